@@ -59,8 +59,8 @@ pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journ
             ));
             String::new()
         }
-        Err(reason) => {
-            let problem = format!("{}: {}", one_line(&project), one_line(&reason));
+        Err(error) => {
+            let problem = format!("{}: {}", one_line(&project), one_line(error.message()));
             context.log(&format!("work: reflection of {problem}"));
             problem
         }

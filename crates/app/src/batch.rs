@@ -15,7 +15,7 @@ use anamnesis_store::{
 };
 use ulid::Ulid;
 
-use crate::{context::Context, failure::Failure, sync};
+use crate::{Error, context::Context, sync};
 
 /// A file and its new contents.
 struct Edit {
@@ -46,7 +46,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds an edit of a note. Only the lines of changed keys are rewritten.
-    pub fn change(&mut self, stored: &Stored, after: &Note) -> Result<(), Failure> {
+    pub fn change(&mut self, stored: &Stored, after: &Note) -> Result<(), Error> {
         let after = Note {
             // The folder decides the scope, so the scope in the file is left alone.
             scope: stored.file.note().scope,
@@ -55,9 +55,11 @@ impl<'a> Batch<'a> {
         let before = self.read(stored)?;
         let path = stored.path;
         let file = NoteFile::parse(&before, path.id);
-        let file = file.map_err(|error| Failure::failed(format!("{path}: {error}")))?;
+        let file =
+            file.map_err(|error| Error::failed(format!("{path}: {error}")).because(error))?;
         let after = file.rewrite(&after);
-        let after = after.map_err(|error| Failure::failed(format!("{path}: {error}")))?;
+        let after =
+            after.map_err(|error| Error::failed(format!("{path}: {error}")).because(error))?;
         self.edits.push(Edit {
             path,
             before,
@@ -67,7 +69,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds a replacement of a file's full text.
-    pub fn overwrite(&mut self, stored: &Stored, after: String) -> Result<(), Failure> {
+    pub fn overwrite(&mut self, stored: &Stored, after: String) -> Result<(), Error> {
         let before = self.read(stored)?;
         self.edits.push(Edit {
             path: stored.path,
@@ -83,7 +85,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns the bytes of a note, if it has not changed since it was read.
-    fn read(&self, stored: &Stored) -> Result<Vec<u8>, Failure> {
+    fn read(&self, stored: &Stored) -> Result<Vec<u8>, Error> {
         if self.context.notes.stamp(stored.path) == Some(stored.stamp) {
             return Ok(self.context.notes.bytes(stored.path)?);
         }
@@ -91,7 +93,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes and commits all edits.
-    pub fn apply(self) -> Result<Done, Failure> {
+    pub fn apply(self) -> Result<Done, Error> {
         let context = self.context;
         let journal = context.journal();
         sync::commit_all(context, journal.as_ref())?;
@@ -120,7 +122,7 @@ impl<'a> Batch<'a> {
         context.index()?;
         written?;
         if batch.is_none() && !travelling.is_empty() {
-            return Err(Failure::failed(
+            return Err(Error::failed(
                 "the notes were changed, but not committed: there is no batch to undo",
             )
             .hint("anamnesis doctor"));
@@ -133,7 +135,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    fn write(&self, lock: &Lock, journal: Option<&Journal>) -> Result<(), Failure> {
+    fn write(&self, lock: &Lock, journal: Option<&Journal>) -> Result<(), Error> {
         let notes = &self.context.notes;
         for edit in &self.edits {
             let after = edit.after.as_bytes();
@@ -163,15 +165,15 @@ pub struct Done {
     pub local: Vec<NoteId>,
 }
 
-fn changed_meanwhile() -> Failure {
-    Failure::failed("notes have changed while this was worked out; nothing was written")
+fn changed_meanwhile() -> Error {
+    Error::failed("notes have changed while this was worked out; nothing was written")
         .hint("run it again")
 }
 
 /// Refuses `--apply` for an agent, which may only look at what would be done.
-pub fn check_person(context: &Context, apply: bool) -> Result<(), Failure> {
+pub fn check_person(context: &Context, apply: bool) -> Result<(), Error> {
     if apply && context.environment.is_agent {
-        return Err(Failure::failed("only a person can apply this")
+        return Err(Error::failed("only a person can apply this")
             .hint("without --apply it shows what would be done"));
     }
     Ok(())

@@ -1,6 +1,12 @@
 //! Writes a session's note and indexes it, for hooks, the deferred process and commands.
 
-use std::{io::BufReader, ops::Range, path::Path, time::Duration};
+use std::{
+    fs::File,
+    io::{self, BufReader, Seek as _, SeekFrom},
+    ops::Range,
+    path::Path,
+    time::Duration,
+};
 
 use anamnesis_session::{
     session_note::SessionDigest,
@@ -10,12 +16,12 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     fs::file,
-    journal::{self, Job, Journal, LOST, NOTE, Session},
+    journal::{Job, Journal, LOST, NOTE, Session},
     session_note::{self, Outcome, Request},
 };
 use chrono::{DateTime, Utc};
 
-use crate::{context::Context, learn};
+use crate::{Error, context::Context, learn};
 
 /// The timeout for the index lock. It is short because a session may be waiting.
 const INDEX_PATIENCE: Duration = Duration::from_millis(20);
@@ -46,7 +52,7 @@ pub fn write_known(
     journal: &Journal,
     id: &str,
     source: Option<&str>,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, Error> {
     let written = write_session(context, journal, id, source)?;
     Ok(written.and_then(|(_, warning)| warning))
 }
@@ -57,11 +63,9 @@ pub fn write_session(
     journal: &Journal,
     id: &str,
     source: Option<&str>,
-) -> Result<Option<(Outcome, Option<String>)>, String> {
+) -> Result<Option<(Outcome, Option<String>)>, Error> {
     let now = context.environment.now.timestamp_millis();
-    let read = || Ok((journal.session(id)?, journal.session_digest(id)?));
-    let (Some(session), Some(mut account)) =
-        read().map_err(|error: journal::Error| error.to_string())?
+    let (Some(session), Some(mut account)) = (journal.session(id)?, journal.session_digest(id)?)
     else {
         return Ok(None);
     };
@@ -81,7 +85,7 @@ pub fn write_session(
     let folder = session.folder.as_deref().map(Path::new);
     if folder.is_some_and(|folder| exclusions.excludes(folder)) {
         // The folder was excluded after the session had been recorded.
-        settle().map_err(|error| error.to_string())?;
+        settle()?;
         return Ok(None);
     }
     let completed = complete(context, journal, &session, &mut account);
@@ -93,25 +97,24 @@ pub fn write_session(
         source: source.or_else(|| source_of(&session)),
         now: context.environment.now,
     };
-    let mut outcome =
-        write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
+    let mut outcome = write(context, Some(journal), &account, &request)?;
     // The client may exit before its `SessionEnd` hook runs. An end recorded meanwhile counts.
-    let heard = journal.session(id).map_err(|error| error.to_string())?;
+    let heard = journal.session(id)?;
     let heard = heard.as_ref().and_then(source_of);
     if source.is_none() && heard.is_some() && heard != request.source {
         let request = Request {
             source: heard,
             ..request
         };
-        outcome =
-            write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
+        outcome = write(context, Some(journal), &account, &request)?;
     }
-    settle().map_err(|error| error.to_string())?;
+    settle()?;
     if let Err(error) = learn::count(context, journal, id, learn::PATIENCE) {
         // The counts stay in the journal until they can be written.
         context.log(&format!("what session {id} used waits: {error}"));
     }
-    Ok(Some((outcome, completed.err())))
+    let warning = completed.err().map(|error| error.to_string());
+    Ok(Some((outcome, warning)))
 }
 
 /// Returns the tag for how a session ended.
@@ -133,21 +136,15 @@ fn complete(
     journal: &Journal,
     session: &Session,
     account: &mut SessionDigest,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let path = session.transcript.as_deref().map(Path::new);
-    let known = || {
-        Ok((
-            journal.extent(&session.id)?,
-            journal.resumed_at(&session.project)?,
-            journal.since()?,
-            journal.unanswered_since(&session.id)?,
-            journal.echoes(&session.id)?,
-            journal.has_forgotten_prompt(&session.id)?,
-            journal.is_unsure(&session.id)?,
-        ))
-    };
-    let (extent, resumed, since, unanswered, echoes, has_forgotten, is_unsure) =
-        known().map_err(|error: journal::Error| error.to_string())?;
+    let extent = journal.extent(&session.id)?;
+    let resumed = journal.resumed_at(&session.project)?;
+    let since = journal.since()?;
+    let unanswered = journal.unanswered_since(&session.id)?;
+    let echoes = journal.echoes(&session.id)?;
+    let has_forgotten = journal.has_forgotten_prompt(&session.id)?;
+    let is_unsure = journal.is_unsure(&session.id)?;
     // The private parts of this session are unknown, and the transcript may repeat them.
     if is_unsure && read(context, path, None, ALWAYS)?.is_some_and(|whole| whole.private) {
         return Ok(());
@@ -187,11 +184,12 @@ pub fn read(
     path: Option<&Path>,
     end: Option<u64>,
     span: Range<DateTime<Utc>>,
-) -> Result<Option<Transcript>, String> {
+) -> Result<Option<Transcript>, Error> {
     let Some(path) = path else {
         return Ok(None);
     };
-    let opened = open(context, path, end).map_err(|error| format!("transcript: {error}"))?;
+    let opened = open(context, path, end)
+        .map_err(|error| Error::failed(format!("transcript: {error}")).because(error))?;
     let Some(file) = opened else {
         return Ok(None);
     };
@@ -216,9 +214,7 @@ pub const ALWAYS: Range<DateTime<Utc>> = DateTime::<Utc>::MIN_UTC..DateTime::<Ut
 /// Opens a transcript; `None` if the client has not written one yet.
 ///
 /// A path outside Claude Code's folder is refused: a forged payload could name any file.
-fn open(context: &Context, path: &Path, end: Option<u64>) -> Result<Option<std::fs::File>, String> {
-    use std::io::{Seek, SeekFrom};
-
+fn open(context: &Context, path: &Path, end: Option<u64>) -> io::Result<Option<File>> {
     if !path.exists() {
         return Ok(None);
     }
@@ -227,17 +223,18 @@ fn open(context: &Context, path: &Path, end: Option<u64>) -> Result<Option<std::
         .claude_folder
         .as_ref()
         .and_then(|folder| folder.canonicalize().ok());
-    let real = path.canonicalize().map_err(|error| error.to_string())?;
+    let real = path.canonicalize()?;
     if !folder.is_some_and(|folder| real.starts_with(folder)) {
-        return Err("not in Claude Code's folder, so it was not read".to_owned());
+        return Err(io::Error::other(
+            "not in Claude Code's folder, so it was not read",
+        ));
     }
-    let (mut file, metadata) = file::open_regular(&real).map_err(|error| error.to_string())?;
+    let (mut file, metadata) = file::open_regular(&real)?;
     if let Some(end) = end
         && metadata.len() > end
     {
         // The first line is cut here. The parser skips it like any invalid line.
-        file.seek(SeekFrom::Start(metadata.len() - end))
-            .map_err(|error| error.to_string())?;
+        file.seek(SeekFrom::Start(metadata.len() - end))?;
     }
     Ok(Some(file))
 }

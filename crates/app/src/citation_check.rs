@@ -10,7 +10,7 @@ use anamnesis_store::{
     project::Project,
 };
 
-use crate::{context::Context, failure::Failure, pause};
+use crate::{Error, context::Context, pause};
 
 /// How long a check is valid.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -61,7 +61,7 @@ fn look(
     journal: &Journal,
     project: &Project,
     folder: &Path,
-) -> Result<Looked, Failure> {
+) -> Result<Looked, Error> {
     let now = context.environment.current_time();
     let request = Request {
         projects: &project.all_keys(),
@@ -72,8 +72,7 @@ fn look(
     // Stored before the check, so that a check that gets killed is not retried at once.
     journal.set_meta(&name_of(project), &now.timestamp_millis().to_string())?;
     let index = Index::open(&context.home)?;
-    citation::look(journal, &index, &context.notes, &request)
-        .map_err(|error| Failure::failed(error.to_string()))
+    citation::look(journal, &index, &context.notes, &request).map_err(Error::caused_by)
 }
 
 fn name_of(project: &Project) -> String {

@@ -10,7 +10,7 @@ use anamnesis_store::{
     journal::Journal,
 };
 
-use crate::{context::Context, failure::Failure};
+use crate::{Error, context::Context};
 
 /// Imports Claude Code's memory, unless that is switched off. Errors are only logged.
 ///
@@ -49,7 +49,7 @@ pub fn import(
     context: &Context,
     journal: &Journal,
     claude_folder: &Path,
-) -> Result<Imported, Failure> {
+) -> Result<Imported, Error> {
     let request = Request {
         claude_folder,
         machine_id: &context.machine_id(),

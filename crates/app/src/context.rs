@@ -20,7 +20,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::{clean, one_line};
 
-use crate::{environment::Environment, failure::Failure, format};
+use crate::{Error, environment::Environment, format};
 
 /// The lock timeout of a command. Waiting is better than asking a person to try again.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,29 +40,29 @@ pub struct Context {
 
 impl Context {
     /// Opens the store for a command and creates missing folders.
-    pub fn open(environment: Environment) -> Result<Self, Failure> {
+    pub fn open(environment: Environment) -> Result<Self, Error> {
         let context = Self::of(environment, PATIENCE)?;
         context
             .home
             .create()
-            .map_err(|error| Failure::environment(error.to_string()).hint("anamnesis doctor"))?;
+            .map_err(|error| Error::caused_by(error).hint("anamnesis doctor"))?;
         Ok(context)
     }
 
     /// Refers to a store without creating anything. Fails if the path contains a broken link.
-    pub fn of(environment: Environment, patience: Duration) -> Result<Self, Failure> {
+    pub fn of(environment: Environment, patience: Duration) -> Result<Self, Error> {
         let context = Self::unchecked(environment, patience)?;
-        context
-            .home
-            .check_links()
-            .map_err(|error| Failure::environment(error.to_string()).hint(error.hint()))?;
+        context.home.check_links().map_err(|error| {
+            let hint = error.hint();
+            Error::caused_by(error).hint(hint)
+        })?;
         Ok(context)
     }
 
     /// Like [`Context::of`], but without the check for broken links, which `doctor` reports itself.
-    pub fn unchecked(environment: Environment, patience: Duration) -> Result<Self, Failure> {
+    pub fn unchecked(environment: Environment, patience: Duration) -> Result<Self, Error> {
         let root = environment.store.clone().ok_or_else(|| {
-            Failure::environment("no home folder is known".to_owned())
+            Error::environment("no home folder is known".to_owned())
                 .hint("set HOME or ANAMNESIS_HOME")
         })?;
         let home = Home::new(root);
@@ -152,7 +152,7 @@ impl Context {
     }
 
     /// Opens the journal read-only; `None` if there is none yet.
-    pub fn records(&self) -> Result<Option<Journal>, Failure> {
+    pub fn records(&self) -> Result<Option<Journal>, Error> {
         Ok(Journal::open_to_read(&self.home, PATIENCE)?)
     }
 
@@ -199,12 +199,12 @@ impl Context {
     }
 
     /// Opens the index and brings it up to date with the notes.
-    pub fn index(&self) -> Result<Index, Failure> {
+    pub fn index(&self) -> Result<Index, Error> {
         Ok(Index::in_step(&self.home, &self.notes, PATIENCE)?)
     }
 
     /// Opens the index without waiting: up to date, or as it is while another process writes.
-    pub fn index_without_waiting(&self) -> Result<Index, Failure> {
+    pub fn index_without_waiting(&self) -> Result<Index, Error> {
         let opened = Index::in_step_or_as_is(&self.home, &self.notes, Duration::from_millis(20));
         match opened {
             Err(index::Error::Locked) => self.index(),
@@ -238,19 +238,26 @@ impl Context {
         log::append(&self.home, self.environment.now, text);
     }
 
-    /// Finds the one note that matches what a person typed.
-    pub fn resolve(index: &Index, typed: &str) -> Result<Entry, Failure> {
-        index.resolve(typed).map_err(|error| match error {
+    /// Finds the one note that matches what was typed.
+    ///
+    /// # Errors
+    /// The source is the [`Unresolvable`], unless the index cannot be read.
+    pub fn resolve(index: &Index, typed: &str) -> Result<Entry, Error> {
+        let explain = |cause: &Unresolvable| match cause {
             Unresolvable::NotAnId => not_an_id(typed),
-            Unresolvable::Nothing(reference) => no_note(&reference),
-            Unresolvable::Unreadable(problem) => unreadable(&problem),
+            Unresolvable::Nothing(reference) => no_note(reference),
+            Unresolvable::Unreadable(problem) => unreadable(problem),
             Unresolvable::Several(reference, found) => {
                 let candidates = found
                     .iter()
                     .map(|entry| format!("  {}  {}", entry.id(), one_line(&entry.title)));
-                several_notes(&reference, &candidates.collect::<Vec<_>>())
+                several_notes(reference, &candidates.collect::<Vec<_>>())
             }
+            Unresolvable::Index(error) => Error::failed(error.to_string()),
+        };
+        index.resolve(typed).map_err(|cause| match cause {
             Unresolvable::Index(error) => error.into(),
+            cause => explain(&cause).because(cause),
         })
     }
 
@@ -261,19 +268,19 @@ impl Context {
 }
 
 /// The failure for a text that cannot be a note's id.
-pub(crate) fn not_an_id(typed: &str) -> Failure {
-    Failure::usage(format!("\"{}\" is not an id", one_line(typed)))
+pub(crate) fn not_an_id(typed: &str) -> Error {
+    Error::usage(format!("\"{}\" is not an id", one_line(typed)))
         .hint("six or more characters of its beginning or end, as `list` shows them")
 }
 
 /// The failure for an id that no note has.
-pub(crate) fn no_note(reference: &IdPrefix) -> Failure {
-    Failure::failed(format!("no note #{}", reference.as_str())).hint("anamnesis list --everywhere")
+pub(crate) fn no_note(reference: &IdPrefix) -> Error {
+    Error::failed(format!("no note #{}", reference.as_str())).hint("anamnesis list --everywhere")
 }
 
 /// The failure for an ambiguous id, with the candidates.
-pub(crate) fn several_notes(reference: &IdPrefix, candidates: &[String]) -> Failure {
-    Failure::usage(format!(
+pub(crate) fn several_notes(reference: &IdPrefix, candidates: &[String]) -> Error {
+    Error::usage(format!(
         "#{} stands for {} notes:\n{}",
         reference.as_str(),
         candidates.len(),
@@ -283,9 +290,9 @@ pub(crate) fn several_notes(reference: &IdPrefix, candidates: &[String]) -> Fail
 }
 
 /// The failure for a note whose file exists but cannot be read.
-fn unreadable(problem: &Problem) -> Failure {
+fn unreadable(problem: &Problem) -> Error {
     let name = problem.path.rsplit('/').next().unwrap_or_default();
     let id = name.strip_suffix(".md").unwrap_or(name);
-    Failure::failed(format!("{}: {}", problem.path, one_line(&problem.reason)))
+    Error::failed(format!("{}: {}", problem.path, one_line(&problem.reason)))
         .hint(format!("anamnesis edit {id} --raw"))
 }

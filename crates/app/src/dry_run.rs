@@ -13,10 +13,10 @@ use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
 use serde_json::{Value, json};
 
 use crate::{
+    Error,
     context::Context,
-    failure::Failure,
     pause,
-    recall::{Answer, Asker, Lane, question},
+    recall::{Answer, Asker, Lane, Skipped, question},
     remember, session,
 };
 
@@ -41,7 +41,7 @@ pub struct Tried {
     /// The hook that was imitated.
     pub lane: Lane,
     /// The recall result, or why recall did not run.
-    pub outcome: Result<Answer, String>,
+    pub outcome: Result<Answer, Skipped>,
     /// Whether some notes are not in the index yet.
     pub is_behind: bool,
 }
@@ -75,18 +75,18 @@ impl Tried {
     pub fn silence(&self) -> Option<&str> {
         match &self.outcome {
             Ok(answer) => answer.outcome.silence.map(Silence::as_str),
-            Err(reason) => Some(reason),
+            Err(skipped) => Some(skipped.reason()),
         }
     }
 }
 
 impl Trial<'_> {
     /// Runs the same steps as the hook, without recording them.
-    pub fn run(self, context: &Context) -> Result<Tried, Failure> {
+    pub fn run(self, context: &Context) -> Result<Tried, Error> {
         let journal = context.records()?;
         let session = match (self.session, &journal) {
             (Some(typed), Some(journal)) => Some(session::find(journal, typed)?),
-            (Some(_), None) => return Err(Failure::failed("no session is recorded yet")),
+            (Some(_), None) => return Err(Error::failed("no session is recorded yet")),
             (None, _) => None,
         };
         let named = self
@@ -101,7 +101,7 @@ impl Trial<'_> {
             _ => (Ledger::new(), PrivateTokens::default()),
         };
         let outcome = match self.asked(context, &project, &echoes) {
-            Err(reason) => Err(reason),
+            Err(skipped) => Err(skipped),
             Ok(query) => Ok(Asker {
                 context,
                 project: &project,
@@ -132,13 +132,13 @@ impl Trial<'_> {
         context: &Context,
         project: &Project,
         echoes: &PrivateTokens,
-    ) -> Result<Query, String> {
+    ) -> Result<Query, Skipped> {
         let here = match self.project {
             Some(_) => pause::why(context, &[], || project.clone()),
             None => pause::here(context),
         };
         if let Some(off) = here {
-            return Err(off.reason().to_owned());
+            return Err(Skipped::Off(off));
         }
         let raw = match self.lane {
             Lane::Prompt => RawPrompt::new(self.text),
@@ -146,11 +146,10 @@ impl Trial<'_> {
             Lane::Agent => RawPrompt::new(sanitize::text(self.text, echoes, MAX_TEXT).value),
         };
         if self.lane == Lane::Prompt && remember::asked_for(&raw).is_some() {
-            return Err("it asks for something to be remembered".to_owned());
+            return Err(Skipped::Remember);
         }
         let prompt = SafePrompt::new(&raw, Some(echoes)).value;
         question(&prompt, self.lane, &context.config.recall)
-            .map_err(|unasked| unasked.reason().to_owned())
     }
 }
 

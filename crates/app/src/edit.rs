@@ -17,8 +17,8 @@ use anamnesis_text::{privacy, redact::redact};
 use ulid::Ulid;
 
 use crate::{
+    Error,
     context::Context,
-    failure::Failure,
     new_note::{self, SavedNote},
     sync,
     write::{is_out_of_reach, refuse_agent},
@@ -33,7 +33,7 @@ pub fn target(
     typed: &str,
     has_text: bool,
     is_raw: bool,
-) -> Result<(NotePath, bool), Failure> {
+) -> Result<(NotePath, bool), Error> {
     let mut is_proposed = false;
     let path = match Context::resolve(index, typed) {
         Ok(entry) => {
@@ -48,14 +48,14 @@ pub fn target(
             entry.path
         }
         // A file that cannot be parsed is not in the index, but its name contains the id.
-        Err(failure) => {
+        Err(error) => {
             let id = typed.trim_start_matches('#').to_ascii_uppercase();
             let id: Option<NoteId> = id.parse().ok().filter(|_| is_raw);
-            id.and_then(|id| context.notes.find(id)).ok_or(failure)?
+            id.and_then(|id| context.notes.find(id)).ok_or(error)?
         }
     };
     if is_raw && context.environment.is_agent {
-        return Err(Failure::failed("a file is edited raw by a person only"));
+        return Err(Error::failed("a file is edited raw by a person only"));
     }
     Ok((path, is_proposed))
 }
@@ -66,13 +66,13 @@ pub fn propose(
     index: Index,
     path: NotePath,
     change: &NoteChange,
-) -> Result<SavedNote, Failure> {
+) -> Result<SavedNote, Error> {
     let before = context.notes.read(path)?.note();
     let mut changed = before.clone();
     change.apply(&mut changed, context.environment.now);
     if changed == before {
         let short = Context::short(&index, path.id);
-        return Err(Failure::failed(format!("#{short} is like that already")));
+        return Err(Error::failed(format!("#{short} is like that already")));
     }
     new_note::propose(context, index, changed, "edit", true)
 }
@@ -82,7 +82,7 @@ pub fn change(
     context: &Context,
     path: NotePath,
     change: &NoteChange,
-) -> Result<Option<Stored>, Failure> {
+) -> Result<Option<Stored>, Error> {
     let before = context.notes.read(path)?.stamp;
     let lock = context.notes.lock()?;
     let now = context.environment.now;
@@ -100,7 +100,7 @@ pub struct EditedFile {
 
 impl EditedFile {
     /// Reads a note's file. With `is_raw`, it is neither parsed now nor when it is saved.
-    pub fn open(context: &Context, path: NotePath, is_raw: bool) -> Result<Self, Failure> {
+    pub fn open(context: &Context, path: NotePath, is_raw: bool) -> Result<Self, Error> {
         Ok(Self {
             path,
             before: context.notes.bytes(path)?,
@@ -118,7 +118,7 @@ impl EditedFile {
     }
 
     /// Saves the edited text, without secrets and private parts. Returns `None` if nothing changed.
-    pub fn save(self, context: &Context, text: &str) -> Result<Option<Stored>, Failure> {
+    pub fn save(self, context: &Context, text: &str) -> Result<Option<Stored>, Error> {
         let path = self.path;
         let mut text = redact(text).text.into_owned();
         if let Some(old) = &self.note {
@@ -129,7 +129,7 @@ impl EditedFile {
         }
         let lock = context.notes.lock()?;
         if self.note.is_some() && context.notes.bytes(path)? != self.before {
-            return Err(Failure::failed(format!(
+            return Err(Error::failed(format!(
                 "{path} was changed by somebody else meanwhile; nothing was written"
             ))
             .hint("edit it again"));
@@ -143,9 +143,10 @@ impl EditedFile {
 }
 
 /// Parses an edited file, and returns it without private parts and with its new time.
-fn checked(context: &Context, path: NotePath, text: String, old: &Note) -> Result<String, Failure> {
+fn checked(context: &Context, path: NotePath, text: String, old: &Note) -> Result<String, Error> {
     let file = NoteFile::parse(text.as_bytes(), path.id).map_err(|error| {
-        Failure::failed(format!("{path} was not changed: {error}"))
+        Error::failed(format!("{path} was not changed: {error}"))
+            .because(error)
             .hint("edit it again; --raw writes it unchecked")
     })?;
     let mut note = file.note().clone();
@@ -158,7 +159,7 @@ fn checked(context: &Context, path: NotePath, text: String, old: &Note) -> Resul
 }
 
 /// Records and commits an edit. Returns the change that `undo` reverts.
-pub fn commit(context: &Context, stored: &Stored) -> Result<Option<Ulid>, Failure> {
+pub fn commit(context: &Context, stored: &Stored) -> Result<Option<Ulid>, Error> {
     let id = stored.path.id;
     if let Some(journal) = context.journal().filter(|_| !context.environment.is_agent) {
         let bytes = context.notes.bytes(stored.path)?;
@@ -191,7 +192,7 @@ fn apply(
     entry: Entry,
     act: &str,
     change: impl FnOnce(&Lock) -> Result<Stored, notes::Error>,
-) -> Result<MarkedNote, Failure> {
+) -> Result<MarkedNote, Error> {
     let short = Context::short(&index, entry.id());
     // The open index holds the write lock, which comes after that of the notes.
     drop(index);
@@ -212,13 +213,13 @@ pub fn mark(
     context: &Context,
     typed: &str,
     change: impl FnOnce(&mut Note),
-) -> Result<MarkedNote, Failure> {
+) -> Result<MarkedNote, Error> {
     let index = context.index()?;
     let entry = Context::resolve(&index, typed)?;
     refuse_agent(context, &entry, "mark")?;
     if matches!(entry.state, State::Forgotten | State::Proposed) {
         let short = Context::short(&index, entry.id());
-        return Err(Failure::failed(format!("#{short} is {}", entry.state)));
+        return Err(Error::failed(format!("#{short} is {}", entry.state)));
     }
     let path = entry.path;
     apply(context, index, entry, "mark", |lock| {
@@ -232,9 +233,9 @@ pub fn move_note(
     typed: &str,
     project: Option<&str>,
     scope: Option<Scope>,
-) -> Result<MarkedNote, Failure> {
+) -> Result<MarkedNote, Error> {
     if context.environment.is_agent && project == Some(GLOBAL) {
-        return Err(Failure::failed(
+        return Err(Error::failed(
             "only a person can let a note apply to all projects",
         ));
     }
@@ -281,15 +282,15 @@ pub fn connect(
     relation: Relation,
     weight: Option<f64>,
     is_removed: bool,
-) -> Result<LinkOutcome, Failure> {
+) -> Result<LinkOutcome, Error> {
     let index = context.index()?;
     let from = Context::resolve(&index, from)?;
     let to = Context::resolve(&index, to)?;
     if from.id() == to.id() {
-        return Err(Failure::usage("a note cannot be linked to itself"));
+        return Err(Error::usage("a note cannot be linked to itself"));
     }
     if weight.is_some() && relation == Relation::Supersedes {
-        return Err(Failure::usage(
+        return Err(Error::usage(
             "a note replaces another one or not; it has no weight",
         ));
     }
@@ -328,7 +329,7 @@ pub fn connect(
 }
 
 /// The failure for a note that is forgotten.
-fn forgotten(short: &str, entry: &Entry) -> Failure {
-    Failure::failed(format!("#{short} is forgotten"))
+fn forgotten(short: &str, entry: &Entry) -> Error {
+    Error::failed(format!("#{short} is forgotten"))
         .hint(format!("anamnesis restore {}", entry.id()))
 }

@@ -257,6 +257,8 @@ pub const OF_A_SESSION: [&str; 4] = [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, 
     reason = "each is a variable that is set or not"
 )]
 pub struct Environment {
+    /// This program's file, which the deferred process runs, too.
+    pub program: Option<PathBuf>,
     /// The store's root; `None` if no home folder is known.
     pub store: Option<PathBuf>,
     /// The user's home.
@@ -341,12 +343,9 @@ impl Environment {
         for name in [HOME_FOLDER, CLAUDE_CONFIG] {
             let folder = variables.path(name);
             // `~` is expanded in the store's path only.
-            let folder = folder.map(|folder| {
-                if name == HOME_FOLDER {
-                    expand(folder)
-                } else {
-                    folder
-                }
+            let folder = folder.map(|folder| match name {
+                HOME_FOLDER => expand(folder),
+                _ => folder,
             });
             if folder.is_some_and(|folder| is_of_project(&folder)) {
                 variables.ignored.push(name);
@@ -364,6 +363,7 @@ impl Environment {
             // A relative path would name another store in each folder.
             .and_then(|store| std::path::absolute(store).ok());
         Self {
+            program: env::current_exe().ok(),
             store,
             claude_folder: path(CLAUDE_CONFIG).or_else(|| user_home.as_deref().map(claude_folder)),
             claude_state: path(CLAUDE_CONFIG)

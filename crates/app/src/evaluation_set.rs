@@ -17,7 +17,7 @@ use anamnesis_store::fs::{
 use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens, sanitize};
 use serde::{Deserialize, Serialize};
 
-use crate::{context::Context, failure::Failure, format};
+use crate::{Error, context::Context, format};
 
 /// The largest file that is read, in bytes.
 const MAX_LENGTH: usize = 64 * 1024 * 1024;
@@ -146,10 +146,10 @@ pub struct Set {
 
 impl Set {
     /// Reads a set; `None` if the file does not exist.
-    pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let failed = |reason: String| {
             let path = one_line(&path.display().to_string());
-            Failure::failed(format!("{path}: {reason}"))
+            Error::failed(format!("{path}: {reason}"))
         };
         let bytes = match file::read_head(path, MAX_LENGTH) {
             Ok((bytes, _, true)) => bytes,
@@ -191,7 +191,7 @@ impl Set {
     }
 
     /// Appends questions to a file, except those that it already contains. Returns what was added.
-    pub fn append(context: &Context, path: &Path, cases: Vec<Case>) -> Result<Vec<Case>, Failure> {
+    pub fn append(context: &Context, path: &Path, cases: Vec<Case>) -> Result<Vec<Case>, Error> {
         let _lock = context.notes.lock()?;
         let mut set = Self::read(path)?.unwrap_or_else(|| Self::parse(path, ""));
         let mut added: Vec<Case> = Vec::new();
@@ -206,25 +206,25 @@ impl Set {
         if !added.is_empty() {
             if path == context.home.evaluation() {
                 let folder = path.parent().unwrap_or(path);
-                ensure_folder(folder).map_err(|error| Failure::failed(error.to_string()))?;
+                ensure_folder(folder).map_err(Error::caused_by)?;
             }
             set.write()?;
         }
         Ok(added)
     }
 
-    fn write(&self) -> Result<(), Failure> {
+    fn write(&self) -> Result<(), Error> {
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
         file::write_atomic(&self.path, text.as_bytes())
             .map(drop)
             .map_err(|error| {
                 let path = one_line(&self.path.display().to_string());
-                Failure::failed(format!("cannot write {path}: {error}"))
+                Error::failed(format!("cannot write {path}: {error}")).because(error)
             })
     }
 
     /// Removes questions from this machine's own set.
-    fn retain(home: &Home, keep: impl Fn(&Case) -> bool) -> Result<(), Failure> {
+    fn retain(home: &Home, keep: impl Fn(&Case) -> bool) -> Result<(), Error> {
         let Some(mut set) = Self::read(&home.evaluation())? else {
             return Ok(());
         };
@@ -248,13 +248,13 @@ impl Set {
 
 /// Removes the questions about forgotten notes from this machine's own set. The caller holds the
 /// lock of the notes.
-pub fn forget_notes(home: &Home, is_gone: impl Fn(NoteId) -> bool) -> Result<(), Failure> {
+pub fn forget_notes(home: &Home, is_gone: impl Fn(NoteId) -> bool) -> Result<(), Error> {
     Set::retain(home, |case| !case.notes().any(&is_gone))
 }
 
 /// Removes a session's prompts, or one of them, from this machine's own set. The caller holds the
 /// lock of the notes.
-pub fn forget_session(home: &Home, session: &str, prompt: Option<i64>) -> Result<(), Failure> {
+pub fn forget_session(home: &Home, session: &str, prompt: Option<i64>) -> Result<(), Error> {
     Set::retain(home, |case| !case.is_of(session, prompt))
 }
 

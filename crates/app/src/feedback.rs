@@ -1,9 +1,6 @@
 //! Rates notes and confirms that they are still right.
 
-use anamnesis_note::{
-    note::State,
-    usage_log::{Feedback, Usage},
-};
+use anamnesis_note::{note::State, usage_log::Feedback};
 use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
@@ -11,10 +8,10 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 
 use crate::{
+    Error,
     context::{Context, PATIENCE},
-    failure::Failure,
     learn,
-    write::{is_a_persons, refuse_agent},
+    write::refuse_agent,
 };
 
 /// A note that was rated or verified.
@@ -35,24 +32,12 @@ pub fn rate(
     typed: &str,
     said: Feedback,
     session: Option<&str>,
-) -> Result<RatedNote, Failure> {
+) -> Result<RatedNote, Error> {
     let (index, entry, short) = find(context, typed)?;
     drop(index);
     let journal = Journal::open(&context.home, PATIENCE)?;
-    let session = match session {
-        Some(beginning) => Some(find_session(&journal, beginning)?),
-        None => journal.last_session_given(entry.id())?,
-    };
-    // Praise from someone who may verify the note also verifies it.
-    let may_verify = !(context.environment.is_agent && is_a_persons(&entry));
-    let is_verified = said == Feedback::Good && may_verify;
-    let usage = Usage {
-        feedback: vec![(entry.id(), said)],
-        verified: is_verified.then(|| entry.id()).into_iter().collect(),
-        ..Usage::default()
-    };
-    let is_told = learn::tell(context, &journal, session.as_deref(), &usage, PATIENCE)?;
-    context.index()?;
+    let session = session.map(|beginning| find_session(&journal, beginning));
+    let is_told = learn::rate(context, &journal, &entry, said, session.transpose()?)?;
     Ok(RatedNote {
         entry,
         short,
@@ -62,7 +47,7 @@ pub fn rate(
 }
 
 /// Confirms that a note is still right.
-pub fn verify(context: &Context, typed: &str) -> Result<RatedNote, Failure> {
+pub fn verify(context: &Context, typed: &str) -> Result<RatedNote, Error> {
     let (index, entry, short) = find(context, typed)?;
     refuse_agent(context, &entry, "verify")?;
     let newer = if entry.superseded {
@@ -74,11 +59,7 @@ pub fn verify(context: &Context, typed: &str) -> Result<RatedNote, Failure> {
     let newer = newer.collect();
     drop(index);
     let journal = Journal::open(&context.home, PATIENCE)?;
-    let usage = Usage {
-        verified: vec![entry.id()],
-        ..Usage::default()
-    };
-    let is_told = learn::tell(context, &journal, None, &usage, PATIENCE)?;
+    let is_told = learn::verify(context, &journal, &entry)?;
     context.index()?;
     Ok(RatedNote {
         entry,
@@ -89,19 +70,19 @@ pub fn verify(context: &Context, typed: &str) -> Result<RatedNote, Failure> {
 }
 
 /// Finds a note that is not forgotten.
-fn find(context: &Context, typed: &str) -> Result<(Index, Entry, String), Failure> {
+fn find(context: &Context, typed: &str) -> Result<(Index, Entry, String), Error> {
     let index = context.index()?;
     let entry = Context::resolve(&index, typed)?;
     let short = Context::short(&index, entry.id());
     if entry.state == State::Forgotten {
-        return Err(Failure::failed(format!("#{short} is forgotten"))
+        return Err(Error::failed(format!("#{short} is forgotten"))
             .hint(format!("anamnesis restore {short}")));
     }
     Ok((index, entry, short))
 }
 
 /// Finds the one session with this id prefix.
-fn find_session(journal: &Journal, beginning: &str) -> Result<String, Failure> {
+fn find_session(journal: &Journal, beginning: &str) -> Result<String, Error> {
     let mut found = journal.sessions_named(beginning)?;
     let is_one = found.len() == 1 || found.first().is_some_and(|found| found.id == beginning);
     if is_one {
@@ -109,9 +90,9 @@ fn find_session(journal: &Journal, beginning: &str) -> Result<String, Failure> {
     }
     let failure = format!("session begins with \"{}\"", one_line(beginning));
     Err(if found.is_empty() {
-        Failure::failed(format!("no {failure}"))
+        Error::failed(format!("no {failure}"))
     } else {
-        Failure::usage(format!("more than one {failure}"))
+        Error::usage(format!("more than one {failure}"))
     }
     .hint("anamnesis sessions"))
 }

@@ -24,8 +24,8 @@ use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use crate::{
+    Error,
     context::{self, Context},
-    failure::Failure,
     format::{LIST_LENGTH, WIDTH, ago, number, shorten},
     sync::short_batch,
 };
@@ -45,14 +45,14 @@ pub struct Past<'a> {
 
 impl<'a> Past<'a> {
     /// Opens the history of a store.
-    pub fn open(context: &'a Context) -> Result<Self, Failure> {
+    pub fn open(context: &'a Context) -> Result<Self, Error> {
         // Refresh the index first, then drop the write lock: reading the history must not block
         // writers.
         drop::<Index>(context.index()?);
         let index = Index::open(&context.home)?;
         history::read_without_hashing();
         let repository = open(context)?.ok_or_else(|| {
-            Failure::failed("there is no history yet: nothing was committed")
+            Error::failed("there is no history yet: nothing was committed")
                 .hint("anamnesis sync   (commits the notes, with a remote or without)")
         })?;
         Ok(Self {
@@ -63,7 +63,7 @@ impl<'a> Past<'a> {
     }
 
     /// The notes that match a partial id: current ones, else those of any time.
-    pub fn candidates(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Failure> {
+    pub fn candidates(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Error> {
         let entries = self.index.matching(typed)?;
         if entries.is_empty() {
             return Ok(self.repository.ids_matching(typed)?);
@@ -72,13 +72,13 @@ impl<'a> Past<'a> {
     }
 
     /// Resolves a partial id to one note, current or deleted.
-    pub fn resolve(&self, typed: &str) -> Result<NoteId, Failure> {
+    pub fn resolve(&self, typed: &str) -> Result<NoteId, Error> {
         let reference = reference(typed)?;
         one_of(&reference, &self.candidates(&reference)?)
     }
 
     /// Finds a commit; also returns the note, if a note was named.
-    pub fn find(&self, typed: &str) -> Result<(Event, Option<NoteId>), Failure> {
+    pub fn find(&self, typed: &str) -> Result<(Event, Option<NoteId>), Error> {
         let mut events = self.repository.find(typed)?;
         let notes = match IdPrefix::parse(typed) {
             Ok(reference) if events.is_empty() => self.candidates(&reference)?,
@@ -104,20 +104,20 @@ impl<'a> Past<'a> {
     }
 
     /// Finds a change that the caller may undo.
-    pub fn find_change(&self, typed: &str) -> Result<Event, Failure> {
+    pub fn find_change(&self, typed: &str) -> Result<Event, Error> {
         let mut found = self.repository.find(typed)?;
         if found.len() > 1 {
             return Err(self.ambiguous(typed, &found, &BTreeSet::new()));
         }
         let event = found.pop().ok_or_else(|| unknown(typed))?;
         if event.batch.is_none() {
-            return Err(Failure::failed(
+            return Err(Error::failed(
                 "this commit is no batch: machines were joined, or another program made it",
             )
             .hint("anamnesis undo   (lists what can be undone)"));
         }
         if self.context.environment.is_agent && event.actor.as_deref() != Some("agent") {
-            return Err(Failure::failed(
+            return Err(Error::failed(
                 "an agent takes back its own batches only; this one is undone by a person",
             ));
         }
@@ -125,7 +125,7 @@ impl<'a> Past<'a> {
     }
 
     /// The error for an ambiguous id, with the candidates.
-    fn ambiguous(&self, typed: &str, events: &[Event], notes: &BTreeSet<NoteId>) -> Failure {
+    fn ambiguous(&self, typed: &str, events: &[Event], notes: &BTreeSet<NoteId>) -> Error {
         let amount = events.len() + notes.len();
         let lines = events.iter().map(|event| self.line(event));
         let notes = notes
@@ -133,7 +133,7 @@ impl<'a> Past<'a> {
             .map(|id| format!("{id}  {}", self.title_of(*id)));
         let shown: Vec<String> = lines.chain(notes).take(LIST_LENGTH).collect();
         let typed = one_line(typed);
-        Failure::usage(format!(
+        Error::usage(format!(
             "\"{}\" stands for {amount} things:\n{}",
             shorten(&typed, 40),
             shown.join("\n")
@@ -142,23 +142,23 @@ impl<'a> Past<'a> {
     }
 
     /// The error for a note that was never committed.
-    pub fn without_history(&self, note: NoteId) -> Failure {
+    pub fn without_history(&self, note: NoteId) -> Error {
         let short = self.short(note);
-        Failure::failed(format!(
+        Error::failed(format!(
             "#{short} has no history: it is on this machine only, or was not committed yet"
         ))
         .hint(format!("anamnesis show {short}"))
     }
 
     /// Returns the notes at a point in time.
-    pub fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Failure> {
+    pub fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Error> {
         let time = parse_date(date, self.context.environment.now).ok_or_else(|| {
-            Failure::usage(format!("\"{}\" is not a date", one_line(date)))
+            Error::usage(format!("\"{}\" is not a date", one_line(date)))
                 .hint("2026-01-31, 2026-01-31T09:30Z, yesterday, or \"3 d ago\"")
         })?;
         let moment = self.repository.at(time)?;
         let moment = moment.ok_or_else(|| {
-            Failure::failed(format!(
+            Error::failed(format!(
                 "the history has nothing before {}",
                 shown_time(time)
             ))
@@ -169,7 +169,7 @@ impl<'a> Past<'a> {
 
     /// Returns a past version of a note as if it were on the disk. `None` if it did not exist or is
     /// withheld from an agent.
-    pub fn stored_at(&self, moment: &Moment, id: NoteId) -> Result<Option<Stored>, Failure> {
+    pub fn stored_at(&self, moment: &Moment, id: NoteId) -> Result<Option<Stored>, Error> {
         if self.is_withheld(id) {
             return Ok(None);
         }
@@ -187,9 +187,9 @@ impl<'a> Past<'a> {
     }
 
     /// Refuses a command about a withheld note.
-    pub fn refuse_withheld(&self, id: NoteId) -> Result<(), Failure> {
+    pub fn refuse_withheld(&self, id: NoteId) -> Result<(), Error> {
         if self.is_withheld(id) {
-            return Err(Failure::failed(
+            return Err(Error::failed(
                 "what was forgotten or removed is looked at by a person only",
             ));
         }
@@ -261,36 +261,36 @@ impl<'a> Past<'a> {
 }
 
 /// Opens the repository of a store's notes, if there is one.
-pub fn open(context: &Context) -> Result<Option<Repository>, Failure> {
+pub fn open(context: &Context) -> Result<Option<Repository>, Error> {
     let now = context.environment.now;
     Ok(Repository::open(&context.home, &context.machine_id(), now)?)
 }
 
 /// Resolves a partial id to one note of a past moment.
-pub fn resolve_at(typed: &str, time: DateTime<Utc>, moment: &Moment) -> Result<NoteId, Failure> {
+pub fn resolve_at(typed: &str, time: DateTime<Utc>, moment: &Moment) -> Result<NoteId, Error> {
     let reference = reference(typed)?;
     let there = moment.ids().filter(|id| reference.matches(&id.to_string()));
     let there: BTreeSet<NoteId> = there.collect();
     if there.is_empty() {
         let typed = reference.as_str();
         let failure = format!("#{typed} was not there at {}", shown_time(time));
-        return Err(Failure::failed(failure).hint(format!("anamnesis history {typed}")));
+        return Err(Error::failed(failure).hint(format!("anamnesis history {typed}")));
     }
     one_of(&reference, &there)
 }
 
 /// The error for an unknown change.
-fn unknown(typed: &str) -> Failure {
+fn unknown(typed: &str) -> Error {
     let typed = one_line(typed);
-    Failure::failed(format!("no batch \"{}\"", shorten(&typed, 40)))
+    Error::failed(format!("no batch \"{}\"", shorten(&typed, 40)))
         .hint("four or more characters of its end: anamnesis log")
 }
 
-fn reference(typed: &str) -> Result<IdPrefix, Failure> {
+fn reference(typed: &str) -> Result<IdPrefix, Error> {
     IdPrefix::parse(typed).map_err(|_| context::not_an_id(typed))
 }
 
-fn one_of(reference: &IdPrefix, found: &BTreeSet<NoteId>) -> Result<NoteId, Failure> {
+fn one_of(reference: &IdPrefix, found: &BTreeSet<NoteId>) -> Result<NoteId, Error> {
     let mut ids = found.iter();
     match (ids.next(), ids.next()) {
         (Some(id), None) => Ok(*id),
@@ -303,14 +303,15 @@ fn one_of(reference: &IdPrefix, found: &BTreeSet<NoteId>) -> Result<NoteId, Fail
 }
 
 /// Parses a file of the history as if it were on the disk.
-fn stored(id: NoteId, file: &File) -> Result<Stored, Failure> {
+fn stored(id: NoteId, file: &File) -> Result<Stored, Error> {
     let path = NotePath {
         scope: Scope::Portable,
         folder: file.folder,
         id,
     };
-    let read = NoteFile::parse(&file.bytes, id)
-        .map_err(|error| Failure::failed(format!("{path} was no note then: {error}")))?;
+    let read = NoteFile::parse(&file.bytes, id).map_err(|error| {
+        Error::failed(format!("{path} was no note then: {error}")).because(error)
+    })?;
     Ok(Stored {
         path,
         stamp: Stamp::default(),

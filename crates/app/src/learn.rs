@@ -8,21 +8,25 @@ use std::{cell::OnceCell, collections::HashMap, time::Duration};
 use anamnesis_note::{
     id::NoteId,
     note::Scope,
-    usage_log::{SessionMark, Usage, Weight},
+    usage_log::{Feedback, SessionMark, Usage, Weight},
 };
 use anamnesis_recall::{
     rank,
     usage_detection::{self, GivenNote, ToolCall, Turn},
 };
 use anamnesis_store::{
-    index::{Filter, Index},
+    index::{Entry, Filter, Index},
     journal::{self, Journal},
     usage_log::{self, Receipts},
 };
 use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
 
-use crate::context::Context;
+use crate::{
+    Error,
+    context::{self, Context},
+    write::is_a_persons,
+};
 
 /// How long a hook waits for the lock of the usage log.
 pub const PATIENCE: Duration = Duration::from_millis(100);
@@ -153,13 +157,50 @@ pub fn count_finished(
     settle(context, journal, patience)
 }
 
-/// Writes a receipt for feedback about notes. Returns whether all of it goes to the other machines.
-pub fn tell(
+/// Records whether a note helped, for a session or for the last one with this note injected. Praise
+/// from someone who may verify the note also verifies it. Returns whether all machines get it.
+pub fn rate(
+    context: &Context,
+    journal: &Journal,
+    entry: &Entry,
+    feedback: Feedback,
+    session: Option<String>,
+) -> Result<bool, Error> {
+    let session = match session {
+        Some(session) => Some(session),
+        None => journal.last_session_given(entry.id())?,
+    };
+    let may_verify = !(context.environment.is_agent && is_a_persons(entry));
+    let is_verified = feedback == Feedback::Good && may_verify;
+    let usage = Usage {
+        feedback: vec![(entry.id(), feedback)],
+        verified: is_verified.then(|| entry.id()).into_iter().collect(),
+        ..Usage::default()
+    };
+    let is_told = tell(context, journal, session.as_deref(), &usage)?;
+    context.index()?;
+    Ok(is_told)
+}
+
+/// Records that a note is still right. Returns whether all machines get it. The index is not updated.
+pub fn verify(
+    context: &Context,
+    journal: &Journal,
+    entry: &Entry,
+) -> Result<bool, usage_log::Error> {
+    let usage = Usage {
+        verified: vec![entry.id()],
+        ..Usage::default()
+    };
+    tell(context, journal, None, &usage)
+}
+
+/// Writes a receipt for a statement about notes.
+fn tell(
     context: &Context,
     journal: &Journal,
     session: Option<&str>,
     usage: &Usage,
-    patience: Duration,
 ) -> Result<bool, usage_log::Error> {
     let mark = session.map(|session| mark(context, journal, session));
     let project = session
@@ -173,7 +214,7 @@ pub fn tell(
         |id| scope(context, id),
     );
     journal.keep_receipts(session, &told, &kept)?;
-    settle(context, journal, patience)?;
+    settle(context, journal, context::PATIENCE)?;
     Ok(kept.is_empty())
 }
 

@@ -1,6 +1,6 @@
 //! The operations of Anamnesis: what a command, hook or tool does, independent of its interface.
 //!
-//! An operation takes a [`context::Context`] and returns a typed outcome or a [`failure::Failure`].
+//! An operation takes a [`context::Context`] and returns a typed outcome or an [`Error`].
 //! It prints nothing and knows neither the command line nor MCP. Only [`environment`] reads
 //! the process's environment.
 
@@ -16,10 +16,10 @@ pub mod doctor;
 pub mod dry_run;
 pub mod edit;
 pub mod environment;
+pub mod error;
 pub mod evaluation;
 pub mod evaluation_set;
 pub mod event_filter;
-pub mod failure;
 pub mod feedback;
 pub mod forget;
 pub mod format;
@@ -51,3 +51,5 @@ pub mod undo;
 pub mod upkeep;
 pub mod why;
 pub mod write;
+
+pub use error::Error;

@@ -12,34 +12,10 @@ use anamnesis_store::settings::{
     config::{Config, Reflection, Secret},
 };
 
-use crate::{context::Context, environment, failure::Failure};
+use crate::{Error, context::Context, environment};
 
 /// The longest timeout for an answer, in seconds.
 const MAX_TIMEOUT: u32 = 600;
-
-/// The configuration of a model is incomplete or invalid.
-#[derive(Debug)]
-pub struct Unusable {
-    /// What is missing or wrong. Never contains a key.
-    pub problem: String,
-    /// What to do about it.
-    pub hint: &'static str,
-}
-
-impl Unusable {
-    fn new(problem: impl Into<String>, hint: &'static str) -> Self {
-        Self {
-            problem: problem.into(),
-            hint,
-        }
-    }
-}
-
-impl From<Unusable> for Failure {
-    fn from(unusable: Unusable) -> Self {
-        Self::failed(unusable.problem).hint(unusable.hint)
-    }
-}
 
 /// Returns the model settings. A valid variable overrides the file; an invalid one is ignored.
 pub fn settings(context: &Context) -> Reflection {
@@ -55,13 +31,13 @@ pub fn settings(context: &Context) -> Reflection {
 }
 
 /// Returns the configured model; `None` if none is configured.
-pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
+pub fn find(context: &Context) -> Result<Option<Model>, Error> {
     let settings = settings(context);
     let provider = Provider::parse(&settings.provider).unwrap_or(Provider::Heuristic);
     if provider == Provider::Heuristic {
         return match (&settings.model, &settings.base_url) {
             (None, None) => Ok(None),
-            _ => Err(Unusable::new(
+            _ => Err(unusable(
                 "a model is set, but not whose it is",
                 "anamnesis config set reflection.provider openai   (deepseek, local, claude)",
             )),
@@ -69,7 +45,7 @@ pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
     }
     let word = provider.as_str();
     let model = settings.model.clone().ok_or_else(|| {
-        Unusable::new(
+        unusable(
             format!("the provider {word} is set, but no model"),
             "anamnesis config set reflection.model NAME",
         )
@@ -83,16 +59,17 @@ pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
         return program(context, model, timeout).map(Some);
     }
     let base_url = settings.base_url.as_deref().ok_or_else(|| {
-        Unusable::new(
+        unusable(
             format!("the provider {word} is set, but not where its model is"),
             "anamnesis config set reflection.base_url https://HOST/v1",
         )
     })?;
     let base_url: BaseUrl = base_url.parse().map_err(|error| {
-        Unusable::new(
+        unusable(
             format!("reflection.base_url cannot be used: {error}"),
             "anamnesis config set reflection.base_url https://HOST/v1",
         )
+        .because(error)
     })?;
     let key = settings
         .api_key
@@ -101,21 +78,21 @@ pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
         .or_else(|| context.environment.provider_key(provider));
     let key = match key {
         Some(key) => Some(Key::new(&key).ok_or_else(|| {
-            Unusable::new(
+            unusable(
                 "reflection.api_key holds a blank or a sign that no key has",
                 "anamnesis config set reflection.api_key KEY",
             )
         })?),
         None if provider == Provider::Local => None,
         None => {
-            return Err(Unusable::new(
+            return Err(unusable(
                 format!("the provider {word} is set, but no key"),
                 "anamnesis config set reflection.api_key KEY",
             ));
         }
     };
     if provider != Provider::Local && !base_url.is_https() && !base_url.is_this_machine() {
-        return Err(Unusable::new(
+        return Err(unusable(
             "reflection.base_url is not encrypted: notes and the key could be read on the way",
             "begin it with https://; a server of your own is the provider local",
         ));
@@ -130,8 +107,13 @@ pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
     })))
 }
 
+/// The configuration of a model is incomplete or invalid. The text never contains a key.
+fn unusable(problem: impl Into<String>, hint: &str) -> Error {
+    Error::failed(problem).hint(hint)
+}
+
 /// Finds Claude Code's own command, as a model.
-fn program(context: &Context, model: String, timeout: Duration) -> Result<Model, Unusable> {
+fn program(context: &Context, model: String, timeout: Duration) -> Result<Model, Error> {
     let folders = context
         .environment
         .path
@@ -144,7 +126,7 @@ fn program(context: &Context, model: String, timeout: Duration) -> Result<Model,
         .map(|folder| folder.join(&name))
         .find(|path| path.is_file());
     let path = path.ok_or_else(|| {
-        Unusable::new(
+        unusable(
             "the provider claude is set, but there is no program `claude` on the path",
             "install Claude Code, or set another provider",
         )

@@ -1,13 +1,13 @@
 //! Writes a new note, in the name of the person or the agent who runs the command.
 
-use anamnesis_note::{agent_policy, id::NoteId, note::Note};
+use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::{admission::NewNote, novelty::Novelty};
 use anamnesis_store::{
     index::{Entry, Index},
     notes::Stored,
 };
 
-use crate::{context::Context, failure::Failure, remember, sync, write::is_out_of_reach};
+use crate::{Error, context::Context, sync, write};
 
 /// A note that was saved.
 pub struct SavedNote {
@@ -22,7 +22,7 @@ pub struct SavedNote {
     /// A note that says the same, or may contradict it, in a sentence.
     pub remark: Option<String>,
     /// Why the index could not be updated. The note is on disk, so this is not a failure.
-    pub index_failure: Option<Failure>,
+    pub index_failure: Option<Error>,
 }
 
 /// Writes a new note, which replaces these notes. `is_forced`: even if another one says the same.
@@ -33,12 +33,8 @@ pub fn write(
     act: &str,
     replaced: &[Entry],
     is_forced: bool,
-) -> Result<SavedNote, Failure> {
-    if context.environment.is_agent {
-        let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry));
-        let is_held = context.config.review.holds(note.state);
-        agent_policy::sign(&mut note, context.agent_session(), is_reaching || is_held);
-    }
+) -> Result<SavedNote, Error> {
+    write::sign(context, &mut note, replaced);
     let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
     let novelty = judge(context, &index, &note, &replaced, is_forced)?;
     save(context, index, &note, act, novelty)
@@ -52,16 +48,9 @@ pub fn propose(
     changed: Note,
     act: &str,
     has_new_text: bool,
-) -> Result<SavedNote, Failure> {
+) -> Result<SavedNote, Error> {
     let original = changed.id;
-    let now = context.environment.now;
-    let note = agent_policy::proposal(
-        changed,
-        NoteId::generate(now),
-        context.machine_id(),
-        context.agent_session(),
-        now,
-    );
+    let note = write::proposal(context, changed);
     let novelty = if has_new_text {
         judge(context, &index, &note, &[original], false)?
     } else {
@@ -77,7 +66,7 @@ fn judge(
     note: &Note,
     replaced: &[NoteId],
     is_forced: bool,
-) -> Result<Novelty, Failure> {
+) -> Result<Novelty, Error> {
     let wanted = NewNote {
         note,
         projects: &context.project(Some(&note.project)).all_keys(),
@@ -85,7 +74,7 @@ fn judge(
         session: note.session.as_deref(),
         is_forced,
     };
-    remember::admit(context, context.journal().as_ref(), index, &wanted)
+    write::admit(context, context.journal().as_ref(), index, &wanted)
 }
 
 /// Saves and commits a new note.
@@ -95,10 +84,10 @@ fn save(
     note: &Note,
     act: &str,
     novelty: Novelty,
-) -> Result<SavedNote, Failure> {
+) -> Result<SavedNote, Error> {
     // The open index holds the write lock, which saving needs.
     drop(index);
-    let stored = remember::save(context, context.journal().as_ref(), note)?;
+    let stored = write::save(context, context.journal().as_ref(), note, None)?;
     sync::commit(context, act, [note.id]);
     let (index, index_failure) = match context.index() {
         Ok(index) => (Some(index), None),
@@ -108,7 +97,7 @@ fn save(
     let short = short.map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
     let entry = index.as_ref().map(|index| index.get(note.id));
     let remark = index.as_ref();
-    let remark = remark.and_then(|index| remember::remark_of(index, &short, novelty));
+    let remark = remark.and_then(|index| write::remark_of(index, &short, novelty));
     Ok(SavedNote {
         stored,
         entry: entry.transpose()?.flatten(),

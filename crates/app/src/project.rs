@@ -17,9 +17,9 @@ use anamnesis_store::{
 };
 
 use crate::{
+    Error,
     context::{Context, PATIENCE},
     environment::Environment,
-    failure::Failure,
 };
 
 /// A project with notes.
@@ -34,11 +34,11 @@ pub struct ListedProject {
 
 /// Opens the store for a person only. A repository could tell Claude to get another project's notes
 /// for it.
-pub fn open_for_person(environment: Environment) -> Result<Context, Failure> {
+pub fn open_for_person(environment: Environment) -> Result<Context, Error> {
     // HOOK-03
     if environment.is_agent {
         let refusal = "only a person can say which project's notes a folder has";
-        return Err(Failure::failed(refusal));
+        return Err(Error::failed(refusal));
     }
     Context::open(environment)
 }
@@ -52,7 +52,7 @@ struct ProjectKeys<'a> {
 }
 
 impl<'a> ProjectKeys<'a> {
-    fn open(context: &'a Context) -> Result<Self, Failure> {
+    fn open(context: &'a Context) -> Result<Self, Error> {
         Ok(Self {
             context,
             receipts: Receipts::new(context.home.clone()),
@@ -88,7 +88,7 @@ pub fn other_keys<'a>(
 }
 
 /// Lists the projects with notes, and keys that may be one project.
-pub fn list(context: &Context) -> Result<(Vec<ListedProject>, Vec<Hint>), Failure> {
+pub fn list(context: &Context) -> Result<(Vec<ListedProject>, Vec<Hint>), Error> {
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
     let aliases = keys.receipts.aliases();
@@ -117,9 +117,9 @@ fn amount(notes: &BTreeMap<String, usize>, aliases: &Aliases, key: &str) -> usiz
 
 /// Declares that a key is the same project as another. Returns the number of the project's notes;
 /// `None` if the keys were one project already.
-pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize>, Failure> {
+pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize>, Error> {
     if Alias::new(key, same_as).is_none() {
-        return Err(Failure::usage(format!(
+        return Err(Error::usage(format!(
             "\"{key}\" and \"{same_as}\" are not the keys of two projects"
         )));
     }
@@ -132,19 +132,17 @@ pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize
 }
 
 /// Reverts the merges of a key. Returns the keys that it was merged with.
-pub fn split(context: &Context, key: &str) -> Result<Vec<String>, Failure> {
+pub fn split(context: &Context, key: &str) -> Result<Vec<String>, Error> {
     let others = ProjectKeys::open(context)?.identities().split(key)?;
     if others.is_empty() {
-        return Err(
-            Failure::failed(format!("{key} is the same as no other key"))
-                .hint("anamnesis project list"),
-        );
+        return Err(Error::failed(format!("{key} is the same as no other key"))
+            .hint("anamnesis project list"));
     }
     Ok(others)
 }
 
 /// Follows a marker file that names another project's key. Returns that key, if there is one.
-pub fn trust(context: &Context, folder: &Path) -> Result<Option<String>, Failure> {
+pub fn trust(context: &Context, folder: &Path) -> Result<Option<String>, Error> {
     let user_home = context.environment.user_home.as_deref();
     Ok(ProjectKeys::open(context)?
         .identities()

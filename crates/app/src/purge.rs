@@ -22,14 +22,14 @@ use anamnesis_store::{
     usage_log::Receipts,
 };
 use anamnesis_sync::{
-    Answer, Error, Repository,
+    Answer, Repository,
     purge::{Purge, Purged, Record, Standing, Written},
     set_aside_repositories,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use crate::{context::Context, evaluation_set, failure::Failure, sync};
+use crate::{Error, context::Context, evaluation_set, sync};
 
 /// Timeout for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -88,30 +88,31 @@ pub struct PurgeOutcome {
 }
 
 /// Completes an earlier purge that was killed. Only a person may purge.
-pub fn begin(context: &Context) -> Result<(), Failure> {
+pub fn begin(context: &Context) -> Result<(), Error> {
     if context.environment.is_agent {
         return Err(
-            Failure::failed("0 places: only a person purges, since that cannot be undone")
+            Error::failed("0 places: only a person purges, since that cannot be undone")
                 .hint("anamnesis forget ID   (one note, which can be brought back)"),
         );
     }
     let unfinished = sync::backend(context, None, None, Answer::None, PATIENCE).finish_purge();
     unfinished.map_err(|error| {
-        Failure::failed(format!(
+        Error::failed(format!(
             "0 places: an earlier purge is not finished: {error}"
         ))
+        .because(error)
     })
 }
 
 /// Finds whole notes by their ids.
-pub fn find_notes<'a>(context: &'a Context, ids: &[String]) -> Result<PurgePlan<'a>, Failure> {
+pub fn find_notes<'a>(context: &'a Context, ids: &[String]) -> Result<PurgePlan<'a>, Error> {
     let index = context.index()?;
     let mut entries = BTreeMap::new();
     for typed in ids {
         let entry = Context::resolve(&index, typed).map_err(|failure| {
             let text = failure.text();
             let text = text.trim_start_matches("anamnesis: ").trim_end();
-            Failure::failed(format!("0 places: {text}"))
+            Error::failed(format!("0 places: {text}"))
         })?;
         entries.insert(entry.id(), entry);
     }
@@ -145,11 +146,8 @@ pub fn find_notes<'a>(context: &'a Context, ids: &[String]) -> Result<PurgePlan<
 }
 
 /// Finds a text everywhere.
-pub fn find_text<'a>(
-    context: &'a Context,
-    needle: &PurgePattern,
-) -> Result<PurgePlan<'a>, Failure> {
-    let places = files::find(&context.home, needle).map_err(|error| refused(&error))?;
+pub fn find_text<'a>(context: &'a Context, needle: &PurgePattern) -> Result<PurgePlan<'a>, Error> {
+    let places = files::find(&context.home, needle).map_err(refused)?;
     let journal = context.journal();
     let records = match &journal {
         Some(journal) => journal.mentions(needle)?,
@@ -205,7 +203,7 @@ impl PurgePlan<'_> {
     }
 
     /// Purges everything that was found. `again` is the command that continues after a failure.
-    pub fn purge(&self, again: &str) -> Result<PurgeOutcome, Failure> {
+    pub fn purge(&self, again: &str) -> Result<PurgeOutcome, Error> {
         let context = self.context;
         match &self.purge.needle {
             Some(needle) => self.mask(needle)?,
@@ -227,7 +225,7 @@ impl PurgePlan<'_> {
     }
 
     /// Replaces the notes with tombstones.
-    fn bury(&self) -> Result<(), Failure> {
+    fn bury(&self) -> Result<(), Error> {
         let context = self.context;
         let now = context.environment.now;
         if let Some(journal) = &self.journal {
@@ -241,11 +239,11 @@ impl PurgePlan<'_> {
         let ids = &self.purge.ids;
         evaluation_set::forget_notes(&context.home, |id| ids.contains(&id))?;
         let buried = files::bury(&context.home, &lock, &context.notes, ids, now);
-        buried.map_err(|error| refused(&error))
+        buried.map_err(refused)
     }
 
     /// Masks the text in records and files.
-    fn mask(&self, needle: &PurgePattern) -> Result<(), Failure> {
+    fn mask(&self, needle: &PurgePattern) -> Result<(), Error> {
         let context = self.context;
         if let Some(journal) = &self.journal {
             journal.purged(needle)?;
@@ -254,7 +252,7 @@ impl PurgePlan<'_> {
         let own = self.own_notes();
         let lock = context.notes.lock()?;
         let masked = files::mask(&context.home, &lock, &context.notes, needle);
-        masked.map_err(|error| refused(&error))?;
+        masked.map_err(refused)?;
         drop(lock);
         let Some(journal) = &self.journal else {
             return Ok(());
@@ -279,7 +277,7 @@ impl PurgePlan<'_> {
     }
 
     /// Rewrites notes, history and remote, and writes the receipt for other machines.
-    fn rewrite(&self, again: &str) -> Result<Purged, Failure> {
+    fn rewrite(&self, again: &str) -> Result<Purged, Error> {
         let context = self.context;
         let remote = sync::remote(context)?;
         let machine = context.machine_id();
@@ -301,28 +299,33 @@ impl PurgePlan<'_> {
         let backend = sync::backend(context, Some(&journal), remote, Answer::None, PATIENCE);
         let purged = backend.purge(&self.purge, &mut write_record);
         purged.map_err(|error| match error {
-            Error::Held => Failure::failed(error.to_string()).hint(format!(
+            anamnesis_sync::Error::Held => Error::caused_by(error).hint(format!(
                 "anamnesis sync   (says what it waits for); then: {again}"
             )),
-            Error::Network(ref network) => Failure::failed(format!(
-                "files and records here are purged, git history and the remote are as before: {error}"
-            ))
-            .hint(match network.advice() {
-                Some(advice) => format!("{advice}\n  then: {again}"),
-                None => format!("when that is mended: {again}"),
-            }),
-            error => Failure::failed(format!("not all is purged: {error}"))
+            anamnesis_sync::Error::Network(ref network) => {
+                let hint = match network.advice() {
+                    Some(advice) => format!("{advice}\n  then: {again}"),
+                    None => format!("when that is mended: {again}"),
+                };
+                Error::failed(format!(
+                    "files and records here are purged, git history and the remote are as before: {error}"
+                ))
+                .because(error)
+                .hint(hint)
+            }
+            error => Error::failed(format!("not all is purged: {error}"))
+                .because(error)
                 .hint(format!("again: {again}")),
         })
     }
 
     /// Finds the places that still contain the text.
-    fn remaining(&self) -> Result<BTreeSet<String>, Failure> {
+    fn remaining(&self) -> Result<BTreeSet<String>, Error> {
         let context = self.context;
         let Some(needle) = &self.purge.needle else {
             return Ok(BTreeSet::new());
         };
-        let places = files::find(&context.home, needle).map_err(|error| refused(&error))?;
+        let places = files::find(&context.home, needle).map_err(refused)?;
         let mut left: BTreeSet<String> = places.notes.iter().map(ToString::to_string).collect();
         left.extend(places.files);
         left.extend(places.left);
@@ -363,8 +366,8 @@ impl PurgePlan<'_> {
 }
 
 /// Where the git history has the notes or the text.
-fn standing(context: &Context, purge: &Purge) -> Result<Standing, Failure> {
-    let failed = |error: Error| Failure::failed(error.to_string()).hint("anamnesis doctor");
+fn standing(context: &Context, purge: &Purge) -> Result<Standing, Error> {
+    let failed = |error: anamnesis_sync::Error| Error::caused_by(error).hint("anamnesis doctor");
     let machine = context.machine_id();
     let repository = Repository::open(&context.home, &machine, context.environment.now);
     match repository.map_err(failed)? {
@@ -391,10 +394,10 @@ fn holds(path: &Path, needle: &PurgePattern) -> bool {
     file::read_head(path, MAX_LENGTH).is_ok_and(|(bytes, ..)| needle.is_in(&bytes))
 }
 
-fn refused(error: &files::Error) -> Failure {
-    let failure = Failure::failed(error.to_string());
-    match error {
-        files::Error::Structural(_) => failure.hint("ask for a longer part of the text"),
-        _ => failure.hint("anamnesis doctor"),
-    }
+fn refused(error: files::Error) -> Error {
+    let hint = match error {
+        files::Error::Structural(_) => "ask for a longer part of the text",
+        _ => "anamnesis doctor",
+    };
+    Error::caused_by(error).hint(hint)
 }

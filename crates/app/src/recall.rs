@@ -21,8 +21,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::{clean::one_line, hash::text_hash};
 
-use crate::context::Context;
-use crate::format;
+use crate::{context::Context, format, pause::Off};
 
 /// How many held-back notes the journal keeps per recall.
 const MAX_HELD: usize = 10;
@@ -107,17 +106,23 @@ pub struct Answer {
 
 /// Why recall does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unasked {
+pub enum Skipped {
+    /// The hooks are switched off.
+    Off(Off),
     /// The settings disable it for this occasion.
     SwitchedOff(Lane),
+    /// The text asks for something to be remembered.
+    Remember,
     /// The text is a command, or no person typed it.
     NoQuestion,
 }
 
-impl Unasked {
+impl Skipped {
     /// The reason, for a person.
     pub fn reason(self) -> &'static str {
         match self {
+            Self::Off(off) => off.reason(),
+            Self::Remember => "it asks for something to be remembered",
             Self::SwitchedOff(Lane::Prompt) => "recall.prompt is off",
             Self::SwitchedOff(Lane::Agent) => "recall.agent is off",
             Self::NoQuestion => "it is a command, or no person typed it",
@@ -125,19 +130,16 @@ impl Unasked {
     }
 }
 
-/// Returns the query for a prompt, or for the task of a subagent.
-///
-/// # Errors
-/// The reason why recall does not run.
+/// Returns the query for a prompt or for the task of a subagent, or why recall does not run.
 pub fn question(
     prompt: &SafePrompt,
     lane: Lane,
     settings: &config::Recall,
-) -> Result<Query, Unasked> {
+) -> Result<Query, Skipped> {
     if !lane.is_on(settings) {
-        return Err(Unasked::SwitchedOff(lane));
+        return Err(Skipped::SwitchedOff(lane));
     }
-    prompt::query(prompt).ok_or(Unasked::NoQuestion)
+    prompt::query(prompt).ok_or(Skipped::NoQuestion)
 }
 
 /// Returns the line that tells the person what was recalled; `None` if nothing was.

@@ -19,6 +19,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 
 use crate::{
+    Error,
     context::Context,
     interrupts::without_interrupts,
     model,
@@ -79,15 +80,13 @@ impl<'a> Question<'a> {
         journal: &Journal,
         model: &Model,
         actor: &'static str,
-    ) -> Result<Distilled, String> {
+    ) -> Result<Distilled, Error> {
         let now = context.environment.now;
-        let hashes = reflection::hashes(&context.notes, self.sources).map_err(told)?;
-        let key = journal
-            .begin_reflection(self.project, &hashes, now)
-            .map_err(told)?;
+        let hashes = reflection::hashes(&context.notes, self.sources)?;
+        let key = journal.begin_reflection(self.project, &hashes, now)?;
         let distilled = self.answer(context, journal, model, actor, &key);
         if distilled.is_err() {
-            journal.fail_reflection(&key).map_err(told)?;
+            journal.fail_reflection(&key)?;
         }
         distilled
     }
@@ -99,17 +98,16 @@ impl<'a> Question<'a> {
         model: &Model,
         actor: &'static str,
         key: &str,
-    ) -> Result<Distilled, String> {
+    ) -> Result<Distilled, Error> {
         let (mut notes, forgotten) = self.distilled(context, journal, model)?;
         // If no note is left, there is nothing to review and the sources are marked at once.
         let fate = if context.config.review == Review::Proposals && !notes.is_empty() {
             self.refuse_changed(context)?;
-            reflection::propose(&context.notes, journal, key, &mut notes).map_err(told)?;
+            reflection::propose(&context.notes, journal, key, &mut notes)?;
             Fate::Proposed
         } else {
             // Commits earlier edits separately, so that `undo` does not revert them.
-            sync::commit_all(context, Some(journal))
-                .map_err(|failure| failure.message().to_owned())?;
+            sync::commit_all(context, Some(journal))?;
             self.write(context, &notes)?;
             let ids = notes.iter().map(|note| note.id);
             let ids = ids.chain(self.sources.iter().map(|source| source.path.id));
@@ -129,33 +127,41 @@ impl<'a> Question<'a> {
         context: &Context,
         journal: &Journal,
         model: &Model,
-    ) -> Result<(Vec<Note>, usize), String> {
+    ) -> Result<(Vec<Note>, usize), Error> {
         let answer = model
             .ask(self.prompt.system, &self.prompt.user)
-            .map_err(told)?;
-        let distilled = reply::notes(&answer).map_err(told)?;
+            .map_err(Error::caused_by)?;
+        let distilled = reply::notes(&answer).map_err(Error::caused_by)?;
         let by = ReflectionAuthor {
             machine_id: &context.machine_id(),
             model: &one_line(&model.label()),
             session: None,
         };
         let now = context.environment.now;
-        reflection::notes(distilled, journal, self.project, by, now).map_err(told)
+        Ok(reflection::notes(
+            distilled,
+            journal,
+            self.project,
+            by,
+            now,
+        )?)
     }
 
-    fn refuse_changed(&self, context: &Context) -> Result<(), String> {
+    fn refuse_changed(&self, context: &Context) -> Result<(), Error> {
         let is_as_it_was = |source: &Stored| context.notes.stamp(source.path) == Some(source.stamp);
         if self.sources.iter().all(is_as_it_was) {
             return Ok(());
         }
-        Err("a session note was changed meanwhile; try again".to_owned())
+        Err(Error::failed(
+            "a session note was changed meanwhile; try again",
+        ))
     }
 
     /// Writes the new notes and marks their sources, all or nothing.
-    pub fn write(&self, context: &Context, notes: &[Note]) -> Result<(), String> {
+    pub fn write(&self, context: &Context, notes: &[Note]) -> Result<(), Error> {
         // Ctrl-C must not interrupt this in the middle.
         let _whole = without_interrupts();
-        let lock = context.notes.lock().map_err(told)?;
+        let lock = context.notes.lock()?;
         self.refuse_changed(context)?;
         let mut before: Vec<(NotePath, Vec<u8>)> = Vec::new();
         let mut made: Vec<NotePath> = Vec::new();
@@ -168,7 +174,7 @@ impl<'a> Question<'a> {
                 before.push((source.path, bytes));
                 context.notes.update(&lock, source.path, reflection::take)?;
             }
-            Ok(())
+            Ok::<(), Error>(())
         };
         let Err(error) = write_all() else {
             return Ok(());
@@ -183,12 +189,6 @@ impl<'a> Question<'a> {
                 context.log(&format!("reflect: {error}"));
             }
         }
-        let error: anamnesis_store::notes::Error = error;
-        Err(told(error))
+        Err(error)
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn told(error: impl ToString) -> String {
-    error.to_string()
 }

@@ -9,7 +9,6 @@ use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
     note::{Note, Scope, State, timestamp},
-    usage_log::Usage,
 };
 use anamnesis_recall::review::{self, PendingGroup, PendingNote, PendingReason};
 use anamnesis_store::{
@@ -20,11 +19,7 @@ use anamnesis_store::{
 };
 use ulid::Ulid;
 
-use crate::{
-    context::{Context, PATIENCE},
-    failure::Failure,
-    forget, learn, sync,
-};
+use crate::{Error, context::Context, forget, learn, sync};
 
 /// A decision about pending notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +39,7 @@ pub fn decide(
     journal: &Journal,
     waiting: &[&PendingNote],
     decision: Decision,
-) -> Result<Option<Ulid>, Failure> {
+) -> Result<Option<Ulid>, Error> {
     let reflections = journal.proposed_reflections()?;
     // Commits earlier edits separately, so that undoing the decision does not revert them.
     sync::commit_all(context, Some(journal))?;
@@ -85,17 +80,13 @@ fn approve(
     journal: &Journal,
     waiting: &PendingNote,
     replaced: Option<NoteId>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let path = waiting.entry.path;
     if waiting.reason == PendingReason::Forgotten {
         return Ok(journal.forgetting_seen(path.id)?);
     }
     if waiting.reason == PendingReason::Stale && replaced.is_none() {
-        let usage = Usage {
-            verified: vec![path.id],
-            ..Usage::default()
-        };
-        learn::tell(context, journal, None, &usage, PATIENCE)?;
+        learn::verify(context, journal, &waiting.entry)?;
         return Ok(());
     }
     let now = context.environment.now;
@@ -123,7 +114,7 @@ fn approve(
 }
 
 /// Tells whether a proposal replaces a machine-local note. The proposal then stays local, too.
-fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Failure> {
+fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Error> {
     let note = context.notes.read(path)?.note();
     let ids = note.supersedes.iter().filter_map(|id| id.parse().ok());
     let mut places = ids.filter_map(|id| context.notes.find(id));
@@ -131,19 +122,14 @@ fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Failure> {
 }
 
 /// Records that a person has seen a note in its current form.
-fn seen(
-    context: &Context,
-    journal: &Journal,
-    _lock: &Lock,
-    stored: &Stored,
-) -> Result<(), Failure> {
+fn seen(context: &Context, journal: &Journal, _lock: &Lock, stored: &Stored) -> Result<(), Error> {
     let bytes = context.notes.bytes(stored.path)?;
     journal.written_here(stored.path.id, &bytes, context.environment.now)?;
     Ok(())
 }
 
 /// Forgets a note, or restores one that an agent forgot.
-fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result<(), Failure> {
+fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result<(), Error> {
     let path = waiting.entry.path;
     if waiting.reason != PendingReason::Forgotten {
         return forget::forget_notes(context, &[path]);
@@ -156,7 +142,7 @@ fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result
 
 /// Marks the sources of a reflection, so that the next one skips them. Sources that have changed
 /// since are not marked.
-fn mark_sources(context: &Context, reflection: &Reflection) -> Result<Vec<NoteId>, Failure> {
+fn mark_sources(context: &Context, reflection: &Reflection) -> Result<Vec<NoteId>, Error> {
     let lock = context.notes.lock()?;
     let mut marked = Vec::new();
     for path in reflection::unchanged(&context.notes, reflection) {
@@ -172,7 +158,7 @@ pub fn waiting(
     index: &Index,
     journal: Option<&Journal>,
     projects: &[String],
-) -> Result<Vec<PendingGroup>, Failure> {
+) -> Result<Vec<PendingGroup>, Error> {
     let machine = context.machine_id();
     Ok(review::pending(
         index,
@@ -189,7 +175,7 @@ pub fn named(
     index: &Index,
     batches: Vec<PendingGroup>,
     typed: &[String],
-) -> Result<Vec<PendingGroup>, Failure> {
+) -> Result<Vec<PendingGroup>, Error> {
     let mut named = Vec::new();
     for typed in typed {
         let wanted = typed.trim_start_matches('#').to_ascii_uppercase();
@@ -204,7 +190,7 @@ pub fn named(
         let id = Context::resolve(index, typed)?.id();
         let mut waiting = batches.iter().flat_map(|batch| &batch.notes);
         if !waiting.any(|waiting| waiting.entry.id() == id) {
-            return Err(Failure::failed(format!(
+            return Err(Error::failed(format!(
                 "#{} does not wait for you",
                 Context::short(index, id)
             ))

@@ -6,13 +6,14 @@
 
 use std::{
     env, io,
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
 
 use anamnesis_store::journal;
 
-use crate::{context::Context, environment::Environment};
+use crate::{Error, context::Context, environment::Environment};
 
 /// The option of `internal work` that starts the real process and exits.
 pub const DETACH: &str = "--detach";
@@ -35,16 +36,21 @@ pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
     }
 }
 
+/// Starts the deferred process for a tool's changes. If it cannot be started, the next hook does it.
+pub fn work_soon(context: &Context) {
+    if let Err(error) = start_work(&context.environment, false) {
+        context.log(&format!("cannot start the deferred process: {error}"));
+    }
+}
+
 /// Starts a repair in the background if this process met damage in the journal.
-pub fn repair_if_damaged(environment: Environment) {
+pub fn repair_if_damaged(environment: &Environment) {
     if !journal::damage_was_seen() {
         return;
     }
-    if let Ok(context) = Context::of(environment, Duration::ZERO) {
+    if let Ok(context) = Context::of(environment.clone(), Duration::ZERO) {
         journal::request_repair(&context.home);
-        if let Err(error) = start_work(&context.environment, false) {
-            context.log(&format!("cannot start the deferred process: {error}"));
-        }
+        work_soon(&context);
     }
 }
 
@@ -58,25 +64,30 @@ pub fn start_detached(environment: &Environment, check: bool) -> io::Result<()> 
 }
 
 /// Runs one of our commands on behalf of the person, who approved it. Returns its output.
-pub fn run_for_person(environment: &Environment, arguments: &[&str]) -> Result<String, String> {
-    let program = env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new(program)
+pub fn run_for_person(environment: &Environment, arguments: &[&str]) -> Result<String, Error> {
+    let output = Command::new(program(environment).map_err(Error::caused_by)?)
         .args(arguments)
         .env_clear()
         .envs(environment.for_person())
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| error.to_string())?;
+        .map_err(Error::caused_by)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() {
         Ok(text(&output.stdout))
     } else {
-        Err(text(&output.stderr))
+        Err(Error::failed(text(&output.stderr)))
     }
 }
 
+fn program(environment: &Environment) -> io::Result<&Path> {
+    let program = environment.program.as_deref();
+    program
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the program's path is not known"))
+}
+
 fn spawn(environment: &Environment, arguments: &[&str]) -> io::Result<()> {
-    let mut command = Command::new(env::current_exe()?);
+    let mut command = Command::new(program(environment)?);
     command
         .args(arguments)
         .env_clear()

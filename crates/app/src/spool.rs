@@ -1,7 +1,7 @@
 //! Moves records from the spool to the journal.
 
 use anamnesis_store::{
-    journal::{Error, Journal},
+    journal::{self, Journal},
     spool::Spool,
 };
 
@@ -11,7 +11,7 @@ use crate::{context::Context, spawn::UNREADABLE};
 const DRAINED: usize = 50;
 
 /// Moves pending records from the spool to the journal, and returns how many.
-pub fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
+pub fn drain(context: &Context, journal: &Journal) -> Result<usize, journal::Error> {
     let spool = Spool::new(&context.home);
     let mut drained = 0;
     loop {

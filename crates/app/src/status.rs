@@ -14,10 +14,9 @@ use anamnesis_store::{
 };
 
 use crate::{
-    claude_memory,
+    Error, claude_memory,
     context::Context,
     doctor::{self, HealthSummary},
-    failure::Failure,
     pause::{self, Off},
     sync::Standing,
 };
@@ -52,7 +51,7 @@ pub struct Overview {
 
 impl Overview {
     /// Collects the state for the session's or the current folder.
-    pub fn load(context: &Context) -> Result<Self, Failure> {
+    pub fn load(context: &Context) -> Result<Self, Error> {
         let index = context.index()?;
         let folder = context.environment.project_folder.clone();
         let folder = folder.or_else(Context::current_folder).unwrap_or_default();
@@ -87,7 +86,7 @@ impl Overview {
     }
 }
 
-fn by_kind(index: &Index, project: &Project) -> Result<BTreeMap<&'static str, usize>, Failure> {
+fn by_kind(index: &Index, project: &Project) -> Result<BTreeMap<&'static str, usize>, Error> {
     let mut by_kind = BTreeMap::new();
     for kind in Kind::ALL {
         let amount = index.count(&Filter {
@@ -109,7 +108,7 @@ fn at_start(
     index: &Index,
     journal: Option<&Journal>,
     project: &Project,
-) -> Result<(usize, usize), Failure> {
+) -> Result<(usize, usize), Error> {
     let now = context.environment.now;
     let request = Request {
         project: &project.key,

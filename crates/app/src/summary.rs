@@ -21,7 +21,7 @@ use anamnesis_store::{
 use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use chrono::{DateTime, Days, NaiveTime, Utc};
 
-use crate::{context::Context, model};
+use crate::{Error, context::Context, model};
 
 /// How many tokens of a session are sent to a model.
 const MAX_TOKENS: usize = 24_000;
@@ -77,8 +77,8 @@ pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journ
         Spending::UsedUp => return journal.put_off(job, tomorrow(now)),
         Spending::Granted => {}
     }
-    if let Err(reason) = tell(context, journal, &job.session, model, &prompt) {
-        let reason = one_line(&reason);
+    if let Err(error) = tell(context, journal, &job.session, model, &prompt) {
+        let reason = one_line(error.message());
         context.log(&format!("work: session {}: {reason}", job.session));
         journal.not_taken(&job.session, &reason)?;
     }
@@ -102,12 +102,12 @@ fn tell(
     session: &str,
     model: Model,
     prompt: &prompts::Prompt,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let model = model.within(MAX_TIME);
     let answer = model
         .ask(prompt.system, &prompt.user)
-        .map_err(|error| error.to_string())?;
-    let told = reply::summary(&answer).map_err(|violation| violation.to_string())?;
+        .map_err(Error::caused_by)?;
+    let told = reply::summary(&answer).map_err(Error::caused_by)?;
     let Summary::Note { title, body } = told else {
         // The model found nothing worth noting. The rule-based note stays.
         return Ok(());
@@ -115,8 +115,7 @@ fn tell(
     let label = one_line(&model.label());
     let text = (title.as_str(), body.as_str());
     let now = context.environment.now;
-    let stored = session_note::retell(&context.notes, journal, session, text, &label, now)
-        .map_err(|error| error.to_string())?;
+    let stored = session_note::retell(&context.notes, journal, session, text, &label, now)?;
     if let Some(stored) = stored {
         context.take_up(&stored, Duration::from_secs(1));
     }
@@ -179,18 +178,17 @@ pub fn tell_now(
     journal: &Journal,
     session: &str,
     transcript: &Transcript,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let found = model::find(context).ok().flatten();
     let Some(model) = found.filter(|_| !context.environment.is_agent) else {
         return Ok(());
     };
-    let refused = |error: journal::Error| error.to_string();
-    if transcript.private || journal.has_private_part(session).map_err(refused)? {
+    if transcript.private || journal.has_private_part(session)? {
         return Ok(());
     }
-    let known = journal.session(session).map_err(refused)?;
+    let known = journal.session(session)?;
     let record = if known.is_some() {
-        record(journal, session).map_err(refused)?
+        record(journal, session)?
     } else {
         let account = SessionDigest::from(transcript);
         let asked = account.ask().map(str::to_owned).into_iter().collect();
@@ -201,10 +199,10 @@ pub fn tell_now(
     };
     let prompt = prompts::summary(&window(&record, MAX_TOKENS));
     let of = known.map(|_| session);
-    match spend(context, journal, of, prompt.tokens()).map_err(refused)? {
+    match spend(context, journal, of, prompt.tokens())? {
         Spending::Granted => tell(context, journal, session, model, &prompt),
         Spending::Asked => Ok(()),
-        Spending::UsedUp => Err("the budget of today is used up".to_owned()),
+        Spending::UsedUp => Err(Error::failed("the budget of today is used up")),
     }
 }
 

@@ -11,16 +11,17 @@ use anamnesis_store::{
     project::Identities,
     usage_log::Receipts,
 };
+pub use anamnesis_sync::Answer;
 use anamnesis_sync::{
-    Act, Answer, Error, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend,
-    Synced, remote::Remote,
+    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, Synced,
+    remote::Remote,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::{context::Context, failure::Failure, format, remote};
+use crate::{Error, context::Context, format, remote};
 
 /// The timeout for one call of git.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -98,7 +99,7 @@ impl History {
     }
 
     /// Adds the result of a sync.
-    fn add(&mut self, result: &Result<Synced, Error>, now: i64) {
+    fn add(&mut self, result: &Result<Synced, anamnesis_sync::Error>, now: i64) {
         self.tried_at = Some(now);
         match result {
             Ok(synced) => {
@@ -113,13 +114,14 @@ impl History {
                 }
             }
             // Another process is syncing and records its own result.
-            Err(Error::Busy) => {}
+            Err(anamnesis_sync::Error::Busy) => {}
             Err(error) => {
                 self.failing_since.get_or_insert(now);
                 self.failures += 1;
                 self.error = Some(one_line(&error.to_string()));
                 self.advice = advice(error);
-                self.is_offline = matches!(error, Error::Network(error) if error.is_offline());
+                self.is_offline =
+                    matches!(error, anamnesis_sync::Error::Network(error) if error.is_offline());
             }
         }
     }
@@ -280,22 +282,23 @@ pub fn held_text(held: &Held) -> String {
 }
 
 /// Returns what to do about an error, if known.
-fn advice(error: &Error) -> Option<String> {
+fn advice(error: &anamnesis_sync::Error) -> Option<String> {
     match error {
-        Error::Network(error) => error.advice(),
+        anamnesis_sync::Error::Network(error) => error.advice(),
         _ => None,
     }
 }
 
 /// Returns the configured remote, if any.
-pub fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
+pub fn remote(context: &Context) -> Result<Option<Remote>, Error> {
     let Some(address) = remote::address(context) else {
         return Ok(None);
     };
     remote::parse(address, &context.config)
         .map(Some)
         .map_err(|error| {
-            Failure::usage(format!("the remote cannot be used: {error}"))
+            Error::usage(format!("the remote cannot be used: {error}"))
+                .because(error)
                 .hint("anamnesis init --remote URL")
         })
 }
@@ -327,7 +330,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    fn keep(&self, result: &Result<Synced, Error>) -> Result<(), journal::Error> {
+    fn keep(&self, result: &Result<Synced, anamnesis_sync::Error>) -> Result<(), journal::Error> {
         let Some(journal) = self.journal else {
             return Ok(());
         };
@@ -361,13 +364,13 @@ impl<'a> Carrier<'a> {
 }
 
 impl SyncBackend for Carrier<'_> {
-    type Error = Error;
+    type Error = anamnesis_sync::Error;
 
-    fn init(&self) -> Result<Reached, Error> {
+    fn init(&self) -> Result<Reached, anamnesis_sync::Error> {
         self.backend.init()
     }
 
-    fn sync(&self) -> Result<Synced, Error> {
+    fn sync(&self) -> Result<Synced, anamnesis_sync::Error> {
         let result = self.backend.sync();
         if let Err(error) = self.keep(&result) {
             self.context.log(&format!("sync: {error}"));
@@ -383,13 +386,13 @@ impl SyncBackend for Carrier<'_> {
         result
     }
 
-    fn state(&self) -> Result<State, Error> {
+    fn state(&self) -> Result<State, anamnesis_sync::Error> {
         self.backend.state()
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+impl From<anamnesis_sync::Error> for Error {
+    fn from(error: anamnesis_sync::Error) -> Self {
         let hint = advice(&error).unwrap_or_else(|| {
             let text = if error.may_be_damage() {
                 "anamnesis doctor --fix   (replaces a damaged repository; no note is lost)"
@@ -398,9 +401,14 @@ impl From<Error> for Failure {
             };
             text.to_owned()
         });
-        Self::failed(format!("sync: {error}")).hint(hint)
+        Self::failed(format!("sync: {error}"))
+            .because(error)
+            .hint(hint)
     }
 }
+
+/// How long a sync waits for another one.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Syncs with the configured remote.
 pub fn run(
@@ -408,7 +416,7 @@ pub fn run(
     journal: Option<&Journal>,
     answer: Answer,
     patience: Duration,
-) -> Result<Synced, Failure> {
+) -> Result<Synced, Error> {
     let carrier = Carrier::new(context, journal, remote(context)?, answer, patience);
     Ok(carrier.sync()?)
 }
@@ -469,7 +477,7 @@ pub fn commit_by(
     let ids: BTreeSet<NoteId> = notes.into_iter().collect();
     let act = Act { verb, actor };
     let machine = context.machine_id();
-    let commit = || -> Result<Option<Ulid>, Error> {
+    let commit = || -> Result<Option<Ulid>, anamnesis_sync::Error> {
         let lock = context.notes.lock()?;
         let now = context.environment.now;
         let repository = Repository::open_or_create(&context.home, &lock, &machine, now)?;
@@ -486,11 +494,14 @@ pub fn commit_by(
 }
 
 /// Commits all changes in `memory/`, whether hooks wrote them or somebody edited files.
-pub fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
+pub fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Error> {
     commit_folder(context, journal).map_err(not_committed)
 }
 
-fn commit_folder(context: &Context, journal: Option<&Journal>) -> Result<(), Error> {
+fn commit_folder(
+    context: &Context,
+    journal: Option<&Journal>,
+) -> Result<(), anamnesis_sync::Error> {
     let backend = backend(context, journal, None, Answer::None, Duration::ZERO);
     let committed = backend.commit();
     log_set_aside(context, &backend);
@@ -513,7 +524,10 @@ fn set_aside_line(context: &Context, backend: &GitBackend<'_>) -> Option<String>
 
 /// Checks the repository of the notes and replaces a damaged one. Returns what was done, if
 /// anything.
-pub fn repair(context: &Context, patience: Duration) -> Result<Option<String>, Error> {
+pub fn repair(
+    context: &Context,
+    patience: Duration,
+) -> Result<Option<String>, anamnesis_sync::Error> {
     let backend = backend(context, None, None, Answer::None, patience);
     backend.repair()?;
     Ok(set_aside_line(context, &backend))
@@ -521,16 +535,15 @@ pub fn repair(context: &Context, patience: Duration) -> Result<Option<String>, E
 
 /// Like [`commit_all`], but does nothing while another process syncs, which commits everything
 /// first.
-pub fn commit_what_is_left(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
+pub fn commit_what_is_left(context: &Context, journal: Option<&Journal>) -> Result<(), Error> {
     match commit_folder(context, journal) {
-        Ok(()) | Err(Error::Busy) => Ok(()),
+        Ok(()) | Err(anamnesis_sync::Error::Busy) => Ok(()),
         Err(error) => Err(not_committed(error)),
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn not_committed(error: Error) -> Failure {
-    Failure::failed(format!("commit: {error}"))
+fn not_committed(error: anamnesis_sync::Error) -> Error {
+    Error::failed(format!("commit: {error}")).because(error)
 }
 
 /// Formats a change's id for people.
@@ -572,10 +585,10 @@ mod tests {
     #[test]
     fn failures_are_counted_until_one_goes_well() {
         let mut history = History::default();
-        history.add(&Err(Error::NotOurs(String::new())), 5);
-        history.add(&Err(Error::NotOurs(String::new())), 9);
+        history.add(&Err(anamnesis_sync::Error::NotOurs(String::new())), 5);
+        history.add(&Err(anamnesis_sync::Error::NotOurs(String::new())), 9);
         assert_eq!((history.failing_since, history.failures), (Some(5), 2));
-        history.add(&Err(Error::Busy), 10);
+        history.add(&Err(anamnesis_sync::Error::Busy), 10);
         assert_eq!(history.failures, 2);
         let synced = Synced {
             pushed: true,

@@ -15,11 +15,11 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 
 use crate::{
+    Error,
     context::Context,
-    failure::Failure,
     format::LIST_LENGTH,
-    remember::{self, INDEX_PATIENCE},
-    sync, write,
+    sync,
+    write::{self, INDEX_PATIENCE},
 };
 
 /// Tells whether a note is a task and not forgotten.
@@ -32,7 +32,7 @@ pub fn set_status(
     context: &Context,
     entry: &Entry,
     status: Status,
-) -> Result<(Status, Stored), Failure> {
+) -> Result<(Status, Stored), Error> {
     let mut before = status;
     let change = NoteChange {
         status: Some(status),
@@ -61,12 +61,12 @@ pub struct ChangedTask {
 }
 
 /// Sets the status of the task that a person or an agent typed.
-pub fn change(context: &Context, typed: &str, status: Status) -> Result<ChangedTask, Failure> {
+pub fn change(context: &Context, typed: &str, status: Status) -> Result<ChangedTask, Error> {
     let index = context.index()?;
     let entry = Context::resolve(&index, typed)?;
     let short = Context::short(&index, entry.id());
     if !is_task(&entry) {
-        return Err(Failure::failed(format!("#{short} is no task")).hint("anamnesis task list"));
+        return Err(Error::failed(format!("#{short} is no task")).hint("anamnesis task list"));
     }
     write::refuse_agent(context, &entry, "change")?;
     drop(index);
@@ -125,20 +125,16 @@ pub fn asked_for(prompt: &RawPrompt) -> Option<Asked<'_>> {
 }
 
 /// Carries out a request about tasks and returns the reply.
-///
-/// # Errors
-/// A sentence that says why nothing was done.
 pub fn act(
     context: &Context,
     journal: Option<&Journal>,
     asked: &Asked<'_>,
     project: &str,
-) -> Result<String, String> {
-    let said = match asked {
+) -> Result<String, Error> {
+    match asked {
         Asked::Add(text) => keep(context, journal, text, project),
         Asked::Set(status, id) => finish(context, *status, id),
-    };
-    said.map_err(|failure| one_line(failure.message()))
+    }
 }
 
 fn keep(
@@ -146,13 +142,13 @@ fn keep(
     journal: Option<&Journal>,
     text: &str,
     project: &str,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let draft = Draft::task(text.to_owned(), project.to_owned());
     let note = match draft.note(context.machine_id(), context.environment.now) {
         Ok(note) => note,
-        Err(unfit) => return Ok(not_done(&unfit.to_string())),
+        Err(error) => return Ok(not_done(&error.to_string())),
     };
-    let stored = remember::save(context, journal, &note)?;
+    let stored = write::save(context, journal, &note, None)?;
     let short = Index::open(&context.home)
         .map_or_else(|_| note.id.short(), |index| Context::short(&index, note.id));
     Ok(format!(
@@ -166,12 +162,12 @@ fn not_done(why: &str) -> String {
     format!("not done: {} · /memory-task", one_line(why))
 }
 
-fn finish(context: &Context, status: Status, id: &str) -> Result<String, Failure> {
+fn finish(context: &Context, status: Status, id: &str) -> Result<String, Error> {
     let index = Index::open(&context.home)?;
     let entry = match Context::resolve(&index, id) {
         Ok(entry) => entry,
         // A mistyped id is not an error of the hook.
-        Err(failure) => return Ok(not_done(failure.message())),
+        Err(error) => return Ok(not_done(error.message())),
     };
     let short = Context::short(&index, entry.id());
     if !is_task(&entry) {

@@ -10,7 +10,7 @@ use anamnesis_sync::{
 };
 use ulid::Ulid;
 
-use crate::{context::Context, failure::Failure, history::Past, sync};
+use crate::{Error, context::Context, history::Past, sync};
 
 /// The result of an undo.
 pub struct UndoOutcome<'a> {
@@ -44,7 +44,7 @@ impl UndoOutcome<'_> {
 }
 
 /// Reverts the change that a person or an agent typed.
-pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Failure> {
+pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Error> {
     // Commit pending edits of hooks and editors first, so that they are not part of the undo.
     let journal = context.journal();
     if let Err(failure) = sync::commit_all(context, journal.as_ref()) {
@@ -76,7 +76,7 @@ fn update_journal(
     context: &Context,
     journal: Option<&Journal>,
     notes: &BTreeMap<NoteId, Fate>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let now = context.environment.now;
     for (id, fate) in notes {
         match fate {

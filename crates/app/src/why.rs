@@ -14,8 +14,8 @@ use anamnesis_store::{
 use anamnesis_text::{clean::one_line, hash::text_hash};
 
 use crate::{
+    Error,
     context::{Context, PATIENCE},
-    failure::Failure,
     session,
     tool_hooks::OBSERVATION,
 };
@@ -59,7 +59,7 @@ pub struct InjectionMoment<'a> {
 }
 
 /// Loads what a session received; `None` if `last` is meant and no session has received notes.
-pub fn load<'a>(context: &'a Context, typed: &str) -> Result<Option<ReceivedNotes<'a>>, Failure> {
+pub fn load<'a>(context: &'a Context, typed: &str) -> Result<Option<ReceivedNotes<'a>>, Error> {
     let journal = Journal::open(&context.home, PATIENCE)?;
     let session = match typed {
         LAST => match journal.last_recalling_session()? {
@@ -202,7 +202,7 @@ pub fn entry(index: &Index, id: &str) -> Option<Entry> {
 }
 
 /// The session for a dry run; `last` means the last one with injected notes.
-pub fn session_to_try(context: &Context, typed: Option<&str>) -> Result<Option<String>, Failure> {
+pub fn session_to_try(context: &Context, typed: Option<&str>) -> Result<Option<String>, Error> {
     if typed != Some(LAST) {
         return Ok(typed.map(str::to_owned));
     }

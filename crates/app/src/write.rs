@@ -1,9 +1,26 @@
-//! What an agent may write, and what it may only propose.
+//! Writes notes: what an agent may write or only propose, whether a note says something new, and the
+//! file itself.
 
-use anamnesis_note::agent_policy;
-use anamnesis_store::index::Entry;
+use std::time::Duration;
 
-use crate::{context::Context, failure::Failure};
+use anamnesis_note::{agent_policy, id::NoteId, note::Note};
+use anamnesis_recall::{
+    admission::{self, NewNote, Refusal},
+    novelty::Novelty,
+};
+use anamnesis_store::{
+    index::{Entry, Index},
+    journal::Journal,
+    notes::Stored,
+    writing::Writer,
+};
+use anamnesis_text::clean::one_line;
+
+use crate::{Error, context::Context, format};
+
+/// The timeout for the index lock. It is longer than a hook's because the reply shows the shortest
+/// unique id.
+pub const INDEX_PATIENCE: Duration = Duration::from_millis(150);
 
 /// Tells whether a note is a person's or for all projects.
 pub fn is_a_persons(entry: &Entry) -> bool {
@@ -16,8 +33,14 @@ pub fn is_out_of_reach(context: &Context, entry: &Entry) -> bool {
     is_a_persons(entry) || context.config.review.holds(entry.state)
 }
 
-/// Refuses an agent that wants to change a person's note or one that applies to all projects.
-pub fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), Failure> {
+/// Like [`is_out_of_reach`], for a note as it is on disk.
+pub fn is_note_out_of_reach(context: &Context, note: &Note) -> bool {
+    agent_policy::is_out_of_reach(&note.project, note.source, note.is_by_agent())
+        || context.config.review.holds(note.state)
+}
+
+/// Refuses an agent that wants to change a note that only a person may change.
+pub fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), Error> {
     if !context.environment.is_agent || !is_out_of_reach(context, entry) {
         return Ok(());
     }
@@ -27,7 +50,113 @@ pub fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), F
         "it is in use, and the person approves every change"
     };
     Err(
-        Failure::failed(format!("only a person can {act} this note: {why}"))
+        Error::failed(format!("only a person can {act} this note: {why}"))
             .hint("write a note of your own that supersedes it; it waits for approval"),
     )
+}
+
+/// Marks a note as the agent's if an agent writes it. It becomes a proposal if it replaces a note
+/// that an agent may not change.
+pub fn sign(context: &Context, note: &mut Note, replaced: &[Entry]) {
+    if context.environment.is_agent {
+        let is_held = context.config.review.holds(note.state);
+        let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry));
+        agent_policy::sign(note, context.agent_session(), is_reaching || is_held);
+    }
+}
+
+/// Returns a change that an agent may not make as a proposal, which replaces the original once a
+/// person approves it.
+pub fn proposal(context: &Context, changed: Note) -> Note {
+    let now = context.environment.now;
+    agent_policy::proposal(
+        changed,
+        NoteId::generate(now),
+        context.machine_id(),
+        context.agent_session(),
+        now,
+    )
+}
+
+/// Compares a new note with the existing ones.
+///
+/// # Errors
+/// The reason why an agent may not write it. The source is the [`Refusal`].
+pub fn admit(
+    context: &Context,
+    journal: Option<&Journal>,
+    index: &Index,
+    wanted: &NewNote<'_>,
+) -> Result<Novelty, Error> {
+    admission::admit(index, &context.notes, journal, wanted).map_err(|refusal| {
+        let (message, hint) = match refusal {
+            Refusal::Forgotten(at) => (format!("you forgot this on {}", format::date(at)), None),
+            Refusal::Known(id) => {
+                let (short, note) = named(index, id);
+                let hint = format!(
+                    "anamnesis edit {short} --stdin, for what is new; --force writes another note all the same"
+                );
+                (format!("{note} says this already"), Some(hint))
+            }
+            Refusal::Echo(id) => {
+                let (short, note) = named(index, id);
+                let hint =
+                    format!("write only what is new, or add it by anamnesis edit {short} --stdin");
+                let message =
+                    format!("most of this is what the session was given, {note} before others");
+                (message, Some(hint))
+            }
+            Refusal::Index(error) => return error.into(),
+        };
+        let error = Error::failed(message).because(refusal);
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    })
+}
+
+/// Returns a remark about a new note that repeats or may contradict another; `None` for a novel
+/// one.
+pub fn remark_of(index: &Index, short: &str, novelty: Novelty) -> Option<String> {
+    let (other, note) = named(index, novelty.note()?);
+    Some(match novelty {
+        Novelty::Novel => return None,
+        Novelty::Known(_) | Novelty::Echo(_) => format!("{note} says this, too"),
+        Novelty::Extends(_) => format!(
+            "{note} says part of this; to replace it: anamnesis connect {short} {other} --relation supersedes"
+        ),
+        Novelty::MayContradict(_) => format!(
+            "{note} may say otherwise; to replace it: anamnesis connect {short} {other} --relation supersedes"
+        ),
+    })
+}
+
+/// Returns a note's short id, and its name for use in a sentence.
+fn named(index: &Index, id: NoteId) -> (String, String) {
+    let short = Context::short(index, id);
+    let title = index.get(id).ok().flatten().map(|entry| entry.title);
+    let title = one_line(&title.unwrap_or_default());
+    let note = format!("#{short} \"{title}\"");
+    (short, note)
+}
+
+/// Writes a new note and adds it to the journal and the index.
+///
+/// An agent's note counts to `counted_to`, or else to the session that it names.
+pub fn save(
+    context: &Context,
+    journal: Option<&Journal>,
+    note: &Note,
+    counted_to: Option<&str>,
+) -> Result<Stored, Error> {
+    let writer = Writer {
+        home: &context.home,
+        notes: &context.notes,
+        journal,
+        counted_to,
+        now: context.environment.now,
+        index_patience: INDEX_PATIENCE,
+    };
+    Ok(writer.save(note)?)
 }

@@ -2,27 +2,27 @@
 
 use std::io::Read as _;
 
-use anamnesis_app::failure::Failure;
+use anamnesis_app::Error;
 use anamnesis_session::hook::MAX_PAYLOAD_LENGTH;
 
 use crate::ui;
 
-pub(crate) fn read_input(limit: usize) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read_input(limit: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     std::io::stdin()
         .lock()
         .take(most)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
+        .map_err(|error| Error::failed(format!("cannot read stdin: {error}")).because(error))?;
     if bytes.len() > limit {
-        return Err(Failure::usage(format!("stdin is over {limit} bytes")));
+        return Err(Error::usage(format!("stdin is over {limit} bytes")));
     }
     Ok(bytes)
 }
 
 /// Reads stdin as text. Invalid UTF-8 is replaced.
-pub(crate) fn read_text() -> Result<String, Failure> {
+pub(crate) fn read_text() -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&read_input(MAX_TEXT_LENGTH)?).into_owned())
 }
 

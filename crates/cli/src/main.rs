@@ -3,7 +3,6 @@
 //! This crate only composes the libraries. The first argument selects the path: `hook` goes to the
 //! fast path, which does not load the command line parser.
 
-mod args;
 mod commands;
 mod hook;
 mod input;
@@ -24,7 +23,7 @@ fn main() -> ExitCode {
     if first.as_deref() == Some("hook".as_ref()) {
         return hook::main();
     }
-    commands::main(Environment::read(caller(first.as_deref())))
+    commands::main(&Environment::read(caller(first.as_deref())))
 }
 
 /// MCP clients start the server with `serve` or without a verb, and use pipes.

@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_app::failure::Failure;
+use anamnesis_app::Error;
 
 use anamnesis_note::note::{Note, Source};
 use anamnesis_store::index::Entry;
@@ -21,7 +21,7 @@ pub(crate) use anamnesis_app::format::{
 };
 
 /// The result of a command.
-pub(crate) type Outcome = Result<ExitCode, Failure>;
+pub(crate) type Outcome = Result<ExitCode, Error>;
 
 /// Prints for a terminal.
 #[derive(Debug)]
@@ -80,18 +80,18 @@ impl Ui {
         yes: bool,
         again: &str,
         [prefix, nothing]: [&str; 2],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         if yes {
             return Ok(());
         }
         if !stdin_is_terminal() {
             let why = "nobody can be asked here, and it is for good";
-            return Err(Failure::usage(format!("{prefix}{why}")).hint(again));
+            return Err(Error::usage(format!("{prefix}{why}")).hint(again));
         }
         if self.asks(question) {
             return Ok(());
         }
-        Err(Failure::failed(nothing))
+        Err(Error::failed(nothing))
     }
 
     /// Asks the person at the terminal, with yes for Enter. Any unclear answer counts as no.

@@ -1,8 +1,9 @@
 //! The notes as MCP tools, over stdin and stdout.
 //!
-//! The server sends only answers, opens no port and starts no process. A client starts it, sends
-//! requests and closes stdin; then it exits. The caller passes in the store, the project and the
-//! clock.
+//! The server sends only answers and opens no port. Git and other slow work run in other processes
+//! of the program. A client starts it, sends
+//! requests and closes stdin; then it exits. Tools call the operations of `app` with the context
+//! that the caller passes in.
 //!
 //! Invariants:
 //! - Only protocol messages are written to stdout.
@@ -15,7 +16,7 @@
 
 mod serve;
 
-mod gate;
+mod handshake;
 
 mod server;
 
@@ -31,13 +32,10 @@ mod memory;
 
 mod write;
 
-mod host;
-
 #[cfg(test)]
 mod tests;
 
 pub use self::{
-    host::{Host, Standing, Synced, Unable},
-    memory::{LastLook, Memory},
+    memory::Memory,
     serve::{Error, serve, serve_over},
 };

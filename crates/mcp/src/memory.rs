@@ -6,6 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anamnesis_app::{
+    Error,
+    context::{self, Context},
+    error::Kind,
+};
 use anamnesis_distill::reflection;
 use anamnesis_note::{draft::InvalidDraft, id::NoteId};
 use anamnesis_recall::render::inert_line;
@@ -15,16 +20,13 @@ use anamnesis_store::{
     journal::{self, Journal},
     notes::{self, Notes},
     project::{Places, Project},
-    writing,
+    settings::config::Config,
 };
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{
-    host::{Host, Unable},
-    tool::Tool,
-};
+use crate::tool::Tool;
 
 /// The lock timeout of a tool that reads.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
@@ -32,9 +34,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
 /// How long an in-place edit may go unnoticed. Such an edit does not change the folder's time, and
 /// checking every note takes longer than a search.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-
-/// The lock timeout of a tool that writes. Waiting is better for a model than asking again.
-pub(crate) const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many matching notes an error lists.
 const MAX_NAMED: usize = 10;
@@ -44,31 +43,19 @@ const MAX_QUOTED: usize = 300;
 
 /// The store and the session that uses it.
 pub struct Memory {
-    /// The store's folder.
-    pub home: Home,
+    /// The context of the server's start. Tools use [`Memory::at_present`].
+    pub(crate) context: Context,
     /// The session's project, if the client names one.
-    pub project: Option<Project>,
-    /// The version that clients see.
-    pub version: &'static str,
-    /// Whether links learned from use are included.
-    pub with_learned: bool,
-    /// This machine's name in notes.
-    pub machine_id: String,
-    /// The client's id of the session, if the client names it.
-    pub session: Option<String>,
+    pub(crate) project: Option<Project>,
     /// The key under which a model's notes are counted against the limit per session.
-    pub counted_to: String,
-    /// How many session notes a project needs before it is reflected on.
-    pub min_reflected: usize,
-    /// The surrounding program.
-    pub host: Box<dyn Host>,
+    pub(crate) counted_to: String,
     /// When all notes were last checked for changes.
-    pub last_look: LastLook,
+    last_look: LastLook,
 }
 
 /// When all notes were last checked; initially never.
 #[derive(Debug, Default)]
-pub struct LastLook(Mutex<Option<Instant>>);
+struct LastLook(Mutex<Option<Instant>>);
 
 impl LastLook {
     fn is_recent(&self) -> bool {
@@ -82,28 +69,58 @@ impl LastLook {
 }
 
 impl Memory {
+    /// `project` is the session's, if the client names one.
+    pub fn new(mut context: Context, project: Option<Project>) -> Self {
+        // Tools are called by a model.
+        context.environment.is_agent = true;
+        // A client that names no session starts one server per session.
+        let counted_to = context.environment.session.clone().unwrap_or_else(|| {
+            let begun = NoteId::generate(context.environment.now);
+            format!("server {begun}")
+        });
+        Self {
+            context,
+            project,
+            counted_to,
+            last_look: LastLook::default(),
+        }
+    }
+
+    /// Returns the context with the current time and settings, because a server outlives both.
+    pub(crate) fn at_present(&self) -> Context {
+        Context {
+            environment: self.context.environment.at_present(),
+            config: Config::load(&self.context.home),
+            ..self.context.clone()
+        }
+    }
+
     /// Returns the current time.
     pub(crate) fn now(&self) -> DateTime<Utc> {
-        self.host.now()
+        self.context.environment.current_time()
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.context.home
     }
 
     pub(crate) fn notes(&self) -> Notes {
-        Notes::new(self.home.clone(), PATIENCE)
+        Notes::new(self.home().clone(), PATIENCE)
     }
 
     /// Opens the index, up to date except for in-place edits of the last seconds. While another
     /// process writes, it is used as it is. If it cannot even be read, this waits.
-    pub(crate) fn index(&self) -> Result<Index, Refusal> {
+    pub(crate) fn index(&self) -> Result<Index, ToolError> {
         let notes = self.notes();
         if self.last_look.is_recent()
-            && let Ok(index) = Index::open(&self.home)
+            && let Ok(index) = Index::open(self.home())
             && !index.is_behind(&notes)
         {
             return Ok(index);
         }
-        let open = |patience| Index::in_step_or_as_is(&self.home, &notes, patience);
+        let open = |patience| Index::in_step_or_as_is(self.home(), &notes, patience);
         let index = match open(PATIENCE) {
-            Err(index::Error::Locked) => open(WRITE_PATIENCE)?,
+            Err(index::Error::Locked) => open(context::PATIENCE)?,
             opened => opened?,
         };
         self.last_look.is_now();
@@ -111,13 +128,13 @@ impl Memory {
     }
 
     /// Opens the journal read-only; `None` if nothing was recorded yet.
-    pub(crate) fn records(&self) -> Result<Option<Journal>, Refusal> {
-        Ok(Journal::open_to_read(&self.home, PATIENCE)?)
+    pub(crate) fn records(&self) -> Result<Option<Journal>, ToolError> {
+        Ok(Journal::open_to_read(self.home(), PATIENCE)?)
     }
 
     /// Returns the keys of a named project, where `.` is the session's. An empty list means all
     /// projects.
-    pub(crate) fn keys(&self, named: Option<&str>) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn keys(&self, named: Option<&str>) -> Result<Vec<String>, ToolError> {
         let project = match named {
             None => return Ok(Vec::new()),
             Some(".") => self.own_project()?.clone(),
@@ -132,9 +149,9 @@ impl Memory {
     }
 
     /// Returns the session's project.
-    pub(crate) fn own_project(&self) -> Result<&Project, Refusal> {
+    pub(crate) fn own_project(&self) -> Result<&Project, ToolError> {
         self.project.as_ref().ok_or_else(|| {
-            Refusal::new(
+            ToolError::new(
                 "no_project",
                 "this session's project is not known",
                 "name the project by its key; memory_list and memory_search show keys",
@@ -143,19 +160,49 @@ impl Memory {
     }
 
     /// Finds the one note with an id or a part of one.
-    pub(crate) fn resolve(index: &Index, typed: &str) -> Result<Entry, Refusal> {
-        index.resolve(typed).map_err(|error| match error {
-            Unresolvable::NotAnId => Refusal::new(
+    pub(crate) fn resolve(index: &Index, typed: &str) -> Result<Entry, ToolError> {
+        Context::resolve(index, typed).map_err(|error| match error.cause() {
+            Some(cause) => ToolError::unresolvable(typed, cause),
+            None => error.into(),
+        })
+    }
+}
+
+/// Why a tool call failed, in a form that a model can act on.
+#[derive(Debug, Serialize)]
+pub(crate) struct ToolError {
+    code: &'static str,
+    message: String,
+    hint: String,
+}
+
+impl ToolError {
+    pub(crate) fn new(
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// The text does not name exactly one note.
+    fn unresolvable(typed: &str, cause: &Unresolvable) -> Self {
+        match cause {
+            Unresolvable::NotAnId => Self::new(
                 "bad_id",
                 format!("\"{}\" is not an id", quoted(typed)),
                 "six or more characters of the beginning or the end of a note's id",
             ),
-            Unresolvable::Nothing(reference) => Refusal::new(
+            Unresolvable::Nothing(reference) => Self::new(
                 "no_such_note",
                 format!("no note has the id {}", reference.as_str()),
                 "memory_search and memory_list give ids",
             ),
-            Unresolvable::Unreadable(problem) => Refusal::new(
+            Unresolvable::Unreadable(problem) => Self::new(
                 "unreadable",
                 format!("{}: {}", problem.path, quoted(&problem.reason)),
                 "a person can mend it: anamnesis doctor",
@@ -165,7 +212,7 @@ impl Memory {
                     let title: String = inert_line(&entry.title).chars().take(80).collect();
                     format!("{} {title}", entry.id())
                 });
-                Refusal::new(
+                Self::new(
                     "ambiguous_id",
                     format!(
                         "{} stands for {} notes: {}",
@@ -176,29 +223,7 @@ impl Memory {
                     "the whole id",
                 )
             }
-            Unresolvable::Index(error) => error.into(),
-        })
-    }
-}
-
-/// Why a tool call failed, in a form that a model can act on.
-#[derive(Debug, Serialize)]
-pub(crate) struct Refusal {
-    code: &'static str,
-    message: String,
-    hint: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(
-        code: &'static str,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            hint: hint.into(),
+            Unresolvable::Index(error) => Self::internal(&error.to_string()),
         }
     }
 
@@ -266,67 +291,46 @@ impl Refusal {
     }
 }
 
-impl From<index::Error> for Refusal {
-    fn from(error: index::Error) -> Self {
-        match error {
-            index::Error::Locked => Self::new("busy", error.to_string(), "ask again"),
-            error => Self::internal(&error.to_string()),
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        let message = quoted(error.message());
+        match error.kind() {
+            Kind::Busy => Self::new("busy", message, "ask again"),
+            Kind::Damaged => {
+                let hint = "they are repaired in the background: ask again in a moment";
+                Self::new("busy", message, hint)
+            }
+            Kind::Full => {
+                let hint =
+                    "memory_amend one of them; the person can write more: /memory-remember TEXT";
+                Self::new("too_many", message, hint)
+            }
+            Kind::Store => Self::internal(error.message()),
+            Kind::Failed | Kind::Usage => {
+                let step = error.next_step().unwrap_or("anamnesis doctor");
+                Self::new("failed", message, quoted(&format!("a person can: {step}")))
+            }
         }
     }
 }
 
-impl From<journal::Error> for Refusal {
-    fn from(error: journal::Error) -> Self {
-        if error.is_damage() {
-            let hint = "they are repaired in the background: ask again in a moment";
-            return Self::new("busy", quoted(&error.to_string()), hint);
+/// Renders the errors of libraries as those of `app` are rendered.
+macro_rules! from_libraries {
+    ($($library:ident),*) => {$(
+        impl From<$library::Error> for ToolError {
+            fn from(error: $library::Error) -> Self {
+                Error::from(error).into()
+            }
         }
-        Self::internal(&error.to_string())
-    }
+    )*};
 }
 
-impl From<notes::Error> for Refusal {
-    fn from(error: notes::Error) -> Self {
-        match error {
-            notes::Error::Locked => Self::new("busy", error.to_string(), "ask again"),
-            error => Self::internal(&error.to_string()),
-        }
-    }
-}
+from_libraries!(index, journal, notes, reflection);
 
-impl From<writing::Error> for Refusal {
-    fn from(error: writing::Error) -> Self {
-        match error {
-            writing::Error::Notes(error) => error.into(),
-            writing::Error::Journal(error) => error.into(),
-            writing::Error::Full(_) => Self::new(
-                "too_many",
-                error.to_string(),
-                "memory_amend one of them; the person can write more: /memory-remember TEXT",
-            ),
-        }
-    }
-}
-
-impl From<reflection::Error> for Refusal {
-    fn from(error: reflection::Error) -> Self {
-        match error {
-            reflection::Error::Notes(error) => error.into(),
-            reflection::Error::Journal(error) => error.into(),
-        }
-    }
-}
-
-impl From<InvalidDraft> for Refusal {
-    fn from(unfit: InvalidDraft) -> Self {
+impl From<InvalidDraft> for ToolError {
+    fn from(error: InvalidDraft) -> Self {
         let hint = "what stands in <private> tags is left out; nothing else may be missing";
-        Self::new("bad_argument", unfit.to_string(), hint)
-    }
-}
-
-impl From<Unable> for Refusal {
-    fn from(unable: Unable) -> Self {
-        Self::new("failed", quoted(&unable.message), quoted(&unable.hint))
+        Self::new("bad_argument", error.to_string(), hint)
     }
 }
 

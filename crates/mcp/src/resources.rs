@@ -19,7 +19,7 @@ use rmcp::{
 };
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note, tools,
 };
 
@@ -44,7 +44,7 @@ const MAX_COMPLETED: usize = 20;
 
 /// Lists the notes that a person is most likely to mention.
 pub(crate) fn list(memory: &Memory) -> Result<Vec<Resource>, ErrorData> {
-    let entries = listed(memory).map_err(|refusal| broken(&refusal))?;
+    let entries = listed(memory).map_err(|error| broken(&error))?;
     Ok(entries.iter().map(described).collect())
 }
 
@@ -61,16 +61,16 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// Reads a note, with the contents of `memory_get`.
 pub(crate) fn read(memory: &Memory, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let not_found = |refusal: &Refusal| {
-        let message = refusal.message().to_owned();
-        ErrorData::resource_not_found(message, Some(refusal.value()))
+    let not_found = |error: &ToolError| {
+        let message = error.message().to_owned();
+        ErrorData::resource_not_found(message, Some(error.value()))
     };
     let typed = uri.strip_prefix(SCHEME).unwrap_or_default();
-    let index = memory.index().map_err(|refusal| broken(&refusal))?;
-    let entry = Memory::resolve(&index, typed).map_err(|refusal| not_found(&refusal))?;
-    let whole = tools::whole(memory, &index, &entry).map_err(|refusal| not_found(&refusal))?;
+    let index = memory.index().map_err(|error| broken(&error))?;
+    let entry = Memory::resolve(&index, typed).map_err(|error| not_found(&error))?;
+    let whole = tools::whole(memory, &index, &entry).map_err(|error| not_found(&error))?;
     let text = serde_json::to_string(&whole)
-        .map_err(|error| broken(&Refusal::internal(&error.to_string())))?;
+        .map_err(|error| broken(&ToolError::internal(&error.to_string())))?;
     let contents = ResourceContents::text(text, uri_of(entry.id())).with_mime_type(MIME_TYPE);
     Ok(ReadResourceResult::new(vec![contents]))
 }
@@ -88,7 +88,7 @@ pub(crate) fn complete(
             None,
         ));
     }
-    let mut entries = meant(memory, &asked.argument.value).map_err(|refusal| broken(&refusal))?;
+    let mut entries = meant(memory, &asked.argument.value).map_err(|error| broken(&error))?;
     let has_more = entries.len() > MAX_COMPLETED;
     entries.truncate(MAX_COMPLETED);
     let ids = entries.iter().map(|entry| entry.id().to_string()).collect();
@@ -111,7 +111,7 @@ fn here(memory: &Memory) -> Filter {
     }
 }
 
-fn listed(memory: &Memory) -> Result<Vec<Entry>, Refusal> {
+fn listed(memory: &Memory) -> Result<Vec<Entry>, ToolError> {
     let index = memory.index()?;
     let mut entries = Vec::new();
     for (note_type, most) in LISTED {
@@ -125,7 +125,7 @@ fn listed(memory: &Memory) -> Result<Vec<Entry>, Refusal> {
     Ok(entries)
 }
 
-fn meant(memory: &Memory, typed: &str) -> Result<Vec<Entry>, Refusal> {
+fn meant(memory: &Memory, typed: &str) -> Result<Vec<Entry>, ToolError> {
     let words = beginning_of(typed);
     if words.is_empty() {
         return listed(memory);
@@ -142,7 +142,7 @@ fn meant(memory: &Memory, typed: &str) -> Result<Vec<Entry>, Refusal> {
 
 /// Returns the notes of any project whose id begins or ends with this text; empty if it is not part
 /// of an id.
-fn by_id(index: &Index, typed: &str) -> Result<Vec<Entry>, Refusal> {
+fn by_id(index: &Index, typed: &str) -> Result<Vec<Entry>, ToolError> {
     let Ok(part) = IdPrefix::parse(typed) else {
         return Ok(Vec::new());
     };
@@ -179,8 +179,8 @@ fn uri_of(id: NoteId) -> String {
 }
 
 /// Maps an error of the store, as opposed to one of the request.
-fn broken(refusal: &Refusal) -> ErrorData {
-    ErrorData::internal_error(refusal.message().to_owned(), Some(refusal.value()))
+fn broken(error: &ToolError) -> ErrorData {
+    ErrorData::internal_error(error.message().to_owned(), Some(error.value()))
 }
 
 #[cfg(test)]

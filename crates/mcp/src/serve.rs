@@ -9,7 +9,7 @@ use rmcp::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
-use crate::{gate::Gate, memory::Memory, server::Server};
+use crate::{handshake::Handshake, memory::Memory, server::Server};
 
 /// The longest message that is read, in bytes; more than the largest note needs. Longer messages
 /// are skipped up to their line end.
@@ -60,15 +60,15 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let pipe = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_LENGTH);
-    let (gate, closed) = Gate::new(pipe);
-    let running = match Server::new(memory).serve(gate).await {
+    let (handshake, closed) = Handshake::new(pipe);
+    let running = match Server::new(memory).serve(handshake).await {
         Ok(running) => running,
         // The client closed the connection before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(Error::Protocol(Box::new(error))),
     };
     let ending = tokio::spawn(running.waiting());
-    // The gate drops the sender when the transport closes; nothing is ever sent.
+    // `Handshake` drops the sender when the transport closes; nothing is ever sent.
     let _ = closed.await;
     match tokio::time::timeout(GRACE, ending).await {
         Ok(Ok(Ok(QuitReason::JoinError(error)) | Err(error)) | Err(error)) => {
@@ -80,7 +80,6 @@ where
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_store::fs::home::Home;
     use serde_json::{Value, json};
     use tokio::io::AsyncWriteExt as _;
 
@@ -90,9 +89,7 @@ mod tests {
     /// Sends messages, closes the stream and returns the server's answers.
     fn said(messages: &[Value]) -> Vec<Value> {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::new(folder.path());
-        home.create().unwrap();
-        let memory = memory(home);
+        let memory = memory(folder.path());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

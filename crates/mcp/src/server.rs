@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anamnesis_store::journal;
+use anamnesis_app::spawn;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -17,7 +17,7 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     resources,
     tool::Tool,
     tools::{self, reflect},
@@ -79,16 +79,12 @@ impl Server {
         let answer = match self.tools.iter().find(|tool| tool.name == asked.name) {
             Some(tool) if tool.is_slow() => self.run_aside(tool, arguments).await,
             Some(tool) => tool.run()(&self.memory, arguments),
-            None => Err(Refusal::unknown_tool(&asked.name, &self.tools)),
+            None => Err(ToolError::unknown_tool(&asked.name, &self.tools)),
         };
-        if journal::damage_was_seen() {
-            self.memory.host.met_damage();
-        }
+        spawn::repair_if_damaged(&self.memory.context.environment);
         match answer {
             Ok(answer) => CallToolResult::structured(answer),
-            // Errors are plain text, because clients validate structured content against the output
-            // schema.
-            Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.json())]),
+            Err(error) => failed(&error),
         }
     }
 
@@ -100,20 +96,25 @@ impl Server {
             let said = "the notes wait: anamnesis review, in a terminal";
             return CallToolResult::structured(json!({ "said": said, "left": 0 }));
         }
-        match self.memory.host.approve(key) {
+        // The client has asked the person, so the command runs for the person.
+        let environment = &self.memory.context.environment;
+        match spawn::run_for_person(environment, &["review", "--approve", key]) {
             Ok(said) => CallToolResult::structured(json!({ "said": said, "left": 0 })),
-            Err(unable) => {
-                CallToolResult::error(vec![ContentBlock::text(Refusal::from(unable).json())])
-            }
+            Err(error) => failed(&error.hint("anamnesis review").into()),
         }
     }
 
     /// Runs a tool on its own thread, so that the server can answer other requests meanwhile.
-    async fn run_aside(&self, tool: &Tool, arguments: JsonObject) -> Result<Value, Refusal> {
+    async fn run_aside(&self, tool: &Tool, arguments: JsonObject) -> Result<Value, ToolError> {
         let (run, memory) = (tool.run(), Arc::clone(&self.memory));
         let answer = tokio::task::spawn_blocking(move || run(&memory, arguments)).await;
-        answer.unwrap_or_else(|error| Err(Refusal::internal(&error.to_string())))
+        answer.unwrap_or_else(|error| Err(ToolError::internal(&error.to_string())))
     }
+}
+
+/// Errors are plain text, because clients validate structured content against the output schema.
+fn failed(error: &ToolError) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(error.json())])
 }
 
 impl ServerHandler for Server {
@@ -124,7 +125,7 @@ impl ServerHandler for Server {
             .enable_completions()
             .build();
         ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new("anamnesis", self.memory.version))
+            .with_server_info(Implementation::new("anamnesis", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
     }
 
@@ -202,13 +203,11 @@ impl ServerHandler for Server {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_store::fs::home::Home;
-
     use super::*;
     use crate::tests::memory;
 
     fn server() -> Server {
-        Server::new(memory(Home::new("/nowhere")))
+        Server::new(memory("/nowhere".as_ref()))
     }
 
     #[test]

@@ -1,140 +1,76 @@
 //! Tests of the writing tools, called without a connection.
 
-use std::sync::{Arc, Mutex};
+use std::path::Path;
 
+use anamnesis_app::{
+    Error,
+    context::{Context, PATIENCE},
+    environment::{Caller, Environment},
+};
 use anamnesis_note::{
-    agent_policy::Review,
     id::NoteId,
     note::{GLOBAL, Note, NoteType, Scope, State},
-    usage_log::Usage,
+    usage_log::{NoteCounts, PortableId},
 };
 use anamnesis_store::{
-    fs::home::Home,
-    journal::Journal,
-    notes::{NotePath, Notes},
-    project::Project,
+    fs::home::Home, journal::Journal, notes::Notes, project::Project, settings::config::Config,
+    usage_log::Receipts,
 };
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use proptest::{
     prelude::*,
-    test_runner::{Config, TestRunner},
+    test_runner::{self, TestRunner},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    host::{Host, Standing, Synced, Unable},
-    memory::{LastLook, Memory, PATIENCE},
+    memory::{Memory, ToolError},
     tools,
 };
 
-/// The calls that a server makes to its host, recorded and not carried out.
-type Wishes = Arc<Mutex<Vec<String>>>;
-
-#[derive(Default)]
-struct Alone {
-    wishes: Wishes,
-    review: Review,
-}
-
-impl Alone {
-    fn wish(&self, wish: String) {
-        self.wishes.lock().unwrap().push(wish);
-    }
-}
-
-impl Host for Alone {
-    fn now(&self) -> DateTime<Utc> {
-        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
-    }
-
-    fn review(&self) -> Review {
-        self.review
-    }
-
-    fn standing(&self) -> Standing {
-        Standing::default()
-    }
-
-    fn changed(&self) {
-        self.wish("changed".to_owned());
-    }
-
-    fn met_damage(&self) {
-        self.wish("damage".to_owned());
-    }
-
-    fn approve(&self, reflection: &str) -> Result<String, Unable> {
-        self.wish(format!("approve {reflection}"));
-        Ok("done".to_owned())
-    }
-
-    fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {
-        self.wish(format!("forget {} {reason:?}", note.id));
-        Ok(())
-    }
-
-    fn tell(&self, session: Option<&str>, usage: &Usage) -> Result<bool, Unable> {
-        let verified = usage.verified.len();
-        self.wish(format!(
-            "tell {session:?} {:?} {verified}",
-            usage.feedback[0].1
-        ));
-        Ok(true)
-    }
-
-    fn sync(&self) -> Result<Synced, Unable> {
-        Err(Unable {
-            message: "no network\u{1b}[2J".to_owned(),
-            hint: "later".to_owned(),
-        })
-    }
-}
-
-/// A memory for a session without a project.
-pub(crate) fn memory(home: Home) -> Memory {
-    Memory {
-        home,
-        project: None,
-        version: "0.0.0",
-        with_learned: false,
-        machine_id: "laptop".to_owned(),
-        session: None,
-        counted_to: "server".to_owned(),
-        min_reflected: 2,
-        host: Box::new(Alone::default()),
-        last_look: LastLook::default(),
-    }
+/// A memory of the store in a folder, for a session without a project. No process can be started.
+pub(crate) fn memory(store: &Path) -> Memory {
+    let mut environment = Environment::read(Caller::Client);
+    environment.store = Some(store.to_owned());
+    environment.program = None;
+    environment.user_home = None;
+    environment.session = None;
+    environment.machine_id = Some("laptop".to_owned());
+    environment.remote = None;
+    environment.min_episodics = 2;
+    environment.now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
+    let mut memory = Memory::new(Context::unchecked(environment, PATIENCE).unwrap(), None);
+    "server".clone_into(&mut memory.counted_to);
+    memory
 }
 
 /// A store with an active session.
 struct Session {
     _folder: tempfile::TempDir,
     memory: Memory,
-    wishes: Wishes,
 }
 
 impl Session {
     fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::new(folder.path().join("store"));
-        home.create().unwrap();
-        let wishes = Wishes::default();
+        let store = folder.path().join("store");
+        Home::new(&store).create().unwrap();
         let mut project = Project::named("acme");
         project.also = vec!["acme-old".to_owned()];
-        let memory = Memory {
-            project: Some(project),
-            session: Some("s".to_owned()),
-            host: Box::new(Alone {
-                wishes: Arc::clone(&wishes),
-                review: Review::Off,
-            }),
-            last_look: LastLook::default(),
-            ..memory(home)
-        };
+        let mut memory = memory(&store);
+        memory.project = Some(project);
+        memory.context.environment.session = Some("s".to_owned());
         Self {
             _folder: folder,
             memory,
-            wishes,
+        }
+    }
+
+    /// Another server of the same store, for a session without a project.
+    fn another(&self) -> Self {
+        Self {
+            memory: memory(self.memory.home().root()),
+            ..Self::open()
         }
     }
 
@@ -145,7 +81,7 @@ impl Session {
         let tools = tools::all();
         let tool = tools.iter().find(|one| one.name == tool).unwrap();
         let answer = tool.run()(&self.memory, arguments);
-        answer.map_err(|refusal| serde_json::from_str(&refusal.json()).unwrap())
+        answer.map_err(|error| serde_json::from_str(&error.json()).unwrap())
     }
 
     fn gives(&self, tool: &str, arguments: Value) -> Value {
@@ -196,9 +132,27 @@ impl Session {
         notes.bytes(notes.find(id).unwrap()).unwrap()
     }
 
-    /// Returns the calls to the host since the last time.
-    fn wishes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.wishes.lock().unwrap())
+    fn home(&self) -> &Home {
+        self.memory.home()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.home().log()).unwrap_or_default()
+    }
+
+    /// Returns how often the deferred process was requested.
+    fn work_requests(&self) -> usize {
+        self.log()
+            .matches("cannot start the deferred process")
+            .count()
+    }
+
+    /// Returns what the usage log says of a note.
+    fn counts(&self, id: &Value) -> NoteCounts {
+        let id: NoteId = id.as_str().unwrap().parse().unwrap();
+        let (log, _) = Receipts::new(self.home().clone()).read_all();
+        let of_note = PortableId::new(id, Scope::Portable).unwrap();
+        log.total().notes.get(&of_note).cloned().unwrap_or_default()
     }
 }
 
@@ -243,7 +197,7 @@ fn what_a_model_writes_is_the_agents() {
             &["cmd: deploy now".to_owned()][..]
         )
     );
-    assert_eq!(session.wishes(), ["changed"]);
+    assert_eq!(session.work_requests(), 1);
     let said = written["said"].as_str().unwrap();
     assert!(
         said.starts_with("saved #")
@@ -266,10 +220,7 @@ fn what_a_model_writes_is_the_agents() {
         "{said}"
     );
     // If the session has no project, global is the default.
-    let nowhere = Session {
-        memory: memory(session.memory.home.clone()),
-        ..Session::open()
-    };
+    let nowhere = session.another();
     let global = nowhere.gives(
         "memory_write",
         json!({ "body": "The office is closed on Fridays." }),
@@ -455,7 +406,7 @@ fn what_is_no_note_is_refused() {
             "{tool} {arguments}"
         );
     }
-    assert_eq!((session.count(), session.wishes().len()), (1, 0));
+    assert_eq!((session.count(), session.work_requests()), (1, 0));
 }
 
 #[test]
@@ -496,7 +447,7 @@ fn what_is_known_is_refused_and_what_is_like_it_is_named() {
 fn a_forgotten_text_is_not_written_again() {
     let session = Session::open();
     let text = "The old key was in the wiki.";
-    let journal = Journal::open(&session.memory.home, PATIENCE).unwrap();
+    let journal = Journal::open(session.home(), PATIENCE).unwrap();
     journal
         .forgot(NoteId::made_of("gone"), text, session.memory.now())
         .unwrap();
@@ -548,13 +499,8 @@ fn a_session_has_ten_notes() {
         "too_many"
     );
     assert_eq!(session.count(), 11);
-    let other = Session {
-        memory: Memory {
-            counted_to: "another".to_owned(),
-            ..memory(session.memory.home.clone())
-        },
-        ..Session::open()
-    };
+    let mut other = session.another();
+    "another".clone_into(&mut other.memory.counted_to);
     other.gives(
         "memory_write",
         json!({ "body": "kiwi kiwis are counted apart.", "project": "acme" }),
@@ -569,7 +515,6 @@ fn a_note_of_an_agents_is_changed() {
         json!({ "body": "Deploys go through GitLab." }),
     )["id"]
         .clone();
-    session.wishes();
     let amended = session.gives(
         "memory_amend",
         json!({ "id": own, "title": "Deploys", "addition": "Since March. <private>x</private>", "kind": "how-to",
@@ -586,33 +531,27 @@ fn a_note_of_an_agents_is_changed() {
         (NoteType::Procedural, true, 0.4)
     );
     assert!(note.is_by_agent());
-    assert_eq!(session.wishes(), ["changed"]);
+    assert_eq!(session.work_requests(), 2);
     let again = session.gives("memory_amend", json!({ "id": own, "title": "Deploys" }));
     assert!(
         again["said"].as_str().unwrap().ends_with("is as it was"),
         "{again}"
     );
-    assert_eq!(session.wishes(), [""; 0]);
+    assert_eq!(session.work_requests(), 2);
 }
 
 #[test]
 fn where_the_person_approves_everything_all_is_proposed() {
     // MCP-02, INJ-02
-    let before = Session::open();
-    let used = before.gives(
+    let session = Session::open();
+    let used = session.gives(
         "memory_write",
         json!({ "body": "Limits moved to gateway.rs." }),
     );
-    let session = Session {
-        memory: Memory {
-            host: Box::new(Alone {
-                wishes: Arc::clone(&before.wishes),
-                review: Review::Proposals,
-            }),
-            ..before.memory
-        },
-        ..before
-    };
+    Config::update(session.home(), |keys| {
+        keys.insert("review".to_owned(), json!("proposals"));
+    })
+    .unwrap();
     let is_proposal = |id: &Value| {
         let note = session.note(id);
         assert_eq!(
@@ -756,7 +695,7 @@ fn tasks_are_kept_and_finished() {
     );
     let all = session.gives("memory_task", json!({ "action": "list", "status": "done" }));
     assert_eq!(all["tasks"][0]["title"], "Remove the flag");
-    assert_eq!(session.wishes(), ["changed"; 3]);
+    assert_eq!(session.work_requests(), 3);
 }
 
 #[test]
@@ -773,33 +712,51 @@ fn one_note_is_forgotten_and_said_to_be_good_or_bad() {
         "memory_connect",
         json!({ "from": own, "to": persons, "relation": "about" }),
     );
-    session.wishes();
-    let forgotten = session.gives("memory_forget", json!({ "id": persons, "reason": "wrong" }));
-    assert_eq!(
-        (&forgotten["state"], &forgotten["links"]),
-        (&json!("forgotten"), &json!(1))
-    );
-    let id = persons.as_str().unwrap();
-    assert_eq!(session.wishes(), [format!("forget {id} Some(\"wrong\")")]);
     for (id, said) in [(&persons, "good"), (&own, "good"), (&own, "bad")] {
         let told = session.gives("memory_feedback", json!({ "id": id, "said": said }));
         assert_eq!(told["told"], true);
     }
     // Only a person can verify a person's note.
+    let [of_persons, of_own] = [&persons, &own].map(|id| session.counts(id));
+    assert_eq!((of_persons.good, of_persons.verified), (1, None));
+    assert_eq!(of_own.bad, 1);
+    assert!(of_own.verified.is_some());
+    let forgotten = session.gives("memory_forget", json!({ "id": persons, "reason": "wrong" }));
     assert_eq!(
-        session.wishes(),
-        [
-            "tell Some(\"s\") Good 0",
-            "tell Some(\"s\") Good 1",
-            "tell Some(\"s\") Bad 0"
-        ]
+        (&forgotten["state"], &forgotten["links"]),
+        (&json!("forgotten"), &json!(1))
     );
-    let refusal = session
-        .call("memory_sync", json!({ "force": true }))
-        .unwrap_err();
+    assert_eq!(session.note(&persons).state, State::Forgotten);
+    let id = persons.as_str().unwrap();
+    let line = format!("{id} was forgotten by a tool: wrong");
+    assert!(session.log().contains(&line), "{}", session.log());
     assert_eq!(
-        refusal,
-        json!({ "code": "failed", "message": "no network", "hint": "later" })
+        session.refuses("memory_feedback", json!({ "id": id, "said": "good" })),
+        "forgotten"
+    );
+}
+
+#[test]
+fn notes_are_committed_without_a_remote() {
+    let session = Session::open();
+    session.persons("acme", "Rate limits live in limit.rs");
+    let synced = session.gives("memory_sync", json!({ "force": true }));
+    assert_eq!(
+        (&synced["pushed"], &synced["indexed"], &synced["held"]),
+        (&json!(false), &json!(1), &Value::Null)
+    );
+    assert!(synced["head"].is_string(), "{synced}");
+    let status = session.gives("memory_status", json!({}));
+    assert_eq!(status["sync"]["head"], synced["head"]);
+}
+
+#[test]
+fn an_error_says_what_a_person_can_do() {
+    let error = Error::failed("no network\u{1b}[2J").hint("later");
+    let shown: Value = serde_json::from_str(&ToolError::from(error).json()).unwrap();
+    assert_eq!(
+        shown,
+        json!({ "code": "failed", "message": "no network", "hint": "a person can: later" })
     );
 }
 
@@ -1037,7 +994,7 @@ fn what_is_private_or_stays_here_is_given_to_no_model() {
 fn what_the_person_had_forgotten_is_not_proposed_again() {
     let session = Session::open();
     with_sessions(&session, &["one", "two"]);
-    let journal = Journal::open(&session.memory.home, PATIENCE).unwrap();
+    let journal = Journal::open(session.home(), PATIENCE).unwrap();
     journal
         .forgot(
             NoteId::made_of("gone"),
@@ -1089,9 +1046,9 @@ fn whatever_a_tool_is_given_it_answers() {
     let tools = tools::all();
     let arguments = prop::collection::vec((any::<prop::sample::Index>(), any_value()), 0..6);
     let calls = (any::<prop::sample::Index>(), arguments);
-    let mut runner = TestRunner::new(Config {
+    let mut runner = TestRunner::new(test_runner::Config {
         failure_persistence: None,
-        ..Config::default()
+        ..test_runner::Config::default()
     });
     let ran = runner.run(&calls, |(tool, arguments)| {
         let tool = tool.get(&tools);
@@ -1105,13 +1062,13 @@ fn whatever_a_tool_is_given_it_answers() {
             .collect();
         match tool.run()(&session.memory, arguments) {
             Ok(answer) => prop_assert!(answer.is_object(), "{}: {answer}", tool.name),
-            Err(refusal) => prop_assert!(!refusal.message().is_empty(), "{}", tool.name),
+            Err(error) => prop_assert!(!error.message().is_empty(), "{}", tool.name),
         }
         Ok(())
     });
     ran.unwrap();
     // All files are valid notes in the folders for notes.
-    let store = session.memory.home.root();
+    let store = session.home().root();
     let listed = session.memory.notes().list();
     assert!(listed.problems.is_empty(), "{:?}", listed.problems);
     let outside = std::fs::read_dir(store.parent().unwrap()).unwrap();

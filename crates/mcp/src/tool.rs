@@ -20,9 +20,9 @@ use rmcp::{
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::memory::{Memory, Refusal};
+use crate::memory::{Memory, ToolError};
 
-pub(crate) type Run = dyn Fn(&Memory, JsonObject) -> Result<Value, Refusal> + Send + Sync;
+pub(crate) type Run = dyn Fn(&Memory, JsonObject) -> Result<Value, ToolError> + Send + Sync;
 
 /// The effect of a tool, as announced to clients, which may ask the person first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Tool {
         name: &'static str,
         title: &'static str,
         description: &'static str,
-        run: fn(&Memory, P) -> Result<A, Refusal>,
+        run: fn(&Memory, P) -> Result<A, ToolError>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Any,
@@ -95,7 +95,7 @@ impl Tool {
         title: &'static str,
         description: &'static str,
         effect: Effect,
-        run: fn(&Memory, P) -> Result<A, Refusal>,
+        run: fn(&Memory, P) -> Result<A, ToolError>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Any,
@@ -115,12 +115,13 @@ impl Tool {
                 if effect != Effect::Reads
                     && let Some(name) = not_for_tools(&arguments, &known)
                 {
-                    return Err(Refusal::not_for_tools(name, &takes));
+                    return Err(ToolError::not_for_tools(name, &takes));
                 }
                 let parameters = serde_json::from_value(Value::Object(arguments))
-                    .map_err(|error| Refusal::argument(&error.to_string(), &takes))?;
+                    .map_err(|error| ToolError::argument(&error.to_string(), &takes))?;
                 let answer = run(memory, parameters)?;
-                serde_json::to_value(answer).map_err(|error| Refusal::internal(&error.to_string()))
+                serde_json::to_value(answer)
+                    .map_err(|error| ToolError::internal(&error.to_string()))
             }),
         }
     }

@@ -1,30 +1,32 @@
 //! Changes notes on behalf of tools: in the agent's name, within a session's limit, and only with
 //! new content. For a person's note or a global one, a tool only proposes the change.
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    spawn, write,
+};
 use anamnesis_note::{
-    agent_policy,
     draft::{Draft, saved},
     id::NoteId,
     note,
 };
 use anamnesis_recall::render::inert_line;
 use anamnesis_recall::{
-    admission::{self, NewNote},
+    admission::{NewNote, Refusal},
     novelty::Novelty,
     similar::Similar,
 };
 use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
-    notes::{Notes, Stored},
-    writing::Writer,
+    notes::Stored,
 };
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    memory::{Memory, PATIENCE, Refusal, WRITE_PATIENCE},
+    memory::{Memory, ToolError},
     note::{Named, Note},
 };
 
@@ -68,29 +70,28 @@ struct Like {
 /// A change to notes by a tool.
 pub(crate) struct Writing<'a> {
     memory: &'a Memory,
-    pub(crate) notes: Notes,
+    pub(crate) context: Context,
     pub(crate) journal: Journal,
-    pub(crate) now: DateTime<Utc>,
 }
 
 impl<'a> Writing<'a> {
-    pub(crate) fn begin(memory: &'a Memory) -> Result<Self, Refusal> {
+    pub(crate) fn begin(memory: &'a Memory) -> Result<Self, ToolError> {
         Ok(Self {
             memory,
-            notes: Notes::new(memory.home.clone(), WRITE_PATIENCE),
+            context: memory.at_present(),
             // Without the journal, neither the limit nor forgotten texts could be checked.
-            journal: Journal::open(&memory.home, WRITE_PATIENCE)?,
-            now: memory.now(),
+            journal: Journal::open(memory.home(), PATIENCE)?,
         })
     }
 
     /// Opens the index up to date, because existing and new notes must be found. After a long wait
     /// for other writers it is used as it is.
-    pub(crate) fn index(&self) -> Result<Index, Refusal> {
+    pub(crate) fn index(&self) -> Result<Index, ToolError> {
+        let context = &self.context;
         Ok(Index::in_step_or_as_is(
-            &self.memory.home,
-            &self.notes,
-            WRITE_PATIENCE,
+            &context.home,
+            &context.notes,
+            PATIENCE,
         )?)
     }
 
@@ -101,12 +102,10 @@ impl<'a> Writing<'a> {
         draft: Draft,
         replaced: &[Entry],
         is_forced: bool,
-    ) -> Result<Written, Refusal> {
-        let mut note = draft.note(self.memory.machine_id.clone(), self.now)?;
+    ) -> Result<Written, ToolError> {
+        let mut note = draft.note(self.context.machine_id(), self.now())?;
         refuse_long(&note, 0)?;
-        let is_held = self.memory.host.review().holds(note.state);
-        let is_reaching = is_held || replaced.iter().any(is_out_of_reach);
-        agent_policy::sign(&mut note, self.memory.session.as_deref(), is_reaching);
+        write::sign(&self.context, &mut note, replaced);
         let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
         let novelty = self.judge(&index, &note, &replaced, is_forced)?;
         self.save(index, &note, Some(novelty))
@@ -121,22 +120,19 @@ impl<'a> Writing<'a> {
         entry: &Entry,
         is_reaching: bool,
         change: impl Fn(&mut note::Note),
-    ) -> Result<(Written, bool), Refusal> {
+    ) -> Result<(Written, bool), ToolError> {
         // Checks the file, because the index may be out of date.
-        let review = self.memory.host.review();
-        let is_proposed = |note: &note::Note| {
-            agent_policy::is_out_of_reach(&note.project, note.source, note.is_by_agent())
-                || review.holds(note.state)
-        };
-        if is_reaching || is_proposed(&self.notes.read(entry.path)?.note()) {
+        let notes = &self.context.notes;
+        let is_proposed = |note: &note::Note| write::is_note_out_of_reach(&self.context, note);
+        if is_reaching || is_proposed(&notes.read(entry.path)?.note()) {
             return Ok((self.propose(index, entry, change)?, true));
         }
         // This index holds the write lock until it is dropped.
         drop(index);
-        let lock = self.notes.lock()?;
-        let before = self.notes.read(entry.path)?.note();
+        let lock = notes.lock()?;
+        let before = notes.read(entry.path)?.note();
         if is_proposed(&before) || before.state == note::State::Forgotten {
-            return Err(Refusal::new(
+            return Err(ToolError::new(
                 "busy",
                 format!(
                     "the note {} was changed by somebody else meanwhile",
@@ -151,11 +147,11 @@ impl<'a> Writing<'a> {
         if before.body != wanted.body {
             self.refuse_forgotten(&wanted.body)?;
         }
-        let stored = self.notes.update(&lock, entry.path, change)?;
+        let stored = notes.update(&lock, entry.path, change)?;
         drop(lock);
         let is_changed = stored.note() != before;
         if is_changed {
-            self.memory.host.changed();
+            spawn::work_soon(&self.context);
         }
         let mut written = self.written(&stored, None)?;
         written.said = inert_line(&if is_changed {
@@ -173,10 +169,10 @@ impl<'a> Writing<'a> {
         index: Index,
         entry: &Entry,
         change: impl Fn(&mut note::Note),
-    ) -> Result<Written, Refusal> {
-        let before = self.notes.read(entry.path)?.note();
+    ) -> Result<Written, ToolError> {
+        let before = self.context.notes.read(entry.path)?.note();
         if before.state == note::State::Forgotten {
-            return Err(Refusal::forgotten(entry.id()));
+            return Err(ToolError::forgotten(entry.id()));
         }
         let mut changed = before.clone();
         change(&mut changed);
@@ -184,20 +180,14 @@ impl<'a> Writing<'a> {
         // A proposal cannot pin itself.
         changed.pinned = before.pinned;
         if changed == before {
-            return Err(Refusal::new(
+            return Err(ToolError::new(
                 "persons",
                 "only a person can pin this note, and nothing else of it would change",
                 format!("the person can: anamnesis pin {}", entry.id()),
             ));
         }
         let is_new_text = (&changed.title, &changed.body) != (&before.title, &before.body);
-        let proposal = agent_policy::proposal(
-            changed,
-            NoteId::generate(self.now),
-            self.memory.machine_id.clone(),
-            self.memory.session.as_deref(),
-            self.now,
-        );
+        let proposal = write::proposal(&self.context, changed);
         let novelty = if is_new_text {
             Some(self.judge(&index, &proposal, &[entry.id()], false)?)
         } else {
@@ -213,37 +203,36 @@ impl<'a> Writing<'a> {
         note: &note::Note,
         replaced: &[NoteId],
         is_forced: bool,
-    ) -> Result<Novelty, Refusal> {
+    ) -> Result<Novelty, ToolError> {
         let wanted = NewNote {
             note,
             projects: &self.memory.keys(Some(&note.project))?,
             replaced,
-            session: self.memory.session.as_deref(),
+            session: self.context.agent_session(),
             is_forced,
         };
-        let named = |id| name(index, id);
-        admission::admit(index, &self.notes, Some(&self.journal), &wanted)?.map_err(|refusal| {
-            match refusal {
-                admission::Refusal::Forgotten(at) => forgotten(at),
-                admission::Refusal::Known(id) => Refusal::new(
-                    "known",
-                    format!("{} says this already", named(id)),
-                    "memory_amend it with what is new, or write only that; `force` writes another note all the same",
+        let admitted = write::admit(&self.context, Some(&self.journal), index, &wanted);
+        admitted.map_err(|error| match error.cause() {
+            Some(Refusal::Forgotten(at)) => forgotten(*at),
+            Some(Refusal::Known(id)) => ToolError::new(
+                "known",
+                format!("{} says this already", name(index, *id)),
+                "memory_amend it with what is new, or write only that; `force` writes another note all the same",
+            ),
+            Some(Refusal::Echo(id)) => ToolError::new(
+                "echo",
+                format!(
+                    "most of this is what the session was given, {} before others",
+                    name(index, *id)
                 ),
-                admission::Refusal::Echo(id) => Refusal::new(
-                    "echo",
-                    format!(
-                        "most of this is what the session was given, {} before others",
-                        named(id)
-                    ),
-                    "write only what is new, or add that with memory_amend",
-                ),
-            }
+                "write only what is new, or add that with memory_amend",
+            ),
+            Some(Refusal::Index(_)) | None => error.into(),
         })
     }
 
     /// Refuses a text that a person had forgotten.
-    fn refuse_forgotten(&self, body: &str) -> Result<(), Refusal> {
+    fn refuse_forgotten(&self, body: &str) -> Result<(), ToolError> {
         match self.journal.forgotten_at(body)? {
             Some(at) => Err(forgotten(at)),
             None => Ok(()),
@@ -255,19 +244,12 @@ impl<'a> Writing<'a> {
         index: Index,
         note: &note::Note,
         novelty: Option<Novelty>,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<Written, ToolError> {
         // This index holds the write lock until it is dropped, and saving needs the lock.
         drop(index);
-        let writer = Writer {
-            home: &self.memory.home,
-            notes: &self.notes,
-            journal: Some(&self.journal),
-            counted_to: Some(&self.memory.counted_to),
-            now: self.now,
-            index_patience: PATIENCE,
-        };
-        let stored = writer.save(note)?;
-        self.memory.host.changed();
+        let counted_to = Some(self.memory.counted_to.as_str());
+        let stored = write::save(&self.context, Some(&self.journal), note, counted_to)?;
+        spawn::work_soon(&self.context);
         let mut written = self.written(&stored, novelty)?;
         let short = self.short(note.id);
         let saved = inert_line(&saved(&stored.note(), &short));
@@ -276,7 +258,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Returns a note as it is on disk.
-    fn written(&self, stored: &Stored, novelty: Option<Novelty>) -> Result<Written, Refusal> {
+    fn written(&self, stored: &Stored, novelty: Option<Novelty>) -> Result<Written, ToolError> {
         let id = stored.path.id;
         // The note is on disk, so an outdated index is not an error.
         let index = self.index().ok();
@@ -292,7 +274,7 @@ impl<'a> Writing<'a> {
         let similar = similar.and_then(Result::ok).unwrap_or_default();
         Ok(Written {
             said: String::new(),
-            note: Note::of(&entry, self.now),
+            note: Note::of(&entry, self.now()),
             body: crate::note::shown(stored),
             decision: novelty.map(Novelty::as_str),
             similar,
@@ -300,11 +282,11 @@ impl<'a> Writing<'a> {
     }
 
     /// Returns the notes similar to a new one, of its project and global ones.
-    fn like(&self, index: &Index, entry: &Entry, novelty: Novelty) -> Result<Vec<Like>, Refusal> {
+    fn like(&self, index: &Index, entry: &Entry, novelty: Novelty) -> Result<Vec<Like>, ToolError> {
         let mut projects = self.memory.keys(Some(&entry.project))?;
         projects.push(note::GLOBAL.to_owned());
         let mut ids: Vec<NoteId> = novelty.note().into_iter().collect();
-        for other in Similar::new(index, &self.notes).like(entry.id(), NEARLY_THE_SAME)? {
+        for other in Similar::new(index, &self.context.notes).like(entry.id(), NEARLY_THE_SAME)? {
             let is_near = index
                 .get(other)?
                 .is_some_and(|other| projects.contains(&other.project));
@@ -325,34 +307,33 @@ impl<'a> Writing<'a> {
             .collect())
     }
 
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.context.environment.now
+    }
+
     pub(crate) fn short(&self, id: NoteId) -> String {
-        let index = Index::open(&self.memory.home).ok();
+        let index = Index::open(self.memory.home()).ok();
         let short = index.and_then(|index| index.short_id(id).ok());
         short.unwrap_or_else(|| id.to_string())
     }
 }
 
 /// Finds the one note with this id that is not forgotten.
-pub(crate) fn present(index: &Index, typed: &str) -> Result<Entry, Refusal> {
+pub(crate) fn present(index: &Index, typed: &str) -> Result<Entry, ToolError> {
     let entry = Memory::resolve(index, typed)?;
     if entry.state == note::State::Forgotten {
-        return Err(Refusal::forgotten(entry.id()));
+        return Err(ToolError::forgotten(entry.id()));
     }
     Ok(entry)
 }
 
-/// Tells whether a tool must not change a note.
-pub(crate) fn is_out_of_reach(entry: &Entry) -> bool {
-    agent_policy::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
-}
-
 /// Refuses a note that is too long, unless it was longer before.
-fn refuse_long(note: &note::Note, before: usize) -> Result<(), Refusal> {
+fn refuse_long(note: &note::Note, before: usize) -> Result<(), ToolError> {
     let length = note.render().len();
     if length <= MAX_LENGTH.max(before) {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(ToolError::new(
         "too_long",
         format!("the note would have {length} bytes"),
         format!("at most {MAX_LENGTH}: what matters, or several notes"),
@@ -360,9 +341,9 @@ fn refuse_long(note: &note::Note, before: usize) -> Result<(), Refusal> {
 }
 
 /// Returns the index entry for a note that is not indexed yet.
-fn entry_of(stored: &Stored) -> Result<Entry, Refusal> {
+fn entry_of(stored: &Stored) -> Result<Entry, ToolError> {
     let entry = Index::in_memory([stored.clone()])?.get(stored.path.id)?;
-    entry.ok_or_else(|| Refusal::internal("the note cannot be read back"))
+    entry.ok_or_else(|| ToolError::internal("the note cannot be read back"))
 }
 
 /// Returns a note's id and title, for use in a sentence.
@@ -372,9 +353,9 @@ fn name(index: &Index, id: NoteId) -> String {
     format!("{id} \"{title}\"")
 }
 
-fn forgotten(at: i64) -> Refusal {
+fn forgotten(at: i64) -> ToolError {
     let day = DateTime::from_timestamp_millis(at).unwrap_or_default();
-    Refusal::new(
+    ToolError::new(
         "forgotten",
         format!("the person had this forgotten on {}", day.date_naive()),
         "leave it forgotten; the person can write it again: /memory-remember TEXT",

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_store::{
-    index::{Error, Index},
+    index::{self, Index},
     journal::Journal,
     notes::Notes,
 };
@@ -30,18 +30,24 @@ pub struct NewNote<'a> {
     pub is_forced: bool,
 }
 
-/// Why an agent's note is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a note is not admitted.
+#[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// A person had this text forgotten at this time (milliseconds since 1970).
+    #[error("the person had this text forgotten")]
     Forgotten(i64),
     /// This note already says it.
+    #[error("the note {0} says this already")]
     Known(NoteId),
     /// The text repeats notes that the session was shown, this one most of all.
+    #[error("the text repeats notes that the session was shown, {0} before others")]
     Echo(NoteId),
+    /// The index cannot be read.
+    #[error(transparent)]
+    Index(#[from] index::Error),
 }
 
-/// Compares a new note with the store and returns its novelty, or why it is refused.
+/// Compares a new note with the store and returns its novelty. Only an agent's note is refused.
 ///
 /// A journal that cannot be read refuses nothing.
 pub fn admit(
@@ -49,14 +55,14 @@ pub fn admit(
     notes: &Notes,
     journal: Option<&Journal>,
     wanted: &NewNote<'_>,
-) -> Result<Result<Novelty, Refusal>, Error> {
+) -> Result<Novelty, Refusal> {
     let note = wanted.note;
     let is_by_agent = note.is_by_agent();
     if is_by_agent
         && let Some(journal) = journal
         && let Ok(Some(at)) = journal.forgotten_at(&note.body)
     {
-        return Ok(Err(Refusal::Forgotten(at)));
+        return Err(Refusal::Forgotten(at));
     }
     let among = NoveltyScope {
         projects: wanted.projects,
@@ -65,11 +71,11 @@ pub fn admit(
     };
     let read = |id| Some(notes.read(index.get(id).ok()??.path).ok()?.note());
     let found = novelty(index, note, &among, read)?;
-    Ok(match found {
+    match found {
         Novelty::Known(id) if is_by_agent && !wanted.is_forced => Err(Refusal::Known(id)),
         Novelty::Echo(id) if is_by_agent => Err(Refusal::Echo(id)),
         _ => Ok(found),
-    })
+    }
 }
 
 /// Returns the notes whose text the session's context has seen.

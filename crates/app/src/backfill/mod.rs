@@ -14,9 +14,9 @@ use anamnesis_text::clean::one_line;
 use self::transcripts::{Finding, Past, candidates};
 pub use self::transcripts::{Session, SessionFilter, Skip, countable};
 use crate::{
+    Error,
     context::{Context, PATIENCE},
     environment::Environment,
-    failure::Failure,
     pause::Off,
     sync,
 };
@@ -47,13 +47,13 @@ pub struct BackfillReport {
     /// How many transcripts were not read because the limit was reached or the scan failed.
     pub left: usize,
     /// The error that ended the scan early.
-    pub failure: Option<Failure>,
+    pub failure: Option<Error>,
 }
 
 /// Opens the store. A dry run creates neither folders nor the journal. Only a person may write.
-pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Journal>), Failure> {
+pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Journal>), Error> {
     if apply && environment.is_agent {
-        return Err(Failure::failed(
+        return Err(Error::failed(
             "sessions are remembered by a person only: look at the list first",
         )
         .hint("in a terminal: anamnesis backfill --apply"));
@@ -68,7 +68,7 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
         (context, journal)
     };
     if context.config.is_unclear {
-        return Err(Failure::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
+        return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
     }
     Ok((context, journal))
 }
@@ -81,7 +81,7 @@ pub fn run(
     wanted: &SessionFilter,
     apply: bool,
     mut progress: impl FnMut(usize, usize),
-) -> Result<BackfillReport, Failure> {
+) -> Result<BackfillReport, Error> {
     let candidates = candidates(context);
     let mut past = Past::new(context, journal, wanted)?;
     let mut findings = BackfillReport::default();

@@ -23,7 +23,7 @@ use anamnesis_session::{
 use anamnesis_store::{fs::file, journal::Journal, settings::exclude::Exclusions};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use crate::{capture::ALWAYS, context::Context, failure::Failure};
+use crate::{Error, capture::ALWAYS, context::Context};
 
 /// A transcript that was written to within this time belongs to a running session.
 const SILENCE: TimeDelta = TimeDelta::minutes(30);
@@ -225,7 +225,7 @@ impl<'a> Past<'a> {
         context: &'a Context,
         journal: Option<&'a Journal>,
         wanted: &'a SessionFilter,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let since = journal.map(Journal::since).transpose()?.flatten();
         let environment = &context.environment;
         let claude_folder = environment.claude_folder.as_ref();
@@ -243,7 +243,7 @@ impl<'a> Past<'a> {
     }
 
     /// Reads a transcript and decides what to do with it. Fails only if the journal cannot be read.
-    pub(super) fn look(&mut self, candidate: &Candidate) -> Result<Finding, Failure> {
+    pub(super) fn look(&mut self, candidate: &Candidate) -> Result<Finding, Error> {
         match self.look_into(candidate) {
             Ok(finding) => Ok(finding),
             Err(Fault::Transcript(cause)) => {
@@ -477,7 +477,7 @@ type Head = io::Cursor<Vec<u8>>;
 /// Why a transcript could not be judged.
 enum Fault {
     Transcript(io::Error),
-    Journal(Failure),
+    Journal(Error),
 }
 
 impl From<io::Error> for Fault {

@@ -1,7 +1,7 @@
 //! Checks of the notes and of their index.
 
 use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
-use anamnesis_store::index::{Error, Filter, Index};
+use anamnesis_store::index::{self, Filter, Index};
 use anamnesis_text::clean::{has_tag_characters, one_line};
 
 use super::{CheckResult, Examined, NAMED};
@@ -18,7 +18,7 @@ pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, Chec
         Ok((Ok(()), false)) => CheckResult::well("in step with the notes"),
         Ok((Ok(()), true)) => CheckResult::well("was behind the notes, is in step now"),
         Ok((Err(error), _)) => CheckResult::look(error.to_string()).hint("anamnesis doctor --fix"),
-        Err(Error::Missing) => CheckResult::well("was missing, is built now"),
+        Err(index::Error::Missing) => CheckResult::well("was missing, is built now"),
         Err(error) => CheckResult::well(format!("{error}; built anew from the notes")),
     };
     let index = context.index().map_err(|failure| {

@@ -67,7 +67,10 @@ pub(super) fn replaced_repositories(it: &Examined<'_>) -> Vec<CheckResult> {
 pub(super) fn named_model(it: &Examined<'_>) -> Option<CheckResult> {
     let model = match model::find(it.context) {
         Ok(model) => model?,
-        Err(unusable) => return Some(CheckResult::look(unusable.problem).hint(unusable.hint)),
+        Err(error) => {
+            let hint = error.next_step().unwrap_or_default();
+            return Some(CheckResult::look(error.message()).hint(hint));
+        }
     };
     let line = format!("{}, at {}", one_line(&model.label()), model.receiver());
     let journal = it.journal();

@@ -13,9 +13,9 @@ use anamnesis_store::{journal::Journal, notes::Stored};
 
 use super::{figures::Figures, injection::InjectionRates, sandbox::Sandbox};
 use crate::{
+    Error,
     context::{Context, PATIENCE},
     evaluation_set::Case,
-    failure::Failure,
     reflect::Question,
     upkeep::loaded::Loaded,
 };
@@ -52,7 +52,7 @@ pub struct TriedProject {
     /// How many notes the model got.
     pub notes: usize,
     /// How many notes were distilled or groups merged, or why the attempt failed.
-    pub result: Result<usize, String>,
+    pub result: Result<usize, Error>,
 }
 
 /// Called with a project and the size of the request in tokens before the model is asked. The
@@ -61,7 +61,7 @@ pub type Announce<'a, G> = &'a dyn Fn(&str, usize) -> G;
 
 impl<'a> Experiment<'a> {
     /// Copies the notes.
-    pub fn new(context: &'a Context, model: &'a Model) -> Result<Self, Failure> {
+    pub fn new(context: &'a Context, model: &'a Model) -> Result<Self, Error> {
         Ok(Self {
             context,
             journal: Journal::open(&context.home, PATIENCE)?,
@@ -71,7 +71,7 @@ impl<'a> Experiment<'a> {
     }
 
     /// Runs the questions on the copy.
-    pub fn measure(&self, cases: &[(usize, &Case)]) -> Result<Measured, Failure> {
+    pub fn measure(&self, cases: &[(usize, &Case)]) -> Result<Measured, Error> {
         let copy = &self.sandbox.context;
         let index = copy.index()?;
         Ok(Measured {
@@ -81,7 +81,7 @@ impl<'a> Experiment<'a> {
     }
 
     /// Reflects on each project that has enough sessions.
-    pub fn reflect<G>(&self, announce: Announce<'_, G>) -> Result<Tried, Failure> {
+    pub fn reflect<G>(&self, announce: Announce<'_, G>) -> Result<Tried, Error> {
         let mut tried = Tried::default();
         let copy = &self.sandbox.context;
         let pending = reflection::pending(&copy.notes, &self.journal, &[])?;
@@ -106,7 +106,7 @@ impl<'a> Experiment<'a> {
         project: &str,
         sources: &[Stored],
         announce: Announce<'_, G>,
-    ) -> Result<usize, String> {
+    ) -> Result<usize, Error> {
         let question = Question::new(self.context, project, sources);
         let _asking = announce(project, question.cost());
         let (notes, _) = question.distilled(self.context, &self.journal, self.model)?;
@@ -116,7 +116,7 @@ impl<'a> Experiment<'a> {
 
     /// Merges in each project that has enough notes. Groups are not tested first, because the
     /// experiment should show what the test would reject.
-    pub fn merge<G>(&self, announce: Announce<'_, G>) -> Result<Tried, Failure> {
+    pub fn merge<G>(&self, announce: Announce<'_, G>) -> Result<Tried, Error> {
         let mut tried = Tried::default();
         let copy = &self.sandbox.context;
         let loaded = Loaded::read(copy, &copy.index()?)?;
@@ -143,7 +143,7 @@ impl<'a> Experiment<'a> {
                         .filter_map(|group| group.applied(&by_id, &author));
                     Ok(self.keep(&loaded, merged)?)
                 }
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(Error::caused_by(error)),
             };
             tried.projects.push(TriedProject {
                 notes: notes.len(),
@@ -159,7 +159,7 @@ impl<'a> Experiment<'a> {
         &self,
         loaded: &Loaded,
         merged: impl Iterator<Item = MergeOutcome>,
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, Error> {
         let notes = &self.sandbox.context.notes;
         let lock = notes.lock()?;
         let mut kept = 0;

@@ -14,7 +14,7 @@ use anamnesis_recall::{
 use anamnesis_store::index::{Entry, Filter, Index};
 
 use super::library::Library;
-use crate::{context::Context, evaluation_set::Case, failure::Failure};
+use crate::{Error, context::Context, evaluation_set::Case};
 
 /// The depths at which recall is reported.
 const DEPTHS: [usize; 4] = [1, 3, 5, 8];
@@ -56,7 +56,7 @@ impl Figures {
         index: &Index,
         cases: &[(usize, &Case)],
         depth: Option<usize>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let depths: BTreeSet<usize> = DEPTHS.into_iter().chain(depth).collect();
         let most = depths.last().copied().unwrap_or(RANKED).max(RANKED);
         let mut library = Library::new(context, index, cases)?;
@@ -126,10 +126,7 @@ impl Figures {
 }
 
 /// The ids in the measured questions that belong to no note, with their line numbers.
-pub fn unknown_ids(
-    index: &Index,
-    cases: &[(usize, &Case)],
-) -> Result<Vec<(usize, String)>, Failure> {
+pub fn unknown_ids(index: &Index, cases: &[(usize, &Case)]) -> Result<Vec<(usize, String)>, Error> {
     let mut unknown = Vec::new();
     for (line, case) in cases {
         for id in &case.relevant_ids {
@@ -175,7 +172,7 @@ fn working_sets(
     context: &Context,
     index: &Index,
     entries: &[Entry],
-) -> Result<BTreeMap<String, usize>, Failure> {
+) -> Result<BTreeMap<String, usize>, Error> {
     let projects: BTreeSet<&str> = entries.iter().map(|entry| entry.project.as_str()).collect();
     let now = context.environment.now;
     let mut tokens = BTreeMap::new();

@@ -12,16 +12,16 @@ use anamnesis_recall::{
     threshold::Floor,
 };
 use anamnesis_store::{
-    index::{Error, Filter, Index},
+    index::{self, Filter, Index},
     journal::{Journal, Ledger},
     project::Project,
 };
 
 use super::{library::Library, mine::question};
 use crate::{
+    Error,
     context::Context,
     evaluation_set::Case,
-    failure::Failure,
     recall::{Lane, known},
 };
 
@@ -68,7 +68,7 @@ impl InjectionRates {
         journal: &Journal,
         index: &Index,
         cases: &[(usize, &Case)],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let (limits, _) = Lane::Prompt.limits(&context.config.recall);
         let gate = Gate {
             context,
@@ -84,7 +84,7 @@ impl InjectionRates {
         let unrelated = strays(context, journal, index)?
             .iter()
             .map(|stray| gate.unrelated(stray, &mut Vec::new()))
-            .collect::<Result<Vec<_>, Failure>>()?;
+            .collect::<Result<Vec<_>, Error>>()?;
         Ok(Self {
             given: share(answered.iter().map(|floors| floors[now].is_right)),
             unrelated: share(unrelated.iter().map(|counts| counts[now] > 0)),
@@ -125,7 +125,7 @@ struct Gate<'a> {
 
 /// The latest prompts that ask something. Each is paired with the project that has the most notes
 /// besides its own.
-pub fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Stray>, Failure> {
+pub fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Stray>, Error> {
     let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     for entry in index.list(&Filter::default(), usize::MAX)? {
         if entry.project != GLOBAL {
@@ -169,7 +169,7 @@ impl Gate<'_> {
         question: &str,
         project: &Project,
         floor: f32,
-    ) -> Result<Vec<InjectedNote>, Error> {
+    ) -> Result<Vec<InjectedNote>, index::Error> {
         let request = Request {
             query: &Query::from_segments(&sentences(question)),
             project: &project.key,
@@ -185,7 +185,7 @@ impl Gate<'_> {
     }
 
     /// The result of each question at each threshold, run in the project of its note.
-    fn answered(&self, cases: &[(usize, &Case)]) -> Result<Vec<Vec<GateResult>>, Failure> {
+    fn answered(&self, cases: &[(usize, &Case)]) -> Result<Vec<Vec<GateResult>>, Error> {
         let mut library = Library::new(self.context, self.index, cases)?;
         let mut answered = Vec::new();
         for (_, case) in cases {
@@ -220,7 +220,7 @@ impl Gate<'_> {
         index: &Index,
         question: &str,
         project: &Project,
-    ) -> Result<Vec<NoteId>, Error> {
+    ) -> Result<Vec<NoteId>, index::Error> {
         let mask = Mask {
             own: project.all_keys(),
             with_global: true,
@@ -239,7 +239,7 @@ impl Gate<'_> {
         &self,
         stray: &Stray,
         found: &mut Vec<FalseInjection>,
-    ) -> Result<Vec<usize>, Failure> {
+    ) -> Result<Vec<usize>, Error> {
         let mut counts = vec![0; FLOORS.len()];
         for (floor, count) in FLOORS.into_iter().zip(&mut counts) {
             let mut given = self.given(self.index, &stray.prompt, &stray.of, floor)?;
@@ -281,7 +281,7 @@ impl InjectionReport {
         index: &Index,
         strays: &[Stray],
         cases: &[(usize, &Case)],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let (limits, _) = Lane::Prompt.limits(&context.config.recall);
         let gate = Gate {
             context,

@@ -11,9 +11,9 @@ use anamnesis_store::{
 };
 
 use crate::{
+    Error,
     context::Context,
     evaluation_set::{Case, TITLE},
-    failure::Failure,
 };
 
 pub(super) struct Library<'a> {
@@ -30,7 +30,7 @@ impl<'a> Library<'a> {
         context: &'a Context,
         index: &'a Index,
         cases: &[(usize, &Case)],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let apart = if cases.iter().any(|(_, case)| case.source == TITLE) {
             let listed = context.notes.list().notes.into_iter();
             let stored = listed.filter_map(|(path, _)| context.notes.read(path).ok());
@@ -50,7 +50,7 @@ impl<'a> Library<'a> {
         &mut self,
         case: &Case,
         ask: impl FnOnce(&Index) -> Result<T, index::Error>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, Error> {
         let Some(apart) = self.apart.as_mut().filter(|_| case.source == TITLE) else {
             return Ok(ask(self.index)?);
         };
@@ -69,7 +69,7 @@ impl<'a> Library<'a> {
     }
 
     /// The notes that answer a question: the named ones and those that have replaced them.
-    pub(super) fn right(&self, case: &Case) -> Result<Vec<NoteId>, Failure> {
+    pub(super) fn right(&self, case: &Case) -> Result<Vec<NoteId>, Error> {
         let mut right = Vec::new();
         for id in case.notes() {
             right.push(id);

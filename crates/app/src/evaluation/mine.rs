@@ -18,9 +18,9 @@ use anamnesis_store::{
 use anamnesis_text::private_tokens::PrivateTokens;
 
 use crate::{
+    Error,
     context::{Context, PATIENCE},
     evaluation_set::Case,
-    failure::Failure,
     recall::Lane,
 };
 
@@ -35,7 +35,7 @@ pub struct Selection<'a> {
 }
 
 /// Makes questions from titles, and from prompts whose turn opened or named a note.
-pub fn mine(context: &Context, selection: &Selection<'_>) -> Result<Vec<Case>, Failure> {
+pub fn mine(context: &Context, selection: &Selection<'_>) -> Result<Vec<Case>, Error> {
     let index = context.index()?;
     let notes = notes_in_use(context, &index, selection.projects)?;
     let journal = Journal::open_to_read(&context.home, PATIENCE)?;
@@ -71,7 +71,7 @@ pub fn notes_in_use(
     context: &Context,
     index: &Index,
     projects: &[String],
-) -> Result<Vec<Note>, Failure> {
+) -> Result<Vec<Note>, Error> {
     let filter = Filter {
         projects: projects.to_vec(),
         ..Filter::default()
@@ -85,7 +85,7 @@ pub fn notes_in_use(
 }
 
 /// The prompts of all sessions, oldest first, with the notes that their turns opened or named.
-fn prompts(journal: &Journal, index: &Index, projects: &[String]) -> Result<Vec<Prompt>, Failure> {
+fn prompts(journal: &Journal, index: &Index, projects: &[String]) -> Result<Vec<Prompt>, Error> {
     let mut sessions = journal.sessions(None, usize::MAX)?;
     sessions.retain(|session| projects.is_empty() || projects.contains(&session.project));
     sessions.sort_by(|a, b| (a.started_at, &a.id).cmp(&(b.started_at, &b.id)));
@@ -126,7 +126,7 @@ fn needed(
     prompt: &StoredPrompt,
     until: i64,
     index: &Index,
-) -> Result<Vec<NoteId>, Failure> {
+) -> Result<Vec<NoteId>, Error> {
     let calls = contents
         .events
         .iter()

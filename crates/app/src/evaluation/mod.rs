@@ -11,10 +11,10 @@ use std::path::Path;
 
 use anamnesis_distill::merge;
 
-use crate::{evaluation_set::Set, failure::Failure};
+use crate::{Error, evaluation_set::Set};
 
 /// Returns the approved questions of a set, each with the notes that answer it.
-pub fn approved(path: &Path) -> Result<Vec<merge::Case>, Failure> {
+pub fn approved(path: &Path) -> Result<Vec<merge::Case>, Error> {
     let set = Set::read(path)?;
     let cases = set.iter().flat_map(|set| &set.cases);
     let approved = cases.filter(|(_, case)| case.approved);

@@ -11,8 +11,8 @@ use anamnesis_store::fs::home::Home;
 use ulid::Ulid;
 
 use crate::{
+    Error,
     context::{Context, PATIENCE},
-    failure::Failure,
 };
 
 /// The prefix of a copy's folder name.
@@ -30,19 +30,19 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// Copies the notes and the usage log.
-    pub fn new(context: &Context) -> Result<Self, Failure> {
+    pub fn new(context: &Context) -> Result<Self, Error> {
         sweep(&context.home);
         let folder = context
             .home
             .derived()
             .join(format!("{NAME}{}", Ulid::generate()));
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed(format!(
+            Error::failed(format!(
                 "cannot copy the notes to {}: {error}",
                 folder.display()
             ))
         };
-        let copy = || -> Result<Context, Failure> {
+        let copy = || -> Result<Context, Error> {
             let mut environment = context.environment.clone();
             environment.store = Some(folder.clone());
             let copied = Context::of(environment, PATIENCE)?;

@@ -9,7 +9,7 @@ use anamnesis_store::{
 };
 use ulid::Ulid;
 
-use crate::{context::Context, evaluation_set, failure::Failure, sync};
+use crate::{Error, context::Context, evaluation_set, sync};
 
 /// The notes that a person or an agent forgot.
 pub struct ForgottenNotes {
@@ -20,7 +20,7 @@ pub struct ForgottenNotes {
 }
 
 /// Forgets the notes with these ids, all or none.
-pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Failure> {
+pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Error> {
     let index = context.index()?;
     let mut entries = Vec::new();
     for typed in ids {
@@ -28,7 +28,7 @@ pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Failu
         if entry.state == State::Forgotten {
             let short = Context::short(&index, entry.id());
             let failure = format!("0 forgotten: #{short} is forgotten already");
-            return Err(Failure::failed(failure).hint(format!("anamnesis restore {}", entry.id())));
+            return Err(Error::failed(failure).hint(format!("anamnesis restore {}", entry.id())));
         }
         entries.push(entry);
     }
@@ -48,9 +48,9 @@ pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Failu
 }
 
 /// Restores a forgotten note from the trash. Only a person may.
-pub fn restore(context: &Context, typed: &str) -> Result<(Stored, String), Failure> {
+pub fn restore(context: &Context, typed: &str) -> Result<(Stored, String), Error> {
     if context.environment.is_agent {
-        return Err(Failure::failed(
+        return Err(Error::failed(
             "what was forgotten is brought back by a person only",
         ));
     }
@@ -58,11 +58,11 @@ pub fn restore(context: &Context, typed: &str) -> Result<(Stored, String), Failu
     let entry = Context::resolve(&index, typed)?;
     let short = Context::short(&index, entry.id());
     if entry.state != State::Forgotten {
-        return Err(Failure::failed(format!("#{short} is not forgotten"))
+        return Err(Error::failed(format!("#{short} is not forgotten"))
             .hint(format!("anamnesis show {short}")));
     }
     if context.notes.trashed(entry.id()).is_none() {
-        return Err(Failure::failed(format!(
+        return Err(Error::failed(format!(
             "the text of #{short} is no longer in the trash"
         )));
     }
@@ -79,15 +79,15 @@ pub fn restore(context: &Context, typed: &str) -> Result<(Stored, String), Failu
 }
 
 /// The failure if nothing was forgotten.
-fn nothing(failure: &Failure) -> Failure {
+fn nothing(failure: &Error) -> Error {
     let text = failure.text();
     let text = text.trim_start_matches("anamnesis: ").trim_end();
-    Failure::failed(format!("0 forgotten: {text}"))
+    Error::failed(format!("0 forgotten: {text}"))
 }
 
 /// Forgets notes: moves their text to the trash and removes it from everything derived from it. The
 /// caller commits.
-pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Failure> {
+pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> {
     let journal = context.journal();
     let now = context.environment.now;
     for path in notes {

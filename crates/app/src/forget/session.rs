@@ -15,7 +15,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::one_line;
 
-use crate::{capture, context::Context, evaluation_set, failure::Failure, session};
+use crate::{Error, capture, context::Context, evaluation_set, session};
 
 /// A session to forget.
 pub struct SessionToForget {
@@ -44,7 +44,7 @@ pub enum NoteFate {
 
 /// Finds a session by what a person typed. A session that the journal does not have, or no longer
 /// has, is found by its full id.
-pub fn find(context: &Context, journal: &Journal, typed: &str) -> Result<SessionToForget, Failure> {
+pub fn find(context: &Context, journal: &Journal, typed: &str) -> Result<SessionToForget, Error> {
     match session::find(journal, typed) {
         Ok(session) => Ok(SessionToForget {
             id: session.id.clone(),
@@ -72,12 +72,16 @@ pub fn forget(
     context: &Context,
     journal: &Journal,
     target: &SessionToForget,
-) -> Result<(bool, usize), Failure> {
+) -> Result<(bool, usize), Error> {
     let had_note = forget_note(&target.id, target.session.as_ref(), context, journal)?;
     journal.forget_session(&target.id)?;
     let pending = Spool::new(&context.home)
         .forget_session(&target.id)
-        .map_err(|error| Failure::failed(format!("spool: {error}")).hint("anamnesis doctor"))?;
+        .map_err(|error| {
+            Error::failed(format!("spool: {error}"))
+                .because(error)
+                .hint("anamnesis doctor")
+        })?;
     wipe(context, journal)?;
     Ok((had_note, pending))
 }
@@ -89,7 +93,7 @@ fn forget_note(
     session: Option<&Session>,
     context: &Context,
     journal: &Journal,
-) -> Result<bool, Failure> {
+) -> Result<bool, Error> {
     let now = context.environment.now;
     let note = NoteId::of_session(id);
     let lock = context.notes.lock()?;
@@ -130,12 +134,12 @@ pub fn find_prompt(
     journal: &Journal,
     typed: &str,
     number: i64,
-) -> Result<(Session, String), Failure> {
+) -> Result<(Session, String), Error> {
     let session = session::find(journal, typed).map_err(|failure| super::nothing(&failure))?;
     let short = session::short(journal, &session)?;
     let prompts = journal.prompts(&session.id)?;
     let Some(prompt) = prompts.iter().find(|prompt| prompt.number == number) else {
-        return Err(Failure::failed(format!(
+        return Err(Error::failed(format!(
             "0 forgotten: session {short} has no prompt {number}"
         ))
         .hint(format!("anamnesis sessions show {short}")));
@@ -143,7 +147,7 @@ pub fn find_prompt(
     if prompt.privacy == Privacy::Full {
         // If an earlier run was killed, the note may still contain the prompt.
         renew_note(&session, context, journal)?;
-        return Err(Failure::failed(format!(
+        return Err(Error::failed(format!(
             "0 forgotten: nothing is kept of prompt {number} of session {short}"
         )));
     }
@@ -156,25 +160,21 @@ pub fn forget_prompt(
     journal: &Journal,
     session: &Session,
     number: i64,
-) -> Result<(ForgottenPrompt, NoteFate), Failure> {
+) -> Result<(ForgottenPrompt, NoteFate), Error> {
     let now = context.environment.now.timestamp_millis();
     let lock = context.notes.lock()?;
     evaluation_set::forget_session(&context.home, &session.id, Some(number))?;
     drop(lock);
     let forgotten = journal
         .forget_prompt(&session.id, number, now)?
-        .ok_or_else(|| Failure::failed("0 forgotten: the session was forgotten meanwhile"))?;
+        .ok_or_else(|| Error::failed("0 forgotten: the session was forgotten meanwhile"))?;
     let note = renew_note(session, context, journal)?;
     wipe(context, journal)?;
     Ok((forgotten, note))
 }
 
 /// Rewrites the note from the rest of its session.
-fn renew_note(
-    session: &Session,
-    context: &Context,
-    journal: &Journal,
-) -> Result<NoteFate, Failure> {
+fn renew_note(session: &Session, context: &Context, journal: &Journal) -> Result<NoteFate, Error> {
     let id = NoteId::of_session(&session.id);
     let Some(path) = context.notes.find(id) else {
         return Ok(NoteFate::None);
@@ -187,7 +187,7 @@ fn renew_note(
         return Ok(NoteFate::ByHand);
     }
     let written = capture::write_session(context, journal, &session.id, None)
-        .map_err(|error| Failure::failed(error).hint("anamnesis doctor"))?;
+        .map_err(|error| error.hint("anamnesis doctor"))?;
     let lock = context.notes.lock()?;
     context.notes.drop_leftovers(&lock, id)?;
     Ok(match written {
@@ -203,7 +203,7 @@ fn renew_note(
 
 /// Erases the deleted bytes from the disk: free pages are overwritten, and the write-ahead logs of
 /// both databases are checkpointed.
-fn wipe(context: &Context, journal: &Journal) -> Result<(), Failure> {
+fn wipe(context: &Context, journal: &Journal) -> Result<(), Error> {
     context.index()?.checkpoint()?;
     Ok(journal.checkpoint()?)
 }

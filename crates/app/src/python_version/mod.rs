@@ -18,7 +18,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::Value;
 
 use self::removal::{Hook, Removal, Server};
-use crate::{environment::Environment, failure::Failure, format};
+use crate::{Error, environment::Environment, format};
 
 /// The default name of the Python version's MCP server.
 pub const SERVER_NAME: &str = "anamnesis";
@@ -48,8 +48,8 @@ struct Change<T> {
 ///
 /// # Errors
 /// A file exists but is not a JSON object, so it is unknown whether it has entries.
-pub fn find(environment: &Environment, server: &str) -> Result<Found, Failure> {
-    let look = |path: Option<PathBuf>| -> Result<Option<(PathBuf, String)>, Failure> {
+pub fn find(environment: &Environment, server: &str) -> Result<Found, Error> {
+    let look = |path: Option<PathBuf>| -> Result<Option<(PathBuf, String)>, Error> {
         let Some(path) = path else { return Ok(None) };
         match read(&path) {
             Ok(text) => Ok(Some((path, text))),
@@ -108,9 +108,9 @@ fn settings_of(environment: &Environment) -> Option<PathBuf> {
     Some(folder.join("settings.json"))
 }
 
-fn unusable(environment: &Environment, path: &Path, why: &str) -> Failure {
+fn unusable(environment: &Environment, path: &Path, why: &str) -> Error {
     let path = format::home_path(path, environment.user_home.as_deref());
-    Failure::failed(format!(
+    Error::failed(format!(
         "{path} cannot be understood:\n  {why}\n\
          Nothing was changed, there or here, and your notes are safe"
     ))
@@ -217,11 +217,11 @@ impl Found {
     ///
     /// # Errors
     /// A file cannot be written or has changed since it was read. That file is left as it is.
-    pub fn remove(&self, user_home: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+    pub fn remove(&self, user_home: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
         let mut backups = Vec::new();
         let failed = |path: &Path, error: &io::Error| {
             let path = format::home_path(path, user_home);
-            Failure::failed(format!(
+            Error::failed(format!(
                 "{path} is left as it is: {error}\nYour notes are safe"
             ))
             .hint("anamnesis init")

@@ -9,7 +9,7 @@ use anamnesis_store::{
 use anamnesis_text::{private_tokens, redact};
 use serde_json::{Value, json};
 
-use crate::{context::Context, failure::Failure, format::iso};
+use crate::{Error, context::Context, format::iso};
 
 /// The version of the export format; see docs/reference/sessions.md.
 const VERSION: u32 = 1;
@@ -21,8 +21,8 @@ pub fn write(
     journal: &Journal,
     index: &Index,
     ids: &[String],
-    mut write: impl FnMut(&str) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut write: impl FnMut(&str) -> Result<(), Error>,
+) -> Result<(), Error> {
     let program = concat!("anamnesis ", env!("CARGO_PKG_VERSION"));
     let at = iso(context.environment.now.timestamp_millis());
     write(&format!(
@@ -43,7 +43,7 @@ pub fn write(
 }
 
 /// The JSON keys that a list and a full session share.
-pub fn head_json(session: &Session, index: &Index) -> Result<Value, Failure> {
+pub fn head_json(session: &Session, index: &Index) -> Result<Value, Error> {
     let note = index.get(NoteId::of_session(&session.id))?;
     let note =
         note.map(|entry| json!({ "id": entry.id().to_string(), "state": entry.state.as_str() }));
@@ -66,11 +66,7 @@ pub fn head_json(session: &Session, index: &Index) -> Result<Value, Failure> {
 }
 
 /// All rows of a session, as JSON.
-pub fn session_json(
-    context: &Context,
-    index: &Index,
-    contents: Contents,
-) -> Result<Value, Failure> {
+pub fn session_json(context: &Context, index: &Index, contents: Contents) -> Result<Value, Error> {
     let removed = RemovedCounts::new(&contents);
     let mut json = head_json(&contents.session, index)?;
     json["transcript"] = json!(contents.session.transcript);

@@ -5,13 +5,13 @@ pub mod export;
 use anamnesis_store::journal::{Journal, Session};
 use anamnesis_text::clean::one_line;
 
-use crate::{failure::Failure, format::shorten};
+use crate::{Error, format::shorten};
 
 /// The minimum length of a typed session id, in characters.
 const MIN_ID: usize = 6;
 
 /// Finds the session that matches what a person typed.
-pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
+pub fn find(journal: &Journal, typed: &str) -> Result<Session, Error> {
     let mut found = journal.sessions_named(typed.trim())?;
     if found
         .first()
@@ -19,7 +19,7 @@ pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
     {
         found.truncate(1);
     } else if typed.trim().chars().count() < MIN_ID {
-        return Err(Failure::usage(format!(
+        return Err(Error::usage(format!(
             "\"{}\" is too short for a session's id",
             one_line(typed)
         ))
@@ -28,7 +28,7 @@ pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(
-            Failure::failed(format!("no session {}", shorten(&one_line(typed), 50)))
+            Error::failed(format!("no session {}", shorten(&one_line(typed), 50)))
                 .hint("anamnesis sessions --everywhere"),
         ),
         _ => {
@@ -42,7 +42,7 @@ pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
                     )
                 })
                 .collect();
-            Err(Failure::usage(format!(
+            Err(Error::usage(format!(
                 "{} stands for more than one session:\n{}",
                 one_line(typed),
                 candidates.join("\n")
@@ -53,6 +53,6 @@ pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
 }
 
 /// The shortest unique prefix of a session's id.
-pub fn short(journal: &Journal, session: &Session) -> Result<String, Failure> {
+pub fn short(journal: &Journal, session: &Session) -> Result<String, Error> {
     Ok(one_line(&journal.short_session_id(&session.id)?))
 }

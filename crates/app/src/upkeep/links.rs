@@ -6,7 +6,7 @@ use anamnesis_note::{id::NoteId, link::Relation};
 use anamnesis_recall::note_set::Knowledge as _;
 use anamnesis_store::index::{Entry, Filter, Index, LinkCounts, UnresolvedLink};
 
-use crate::{context::Context, failure::Failure, recall::known};
+use crate::{Error, context::Context, recall::known};
 
 /// The links after a rebuild.
 pub struct LinkReport {
@@ -21,7 +21,7 @@ pub struct LinkReport {
 }
 
 /// Rebuilds the index with its links. Notes are only read.
-pub fn rebuild(context: &Context) -> Result<LinkReport, Failure> {
+pub fn rebuild(context: &Context) -> Result<LinkReport, Error> {
     let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
     // Adds notes that were written during the rebuild.
     index.refresh(&context.notes)?;

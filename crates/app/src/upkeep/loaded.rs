@@ -13,7 +13,7 @@ use anamnesis_store::{
     usage_log::Receipts,
 };
 
-use crate::{context::Context, failure::Failure};
+use crate::{Error, context::Context};
 
 /// The notes with their files.
 pub struct Loaded {
@@ -24,7 +24,7 @@ pub struct Loaded {
 
 impl Loaded {
     /// Reads every note.
-    pub fn read(context: &Context, index: &Index) -> Result<Self, Failure> {
+    pub fn read(context: &Context, index: &Index) -> Result<Self, Error> {
         let mut note_set = NoteSet {
             aliases: Receipts::new(context.home.clone()).aliases(),
             ..NoteSet::default()

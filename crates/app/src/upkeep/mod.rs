@@ -26,9 +26,9 @@ use serde::{Deserialize, Serialize};
 
 use self::loaded::Loaded;
 use crate::{
+    Error,
     batch::{Batch, Done},
     context::Context,
-    failure::Failure,
 };
 
 /// The journal's key for the counts of the last check after a sync.
@@ -51,7 +51,7 @@ pub struct Findings {
 
 /// Looks for what can be tidied in a project and in the notes for all projects; without a project,
 /// in all notes. Changes nothing.
-pub fn find(context: &Context, project: Option<&str>) -> Result<Findings, Failure> {
+pub fn find(context: &Context, project: Option<&str>) -> Result<Findings, Error> {
     let projects = match project {
         Some(key) => Project::all_keys(&context.project(Some(key))),
         None => Vec::new(),
@@ -113,7 +113,7 @@ impl Findings {
     }
 
     /// Makes the planned changes.
-    pub fn apply(&self, context: &Context) -> Result<Done, Failure> {
+    pub fn apply(&self, context: &Context) -> Result<Done, Error> {
         let mut batch = Batch::new(context, "upkeep");
         for note in &self.plan.changed {
             if let Some(stored) = self.loaded.stored(note.id) {
@@ -162,7 +162,7 @@ impl FindingCounts {
 }
 
 /// Counts the findings after notes arrived from other machines, at most once a day.
-pub fn count_after_sync(context: &Context, journal: &Journal) -> Result<(), Failure> {
+pub fn count_after_sync(context: &Context, journal: &Journal) -> Result<(), Error> {
     let day = context.environment.now.date_naive().to_string();
     if FindingCounts::load(journal).is_some_and(|found| found.day == day) {
         return Ok(());

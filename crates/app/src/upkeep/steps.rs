@@ -10,7 +10,7 @@ use anamnesis_note::{
 use anamnesis_store::index::Index;
 
 use super::loaded::Loaded;
-use crate::{batch::Batch, context::Context, failure::Failure};
+use crate::{Error, batch::Batch, context::Context};
 
 /// What a step would change.
 pub struct StepPlan<'a> {
@@ -86,7 +86,7 @@ pub enum SkippedNote {
 }
 
 impl<'a> StepPlan<'a> {
-    fn new(context: &'a Context, verb: &'static str) -> Result<(Self, Loaded), Failure> {
+    fn new(context: &'a Context, verb: &'static str) -> Result<(Self, Loaded), Error> {
         let plan = Self {
             batch: Batch::new(context, verb),
             changes: Vec::new(),
@@ -98,7 +98,7 @@ impl<'a> StepPlan<'a> {
 }
 
 /// Plans to merge notes with identical texts.
-pub fn duplicates(context: &Context) -> Result<StepPlan<'_>, Failure> {
+pub fn duplicates(context: &Context) -> Result<StepPlan<'_>, Error> {
     let (mut step, loaded) = StepPlan::new(context, "dedup")?;
     let plan = chores::copies(&loaded.note_set);
     for note in &plan.changed {
@@ -122,7 +122,7 @@ pub fn duplicates(context: &Context) -> Result<StepPlan<'_>, Failure> {
 }
 
 /// Plans to set the provenance of old notes from their tags.
-pub fn provenance(context: &Context) -> Result<StepPlan<'_>, Failure> {
+pub fn provenance(context: &Context) -> Result<StepPlan<'_>, Error> {
     let (mut step, loaded) = StepPlan::new(context, "backfill-provenance")?;
     for stored in loaded.all() {
         let note = stored.note();
@@ -143,7 +143,7 @@ pub fn provenance(context: &Context) -> Result<StepPlan<'_>, Failure> {
 }
 
 /// Plans to write notes in the current format.
-pub fn format(context: &Context) -> Result<StepPlan<'_>, Failure> {
+pub fn format(context: &Context) -> Result<StepPlan<'_>, Error> {
     let (mut step, loaded) = StepPlan::new(context, "normalise")?;
     for stored in loaded.all() {
         // A machine-local note has no history from which it could be restored.
@@ -186,7 +186,7 @@ pub enum LongNotes<'a> {
 }
 
 /// Plans to split notes at headings or lists. Fails if a named note cannot be split.
-pub fn split<'a>(context: &'a Context, which: &LongNotes<'_>) -> Result<StepPlan<'a>, Failure> {
+pub fn split<'a>(context: &'a Context, which: &LongNotes<'_>) -> Result<StepPlan<'a>, Error> {
     let (mut step, loaded) = StepPlan::new(context, "reatomise")?;
     let ids = match which {
         LongNotes::Over(length) => {
@@ -219,11 +219,7 @@ pub fn split<'a>(context: &'a Context, which: &LongNotes<'_>) -> Result<StepPlan
 }
 
 /// The named notes; fails if one cannot be split.
-fn splittable(
-    typed: &[String],
-    index: &Index,
-    loaded: &Loaded,
-) -> Result<BTreeSet<NoteId>, Failure> {
+fn splittable(typed: &[String], index: &Index, loaded: &Loaded) -> Result<BTreeSet<NoteId>, Error> {
     let mut ids = BTreeSet::new();
     for typed in typed {
         let entry = Context::resolve(index, typed)?;
@@ -246,7 +242,7 @@ fn splittable(
         };
         if let Some(refusal) = refusal {
             let hint = format!("anamnesis edit {short}");
-            return Err(Failure::failed(format!("#{short} {refusal}")).hint(hint));
+            return Err(Error::failed(format!("#{short} {refusal}")).hint(hint));
         }
         ids.insert(entry.id());
     }
@@ -254,7 +250,7 @@ fn splittable(
 }
 
 /// Plans to move notes to other projects, by a map of keys.
-pub fn migrate<'a>(context: &'a Context, map: &chores::KeyMap) -> Result<StepPlan<'a>, Failure> {
+pub fn migrate<'a>(context: &'a Context, map: &chores::KeyMap) -> Result<StepPlan<'a>, Error> {
     let (mut step, loaded) = StepPlan::new(context, "migrate")?;
     for stored in loaded.all() {
         let note = stored.note();

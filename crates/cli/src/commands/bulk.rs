@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     batch::{Batch, Done, check_person},
     context::Context,
-    failure::Failure,
     sync,
     upkeep::steps::{SkippedNote, StepChange, StepPlan},
 };
@@ -13,7 +13,7 @@ use anamnesis_note::id::NoteId;
 use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
-use super::{sync::PATIENCE as SYNC_PATIENCE, sync::outcome as sync_outcome};
+use super::sync::outcome as sync_outcome;
 use crate::ui::{Outcome, Ui};
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ impl Apply {
     }
 
     /// Refuses the change if the caller is an agent.
-    pub(crate) fn check(&self, context: &Context) -> Result<(), Failure> {
+    pub(crate) fn check(&self, context: &Context) -> Result<(), Error> {
         check_person(context, self.apply)
     }
 
@@ -44,7 +44,7 @@ impl Apply {
             ui.print(&format!("{verb}: committed locally; reindexed (no sync)\n"));
         } else {
             let journal = context.journal();
-            match sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
+            match sync::run(context, journal.as_ref(), Answer::None, sync::PATIENCE) {
                 Ok(synced) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&synced))),
                 // The change is saved, so a failed sync is not an error.
                 Err(failure) => ui.note(&failure.text()),
@@ -67,7 +67,7 @@ impl Apply {
     pub(crate) fn sync_silently(&self, context: &Context, ui: &Ui) {
         let journal = context.journal();
         if !self.no_sync
-            && let Err(failure) = sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE)
+            && let Err(failure) = sync::run(context, journal.as_ref(), Answer::None, sync::PATIENCE)
         {
             ui.note(&failure.text());
         }

@@ -3,9 +3,9 @@
 use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{
+    Error,
     context::{Context, PATIENCE},
     environment::{default_store, trustable},
-    failure::Failure,
     format::quoted,
     model, remote,
 };
@@ -81,9 +81,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn known(key: &str) -> Result<&'static Setting, Failure> {
+fn known(key: &str) -> Result<&'static Setting, Error> {
     settings::find(key).ok_or_else(|| {
-        let failure = Failure::usage(format!("there is no setting \"{}\"", one_line(key)));
+        let failure = Error::usage(format!("there is no setting \"{}\"", one_line(key)));
         match settings::nearest(key) {
             Some(setting) => {
                 failure.hint(format!("{}?   (all: anamnesis config list)", setting.name))
@@ -94,16 +94,16 @@ fn known(key: &str) -> Result<&'static Setting, Failure> {
 }
 
 /// Returns the setting of this key if this caller may change it.
-fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Failure> {
+fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Error> {
     let setting = known(key)?;
     if context.environment.is_agent {
-        return Err(Failure::failed("settings are changed by a person only")
+        return Err(Error::failed("settings are changed by a person only")
             .hint("run it in a terminal of your own"));
     }
     if setting.kind == Kind::Paused {
         // `pause` also records the time, so that nothing said meanwhile is read later.
         return Err(
-            Failure::usage("what is paused is changed by commands of their own")
+            Error::usage("what is paused is changed by commands of their own")
                 .hint("anamnesis pause, or anamnesis resume"),
         );
     }
@@ -111,7 +111,7 @@ fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Failure>
 }
 
 /// The store whose `config.json` holds the setting.
-fn owner(context: &Context, setting: &Setting) -> Result<Context, Failure> {
+fn owner(context: &Context, setting: &Setting) -> Result<Context, Error> {
     let mut environment = context.environment.clone();
     if setting.name == TRUSTED_VARIABLES {
         environment.store = environment.user_home.as_deref().map(default_store);
@@ -121,26 +121,27 @@ fn owner(context: &Context, setting: &Setting) -> Result<Context, Failure> {
         context
             .home
             .create()
-            .map_err(|error| Failure::environment(error.to_string()).hint("anamnesis doctor"))?;
+            .map_err(|error| Error::caused_by(error).hint("anamnesis doctor"))?;
     }
     Ok(context)
 }
 
 /// Parses the value that was typed.
-fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value, Failure> {
+fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value, Error> {
     if setting.kind == Kind::Address
         && let [address] = words
         && !address.trim().is_empty()
     {
         // The error never repeats the address, because the faulty part may be a password.
         remote::parse(address.trim(), &context.config)
-            .map_err(|error| Failure::usage(error.to_string()).hint(REMOTES))?;
+            .map_err(|error| Error::usage(error.to_string()).because(error).hint(REMOTES))?;
     }
     if setting.kind == Kind::Server
         && let [address] = words
     {
         address.parse::<BaseUrl>().map_err(|error| {
-            Failure::usage(format!("{} cannot be that: {error}", setting.name))
+            Error::usage(format!("{} cannot be that: {error}", setting.name))
+                .because(error)
                 .hint("https://HOST/v1, as the provider's own pages name it")
         })?;
     }
@@ -149,33 +150,33 @@ fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value
             .iter()
             .find(|word| !trustable().any(|name| name == *word))
     {
-        return Err(Failure::usage(format!(
+        return Err(Error::usage(format!(
             "invalid value \"{}\" for {TRUSTED_VARIABLES}: expected names out of {}",
             one_line(word),
             trustable().collect::<Vec<_>>().join(", ")
         )));
     }
-    setting.parse(words).map_err(Failure::usage)
+    setting.parse(words).map_err(Error::usage)
 }
 
 /// Timeout for the model's answer to a one-word question.
 const TEST_TIME: Duration = Duration::from_secs(15);
 
 /// Asks the model for one word.
-fn test(context: &Context, ui: &Ui) -> Result<(), Failure> {
+fn test(context: &Context, ui: &Ui) -> Result<(), Error> {
     if context.environment.is_agent {
-        return Err(Failure::failed("models are tried by a person only")
+        return Err(Error::failed("models are tried by a person only")
             .hint("run it in a terminal of your own"));
     }
     let found = model::find(context)?;
     let model = found.ok_or_else(|| {
-        Failure::failed("no model is set; what is summed up is summed up by rule")
+        Error::failed("no model is set; what is summed up is summed up by rule")
             .hint("anamnesis config set reflection.provider openai   (deepseek, local, claude)")
     })?;
     let model = model.within(TEST_TIME);
     model
         .ask("Answer with the one word: ready", "Are you there?")
-        .map_err(|error| Failure::failed(error.to_string()).hint("anamnesis config list"))?;
+        .map_err(|error| Error::caused_by(error).hint("anamnesis config list"))?;
     ui.print(&format!("{} answers\n", one_line(&model.label())));
     Ok(())
 }
@@ -304,14 +305,14 @@ fn change(
     setting: &Setting,
     value: Option<&Value>,
     ui: &Ui,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let mut before = None;
     let mut refused = Ok(());
     Config::update(&context.home, |keys| {
         before = setting.written(keys).cloned();
         refused = setting.put(keys, value.cloned());
     })?;
-    refused.map_err(|problem| Failure::failed(problem).hint("anamnesis doctor"))?;
+    refused.map_err(|problem| Error::failed(problem).hint("anamnesis doctor"))?;
     let name = setting.name;
     let brief = |value: &Value| ui::shorten(&shown(setting, value), VALUE_WIDTH);
     let default = brief(&default(context, setting));

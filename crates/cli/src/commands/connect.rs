@@ -25,10 +25,10 @@ pub(crate) struct Args {
     to: String,
     /// The relation: caused-by, elaborates, part-of, related-to, about, contradicts, warns-against
     /// or supersedes
-    #[arg(long, short, value_parser = relation, default_value = "related-to")]
+    #[arg(long, short, value_parser = given, default_value = "related-to")]
     relation: Relation,
     /// The weight of the link, above 0 and at most 1 [default: the weight of the relation]
-    #[arg(long, value_parser = weight)]
+    #[arg(long, value_parser = parse_weight)]
     weight: Option<f64>,
     /// Remove the link
     #[arg(long, conflicts_with = "weight")]
@@ -36,14 +36,6 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn relation(word: &str) -> Result<Relation, String> {
-    given(word).map_err(|error| error.to_string())
-}
-
-fn weight(text: &str) -> Result<f64, String> {
-    parse_weight(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {

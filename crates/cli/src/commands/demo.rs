@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_app::{environment::Environment, failure::Failure};
+use anamnesis_app::{Error, environment::Environment};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     fs::{
@@ -78,9 +78,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn set(root: &Path) -> Result<Self, Failure> {
+    fn set(root: &Path) -> Result<Self, Error> {
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed(format!(
+            Error::failed(format!(
                 "cannot set the demo up in {}: {error}",
                 root.display()
             ))
@@ -104,7 +104,7 @@ impl Stage {
         Ok(stage)
     }
 
-    fn play(&self, ui: &Ui) -> Result<(), Failure> {
+    fn play(&self, ui: &Ui) -> Result<(), Error> {
         // The deferred process would build the index, but none runs here.
         self.command(&["internal", "reindex"], None)?;
         ui.print("1. A session starts. Claude is given:\n");
@@ -123,21 +123,21 @@ impl Stage {
         let notes = Notes::new(self.home.clone(), Duration::ZERO);
         let path = notes
             .find(NoteId::of_session(SESSION))
-            .ok_or_else(|| Failure::failed("the session left no note").hint("anamnesis doctor"))?;
+            .ok_or_else(|| Error::failed("the session left no note").hint("anamnesis doctor"))?;
         ui.print(&indented(&String::from_utf8_lossy(&notes.bytes(path)?)));
         ui.print("\n3. The next session starts. Claude is given:\n");
         let next = self.hook(
             &json!({ "hook_event_name": "SessionStart", "source": "startup" }),
             "the next session",
         )?;
-        let context = context_of(&next)
-            .ok_or_else(|| Failure::failed("the next session was given nothing"))?;
+        let context =
+            context_of(&next).ok_or_else(|| Error::failed("the next session was given nothing"))?;
         ui.print(&indented(context));
         Ok(())
     }
 
     /// Runs one hook as the client does, and parses its answer.
-    fn hook(&self, event: &Value, session: &str) -> Result<Value, Failure> {
+    fn hook(&self, event: &Value, session: &str) -> Result<Value, Error> {
         let mut payload = event.clone();
         payload["session_id"] = session.into();
         payload["cwd"] = self.project.to_string_lossy().into();
@@ -146,13 +146,14 @@ impl Stage {
         if output.trim().is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_str(&output)
-            .map_err(|error| Failure::failed(format!("the hook printed no JSON: {error}")))
+        serde_json::from_str(&output).map_err(|error| {
+            Error::failed(format!("the hook printed no JSON: {error}")).because(error)
+        })
     }
 
-    fn command(&self, arguments: &[&str], input: Option<&str>) -> Result<String, Failure> {
+    fn command(&self, arguments: &[&str], input: Option<&str>) -> Result<String, Error> {
         let failed = |error: std::io::Error| {
-            Failure::failed(format!(
+            Error::failed(format!(
                 "cannot run anamnesis {}: {error}",
                 arguments.join(" ")
             ))
@@ -180,7 +181,7 @@ impl Stage {
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
-            Err(Failure::failed(format!(
+            Err(Error::failed(format!(
                 "anamnesis {}: {}",
                 arguments.join(" "),
                 String::from_utf8_lossy(&output.stderr)

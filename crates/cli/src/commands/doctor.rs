@@ -6,7 +6,7 @@ use anamnesis_app::{
     context::{Context, PATIENCE},
     doctor::{self, CheckResult, EVENTS, Health, NamedResult},
     environment::{Environment, VARIABLES},
-    failure::NEEDS_ATTENTION,
+    error::NEEDS_ATTENTION,
     format::milliseconds,
 };
 use anamnesis_store::journal;

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     context::Context,
     edit::{self, EditedFile},
-    failure::Failure,
     sync::short_batch,
 };
 use anamnesis_note::draft::{InvalidDraft, NoteChange};
@@ -70,15 +70,15 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 /// The change that the command line asks for.
-fn change_of(args: &Args) -> Result<NoteChange, Failure> {
+fn change_of(args: &Args) -> Result<NoteChange, Error> {
     let change = NoteChange {
         title: args.title.clone(),
         body: args.stdin.then(read_text).transpose()?,
         ..NoteChange::default()
     };
-    change.fit().map_err(|unfit| match unfit {
-        InvalidDraft::NoTitle => Failure::usage("--title is empty"),
-        unfit => unfit.into(),
+    change.fit().map_err(|error| match error {
+        InvalidDraft::NoTitle => Error::usage("--title is empty"),
+        error => error.into(),
     })
 }
 
@@ -87,7 +87,7 @@ pub(super) fn in_editor(
     context: &Context,
     path: NotePath,
     is_raw: bool,
-) -> Result<Option<Stored>, Failure> {
+) -> Result<Option<Stored>, Error> {
     let editing = EditedFile::open(context, path, is_raw)?;
     let text = write::edited(context, &editing.text())?;
     editing.save(context, &text)

@@ -4,7 +4,7 @@ mod session;
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure, forget, remote, sync::short_batch};
+use anamnesis_app::{Error, context::Context, forget, remote, sync::short_batch};
 use anamnesis_text::clean::one_line;
 
 use crate::ui::{Outcome, Ui};
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return session::run(session, args.prompt, args.yes, context, ui);
     }
     if context.environment.is_agent && args.ids.len() > 1 {
-        return Err(Failure::usage("an agent forgets one note at a time"));
+        return Err(Error::usage("an agent forgets one note at a time"));
     }
     let forgotten = forget::forget(context, &args.ids)?;
     let elsewhere = match remote::address(context) {

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use anamnesis_app::failure::Failure;
+use anamnesis_app::Error;
 use clap::{CommandFactory as _, error::ErrorKind};
 
 use super::{Arguments, parse};
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
             ui.print(&page.render().to_string());
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(Failure::usage(format!(
+        _ => Err(Error::usage(format!(
             "there is no command \"{}\"",
             args.command.join(" ")
         ))

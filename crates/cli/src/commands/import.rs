@@ -3,9 +3,8 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
-    claude_memory,
+    Error, claude_memory,
     context::{Context, PATIENCE},
-    failure::Failure,
     pause::Off,
 };
 use anamnesis_store::{claude_memory::Imported, journal::Journal};
@@ -31,21 +30,21 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if context.environment.is_agent && args.claude_home.is_some() {
-        return Err(Failure::failed("a person only says where notes come from"));
+        return Err(Error::failed("a person only says where notes come from"));
     }
     if context.config.is_unclear {
-        return Err(Failure::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
+        return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
     }
     let named = args.claude_home.as_ref();
     let folder = named
         .or(context.environment.claude_folder.as_ref())
         .and_then(|folder| std::path::absolute(folder).ok())
         .ok_or_else(|| {
-            Failure::environment("no folder of Claude Code is known".to_owned())
+            Error::environment("no folder of Claude Code is known".to_owned())
                 .hint("anamnesis import --claude-home DIR")
         })?;
     if named.is_some() && !folder.join("projects").is_dir() {
-        return Err(Failure::failed(format!(
+        return Err(Error::failed(format!(
             "{} is no folder of Claude Code: it has no `projects`",
             folder.display()
         )));

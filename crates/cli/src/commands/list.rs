@@ -28,13 +28,13 @@ pub(crate) struct Args {
     #[arg(long)]
     everywhere: bool,
     /// Only notes of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = crate::args::note_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = str::parse::<NoteType>)]
     note_type: Option<NoteType>,
     /// Only notes of this kind
-    #[arg(long, value_parser = crate::args::kind)]
+    #[arg(long, value_parser = Kind::from_word)]
     kind: Option<Kind>,
     /// Only notes that sync (`portable`) or do not (`machine-local`)
-    #[arg(long, value_parser = crate::args::scope)]
+    #[arg(long, value_parser = str::parse::<Scope>)]
     scope: Option<Scope>,
     /// Include forgotten notes
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, edit, failure::Failure, format::quoted};
+use anamnesis_app::{Error, context::Context, edit, format::quoted};
 use anamnesis_note::{
     draft::safe_line,
     note::{Note, Scope, State},
@@ -21,7 +21,7 @@ pub(crate) struct MoveArgs {
     #[arg(long, value_name = "KEY", required_unless_present = "scope")]
     project: Option<String>,
     /// `machine-local` keeps it on this machine, `portable` lets it sync
-    #[arg(long, value_parser = crate::args::scope)]
+    #[arg(long, value_parser = str::parse::<Scope>)]
     scope: Option<Scope>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct MuteArgs {
 pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome {
     let project = args.project.as_deref().map(safe_line);
     if project.as_deref() == Some("") {
-        return Err(Failure::usage("--project is empty"));
+        return Err(Error::usage("--project is empty"));
     }
     let moved = edit::move_note(context, &args.id, project.as_deref(), args.scope)?;
     let (entry, short) = (&moved.entry, &moved.short);

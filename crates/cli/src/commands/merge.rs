@@ -5,15 +5,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    error::Error,
     fs, io,
     path::PathBuf,
     process::ExitCode,
 };
 
-use anamnesis_app::{
-    batch::Batch, context::Context, failure::Failure, model, upkeep::loaded::Loaded,
-};
+use anamnesis_app::{Error, batch::Batch, context::Context, model, upkeep::loaded::Loaded};
 use anamnesis_distill::{
     merge::{self, Author, Case, Group, MergeOutcome, MergeTrial},
     prompts,
@@ -78,7 +75,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if context.environment.is_agent {
         return Err(
-            Failure::failed("notes are merged by a person only: a model is paid for it")
+            Error::failed("notes are merged by a person only: a model is paid for it")
                 .hint("run it in a terminal of your own"),
         );
     }
@@ -110,7 +107,7 @@ fn request(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 /// Asks a model about each project, and applies its answer if it is valid.
-fn with_model<E: Error + 'static>(
+fn with_model<E: std::error::Error + 'static>(
     args: &Args,
     context: &Context,
     label: &str,
@@ -121,7 +118,7 @@ fn with_model<E: Error + 'static>(
     let cases = eval::approved(context, args.eval_set.as_ref())?;
     if args.apply.is_meant() && !args.no_gate && cases.is_empty() {
         return Err(
-            Failure::failed("there are no approved questions to try a merge with")
+            Error::failed("there are no approved questions to try a merge with")
                 .hint("anamnesis eval mine   (or --no-gate)"),
         );
     }
@@ -172,7 +169,7 @@ fn trial<'c>(
     context: &Context,
     loaded: &Loaded,
     cases: &'c [Case],
-) -> Result<Option<MergeTrial<'c>>, Failure> {
+) -> Result<Option<MergeTrial<'c>>, Error> {
     if args.no_gate || cases.is_empty() {
         return Ok(None);
     }
@@ -194,7 +191,7 @@ struct Work<'a, 'c> {
 
 impl Work<'_, '_> {
     /// Tries the groups of a project in turn, and applies the accepted ones.
-    fn take(&mut self, project: &str, notes: &[&Note], groups: &[Group]) -> Result<(), Failure> {
+    fn take(&mut self, project: &str, notes: &[&Note], groups: &[Group]) -> Result<(), Error> {
         let notes: BTreeMap<NoteId, &Note> = notes.iter().map(|note| (note.id, *note)).collect();
         for group in groups {
             let mut line = merge::line(group, |id| id);

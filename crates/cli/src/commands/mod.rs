@@ -47,7 +47,7 @@ mod write;
 
 use std::{env, ffi::OsString, process::ExitCode, time::Duration};
 
-use anamnesis_app::{context::Context, environment::Environment, failure::Failure, spawn};
+use anamnesis_app::{Error, context::Context, environment::Environment, spawn};
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 use self::serve::Piped;
@@ -143,7 +143,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
 }
 
 /// Runs the command line.
-pub(crate) fn main(environment: Environment) -> ExitCode {
+pub(crate) fn main(environment: &Environment) -> ExitCode {
     let ui = Ui::new(environment.is_utf8);
     let arguments = match parse(env::args_os()) {
         Ok(arguments) => arguments,
@@ -240,8 +240,8 @@ fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
     if ui::stdin_is_terminal() {
         return status::run(&status::Args::default(), &Context::open(environment)?, ui);
     }
-    let piped =
-        Piped::read().map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
+    let piped = Piped::read()
+        .map_err(|error| Error::failed(format!("cannot read stdin: {error}")).because(error))?;
     match piped {
         Piped::Hook(bytes) => Ok(hook::answer_payload(environment, bytes)),
         Piped::Client(bytes) => serve::serve(None, environment, bytes),

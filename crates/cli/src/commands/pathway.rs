@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure, recall::known};
+use anamnesis_app::{Error, context::Context, recall::known};
 use anamnesis_note::{id::NoteId, link::parse_weight};
 use anamnesis_recall::{
     graph::Links,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=6), conflicts_with = "to")]
     depth: u8,
     /// The minimum weight of a link, above 0 and at most 1
-    #[arg(long, value_parser = strength, default_value_t = MIN_STRENGTH)]
+    #[arg(long, value_parser = parse_weight, default_value_t = MIN_STRENGTH)]
     min_strength: f64,
     /// Include links between notes with similar text
     #[arg(long)]
@@ -38,10 +38,6 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn strength(text: &str) -> Result<f64, String> {
-    parse_weight(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
@@ -65,7 +61,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if let Some(to) = &args.to {
         let to = Context::resolve(&index, to)?.id();
         if from == to {
-            return Err(Failure::usage("both ends are the same note"));
+            return Err(Error::usage("both ends are the same note"));
         }
         let found = pathway::between(&graph, from, to, args.min_strength)?;
         if args.json {

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::{Failure, NEEDS_ATTENTION},
+    error::NEEDS_ATTENTION,
     format::quoted,
     pause::{self, Off},
 };
@@ -44,13 +45,13 @@ struct What {
 }
 
 impl What {
-    fn project(&self, context: &Context) -> Result<String, Failure> {
+    fn project(&self, context: &Context) -> Result<String, Error> {
         let Some(named) = &self.project else {
             return Ok(context.project(None).key);
         };
         let key = safe_line(named);
         if key.is_empty() {
-            return Err(Failure::usage("--project is empty"));
+            return Err(Error::usage("--project is empty"));
         }
         Ok(key)
     }
@@ -94,9 +95,7 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcome {
     if context.environment.is_agent {
-        return Err(Failure::failed(
-            "what was paused is resumed by a person only",
-        ));
+        return Err(Error::failed("what was paused is resumed by a person only"));
     }
     let what = &args.what;
     let project = what.project(&context)?;
@@ -148,6 +147,6 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
 }
 
 /// Updates the list of paused projects, and returns the previous list.
-fn change(context: &Context, change: impl FnOnce(&mut Paused)) -> Result<Paused, Failure> {
+fn change(context: &Context, change: impl FnOnce(&mut Paused)) -> Result<Paused, Error> {
     Ok(Config::change_paused(&context.home, change)?)
 }

@@ -8,9 +8,9 @@ use std::{
 };
 
 use anamnesis_app::{
+    Error,
     context::Context,
     environment::Environment,
-    failure::Failure,
     project::{self, ListedProject},
     upkeep::steps,
 };
@@ -95,10 +95,11 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     }
 }
 
-fn absolute(folder: Option<&Path>) -> Result<PathBuf, Failure> {
+fn absolute(folder: Option<&Path>) -> Result<PathBuf, Error> {
     match folder {
-        Some(folder) => std::path::absolute(folder)
-            .map_err(|error| Failure::usage(format!("{} is no folder: {error}", folder.display()))),
+        Some(folder) => std::path::absolute(folder).map_err(|error| {
+            Error::usage(format!("{} is no folder: {error}", folder.display())).because(error)
+        }),
         None => Ok(Context::current_folder().unwrap_or_default()),
     }
 }
@@ -204,9 +205,9 @@ fn migrate(path: &Path, apply: &Apply, context: &Context, ui: &Ui) -> Outcome {
     apply.check(context)?;
     let shown = one_line(&path.display().to_string());
     let text = fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+        .map_err(|error| Error::usage(format!("cannot read {shown}: {error}")).because(error))?;
     let map = KeyMap::parse(&text)
-        .map_err(|error| Failure::usage(one_line(&format!("{shown}: {error}"))))?;
+        .map_err(|error| Error::usage(one_line(&format!("{shown}: {error}"))))?;
     bulk::carry_out(
         steps::migrate(context, &map)?,
         ("note(s)", "changed"),

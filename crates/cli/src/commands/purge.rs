@@ -9,8 +9,8 @@ use std::{
 };
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     purge::{self, PlannedNote, PurgeOutcome, PurgePlan},
 };
 use anamnesis_note::purge_pattern::{self, PurgePattern};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     purge::begin(context)?;
     if args.find {
         let text = read_text(ui)?;
-        let needle = PurgePattern::new(&text).map_err(|error| Failure::usage(error.to_string()))?;
+        let needle = PurgePattern::new(&text).map_err(|error| Error::usage(error.to_string()))?;
         return purge_text(&purge::find_text(context, &needle)?, args.yes, context, ui);
     }
     let found = purge::find_notes(context, &args.ids)?;
@@ -75,7 +75,7 @@ fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> O
     if places == 0 {
         let text = "0 places: the text is nowhere in what is ours, nor in git history";
         let left = left_text(found);
-        return Err(Failure::failed(format!("{text}\n{left}").trim_end()));
+        return Err(Error::failed(format!("{text}\n{left}").trim_end()));
     }
     ui.print(&found_text(found, context));
     let remote = remote_too(context);
@@ -257,11 +257,11 @@ fn lasted(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
 }
 
 /// Reads the text from the terminal without echo, or all of stdin.
-fn read_text(ui: &Ui) -> Result<String, Failure> {
-    let cannot = |error: io::Error| Failure::failed(format!("cannot read the text: {error}"));
+fn read_text(ui: &Ui) -> Result<String, Error> {
+    let cannot = |error: io::Error| Error::failed(format!("cannot read the text: {error}"));
     if !ui::stdin_is_terminal() {
         let bytes = read_input(purge_pattern::MAX_LENGTH)?;
-        return String::from_utf8(bytes).map_err(|_| Failure::usage("the text is not UTF-8"));
+        return String::from_utf8(bytes).map_err(|_| Error::usage("the text is not UTF-8"));
     }
     ui.note("Text to remove (not shown, not stored): ");
     let mut text = String::new();

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure, recall::known};
+use anamnesis_app::{Error, context::Context, recall::known};
 use anamnesis_note::{link::Edge, note::Kind};
 use anamnesis_recall::ask::{
     AnswerNote, DEFAULT_BUDGET, DEFAULT_K, MAX_DEPTH, MAX_K, MemoryAnswer, Question, ask,
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     explain: bool,
     /// Only notes of this kind
-    #[arg(long, value_parser = crate::args::kind)]
+    #[arg(long, value_parser = Kind::from_word)]
     kind: Option<Kind>,
     /// Only notes of this project, and those for all projects
     #[arg(long, value_name = "KEY")]
@@ -60,11 +60,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-fn depth(text: &str) -> Result<usize, String> {
+fn depth(text: &str) -> Result<usize, Error> {
     let depth = text.parse().ok();
     depth
         .filter(|depth| (1..=MAX_DEPTH).contains(depth))
-        .ok_or_else(|| "neither 1 nor 2".to_owned())
+        .ok_or_else(|| Error::usage("neither 1 nor 2"))
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         args.words.join(" ")
     };
     if text.trim().is_empty() {
-        return Err(Failure::usage("there is no question"));
+        return Err(Error::usage("there is no question"));
     }
     let index = context.index()?;
     let journal = context.records()?;
@@ -104,7 +104,7 @@ fn shown(
     index: &Index,
     context: &Context,
     explains: bool,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let mut text = String::new();
     for found in &answer.notes {
         text.push_str(&note(found, index, context, explains)?);
@@ -148,7 +148,7 @@ fn note(
     index: &Index,
     context: &Context,
     explains: bool,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let mut text = String::new();
     let short = Context::short(index, found.id());
     if let Some(entry) = index.get(found.id())? {

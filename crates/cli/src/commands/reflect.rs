@@ -7,8 +7,8 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     model,
     reflect::{Distilled, Fate, Question},
     sync,
@@ -44,10 +44,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.apply && context.environment.is_agent {
-        return Err(Failure::failed(
-            "notes are distilled by a person only: a model is paid for it",
-        )
-        .hint("run it in a terminal of your own"));
+        return Err(
+            Error::failed("notes are distilled by a person only: a model is paid for it")
+                .hint("run it in a terminal of your own"),
+        );
     }
     // Without the journal, private sessions cannot be recognised.
     let journal = Journal::open(&context.home, anamnesis_app::context::PATIENCE)?;
@@ -62,8 +62,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let found = model::find(context).unwrap_or_else(|unusable| {
-        ui.note(&format!("! {}\n→ {}\n", unusable.problem, unusable.hint));
+    let found = model::find(context).unwrap_or_else(|error| {
+        let hint = error.next_step().unwrap_or_default();
+        ui.note(&format!("! {error}\n→ {hint}\n"));
         None
     });
     let Some(model) = found else {
@@ -89,12 +90,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
         return Ok(ExitCode::SUCCESS);
     }
-    let synced = sync::run(
-        context,
-        Some(&journal),
-        Answer::None,
-        sync_command::PATIENCE,
-    )?;
+    let synced = sync::run(context, Some(&journal), Answer::None, sync::PATIENCE)?;
     context.index()?;
     ui.print(&format!(
         "reflect: wrote {written} note(s); synced ({})\n",
@@ -136,10 +132,10 @@ fn reflect(
                     ui.note(&failure.text());
                 }
             }
-            Err(cause) => {
+            Err(error) => {
                 ui.print(&format!(
                     "reflect: {shown}: failed ({}); skipped\n",
-                    one_line(&cause)
+                    one_line(error.message())
                 ));
             }
         }
@@ -153,7 +149,7 @@ fn waiting(
     journal: &Journal,
     named: Option<&str>,
     ui: &Ui,
-) -> Result<BTreeMap<String, Vec<Stored>>, Failure> {
+) -> Result<BTreeMap<String, Vec<Stored>>, Error> {
     let named: Vec<String> = named.map(str::to_owned).into_iter().collect();
     let mut waiting = reflection::pending(&context.notes, journal, &named)?;
     if waiting.private > 0 {
@@ -177,7 +173,7 @@ fn ask(
     project: &str,
     sources: &[Stored],
     ui: &Ui,
-) -> Result<Distilled, String> {
+) -> Result<Distilled, Error> {
     let question = Question::new(context, project, sources);
     ui.note(&format!(
         "{}: {} notes, about {} tokens to {}\n",
@@ -197,7 +193,7 @@ fn tell(
     sources: &[Stored],
     done: &Distilled,
     ui: &Ui,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let index = context.index()?;
     let projects = [project.to_owned()];
     let new = done.notes.iter().map(|note| note.id);

@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
 use anamnesis_app::{
+    Error,
     context::{Context, PATIENCE},
-    failure::{Failure, NEEDS_ATTENTION},
+    error::NEEDS_ATTENTION,
     review::{self, Decision},
     sync::short_batch,
 };
@@ -67,7 +68,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let is_deciding = args.approve || args.reject;
     if context.environment.is_agent && is_deciding {
-        return Err(Failure::failed("only a person approves or rejects")
+        return Err(Error::failed("only a person approves or rejects")
             .hint("in a terminal of theirs: anamnesis review"));
     }
     let projects = match &args.project {
@@ -121,7 +122,7 @@ fn decide(
 ) -> Outcome {
     let waiting: Vec<&PendingNote> = batches.iter().flat_map(|batch| &batch.notes).collect();
     if matches!(decision, Decision::Replace(_)) && waiting.len() != 1 {
-        return Err(Failure::usage("--replaces takes one note to approve"));
+        return Err(Error::usage("--replaces takes one note to approve"));
     }
     let batch = review::decide(context, journal, &waiting, decision)?;
     ui.print(&done(context, &waiting, decision, batch)?);
@@ -134,7 +135,7 @@ fn done(
     waiting: &[&PendingNote],
     decision: Decision,
     batch: Option<ulid::Ulid>,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let index = context.index()?;
     let mut text = String::new();
     let mut forgotten = Vec::new();
@@ -390,7 +391,7 @@ struct Item {
 }
 
 impl Item {
-    fn of(context: &Context, waiting: &PendingNote, batch: &PendingGroup) -> Result<Self, Failure> {
+    fn of(context: &Context, waiting: &PendingNote, batch: &PendingGroup) -> Result<Self, Error> {
         let known = Known {
             context,
             index: context.index()?,
@@ -504,7 +505,7 @@ impl Known<'_> {
     }
 
     /// A note that says part of the same or may contradict it.
-    fn like(&self, note: &Note) -> Result<Option<(&'static str, NoteId)>, Failure> {
+    fn like(&self, note: &Note) -> Result<Option<(&'static str, NoteId)>, Error> {
         let among = NoveltyScope {
             projects: std::slice::from_ref(&note.project),
             replaced: &[],

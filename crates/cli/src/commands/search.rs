@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     history::{self, Past},
 };
 use anamnesis_note::{
@@ -49,13 +49,13 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "project")]
     here: bool,
     /// Only notes of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = crate::args::note_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = str::parse::<NoteType>)]
     note_type: Option<NoteType>,
     /// Only notes of this kind
-    #[arg(long, value_parser = crate::args::kind)]
+    #[arg(long, value_parser = Kind::from_word)]
     kind: Option<Kind>,
     /// Only notes that sync (`portable`) or do not (`machine-local`)
-    #[arg(long, value_parser = crate::args::scope)]
+    #[arg(long, value_parser = str::parse::<Scope>)]
     scope: Option<Scope>,
     /// Search the notes as of the end of that day (2026-01-31), or of that time
     #[arg(long, value_name = "DATE")]
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         args.words.join(" ")
     };
     if query.trim().is_empty() {
-        return Err(Failure::usage("there are no words to search for"));
+        return Err(Error::usage("there are no words to search for"));
     }
     let past = args
         .at
@@ -157,7 +157,7 @@ struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    fn new(context: &'a Context, date: &str) -> Result<Self, Failure> {
+    fn new(context: &'a Context, date: &str) -> Result<Self, Error> {
         let past = Past::open(context)?;
         let (time, moment) = past.at(date)?;
         Ok(Self { past, time, moment })
@@ -165,7 +165,7 @@ impl<'a> At<'a> {
 
     /// Builds a temporary index for this search. Files that were not valid notes then are not
     /// found.
-    fn index(&self) -> Result<Index, Failure> {
+    fn index(&self) -> Result<Index, Error> {
         Ok(Index::in_memory(
             self.moment.ids().filter_map(|id| self.stored(id)),
         )?)

@@ -6,8 +6,8 @@ mod show;
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     context::{Context, PATIENCE},
-    failure::Failure,
     format::WIDTH,
     session::{
         export::{head_json, inert},
@@ -122,7 +122,7 @@ fn line(
     journal: &Journal,
     index: &Index,
     everywhere: bool,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let id = short(journal, session)?;
     let ago = ui::ago(ui::time(session.seen_at), context.environment.now);
     let mut first = format!(
@@ -152,7 +152,7 @@ fn line(
 }
 
 /// Opens the journal, or explains why it cannot be opened.
-pub(super) fn open(context: &Context) -> Result<Journal, Failure> {
+pub(super) fn open(context: &Context) -> Result<Journal, Error> {
     Ok(Journal::open(&context.home, PATIENCE)?)
 }
 
@@ -167,7 +167,7 @@ fn state(session: &Session) -> String {
 }
 
 /// The session's note, or that there is none.
-fn note_label(session: &Session, index: &Index) -> Result<String, Failure> {
+fn note_label(session: &Session, index: &Index) -> Result<String, Error> {
     Ok(match index.get(NoteId::of_session(&session.id))? {
         Some(entry) if entry.state == State::Forgotten => "note forgotten".to_owned(),
         Some(entry) => format!("note #{}", Context::short(index, entry.id())),

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     history::{self, Past},
 };
 use anamnesis_note::note::State;
@@ -101,7 +101,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     let stored = past.stored_at(&moment, id)?;
     let index = Index::in_memory(stored.clone())?;
     let (Some(stored), Some(entry)) = (stored, index.get(id)?) else {
-        return Err(Failure::failed(format!(
+        return Err(Error::failed(format!(
             "#{} was not there then",
             past.short(id)
         )));

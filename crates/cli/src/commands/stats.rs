@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anamnesis_app::{
+    Error,
     context::{Context, PATIENCE},
-    failure::Failure,
     format::milliseconds,
 };
 use anamnesis_note::{id::NoteId, note::State};
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 /// The good and the bad ratings on all machines.
-fn feedback(index: &Index) -> Result<(u64, u64), Failure> {
+fn feedback(index: &Index) -> Result<(u64, u64), Error> {
     let usage = index.usage_of(index.notes_with_usage()?)?;
     let counts = usage.values().flatten().map(|(_, counts)| counts);
     Ok(counts.fold((0, 0), |(good, bad): (u64, u64), counts| {
@@ -92,8 +92,8 @@ type Ranked = Vec<(Entry, usize, usize)>;
 fn ranked(
     index: &Index,
     notes: &BTreeMap<NoteId, (usize, usize)>,
-) -> Result<(Ranked, Ranked), Failure> {
-    let pick = |mut chosen: Vec<(NoteId, usize, usize)>| -> Result<Ranked, Failure> {
+) -> Result<(Ranked, Ranked), Error> {
+    let pick = |mut chosen: Vec<(NoteId, usize, usize)>| -> Result<Ranked, Error> {
         chosen.sort_by_key(|(id, given, used)| (std::cmp::Reverse((*used, *given)), *id));
         let mut entries = Vec::new();
         for (id, given, used) in chosen {

@@ -1,21 +1,17 @@
 //! `sync`: commits, fetches, joins and pushes.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use anamnesis_app::{
-    claude_memory,
+    Error, claude_memory,
     context::Context,
-    failure::Failure,
-    sync::{self, held_text},
+    sync::{self, PATIENCE, held_text},
 };
 use anamnesis_sync::{Answer, Synced};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
-
-/// Timeout for another sync.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sync notes between your machines
 ///
@@ -42,7 +38,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         _ => Answer::None,
     };
     if answer != Answer::None && context.environment.is_agent {
-        return Err(Failure::failed(
+        return Err(Error::failed(
             "what sync held back is decided by a person only",
         ));
     }

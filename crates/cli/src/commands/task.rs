@@ -6,8 +6,8 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     new_note,
     task::{self, ChangedTask, word_of},
 };
@@ -80,7 +80,7 @@ struct ListArgs {
     #[arg(long, conflicts_with = "status")]
     all: bool,
     /// Only tasks in this state: pending, active, done or archived
-    #[arg(long, value_parser = crate::args::word::<Status>)]
+    #[arg(long, value_parser = str::parse::<Status>)]
     status: Option<Status>,
     /// List the tasks of this project [default: that of this folder]
     #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     let text = if args.text.is_empty() {
         if !args.stdin && ui::stdin_is_terminal() {
-            return Err(Failure::usage("there is no text").hint("anamnesis task add TEXT"));
+            return Err(Error::usage("there is no text").hint("anamnesis task add TEXT"));
         }
         read_text()?
     } else {
@@ -133,12 +133,12 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     });
     let draft = Draft {
         tags: args.tags.clone(),
-        links: about.collect::<Result<_, Failure>>()?,
+        links: about.collect::<Result<_, Error>>()?,
         ..Draft::task(text, write::project_of(args.project.as_deref(), context)?)
     };
     let note = draft
         .note(context.machine_id(), context.environment.now)
-        .map_err(|unfit| Failure::from(unfit).hint("anamnesis task add TEXT"))?;
+        .map_err(|error| Error::from(error).hint("anamnesis task add TEXT"))?;
     let saved = new_note::write(context, index, note, "task", &[], false)?;
     let json: write::Json = |entry, note| task_json(entry, note.status());
     Ok(write::print(ui, &saved, args.json.then_some(json)))

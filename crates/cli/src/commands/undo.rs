@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     format::{ago, shorten},
     history::{self, Past},
     sync::short_batch,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if undone.has_effect() {
         Ok(ExitCode::SUCCESS)
     } else {
-        Err(Failure::failed("nothing was undone"))
+        Err(Error::failed("nothing was undone"))
     }
 }
 

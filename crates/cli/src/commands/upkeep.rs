@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
+    Error,
     batch::check_person,
     context::Context,
-    failure::Failure,
     format::shorten,
     upkeep::{
         self, Findings, links,
@@ -111,10 +111,10 @@ fn run_steps(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         } else {
             "--only split needs the ids of notes, or --over N"
         };
-        return Err(Failure::usage(problem).hint("anamnesis upkeep --only split --over 4000"));
+        return Err(Error::usage(problem).hint("anamnesis upkeep --only split --over 4000"));
     }
     if args.json && args.only != [Step::Links] {
-        return Err(Failure::usage(
+        return Err(Error::usage(
             "--json works with --only links alone, and without --only",
         ));
     }
@@ -138,7 +138,7 @@ fn run_steps(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Failure> {
+fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
     let report = links::rebuild(context)?;
     let (stored, unresolved) = (&report.stored, &report.unresolved);
     if json {

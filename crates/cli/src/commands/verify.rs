@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::NEEDS_ATTENTION, feedback};
+use anamnesis_app::{context::Context, error::NEEDS_ATTENTION, feedback};
 use anamnesis_note::note::State;
 use anamnesis_text::clean::one_line;
 

@@ -3,10 +3,10 @@
 use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{
+    Error,
     context::Context,
     dry_run::{Trial, Tried},
     environment::Environment,
-    failure::Failure,
     format::WIDTH,
     recall::Lane,
     tool_hooks::OBSERVATION,
@@ -88,7 +88,7 @@ fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 /// Formats the result of a trial, note by note, optionally with the notes that were held back.
-pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result<String, Failure> {
+pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result<String, Error> {
     let mut text = format!(
         "a {} in {}, now\n",
         match tried.lane {

@@ -7,8 +7,8 @@ use std::{
 };
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     new_note::{self, SavedNote},
 };
 use anamnesis_note::{
@@ -38,10 +38,10 @@ pub(crate) struct Args {
     #[arg(long)]
     title: Option<String>,
     /// The type: procedural, semantic or episodic [default: chosen by the kind]
-    #[arg(long = "type", value_name = "TYPE", value_parser = crate::args::note_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = str::parse::<NoteType>)]
     note_type: Option<NoteType>,
     /// The kind: fact, preference, insight, how-to, warning or task [default: fact]
-    #[arg(long, value_parser = crate::args::kind)]
+    #[arg(long, value_parser = Kind::from_word)]
     kind: Option<Kind>,
     /// A tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
@@ -50,21 +50,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
     /// `machine-local` keeps the note on this machine
-    #[arg(long, value_parser = crate::args::scope, default_value = "portable")]
+    #[arg(long, value_parser = str::parse::<Scope>, default_value = "portable")]
     scope: Scope,
     /// When a warning is shown: `cmd: git push --force`, `path: *.sql`, `tool: Write`, `text:
     /// words`
-    #[arg(long, value_name = "TRIGGER", value_parser = trigger)]
+    #[arg(long, value_name = "TRIGGER", value_parser = str::parse::<Trigger>)]
     when: Vec<Trigger>,
     /// The alternative to what a warning is about
     #[arg(long, value_name = "TEXT")]
     instead: Option<String>,
     /// The severity of a warning: low, medium, high or critical
-    #[arg(long, value_parser = crate::args::word::<Severity>)]
+    #[arg(long, value_parser = str::parse::<Severity>)]
     severity: Option<Severity>,
     /// `once`: block a call that --when names, once per session; the warning must be high or
     /// critical
-    #[arg(long, value_parser = crate::args::word::<Enforce>, requires = "when")]
+    #[arg(long, value_parser = str::parse::<Enforce>, requires = "when")]
     enforce: Option<Enforce>,
     /// A note that this one replaces; repeatable
     #[arg(long, value_name = "ID")]
@@ -95,17 +95,13 @@ struct Link {
     target: String,
 }
 
-fn trigger(text: &str) -> Result<Trigger, String> {
-    crate::args::word(text)
-}
-
-fn link(text: &str) -> Result<Link, String> {
+fn link(text: &str) -> Result<Link, Error> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         [relation, target] => Ok(Link {
-            relation: declarable(relation).map_err(|error| error.to_string())?,
+            relation: declarable(relation).map_err(Error::caused_by)?,
             target: target.to_owned(),
         }),
-        _ => Err("a link is a relation and an id".to_owned()),
+        _ => Err(Error::usage("a link is a relation and an id")),
     }
 }
 
@@ -117,15 +113,15 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .supersedes
         .iter()
         .map(|typed| Context::resolve(&index, typed))
-        .collect::<Result<Vec<Entry>, Failure>>()?;
+        .collect::<Result<Vec<Entry>, Error>>()?;
     draft.supersedes = replaced.iter().map(Entry::id).collect();
     let note = draft
         .note(context.machine_id(), context.environment.now)
-        .map_err(|unfit| match unfit {
+        .map_err(|error| match error {
             InvalidDraft::NoText => {
-                Failure::from(unfit).hint("--title, --file, stdin, or set EDITOR")
+                Error::from(error).hint("--title, --file, stdin, or set EDITOR")
             }
-            unfit => unfit.into(),
+            error => error.into(),
         })?;
     let saved = new_note::write(context, index, note, "write", &replaced, args.force)?;
     let json: Json = |entry, note| ui::note_json(entry, Some(note));
@@ -164,7 +160,7 @@ pub(super) fn print(ui: &Ui, saved: &SavedNote, json: Option<Json>) -> ExitCode 
 }
 
 /// The requested note, without its text and without the notes that it replaces.
-fn draft_of(args: &Args, context: &Context, index: &Index) -> Result<Draft, Failure> {
+fn draft_of(args: &Args, context: &Context, index: &Index) -> Result<Draft, Error> {
     let links = args.links.iter().map(|link| {
         let target = Context::resolve(index, &link.target)?.id();
         Ok(link::Link {
@@ -184,26 +180,28 @@ fn draft_of(args: &Args, context: &Context, index: &Index) -> Result<Draft, Fail
         severity: args.severity,
         enforce: args.enforce.unwrap_or(Enforce::Never),
         pinned: args.pin,
-        links: links.collect::<Result<_, Failure>>()?,
+        links: links.collect::<Result<_, Error>>()?,
         ..Draft::new(String::new(), project_of(args.project.as_deref(), context)?)
     })
 }
 
 /// The project key of a new note.
-pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<String, Failure> {
+pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<String, Error> {
     let key = named.map_or_else(|| context.project_to_write(None).key, safe_line);
     if key.is_empty() {
-        return Err(Failure::usage("--project is empty"));
+        return Err(Error::usage("--project is empty"));
     }
     Ok(key)
 }
 
-fn text_of(args: &Args, context: &Context) -> Result<String, Failure> {
+fn text_of(args: &Args, context: &Context) -> Result<String, Error> {
     if let Some(path) = &args.file {
         let (bytes, _, whole) = anamnesis_store::fs::file::read_head(path, MAX_TEXT_LENGTH)
-            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
+            .map_err(|error| {
+                Error::failed(format!("cannot read {}: {error}", path.display())).because(error)
+            })?;
         if !whole {
-            return Err(Failure::usage(format!("{} is over 16 MiB", path.display())));
+            return Err(Error::usage(format!("{} is over 16 MiB", path.display())));
         }
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
@@ -217,17 +215,18 @@ fn text_of(args: &Args, context: &Context) -> Result<String, Failure> {
 }
 
 /// Opens a text in the user's editor and returns the result.
-pub(super) fn edited(context: &Context, text: &str) -> Result<String, Failure> {
+pub(super) fn edited(context: &Context, text: &str) -> Result<String, Error> {
     let Some(editor) = &context.environment.editor else {
-        return Err(Failure::usage("no editor is set")
+        return Err(Error::usage("no editor is set")
             .hint("set EDITOR, or give the text with --file or on stdin"));
     };
     let path = context.home.derived().join(format!(
         "edit-{}.md",
         NoteId::generate(context.environment.now)
     ));
-    let failed =
-        |error: std::io::Error| Failure::failed(format!("cannot edit {}: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        Error::failed(format!("cannot edit {}: {error}", path.display())).because(error)
+    };
     anamnesis_store::fs::file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
     // `EDITOR` may contain options, as with git.
     let editor = editor.to_string_lossy();
@@ -238,12 +237,12 @@ pub(super) fn edited(context: &Context, text: &str) -> Result<String, Failure> {
         .status();
     let result = match status {
         Ok(status) if status.success() => fs::read(&path).map_err(failed),
-        Ok(status) => Err(Failure::failed(format!(
+        Ok(status) => Err(Error::failed(format!(
             "{editor} ended with {status}; nothing was changed"
         ))),
-        Err(error) => {
-            Err(Failure::failed(format!("cannot start {editor}: {error}")).hint("set EDITOR"))
-        }
+        Err(error) => Err(Error::failed(format!("cannot start {editor}: {error}"))
+            .because(error)
+            .hint("set EDITOR")),
     };
     let _ = fs::remove_file(&path);
     Ok(String::from_utf8_lossy(&result?).into_owned())
@@ -255,10 +254,10 @@ mod tests {
 
     #[test]
     fn triggers_are_checked() {
-        let trigger_of = |text| trigger(text).map(|trigger| trigger.to_string());
+        let trigger = str::parse::<Trigger>;
         assert_eq!(
-            trigger_of("cmd:  git   push").as_deref(),
-            Ok("cmd: git push")
+            trigger("cmd:  git   push").unwrap().to_string(),
+            "cmd: git push"
         );
         for bad in ["cmd: git", "git push", "path: *", "when: x", ""] {
             assert!(trigger(bad).is_err(), "{bad}");

@@ -17,6 +17,7 @@ use anamnesis_store::{
     index::{self, Index},
     journal::Shown,
 };
+use anamnesis_text::clean::one_line;
 
 use super::{Handled, Hook, shown, start::line};
 
@@ -47,6 +48,7 @@ impl Hook {
             return handled;
         };
         let report = done.unwrap_or_else(|error| {
+            let error = one_line(error.message());
             handled.errors.push(error.clone());
             format!("{failed}: {error} · /memory-status")
         });

@@ -217,7 +217,7 @@ impl Hook {
             Err(_) => self.write_from_transcript(tag, transcript).map(|()| None),
         };
         // The note was written without the transcript, or not at all.
-        match written {
+        match written.map_err(|error| error.to_string()) {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => {
                 self.note_failed(&error);
@@ -237,7 +237,7 @@ impl Hook {
         &self,
         tag: &str,
         path: Option<&Path>,
-    ) -> Result<(), String> {
+    ) -> Result<(), anamnesis_app::Error> {
         let Some(transcript) = capture::read(&self.context, path, None, capture::ALWAYS)? else {
             return Ok(());
         };
@@ -256,7 +256,7 @@ impl Hook {
             &request,
         )
         .map(drop)
-        .map_err(|error| error.to_string())
+        .map_err(Into::into)
     }
 }
 

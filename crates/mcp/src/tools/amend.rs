@@ -9,7 +9,7 @@ use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     tool::{Effect, Line, Tool, Word},
     write::{Writing, Written, present},
 };
@@ -48,13 +48,13 @@ struct Parameters {
     pinned: Option<bool>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Written, ToolError> {
     if let Some(confidence) = asked.confidence
         && !(0.0..=MAX_CONFIDENCE).contains(&confidence)
     {
         let message = format!("confidence is {confidence}");
         let hint = format!("from 0 to {MAX_CONFIDENCE}: only a person is sure");
-        return Err(Refusal::new("bad_argument", message, hint));
+        return Err(ToolError::new("bad_argument", message, hint));
     }
     let change = NoteChange {
         title: asked.title,
@@ -77,9 +77,9 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
     let entry = present(&index, &asked.id)?;
     let kind = change.kind.unwrap_or(entry.kind);
     if change.status.is_some() && kind != Kind::Task {
-        return Err(Refusal::no_task(entry.id()));
+        return Err(ToolError::no_task(entry.id()));
     }
-    let now = writing.now;
+    let now = writing.now();
     let (written, _) = writing.change(index, &entry, false, |note| change.apply(note, now))?;
     Ok(written)
 }

@@ -1,13 +1,14 @@
 //! `memory_connect`: links one note to another.
 
+use anamnesis_app::write::is_a_persons;
 use anamnesis_note::link::{Link, Relation};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     tool::{Effect, Tool, Word},
-    write::{Writing, is_out_of_reach, present},
+    write::{Writing, present},
 };
 
 pub(super) fn tool() -> Tool {
@@ -53,7 +54,7 @@ struct Linked {
     proposal: Option<String>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Linked, ToolError> {
     let Parameters {
         from,
         to,
@@ -61,7 +62,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
         weight,
         remove,
     } = asked;
-    let bad = |message: &str, hint: &str| Err(Refusal::new("bad_argument", message, hint));
+    let bad = |message: &str, hint: &str| Err(ToolError::new("bad_argument", message, hint));
     if let Some(weight) = weight {
         if !(weight > 0.0 && weight <= 1.0) {
             return bad(&format!("weight is {weight}"), "above 0, at most 1");
@@ -89,7 +90,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
         target: to.id(),
         weight,
     };
-    let is_reaching = relation == Relation::Supersedes && is_out_of_reach(&to);
+    let is_reaching = relation == Relation::Supersedes && is_a_persons(&to);
     let (written, changed) = writing.change(index, &from, is_reaching, |note| {
         if remove {
             link.withdraw(note);

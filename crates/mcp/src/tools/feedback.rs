@@ -1,14 +1,15 @@
 //! `memory_feedback`: rates a note.
 
-use anamnesis_note::usage_log::{Feedback, Usage};
+use anamnesis_app::learn;
+use anamnesis_note::usage_log::Feedback;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note,
     tool::{Effect, Tool},
-    write::{Writing, is_out_of_reach, present},
+    write::{Writing, present},
 };
 
 pub(super) fn tool() -> Tool {
@@ -49,7 +50,7 @@ struct Noted {
     told: bool,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Noted, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Noted, ToolError> {
     let Parameters { id, said } = asked;
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
@@ -62,18 +63,11 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Noted, Refusal> {
     } else {
         Feedback::Bad
     };
-    // Only a person can verify a person's note.
-    let is_verified = is_good && !is_out_of_reach(&entry);
-    let usage = Usage {
-        feedback: vec![(entry.id(), feedback)],
-        verified: is_verified.then(|| entry.id()).into_iter().collect(),
-        ..Usage::default()
-    };
-    let session = match &memory.session {
-        Some(session) => Some(session.clone()),
-        None => writing.journal.last_session_given(entry.id())?,
-    };
-    let told = memory.host.tell(session.as_deref(), &usage)?;
+    let Writing {
+        context, journal, ..
+    } = &writing;
+    let session = context.environment.session.clone();
+    let told = learn::rate(context, journal, &entry, feedback, session)?;
     let became = if is_good {
         "helped"
     } else {

@@ -1,14 +1,19 @@
 //! `memory_forget`: forgets one note, which can be restored.
 
+use anamnesis_app::{forget::forget_notes, spawn};
+use anamnesis_note::draft::safe_line;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note,
     tool::{Effect, Tool},
     write::{Writing, present},
 };
+
+/// How many characters of a reason are logged.
+const MAX_REASON_LENGTH: usize = 200;
 
 pub(super) fn tool() -> Tool {
     Tool::writing(
@@ -41,7 +46,7 @@ struct Forgotten {
     links: usize,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, ToolError> {
     let Parameters { id, reason } = asked;
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
@@ -51,13 +56,19 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, Refusal> {
     // This index holds the write lock until it is dropped.
     drop(index);
     let short = writing.short(entry.id());
-    memory.host.forget(entry.path, reason.as_deref())?;
+    let context = &writing.context;
+    forget_notes(context, &[entry.path])?;
+    spawn::work_soon(context);
+    let reason = reason.as_deref().map(safe_line).unwrap_or_default();
+    let reason: String = reason.chars().take(MAX_REASON_LENGTH).collect();
+    let id = entry.id();
+    context.log(&format!("{id} was forgotten by a tool: {reason}"));
     Ok(Forgotten {
         said: format!(
             "forgot #{short} \"{}\" · Undo, by the person: anamnesis restore {short}",
             note::title(&entry.title)
         ),
-        id: entry.id().to_string(),
+        id: id.to_string(),
         state: "forgotten",
         links,
     })

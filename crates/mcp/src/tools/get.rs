@@ -6,7 +6,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note::{self, Note},
     tool::Tool,
 };
@@ -57,12 +57,12 @@ pub(crate) struct Whole {
     superseded_by: Vec<String>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Opened, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Opened, ToolError> {
     let Parameters { ids, from } = asked;
     if ids.is_empty() || ids.len() > MAX_IDS {
         let message = format!("{} ids", ids.len());
         let hint = format!("1 to {MAX_IDS} ids at once");
-        return Err(Refusal::new("bad_argument", message, hint));
+        return Err(ToolError::new("bad_argument", message, hint));
     }
     let index = memory.index()?;
     let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -78,7 +78,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Opened, Refusal> {
 }
 
 /// Returns a note with its text, up to the maximum of one answer.
-pub(crate) fn whole(memory: &Memory, index: &Index, entry: &Entry) -> Result<Whole, Refusal> {
+pub(crate) fn whole(memory: &Memory, index: &Index, entry: &Entry) -> Result<Whole, ToolError> {
     open(memory, index, entry, 0, MAX_LENGTH)
 }
 
@@ -89,12 +89,12 @@ fn open(
     entry: &Entry,
     from: usize,
     room: usize,
-) -> Result<Whole, Refusal> {
+) -> Result<Whole, ToolError> {
     if entry.state == State::Forgotten {
-        return Err(Refusal::forgotten(entry.id()));
+        return Err(ToolError::forgotten(entry.id()));
     }
     let Some(body) = note::body(&memory.notes(), entry) else {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "no_such_note",
             format!("the file of the note {} is gone", entry.id()),
             "memory_search and memory_list give ids",

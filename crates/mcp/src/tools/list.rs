@@ -7,7 +7,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note::Note,
     tool::{Tool, Word},
 };
@@ -49,7 +49,7 @@ struct Listed {
     left: usize,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Listed, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Listed, ToolError> {
     let filter = Filter {
         projects: memory.keys(asked.project.as_deref())?,
         note_type: asked.r#type.map(|Word(word)| word),

@@ -1,9 +1,9 @@
 //! `memory_pathway`: shows how two notes are connected, or which notes are near one.
 
+use anamnesis_app::recall::known;
 use anamnesis_note::{id::NoteId, link::Edge};
 use anamnesis_recall::{
     graph::Links,
-    knowledge::StoreKnowledge,
     note_set::Knowledge as _,
     pathway::{self, Between, MIN_STRENGTH, Path},
     similar::Similar,
@@ -13,7 +13,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note::Named,
     tool::Tool,
 };
@@ -84,7 +84,7 @@ struct Link {
     to: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     let Parameters {
         from,
         to,
@@ -94,17 +94,17 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     } = asked;
     if !(min_strength > 0.0 && min_strength <= 1.0) {
         let message = format!("min_strength is {min_strength}");
-        return Err(Refusal::new("bad_argument", message, "above 0, at most 1"));
+        return Err(ToolError::new(
+            "bad_argument",
+            message,
+            "above 0, at most 1",
+        ));
     }
     let index = memory.index()?;
     let from = Memory::resolve(&index, &from)?.id();
     let records = memory.records()?;
-    let known = StoreKnowledge {
-        index: &index,
-        journal: records.as_ref(),
-        with_learned: memory.with_learned,
-        now: memory.now(),
-    };
+    let context = memory.at_present();
+    let known = known(&context, &index, records.as_ref());
     let notes = memory.notes();
     let like = Similar::new(&index, &notes);
     let derived = |ids: &[NoteId]| {
@@ -133,7 +133,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let to = Memory::resolve(&index, &to)?.id();
     if from == to {
         let hint = "two notes, or one without `to`";
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "bad_argument",
             "both ends are the same note",
             hint,
@@ -150,7 +150,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     })
 }
 
-fn ways(index: &Index, paths: &[Path]) -> Result<Vec<Way>, Refusal> {
+fn ways(index: &Index, paths: &[Path]) -> Result<Vec<Way>, ToolError> {
     let way = |path: &Path| {
         Ok(Way {
             notes: Named::all(index, &path.notes)?,

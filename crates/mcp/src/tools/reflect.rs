@@ -5,6 +5,7 @@
 //! those notes have not changed. No other tool creates reflection notes. None is used before the
 //! person accepts it, in the client's dialog or in `anamnesis review`.
 
+use anamnesis_app::context;
 use anamnesis_distill::{
     prompts,
     reflection::{self, ReflectionAuthor},
@@ -21,7 +22,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal, WRITE_PATIENCE},
+    memory::{Memory, ToolError},
     tool::{Effect, Tool},
 };
 
@@ -93,12 +94,12 @@ struct Proposed {
     title: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, Refusal> {
-    let journal = Journal::open(&memory.home, WRITE_PATIENCE)?;
+fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, ToolError> {
+    let journal = Journal::open(memory.home(), context::PATIENCE)?;
     match (asked.key, asked.answer) {
         (None, None) => begin(memory, &journal, asked.project.as_deref()),
         (Some(key), Some(answer)) => propose(memory, &journal, &key, &answer),
-        _ => Err(Refusal::new(
+        _ => Err(ToolError::new(
             "bad_argument",
             "key and answer go together",
             "first without both; then with both",
@@ -107,12 +108,17 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, Refusal> {
 }
 
 /// Returns the pending session notes, newest first, as many as fit.
-fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Reflected, Refusal> {
+fn begin(
+    memory: &Memory,
+    journal: &Journal,
+    project: Option<&str>,
+) -> Result<Reflected, ToolError> {
+    let min_reflected = memory.context.environment.min_episodics.max(1);
     let keys = memory.keys(Some(project.unwrap_or(".")))?;
     let waiting = reflection::pending(&memory.notes(), journal, &keys)?;
     let mut sources: Vec<Stored> = waiting.by_project.into_values().flatten().collect();
     let found = sources.len();
-    if found < memory.min_reflected {
+    if found < min_reflected {
         let proposed = journal.proposed_reflections()?;
         let mut proposed = proposed.iter();
         let of_project = proposed.find(|reflection| keys.contains(&reflection.project));
@@ -125,8 +131,7 @@ fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Re
         });
         return Ok(Reflected {
             said: format!(
-                "{found} session notes wait to be distilled; a reflection takes {} or more{others}",
-                memory.min_reflected
+                "{found} session notes wait to be distilled; a reflection takes {min_reflected} or more{others}"
             ),
             left: found,
             ..Reflected::default()
@@ -168,37 +173,37 @@ fn propose(
     journal: &Journal,
     key: &str,
     answer: &str,
-) -> Result<Reflected, Refusal> {
+) -> Result<Reflected, ToolError> {
     let again = "call memory_reflect without a key";
     let asked = journal.answer_reflection(key, memory.now())?.ok_or_else(|| {
-        Refusal::new(
+        ToolError::new(
             "bad_key",
             "nothing is waited for under this key: it was used, is over an hour old, or the project was \
              asked for again",
             again,
         )
     })?;
-    let notes = Notes::new(memory.home.clone(), WRITE_PATIENCE);
+    let notes = Notes::new(memory.home().clone(), context::PATIENCE);
     if reflection::unchanged(&notes, &asked).len() < asked.sources.len() {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "changed",
             "session notes were changed meanwhile; nothing was kept",
             again,
         ));
     }
     let distilled = reply::notes(answer)
-        .map_err(|violation| Refusal::new("not_as_asked", violation.to_string(), again))?;
+        .map_err(|violation| ToolError::new("not_as_asked", violation.to_string(), again))?;
     if distilled.len() > MAX_PROPOSED {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "not_as_asked",
             format!("{} notes are no distillate", distilled.len()),
             format!("at most {MAX_PROPOSED}; {again}"),
         ));
     }
     let by = ReflectionAuthor {
-        machine_id: &memory.machine_id,
+        machine_id: &memory.context.machine_id(),
         model: MODEL,
-        session: memory.session.as_deref(),
+        session: memory.context.agent_session(),
     };
     let (mut proposals, forgotten) =
         reflection::notes(distilled, journal, &asked.project, by, memory.now())?;
@@ -237,7 +242,7 @@ pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
     let waiting = journal.proposed_reflections().ok()?;
     let reflection = waiting.iter().find(|reflection| reflection.key == key)?;
     let notes = memory.notes();
-    let index = Index::in_step_or_as_is(&memory.home, &notes, WRITE_PATIENCE).ok()?;
+    let index = Index::in_step_or_as_is(memory.home(), &notes, context::PATIENCE).ok()?;
     let note = |id: &NoteId| Some(notes.read(index.get(*id).ok()??.path).ok()?.note());
     let texts: Vec<String> = reflection
         .notes

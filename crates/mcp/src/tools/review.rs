@@ -15,7 +15,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note::{Named, Note},
     tool::Tool,
     write::NEARLY_THE_SAME,
@@ -111,7 +111,7 @@ struct Pair {
     likeness: f64,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     let Parameters {
         project,
         k,
@@ -140,7 +140,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         &notes,
         records.as_ref(),
         &projects,
-        &memory.machine_id,
+        &memory.context.machine_id(),
         now,
     )?;
     let waiting: Vec<&PendingNote> = batches.iter().flat_map(|batch| &batch.notes).collect();
@@ -183,7 +183,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
 
 /// Returns the similar pairs that include one of the newest notes, most similar first. Session
 /// notes do not count as newest, because their form makes them all similar.
-fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, Refusal> {
+fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, ToolError> {
     let durable = entries
         .iter()
         .filter(|entry| entry.kind != Kind::Experience);

@@ -8,7 +8,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note::{self, Note},
     tool::{Tool, Word},
 };
@@ -107,7 +107,7 @@ struct Line {
     why: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Found, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Found, ToolError> {
     let filter = Filter {
         projects: memory.keys(asked.project.as_deref())?,
         note_type: asked.r#type.map(|Word(word)| word),

@@ -3,16 +3,15 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anamnesis_recall::reason::WithholdingReason;
-use anamnesis_recall::render::inert_line;
+use anamnesis_app::{context::Context, sync};
+use anamnesis_recall::{reason::WithholdingReason, render::inert_line};
 use anamnesis_store::journal::Report;
 use chrono::TimeDelta;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    host::Standing,
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     tool::Tool,
 };
 
@@ -71,6 +70,35 @@ struct Status {
     given: Given,
 }
 
+/// How sync stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Standing {
+    /// Whether the notes have a repository.
+    initialized: bool,
+    /// Where they travel to, without a password.
+    remote: Option<String>,
+    /// The newest commit.
+    head: Option<String>,
+    /// Whether notes wait to be committed.
+    dirty: bool,
+    /// How it stands, in words.
+    detail: String,
+}
+
+impl Standing {
+    fn load(context: &Context) -> Self {
+        let standing = sync::Standing::load(context, context.journal().as_ref());
+        Self {
+            detail: standing.text(context.environment.now),
+            initialized: standing.state.initialized,
+            remote: standing.remote,
+            head: standing.state.head,
+            dirty: standing.state.dirty,
+        }
+    }
+}
+
 /// What came of the notes that sessions were given, on this machine
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
@@ -112,7 +140,7 @@ impl Given {
     }
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Status, ToolError> {
     let Parameters { days } = asked;
     let days = days.clamp(1, MAX_DAYS);
     let index = memory.index()?;
@@ -125,11 +153,11 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
             ..Given::default()
         },
     };
-    let shown = |path: &Path| memory.home.as_named(path).display().to_string();
+    let shown = |path: &Path| memory.home().as_named(path).display().to_string();
     Ok(Status {
-        root: shown(memory.home.root()),
-        db_path: shown(&memory.home.index()),
-        version: memory.version,
+        root: shown(memory.home().root()),
+        db_path: shown(&memory.home().index()),
+        version: env!("CARGO_PKG_VERSION"),
         project: memory
             .project
             .as_ref()
@@ -148,7 +176,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
             ("session".to_owned(), links.session),
         ]),
         broken_links: index.unresolved_links()?.len(),
-        sync: memory.host.standing(),
+        sync: Standing::load(&memory.at_present()),
         given,
     })
 }

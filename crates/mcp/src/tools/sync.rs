@@ -1,12 +1,13 @@
 //! `memory_sync`: syncs the notes with the person's other machines now.
 
+use anamnesis_app::sync::{self, Answer, held_text};
 use anamnesis_recall::render::inert_line;
 use anamnesis_store::index::Filter;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     tool::{Effect, Tool},
 };
 
@@ -55,9 +56,12 @@ struct Synced {
     held: Option<String>,
 }
 
-fn run(memory: &Memory, _: Parameters) -> Result<Synced, Refusal> {
-    let synced = memory.host.sync()?;
+fn run(memory: &Memory, _: Parameters) -> Result<Synced, ToolError> {
+    let context = memory.at_present();
+    let journal = context.journal();
+    let synced = sync::run(&context, journal.as_ref(), Answer::None, sync::PATIENCE)?;
     let problems = synced.problems.iter().take(MAX_PROBLEMS);
+    let problems = problems.map(|problem| format!("{}: {}", problem.path, problem.reason));
     Ok(Synced {
         pushed: synced.pushed,
         pulled: synced.pulled,
@@ -66,7 +70,10 @@ fn run(memory: &Memory, _: Parameters) -> Result<Synced, Refusal> {
         indexed: memory.index()?.count(&Filter::default())?,
         detail: inert_line(&synced.detail),
         conflicts: synced.conflicts,
-        problems: problems.map(|problem| inert_line(problem)).collect(),
-        held: synced.held.as_deref().map(inert_line),
+        problems: problems.map(|problem| inert_line(&problem)).collect(),
+        held: synced
+            .held
+            .as_ref()
+            .map(|held| inert_line(&held_text(held))),
     })
 }

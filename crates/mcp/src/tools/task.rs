@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::write::project;
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note::{Named, Note},
     tool::{Effect, Tool, Word},
     write::{Writing, Written, present},
@@ -85,7 +85,7 @@ struct Task {
     about: Vec<String>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     match asked.action {
         Action::Create => create(memory, asked),
         Action::Update => update(memory, asked),
@@ -93,7 +93,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     }
 }
 
-fn create(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+fn create(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     let text = needed(asked.text.or_else(|| asked.title.clone()), "text")?;
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
@@ -109,14 +109,14 @@ fn create(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         title: asked.title,
         tags: asked.tags,
         status: Some(status),
-        links: about.collect::<Result<_, Refusal>>()?,
+        links: about.collect::<Result<_, ToolError>>()?,
         ..Draft::task(text, project(memory, asked.project.as_deref())?)
     };
     let written = writing.add(index, draft, &[], false)?;
     one(memory, written, status, Vec::new())
 }
 
-fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+fn update(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     let id = needed(asked.id, "id")?;
     let status = asked.status.map(|Word(status)| status);
     let change = NoteChange {
@@ -130,10 +130,10 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let index = writing.index()?;
     let entry = present(&index, &id)?;
     if entry.kind != Kind::Task {
-        return Err(Refusal::no_task(entry.id()));
+        return Err(ToolError::no_task(entry.id()));
     }
-    let before = writing.notes.read(entry.path)?.note().status();
-    let now = writing.now;
+    let before = writing.context.notes.read(entry.path)?.note().status();
+    let now = writing.now();
     let (written, _) = writing.change(index, &entry, false, |note| change.apply(note, now))?;
     let status = status.unwrap_or(before);
     let is_proposed = written.note.id() != entry.id().to_string();
@@ -153,7 +153,7 @@ fn one(
     written: Written,
     status: Status,
     review: Vec<Named>,
-) -> Result<Shown, Refusal> {
+) -> Result<Shown, ToolError> {
     let index = memory.index()?;
     let about = match index.resolve(written.note.id()) {
         Ok(entry) => about(&index, &entry)?,
@@ -171,7 +171,7 @@ fn one(
     })
 }
 
-fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, Refusal> {
+fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, ToolError> {
     let keys = memory.keys(asked.project.as_deref())?;
     let one = asked.status.map(|Word(status)| [status]);
     let with: &[Status] = match &one {
@@ -190,14 +190,14 @@ fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, Refusal> {
     });
     Ok(Shown {
         said: None,
-        tasks: tasks.collect::<Result<_, Refusal>>()?,
+        tasks: tasks.collect::<Result<_, ToolError>>()?,
         left: found.len().saturating_sub(MAX_HITS),
         review: Vec::new(),
     })
 }
 
 /// Returns the notes that a task refers to.
-fn about(index: &anamnesis_store::index::Index, task: &Entry) -> Result<Vec<String>, Refusal> {
+fn about(index: &anamnesis_store::index::Index, task: &Entry) -> Result<Vec<String>, ToolError> {
     let edges = index.links_of(&[task.id()])?;
     let about = edges
         .iter()
@@ -205,9 +205,9 @@ fn about(index: &anamnesis_store::index::Index, task: &Entry) -> Result<Vec<Stri
     Ok(about.map(|edge| edge.to.to_string()).collect())
 }
 
-fn needed(value: Option<String>, name: &str) -> Result<String, Refusal> {
+fn needed(value: Option<String>, name: &str) -> Result<String, ToolError> {
     value.ok_or_else(|| {
         let hint = "create takes text, update takes id";
-        Refusal::new("bad_argument", format!("{name} is missing"), hint)
+        ToolError::new("bad_argument", format!("{name} is missing"), hint)
     })
 }

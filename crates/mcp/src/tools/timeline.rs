@@ -12,7 +12,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     note,
     tool::Tool,
 };
@@ -74,7 +74,7 @@ struct Item {
     text: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     let Parameters {
         around,
         before,
@@ -108,14 +108,14 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
 }
 
 /// Returns the requested time and, for a note, its project.
-fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String>), Refusal> {
+fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String>), ToolError> {
     if let Some(time) = parse_timestamp(typed) {
         return Ok((time, None));
     }
     let entry = Memory::resolve(index, typed)?;
     let made = parse_timestamp(&entry.created_at).ok_or_else(|| {
         let message = format!("the note {} does not say when it was made", entry.id());
-        Refusal::new("no_time", message, "name a time instead")
+        ToolError::new("no_time", message, "name a time instead")
     })?;
     Ok((made, Some(entry.project)))
 }

@@ -10,7 +10,7 @@ use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    memory::{Memory, Refusal},
+    memory::{Memory, ToolError},
     tool::{Effect, Line, Tool, Word},
     write::{Writing, Written, present},
 };
@@ -63,7 +63,7 @@ struct Parameters {
     force: bool,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
+fn run(memory: &Memory, asked: Parameters) -> Result<Written, ToolError> {
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let replaced = asked.supersedes.iter().map(|id| present(&index, id));
@@ -92,7 +92,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
 }
 
 /// Returns the project key for a new note.
-pub(super) fn project(memory: &Memory, named: Option<&str>) -> Result<String, Refusal> {
+pub(super) fn project(memory: &Memory, named: Option<&str>) -> Result<String, ToolError> {
     match named {
         Some(".") => memory.own_project().map(|project| project.key.clone()),
         Some(key) => Ok(safe_line(key)),
@@ -103,8 +103,9 @@ pub(super) fn project(memory: &Memory, named: Option<&str>) -> Result<String, Re
 }
 
 /// Parses a link from the new note to an existing one.
-fn link(index: &Index, line: &str) -> Result<Link, Refusal> {
-    let bad = |message: String| Refusal::new("bad_argument", message, "a link is \"RELATION ID\"");
+fn link(index: &Index, line: &str) -> Result<Link, ToolError> {
+    let bad =
+        |message: String| ToolError::new("bad_argument", message, "a link is \"RELATION ID\"");
     let [relation, id] = line.split_whitespace().collect::<Vec<_>>()[..] else {
         return Err(bad("a link has two words".to_owned()));
     };

@@ -7,10 +7,10 @@ use std::{
 };
 
 use anamnesis_app::{
+    Error,
     context::{Context, PATIENCE},
     evaluation::mine::notes_in_use,
     evaluation_set::{Case, Set},
-    failure::Failure,
 };
 use anamnesis_distill::{
     model::Model,
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 30)]
     n: usize,
     /// Only notes of these types
-    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = crate::args::note_type)]
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = str::parse::<NoteType>)]
     types: Vec<NoteType>,
     /// Only notes of this project
     #[arg(long, value_name = "KEY")]
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 /// The notes that may be sent and have no question by a model yet, a share from each project.
-fn asked_about(args: &Args, context: &Context, path: &Path) -> Result<Vec<Note>, Failure> {
+fn asked_about(args: &Args, context: &Context, path: &Path) -> Result<Vec<Note>, Error> {
     let projects = match &args.project {
         Some(key) => context.project(Some(key)).all_keys(),
         None => Vec::new(),
@@ -129,7 +129,7 @@ fn prompt(note: &Note) -> Prompt {
 }
 
 /// Asks for all questions. One invalid answer discards all of them.
-fn ask(model: &Model, notes: &[Note], prompts: &[Prompt]) -> Result<Vec<Case>, Failure> {
+fn ask(model: &Model, notes: &[Note], prompts: &[Prompt]) -> Result<Vec<Case>, Error> {
     let label = one_line(&model.label());
     let echoes = PrivateTokens::default();
     let mut cases = Vec::with_capacity(notes.len());
@@ -141,7 +141,7 @@ fn ask(model: &Model, notes: &[Note], prompts: &[Prompt]) -> Result<Vec<Case>, F
         };
         let failed = |reason: String| {
             let reason = one_line(&reason);
-            Failure::failed(format!("nothing was added: note {}: {reason}", note.id))
+            Error::failed(format!("nothing was added: note {}: {reason}", note.id))
                 .hint("anamnesis config test")
         };
         let answer = answer.map_err(|error| failed(error.to_string()))?;

@@ -146,7 +146,9 @@ impl Attempts {
                     ui::count(tried.notes, "session"),
                     ui::count(*made, "note")
                 ),
-                Err(cause) => format!("{project}: failed ({}); skipped", one_line(cause)),
+                Err(error) => {
+                    format!("{project}: failed ({}); skipped", one_line(error.message()))
+                }
             }
         });
         let done = tried.projects.iter().filter(|tried| tried.result.is_ok());

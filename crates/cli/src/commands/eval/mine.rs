@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 30)]
     n: usize,
     /// Only notes of these types
-    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = crate::args::note_type)]
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = str::parse::<NoteType>)]
     types: Vec<NoteType>,
     /// Only notes and prompts of this project
     #[arg(long, value_name = "KEY")]

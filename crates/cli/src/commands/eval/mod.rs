@@ -10,11 +10,11 @@ mod run;
 use std::path::PathBuf;
 
 use anamnesis_app::{
+    Error,
     context::Context,
     environment::Environment,
     evaluation,
     evaluation_set::{Case, Set},
-    failure::Failure,
     model,
 };
 use anamnesis_distill::{merge, model::Model};
@@ -55,7 +55,7 @@ struct SetArgs {
 
 impl SetArgs {
     /// Reads the set, if its file exists, and returns the path.
-    fn read(&self, context: &Context) -> Result<(Option<Set>, PathBuf), Failure> {
+    fn read(&self, context: &Context) -> Result<(Option<Set>, PathBuf), Error> {
         let path = path(context, self.eval_set.as_ref());
         Ok((Set::read(&path)?, path))
     }
@@ -73,16 +73,16 @@ impl SetArgs {
 pub(super) fn approved(
     context: &Context,
     named: Option<&PathBuf>,
-) -> Result<Vec<merge::Case>, Failure> {
+) -> Result<Vec<merge::Case>, Error> {
     evaluation::approved(&path(context, named))
 }
 
 /// The configured model. Prints a hint if there is none, and refuses an agent, because the model
 /// costs money.
-fn paid_model(context: &Context, ui: &Ui) -> Result<Option<Model>, Failure> {
+fn paid_model(context: &Context, ui: &Ui) -> Result<Option<Model>, Error> {
     if context.environment.is_agent {
         return Err(
-            Failure::failed("a model is asked by a person only: it is paid for it")
+            Error::failed("a model is asked by a person only: it is paid for it")
                 .hint("run it in a terminal of your own"),
         );
     }

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{
-    context::Context, dry_run::Trial, environment::Environment, failure::Failure, recall::Lane,
+    Error, context::Context, dry_run::Trial, environment::Environment, recall::Lane,
 };
 
 use super::super::why;
@@ -43,18 +43,18 @@ pub(crate) struct PromptArgs {
     json: bool,
 }
 
-fn lane(word: &str) -> Result<Lane, String> {
+fn lane(word: &str) -> Result<Lane, Error> {
     [Lane::Prompt, Lane::Agent]
         .into_iter()
         .find(|lane| lane.as_str() == word)
-        .ok_or_else(|| "neither prompt nor agent".to_owned())
+        .ok_or_else(|| Error::usage("neither prompt nor agent"))
 }
 
 pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outcome {
     let text = match &args.text {
         Some(text) => text.clone(),
         None if args.stdin => read_text()?,
-        None => return Err(Failure::usage("there is no prompt").hint("anamnesis eval \"PROMPT\"")),
+        None => return Err(Error::usage("there is no prompt").hint("anamnesis eval \"PROMPT\"")),
     };
     // `open` would create the folders of the store.
     let context = Context::of(environment, Duration::ZERO)?;

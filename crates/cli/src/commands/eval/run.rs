@@ -7,10 +7,11 @@ use std::{
 };
 
 use anamnesis_app::{
+    Error,
     context::Context,
+    error::NEEDS_ATTENTION,
     evaluation::figures::{Figures, Recall, unknown_ids},
     evaluation_set::Set,
-    failure::{Failure, NEEDS_ATTENTION},
 };
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_text::clean::one_line;
@@ -42,11 +43,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-fn depth(text: &str) -> Result<usize, String> {
+fn depth(text: &str) -> Result<usize, Error> {
     let depth = text.parse().ok();
     depth
         .filter(|depth| (1..=MAX_HITS).contains(depth))
-        .ok_or_else(|| format!("a number from 1 to {MAX_HITS}"))
+        .ok_or_else(|| Error::usage(format!("a number from 1 to {MAX_HITS}")))
 }
 
 /// The figures, and the set that they were measured with.
@@ -117,9 +118,9 @@ pub(super) fn ended(set: &Set) -> ExitCode {
     }
 }
 
-pub(super) fn missing(context: &Context, path: &Path) -> Failure {
+pub(super) fn missing(context: &Context, path: &Path) -> Error {
     let path = one_line(&context.shown(path));
-    Failure::usage(format!("there are no questions: {path} is not there"))
+    Error::usage(format!("there are no questions: {path} is not there"))
         .hint("anamnesis eval mine   (makes some of your notes and prompts)")
 }
 

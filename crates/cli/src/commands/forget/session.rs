@@ -3,8 +3,8 @@
 use std::{fs, process::ExitCode};
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     forget::session::{self, NoteFate},
 };
 use anamnesis_note::id::NoteId;
@@ -24,7 +24,7 @@ pub(super) fn run(
     ui: &Ui,
 ) -> Outcome {
     if context.environment.is_agent {
-        return Err(Failure::failed(
+        return Err(Error::failed(
             "a session is forgotten by a person only: that cannot be undone",
         )
         .hint("anamnesis forget ID   (one note, which can be brought back)"));

@@ -1,6 +1,6 @@
 //! The dialogue when a machine joins a remote, independent of the sync backend.
 
-use anamnesis_app::failure::Failure;
+use anamnesis_app::Error;
 use anamnesis_sync::{Held, Reached, SyncBackend, Synced};
 
 use crate::ui::{self, Ui};
@@ -76,10 +76,10 @@ const PRIVATE: &str = "  Everyone who can read this repository can read your not
 
 /// Shows what a remote contains, and asks whether to join it. An error means that nothing has
 /// changed.
-pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<bool, Failure>
+pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<bool, Error>
 where
     B: SyncBackend,
-    Failure: From<B::Error>,
+    Error: From<B::Error>,
 {
     let reached = look(backend, talk).map_err(|failure| failure.also(NOTHING_CHANGED))?;
     let agreed = if reached.notes_there == 0 && reached.machines.is_empty() {
@@ -101,7 +101,7 @@ where
 pub(super) fn meet_again<B>(backend: &B, talk: &mut impl Talk, refresh: impl FnOnce() -> bool)
 where
     B: SyncBackend,
-    Failure: From<B::Error>,
+    Error: From<B::Error>,
 {
     match look(backend, talk) {
         Ok(_) => sync(backend, talk, refresh),
@@ -115,10 +115,10 @@ pub(super) fn meet_unseen(talk: &mut impl Talk) -> bool {
 }
 
 /// Connects to the remote and prints what it contains.
-fn look<B>(backend: &B, talk: &mut impl Talk) -> Result<Reached, Failure>
+fn look<B>(backend: &B, talk: &mut impl Talk) -> Result<Reached, Error>
 where
     B: SyncBackend,
-    Failure: From<B::Error>,
+    Error: From<B::Error>,
 {
     let reached = backend.init()?;
     let machines = listed(&reached.machines);
@@ -152,11 +152,11 @@ fn listed(names: &[String]) -> Option<String> {
 pub(super) fn sync<B>(backend: &B, talk: &mut impl Talk, refresh: impl FnOnce() -> bool)
 where
     B: SyncBackend,
-    Failure: From<B::Error>,
+    Error: From<B::Error>,
 {
     let synced = match backend.sync() {
         Ok(synced) => synced,
-        Err(error) => return talk.say(&not_synced(&Failure::from(error))),
+        Err(error) => return talk.say(&not_synced(&Error::from(error))),
     };
     let mut done = Vec::new();
     if synced.pulled > 0 {
@@ -175,7 +175,7 @@ where
 }
 
 /// The message for a failed sync.
-fn not_synced(failure: &Failure) -> String {
+fn not_synced(failure: &Error) -> String {
     format!(
         "✗ not synced: {}\n  Your notes are safe; they go with the next sync.\n→ {}\n",
         failure.message().replace('\n', "\n  "),
@@ -247,7 +247,7 @@ pub(super) mod tests {
     #[error("git.home: no route to host")]
     pub(in super::super) struct Unreachable;
 
-    impl From<Unreachable> for Failure {
+    impl From<Unreachable> for Error {
         fn from(error: Unreachable) -> Self {
             Self::failed(error.to_string()).hint("check the network, then run it again")
         }

@@ -8,10 +8,10 @@ mod dialogue;
 use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 
 use anamnesis_app::{
+    Error,
     context::Context,
     doctor,
     environment::Environment,
-    failure::Failure,
     python_version::{self, Found, Restored, SERVER_NAME},
     remote,
     sync::{self, Carrier},
@@ -87,13 +87,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if environment.is_agent && !args.print {
-        return Err(
-            Failure::failed("a machine is set up by a person only").hint(if args.restore_python {
+        return Err(Error::failed("a machine is set up by a person only").hint(
+            if args.restore_python {
                 "anamnesis init --restore-python   (in a terminal of your own)"
             } else {
                 "anamnesis init   (in a terminal of your own; --print shows how things are)"
-            }),
-        );
+            },
+        ));
     }
     for (option, is_given) in [
         ("--command", args.command.is_some()),
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
 }
 
 /// Returns the sync backend of this store.
-fn sync_backend(context: &Context) -> Result<Carrying, Failure> {
+fn sync_backend(context: &Context) -> Result<Carrying, Error> {
     Ok(Carrying {
         remote: sync::remote(context)?,
         context: context.clone(),
@@ -199,11 +199,11 @@ enum Wanted {
 
 impl Plan {
     /// Collects the state without changing anything.
-    fn of(args: &Args, mut environment: Environment) -> Result<Self, Failure> {
+    fn of(args: &Args, mut environment: Environment) -> Result<Self, Error> {
         let mut other_store = None;
         if let Some(folder) = &args.home {
             let folder = std::path::absolute(folder)
-                .map_err(|error| Failure::usage(format!("--home: {error}")))?;
+                .map_err(|error| Error::usage(format!("--home: {error}")))?;
             other_store = environment.store.replace(folder);
         }
         let python = python_version::find(&environment, &args.name)?;
@@ -213,14 +213,14 @@ impl Plan {
             other_store.filter(|store| Home::new(store).root() != context.home.root());
         // A file that cannot be read cannot be updated, either.
         Config::keys(&context.home)
-            .map_err(|error| Failure::from(error).also(dialogue::NOTHING_CHANGED))?;
+            .map_err(|error| Error::from(error).also(dialogue::NOTHING_CHANGED))?;
         let machine = match &args.machine_id {
             Some(name) if settings::is_machine_name(name) => Machine {
                 name: name.clone(),
                 is_new: context.config.machine_id.as_ref() != Some(name),
             },
             Some(name) => {
-                return Err(Failure::usage(format!(
+                return Err(Error::usage(format!(
                     "\"{}\" cannot be the name of a machine",
                     anamnesis_text::clean::one_line(name)
                 ))
@@ -237,7 +237,7 @@ impl Plan {
         };
         let parse = |address: &str| {
             remote::parse(address, &context.config).map_err(|error| {
-                Failure::usage(error.to_string())
+                Error::usage(error.to_string())
                     .also(dialogue::NOTHING_CHANGED)
                     .hint(REMOTES)
             })
@@ -341,16 +341,16 @@ impl Plan {
         mut self,
         args: &Args,
         talk: &mut impl Talk,
-        connect: impl Fn(&Context) -> Result<B, Failure>,
-    ) -> Result<(), Failure>
+        connect: impl Fn(&Context) -> Result<B, Error>,
+    ) -> Result<(), Error>
     where
         B: SyncBackend,
-        Failure: From<B::Error>,
+        Error: From<B::Error>,
     {
         self.context
             .home
             .create()
-            .map_err(|error| Failure::environment(error.to_string()).hint("anamnesis doctor"))?;
+            .map_err(|error| Error::environment(error.to_string()).hint("anamnesis doctor"))?;
         talk.say(&self.head());
         talk.say(&self.warnings());
         self.settle_remote(args, talk, connect)?;
@@ -363,11 +363,11 @@ impl Plan {
         &mut self,
         args: &Args,
         talk: &mut impl Talk,
-        connect: impl Fn(&Context) -> Result<B, Failure>,
-    ) -> Result<(), Failure>
+        connect: impl Fn(&Context) -> Result<B, Error>,
+    ) -> Result<(), Error>
     where
         B: SyncBackend,
-        Failure: From<B::Error>,
+        Error: From<B::Error>,
     {
         let machine = self.machine.is_new.then(|| self.machine.name.clone());
         if args.machine_id.is_some() {
@@ -435,7 +435,7 @@ impl Plan {
     }
 
     /// Offers to remove the Python version from Claude Code's files.
-    fn remove_python(&self, talk: &mut impl Talk) -> Result<(), Failure> {
+    fn remove_python(&self, talk: &mut impl Talk) -> Result<(), Error> {
         if !self.python.is_some() {
             return Ok(());
         }
@@ -459,7 +459,7 @@ impl Plan {
     }
 
     /// Offers to link the command into PATH.
-    fn offer_link(&self, args: &Args, talk: &mut impl Talk) -> Result<(), Failure> {
+    fn offer_link(&self, args: &Args, talk: &mut impl Talk) -> Result<(), Error> {
         let context = &self.context;
         let Some(link) = terminal_command::link(&context.environment) else {
             return Ok(());
@@ -484,7 +484,7 @@ impl Plan {
         }
         let installed = terminal_command::install(context, context.journal().as_ref());
         installed.map_err(|error: io::Error| {
-            Failure::failed(format!("cannot make {shown}: {error}"))
+            Error::failed(format!("cannot make {shown}: {error}"))
                 .also("The rest is done, and your notes are safe")
                 .hint("anamnesis init --link")
         })?;
@@ -512,7 +512,7 @@ const ONE_PERSON: &str =
     "  A remote is one person's. What a team should know belongs in its CLAUDE.md.\n";
 
 /// Saves the machine name and the remote; a null remote removes the setting.
-fn save(context: &Context, machine: Option<String>, remote: Option<Value>) -> Result<(), Failure> {
+fn save(context: &Context, machine: Option<String>, remote: Option<Value>) -> Result<(), Error> {
     Config::update(&context.home, |keys| {
         if let Some(name) = machine {
             keys.insert("machine_id".to_owned(), name.into());
@@ -523,20 +523,21 @@ fn save(context: &Context, machine: Option<String>, remote: Option<Value>) -> Re
             None => {}
         }
     })
-    .map_err(|error| Failure::from(error).also("Your notes are safe"))
+    .map_err(|error| Error::from(error).also("Your notes are safe"))
 }
 
 /// Restores the Python version's entries.
 fn restore_python(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
     let user_home = environment.user_home.as_deref();
     let restored = python_version::restore(environment, &args.name).map_err(|error| {
-        Failure::failed(format!("cannot put everything back: {error}"))
+        Error::failed(format!("cannot put everything back: {error}"))
             .also("The backups are kept, and your notes are safe")
             .hint("anamnesis init --restore-python")
     })?;
     if restored.is_empty() {
-        return Err(Failure::failed("there is no backup: nothing was removed")
-            .hint("anamnesis init --print"));
+        return Err(
+            Error::failed("there is no backup: nothing was removed").hint("anamnesis init --print")
+        );
     }
     let mut text = String::new();
     let mut by_hand = None;
@@ -561,7 +562,7 @@ fn restore_python(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
             ui.print("init: done\n");
             Ok(ExitCode::SUCCESS)
         }
-        Some(backup) => Err(Failure::failed("not everything was put back").hint(format!(
+        Some(backup) => Err(Error::failed("not everything was put back").hint(format!(
             "copy the entries from {}",
             ui::home_path(&backup, user_home)
         ))),

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_app::{capture, context::Context, failure::Failure, summary, sync};
+use anamnesis_app::{Error, capture, context::Context, summary, sync};
 use anamnesis_note::{draft::safe_line, id::NoteId};
 use anamnesis_session::{
     session_note::SessionDigest,
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let input = hook_input();
     let source = safe_line(&args.source);
     if source.is_empty() {
-        return Err(Failure::usage("--source is empty"));
+        return Err(Error::usage("--source is empty"));
     }
     let path = args
         .transcript
@@ -95,11 +95,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     )?;
     // The note is written. A model may write a better summary later.
     if let (Captured::Written(_), Some(journal), Some(session)) = (&captured, &journal, session)
-        && let Err(reason) = summary::tell_now(context, journal, session, &transcript)
+        && let Err(error) = summary::tell_now(context, journal, session, &transcript)
     {
         ui.note(&format!(
             "capture: the session stays as rules tell it: {}\n",
-            one_line(&reason)
+            one_line(error.message())
         ));
     }
     let note = match &captured {
@@ -145,14 +145,14 @@ fn send(id: NoteId, no_sync: bool, context: &Context, journal: Option<&Journal>,
 }
 
 /// Reads a transcript. A person may name any regular file.
-fn read(path: &Path, context: &Context) -> Result<Transcript, Failure> {
+fn read(path: &Path, context: &Context) -> Result<Transcript, Error> {
     let open = || {
         // A person may name a link, but its target must be a regular file.
         let real = path.canonicalize()?;
         file::open_regular(&real)
     };
     let (file, _) = open().map_err(|error| {
-        Failure::failed(format!(
+        Error::failed(format!(
             "cannot read the transcript {}: {error}",
             path.display()
         ))

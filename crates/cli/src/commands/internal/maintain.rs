@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anamnesis_app::{context::Context, failure::Failure, journal_repair};
+use anamnesis_app::{Error, context::Context, journal_repair};
 use anamnesis_store::journal::Journal;
 
 use super::work;
@@ -18,7 +18,7 @@ pub(crate) struct Args {}
 pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
     let Some(_held) = work::hold(context, PATIENCE)? else {
         return Err(
-            Failure::failed("the deferred process does not end".to_owned())
+            Error::failed("the deferred process does not end".to_owned())
                 .hint("try again in a minute"),
         );
     };

@@ -10,13 +10,11 @@ use std::{
 };
 
 use anamnesis_app::{
-    auto_reflect, capture, citation_check, claude_memory, client,
+    Error, auto_reflect, capture, citation_check, claude_memory, client,
     context::Context,
     environment::Environment,
     evaluation::sandbox,
-    evaluation_set,
-    failure::Failure,
-    journal_repair, learn, python_version, remote,
+    evaluation_set, journal_repair, learn, python_version, remote,
     spawn::{self, INDEX_DAMAGED},
     spool, summary,
     sync::{self, History},
@@ -85,8 +83,9 @@ pub(super) struct Done {
 
 pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     if args.detach {
-        spawn::start_detached(&environment, args.check)
-            .map_err(|error| Failure::failed(format!("cannot start in the background: {error}")))?;
+        spawn::start_detached(&environment, args.check).map_err(|error| {
+            Error::failed(format!("cannot start in the background: {error}")).because(error)
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let context = Context::of(environment, PATIENCE)?;
@@ -148,9 +147,9 @@ fn settle_projects(context: &Context, journal: &Journal) {
 }
 
 /// Takes the lock of the deferred process; `None` if another process holds it.
-pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>, Failure> {
+pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>, Error> {
     lock::acquire(&context.home, Subject::Work, patience).map_err(|error| {
-        Failure::failed(format!(
+        Error::failed(format!(
             "cannot lock {}: {error}",
             context.home.derived().display()
         ))
@@ -158,7 +157,7 @@ pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>
 }
 
 /// Does all available work. The caller holds the lock.
-pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, Failure> {
+pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, Error> {
     let mut done = Done::default();
     // This comes first: deleting a file changes its folder, and would make the index outdated
     // again.
@@ -270,7 +269,7 @@ fn has_damage(journal: &Journal) -> bool {
 
 /// Opens the journal, and repairs it if it is damaged. It is checked on request, after an error
 /// that indicates damage, and once a day.
-fn open_journal(context: &Context, check: bool, done: &mut Done) -> Result<Journal, Failure> {
+fn open_journal(context: &Context, check: bool, done: &mut Done) -> Result<Journal, Error> {
     let open = || Journal::open(&context.home, JOURNAL_PATIENCE);
     let is_due = |journal: &Journal| {
         let pruned = journal.meta(PRUNED).ok().flatten();
@@ -299,7 +298,7 @@ fn take_up(
     journal: &Journal,
     prune: bool,
     done: &mut Done,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let now = context.environment.now.timestamp_millis();
     let started = Instant::now();
     let mut jobs = 0;
@@ -341,7 +340,7 @@ fn take_up(
                 }
                 Err(error) => {
                     context.log(&format!("work: {error}"));
-                    journal.failed(&job, &error, now)?;
+                    journal.failed(&job, error.message(), now)?;
                 }
             }
         }
@@ -374,7 +373,7 @@ fn take_up(
 }
 
 /// Removes evaluation questions whose notes were forgotten on another machine or by an undo.
-fn forget_questions(context: &Context) -> Result<(), Failure> {
+fn forget_questions(context: &Context) -> Result<(), Error> {
     if !context.home.evaluation().exists() {
         return Ok(());
     }
@@ -390,7 +389,7 @@ fn forget_questions(context: &Context) -> Result<(), Failure> {
 const PRUNED: &str = "pruned";
 
 /// Refreshes the index, or rebuilds it if it cannot be used.
-fn refresh(context: &Context, check: bool) -> Result<(), Failure> {
+fn refresh(context: &Context, check: bool) -> Result<(), Error> {
     let mut index = Index::in_step(&context.home, &context.notes, PATIENCE)?;
     if check {
         index = index.checked(&context.home, &context.notes, PATIENCE)?;

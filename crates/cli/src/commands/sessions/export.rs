@@ -8,8 +8,8 @@ use std::{
 };
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     session::{self, export},
 };
 use anamnesis_store::fs::file;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     let failed = |error: &io::Error| {
-        Failure::failed(format!(
+        Error::failed(format!(
             "cannot write {}: {error}",
             one_line(&path.display().to_string())
         ))

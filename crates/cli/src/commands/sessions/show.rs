@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, process::ExitCode};
 
 use anamnesis_app::{
+    Error,
     context::Context,
-    failure::Failure,
     format::WIDTH,
     session::{
         self,
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = open(context)?;
     let id = session::find(&journal, &args.id)?.id;
     let Some(contents) = journal.contents(&id)? else {
-        return Err(Failure::failed("the session was forgotten meanwhile"));
+        return Err(Error::failed("the session was forgotten meanwhile"));
     };
     let index = context.index()?;
     if args.json {
@@ -96,7 +96,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn written(mut self, journal: &Journal) -> Result<String, Failure> {
+    fn written(mut self, journal: &Journal) -> Result<String, Error> {
         self.head()?;
         self.prompts();
         self.tasks();
@@ -123,7 +123,7 @@ impl Page<'_> {
         self.text.push_str(&ui::wrapped(text.trim_end(), indent));
     }
 
-    fn head(&mut self) -> Result<(), Failure> {
+    fn head(&mut self) -> Result<(), Error> {
         let contents = self.contents;
         let session = &contents.session;
         self.text

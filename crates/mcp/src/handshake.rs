@@ -1,4 +1,4 @@
-//! The protocol before a client has introduced itself.
+//! The handshake: the protocol before a client has introduced itself.
 //!
 //! A client opens with `initialize`, or with self-describing requests, usually after
 //! `server/discover`. Any other earlier request gets "method not found" and the server keeps
@@ -14,27 +14,27 @@ use rmcp::{
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
 /// A transport that passes on nothing before an opening request, and signals when it has closed.
-pub(crate) struct Gate<T> {
+pub(crate) struct Handshake<T> {
     pipe: T,
     is_open: bool,
     closed: Option<Sender<()>>,
 }
 
-impl<T> Gate<T> {
+impl<T> Handshake<T> {
     /// The receiver completes when the transport has closed or is dropped.
     pub(crate) fn new(pipe: T) -> (Self, Receiver<()>) {
         let (closed, is_closed) = oneshot::channel();
-        let gate = Self {
+        let handshake = Self {
             pipe,
             is_open: false,
             closed: Some(closed),
         };
-        (gate, is_closed)
+        (handshake, is_closed)
     }
 }
 
 /// The kind of a request before the opening.
-enum Knock {
+enum FirstRequest {
     /// It opens the connection.
     Opening,
     /// It may be answered but does not open the connection.
@@ -43,8 +43,8 @@ enum Knock {
     Early,
 }
 
-impl Knock {
-    fn of(request: &ClientRequest) -> Self {
+impl FirstRequest {
+    fn classify(request: &ClientRequest) -> Self {
         match request {
             ClientRequest::InitializeRequest(_) => Self::Opening,
             ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => Self::Question,
@@ -66,7 +66,7 @@ impl Knock {
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Gate<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Handshake<T> {
     type Error = T::Error;
 
     fn send(
@@ -89,13 +89,13 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Gate<T> {
             let JsonRpcMessage::Request(asked) = &message else {
                 continue;
             };
-            match Knock::of(&asked.request) {
-                Knock::Opening => {
+            match FirstRequest::classify(&asked.request) {
+                FirstRequest::Opening => {
                     self.is_open = true;
                     return Some(message);
                 }
-                Knock::Question => return Some(message),
-                Knock::Early => {
+                FirstRequest::Question => return Some(message),
+                FirstRequest::Early => {
                     let method = asked.request.method().to_owned();
                     let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None);
                     let answer =
