@@ -234,57 +234,67 @@ impl Journal {
         })
     }
 
-    /// Collects the digest from which a session's note and summary are made; none for an unknown
-    /// session.
+    /// Collects the digest from which a session's note is made; none for an unknown session.
     pub fn session_digest(&self, id: &str) -> Result<Option<SessionDigest>, Error> {
         let Some(session) = self.session(id)? else {
             return Ok(None);
         };
+        let mut digest = self.outline(&session)?;
         let mut turns = self.turns(id)?;
         // Retention keeps the first prompt longer than the others.
-        if session.is_pruned
-            && let Some(first) = &session.first_prompt
-        {
-            let is_first = |turn: &Turn| turn.prompt.as_ref() == Some(first);
-            if !turns.iter().any(is_first) {
-                turns.insert(
-                    0,
-                    Turn {
-                        prompt: Some(first.clone()),
-                        answer: None,
-                    },
-                );
-            }
+        if session.is_pruned && !turns.iter().any(|turn| turn.prompt == session.first_prompt) {
+            turns.splice(0..0, first_turn(&session, None));
         }
+        digest.turns = turns;
         let events = self.tool_events_after(id, 0, true, MAX_NAMED)?;
         // While the session is open, a prompt that is not stored yet may turn out to be private.
         let may_be_told = |stored: &StoredEvent| session.is_completed() || stored.prompt.is_some();
         let events = events.into_iter().rev().filter(may_be_told);
         let events: Vec<ToolEvent> = events.map(|stored| stored.event).collect();
+        digest.failing = observe::still_failing(&events);
+        let removed = observe::removed_files(&events);
+        digest
+            .files
+            .retain(|file| !removed.contains(&file.as_str()));
+        Ok(Some(digest))
+    }
+
+    /// Collects what a summary needs of a session: of the turns the first prompt and the last answer,
+    /// and no tool event. A hook makes the summary after each answer.
+    fn outline(&self, session: &Session) -> Result<SessionDigest, Error> {
+        let id = &session.id;
+        let answer = self.last_words(id)?;
         let mut digest = SessionDigest {
             git_branch: self
                 .connection
                 .prepare_cached("SELECT branch FROM session WHERE id = ?")?
                 .query_row([id], |row| row.get(0))?,
-            turns,
+            next_steps: answer
+                .as_deref()
+                .map(summary::next_steps)
+                .unwrap_or_default(),
+            turns: first_turn(session, answer).into_iter().collect(),
             fixed: self.fixed(id)?,
-            failing: observe::still_failing(&events),
             first_at: time(session.started_at),
             last_at: self.last_event_at(id)?.and_then(time),
             failures: self.failures(id)?,
             ..SessionDigest::default()
         };
-        digest.next_steps = digest
-            .outcome()
-            .map(summary::next_steps)
-            .unwrap_or_default();
-        self.add_files(&session, &mut digest)?;
-        let removed = observe::removed_files(&events);
-        digest
-            .files
-            .retain(|file| !removed.contains(&file.as_str()));
+        self.add_files(session, &mut digest)?;
         self.add_subjects(id, &mut digest)?;
-        Ok(Some(digest))
+        Ok(digest)
+    }
+
+    /// Returns the text of the last turn that has one.
+    fn last_words(&self, id: &str) -> Result<Option<String>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT text FROM turn_end WHERE session = ? AND speaker = 'main' AND text IS NOT NULL
+                 ORDER BY at DESC, number DESC LIMIT 1",
+            )?
+            .query_row([id], |row| row.get(0))
+            .optional()?)
     }
 
     /// Adds the files that a session edited or read.
@@ -452,10 +462,10 @@ impl Journal {
     /// Updates the rule-made summary and the observations of a session.
     pub(super) fn settle(&self, id: &str, now: i64) -> Result<(), Error> {
         self.observe(id, now)?;
-        let Some(digest) = self.session_digest(id)? else {
+        let Some(session) = self.session(id)? else {
             return Ok(());
         };
-        let summary = summary::summarize(&digest);
+        let summary = summary::summarize(&self.outline(&session)?);
         let body = serde_json::to_string(&summary).unwrap_or_default();
         self.connection
             .prepare_cached(
@@ -658,6 +668,12 @@ fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
             many_tags: row.get(12)?,
         },
     })
+}
+
+/// Returns a turn of the session's first prompt and an answer; none if there is neither.
+fn first_turn(session: &Session, answer: Option<String>) -> Option<Turn> {
+    let prompt = session.first_prompt.clone();
+    (prompt.is_some() || answer.is_some()).then_some(Turn { prompt, answer })
 }
 
 fn time(milliseconds: i64) -> Option<DateTime<Utc>> {
