@@ -256,6 +256,7 @@ impl Journal {
         digest
             .files
             .retain(|file| !removed.contains(&file.as_str()));
+        digest.is_undone = digest.files.is_empty() && !removed.is_empty();
         Ok(Some(digest))
     }
 

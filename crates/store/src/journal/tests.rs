@@ -323,6 +323,32 @@ fn a_session_has_each_row_once() {
     assert_eq!(account.outcome(), Some("Limits are in. Next: the cart."));
 }
 
+#[test]
+fn a_session_that_removed_all_it_made_is_undone() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let mut made = event("t1", "Write", "docs/geese.md");
+    made.files[0].action = FileAction::Created;
+    let removal = ToolEvent {
+        input: json!({"command": "rm docs/geese.md"}),
+        files: Vec::new(),
+        ..event("t2", "Bash", "")
+    };
+    let made = [
+        started("s", "startup"),
+        prompted("s", "write a file about geese"),
+        used("s", made),
+    ];
+    take(&journal, &made);
+    let digest = || journal.session_digest("s").unwrap().unwrap();
+    assert_eq!(
+        (digest().files, digest().is_undone),
+        (vec!["docs/geese.md".to_owned()], false)
+    );
+    take(&journal, &[used("s", removal)]);
+    assert_eq!((digest().files, digest().is_undone), (Vec::new(), true));
+}
+
 proptest! {
     // Each case creates two databases.
     #![proptest_config(ProptestConfig::with_cases(32))]
