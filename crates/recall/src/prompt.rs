@@ -4,7 +4,7 @@
 //! its own words. Pasted code, stack traces and URLs are reduced to identifiers and the last line
 //! that names an error.
 
-use anamnesis_session::prompt::SafePrompt;
+use anamnesis_session::{prompt::SafePrompt, prose::is_stack_frame};
 use anamnesis_text::sanitize::{head, tail};
 
 use crate::rank::Query;
@@ -177,21 +177,6 @@ fn names_error(line: &str) -> bool {
     ["error", "exception", "panicked", "failed", "fatal"]
         .iter()
         .any(|word| line.contains(word))
-}
-
-/// Returns whether a line is a stack frame as printed by Python, JavaScript, Java, Rust or gdb.
-fn is_stack_frame(line: &str) -> bool {
-    let line = line.trim_start();
-    let is_numbered = || {
-        let digits = line.trim_start_matches('#');
-        let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-        digits.len() != rest.len()
-            && (rest.starts_with(": 0x") || (line.starts_with('#') && rest.starts_with(' ')))
-    };
-    (line.starts_with("at ") && line.contains(':'))
-        || (line.starts_with("File \"") && line.contains("line "))
-        || line.starts_with("Traceback (")
-        || is_numbered()
 }
 
 #[cfg(test)]

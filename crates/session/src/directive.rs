@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    phrases::{Words, is_dense},
+    phrases::{Words, is_dense, length, sum_of_marks},
     prose::is_small_talk,
 };
 
@@ -112,11 +112,11 @@ const REQUESTING: &str = "\
 
 /// Returns what a sentence of a person says beyond this one step, if it does.
 pub fn directive(sentence: &str) -> Option<Directive> {
-    let words = Words::new(sentence);
-    if is_small_talk(sentence) || is_too_short(sentence, &words) {
-        return None;
-    }
-    if is_question(sentence) {
+    directive_in(sentence, &Words::new(sentence))
+}
+
+fn directive_in(sentence: &str, words: &Words) -> Option<Directive> {
+    if is_small_talk(sentence) || is_too_short(sentence, words) || is_question(sentence) {
         return None;
     }
     if words.contain(THIS_STEP) || words.contain(REPORTING) {
@@ -153,21 +153,15 @@ pub(crate) fn weight(sentence: &str) -> f32 {
         (words.contain(REASON), 1.5),
         (words.contain(SETTLING), 0.7),
     ];
-    let marked: f32 = marks
-        .iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, weight)| weight)
-        .sum();
-    let lasting = match directive(sentence) {
+    let lasting = match directive_in(sentence, &words) {
         Some(Directive::Rule | Directive::Correction) => 2.0,
         Some(Directive::Preference) => 1.0,
         None => 0.0,
     };
     let asks = is_question(sentence) && !words.begin(REQUESTING);
-    let length = u16::try_from(sentence.chars().count()).unwrap_or(u16::MAX);
-    marked + lasting + (0.7 * specifics(sentence)).min(2.0)
+    sum_of_marks(&marks) + lasting + (0.7 * specifics(sentence)).min(2.0)
         - if asks { 1.0 } else { 0.0 }
-        - f32::from(length) / 300.0
+        - length(sentence) / 300.0
 }
 
 /// Counts what can be looked up: names of files and of code, options, quoted terms, numbers.

@@ -48,6 +48,17 @@ impl Words {
     }
 }
 
+/// Adds up the weights of the marks that hold.
+pub(crate) fn sum_of_marks(marks: &[(bool, f32)]) -> f32 {
+    let holding = marks.iter().filter(|(holds, _)| *holds);
+    holding.map(|(_, weight)| weight).sum()
+}
+
+/// Returns the length of a text in characters, for weights.
+pub(crate) fn length(text: &str) -> f32 {
+    f32::from(u16::try_from(text.chars().count()).unwrap_or(u16::MAX))
+}
+
 /// Returns whether a text is written without spaces between words: Chinese, Japanese.
 pub(crate) fn is_dense(text: &str) -> bool {
     text.chars().any(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ff00}'..='\u{ff9f}'))

@@ -158,12 +158,6 @@ pub(crate) fn is_pasted(line: &str) -> bool {
     const CODE: [char; 14] = [
         '│', '├', '└', '─', '╭', '╰', '┌', '|', '{', '}', '<', '^', '=', ';',
     ];
-    let is_numbered_frame = || {
-        let rest = line
-            .trim_start_matches('#')
-            .trim_start_matches(|c: char| c.is_ascii_digit());
-        rest.len() < line.len() && rest.starts_with(": 0x")
-    };
     let starts_with_time = || {
         let mut characters = line.chars().take(5).filter(|c| !c.is_ascii_digit());
         line.starts_with(|c: char| c.is_ascii_digit())
@@ -174,16 +168,27 @@ pub(crate) fn is_pasted(line: &str) -> bool {
         || (line.starts_with("https://") || line.starts_with("http://")) && !line.contains(' ');
     PROMPTS.iter().any(|prompt| line.starts_with(prompt))
         || line.starts_with(CODE)
-        || (line.starts_with("at ") && line.contains([':', '(']))
-        || (line.starts_with("File \"") && line.contains("line "))
-        || line.starts_with("Traceback (")
+        || is_stack_frame(line)
         || line.starts_with("[Image")
         || starts_with_time()
-        || is_numbered_frame()
         || is_link()
         || is_diagnostic(line)
         || is_statement(line)
         || is_mostly_symbols(line)
+}
+
+/// Returns whether a line is a stack frame as printed by Python, JavaScript, Java, Rust or gdb.
+pub fn is_stack_frame(line: &str) -> bool {
+    let line = line.trim_start();
+    let digits = line.trim_start_matches('#');
+    let number = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+    // "#0  main () at main.c:3", but not "#12 is fixed".
+    let is_gdb = line.starts_with('#') && (number.starts_with(" 0x") || number.contains(") at "));
+    let is_numbered = number.len() < digits.len() && (is_gdb || number.starts_with(": 0x"));
+    is_numbered
+        || (line.starts_with("at ") && line.contains([':', '(']))
+        || (line.starts_with("File \"") && line.contains("line "))
+        || line.starts_with("Traceback (")
 }
 
 /// Returns whether a line is a compiler's message or an exception.
@@ -209,7 +214,7 @@ fn is_statement(line: &str) -> bool {
         && line.contains(['(', '=', '{'])
         && line.split_whitespace().count() <= 4
         && !line.starts_with(['(', '`'])
-        && line.contains("()") | line.contains(" = ") | line.ends_with([';', '{'])
+        && (line.contains("()") || line.contains(" = ") || line.ends_with([';', '{']))
 }
 
 fn is_mostly_symbols(line: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::{
     directive::{is_question, specifics},
-    phrases::{Words, is_dense},
+    phrases::{Words, is_dense, length, sum_of_marks},
     prose::{SentenceEnd, is_pasted, split, without_marker},
 };
 
@@ -112,12 +112,7 @@ pub(super) fn weight(statement: &str) -> f32 {
             -1.5,
         ),
     ];
-    let marked: f32 = marks
-        .iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, weight)| weight)
-        .sum();
-    marked + (0.8 * specifics(statement)).min(2.4) - length(statement) / 400.0
+    sum_of_marks(&marks) + (0.8 * specifics(statement)).min(2.4) - length(statement) / 400.0
 }
 
 /// Returns how much a statement tells of something that does not work.
@@ -136,18 +131,13 @@ pub(super) fn failure_weight(statement: &str) -> f32 {
             -1.5,
         ),
     ];
-    let marked: f32 = marks
-        .iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, weight)| weight)
-        .sum();
-    0.6 + marked + (0.8 * specifics(statement)).min(1.6) - length(statement) / 400.0
+    0.6 + sum_of_marks(&marks) + (0.8 * specifics(statement)).min(1.6) - length(statement) / 400.0
 }
 
-/// Returns whether an answer says more than "done".
-pub(super) fn is_substantial(answer: &str) -> bool {
+/// Returns whether the statements of an answer say more than "done".
+pub(super) fn is_substantial(statements: &[String]) -> bool {
     const MIN_ANSWER: usize = 80;
-    let told: usize = statements(answer)
+    let told: usize = statements
         .iter()
         .filter(|statement| !Words::new(statement).begin(REMARKS))
         .map(|statement| statement.chars().count() * if is_dense(statement) { 3 } else { 1 })
@@ -158,11 +148,6 @@ pub(super) fn is_substantial(answer: &str) -> bool {
 /// Returns whether a statement only accompanies what was done.
 pub(super) fn is_remark(statement: &str) -> bool {
     Words::new(statement).begin(REMARKS) || is_question(statement)
-}
-
-fn length(text: &str) -> f32 {
-    let characters = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
-    f32::from(characters)
 }
 
 #[cfg(test)]
@@ -206,12 +191,16 @@ mod tests {
 
     #[test]
     fn short_answers_are_not_substantial() {
-        assert!(!is_substantial(
-            "You're welcome! Let me know if you need anything else."
-        ));
-        assert!(!is_substantial("Hello! How can I help you today?"));
-        assert!(is_substantial(
-            &"The port is read from the settings of the gateway. ".repeat(3)
-        ));
+        let long = "The port is read from the settings of the gateway. ".repeat(3);
+        for (answer, expected) in [
+            (
+                "You're welcome! Let me know if you need anything else.",
+                false,
+            ),
+            ("Hello! How can I help you today?", false),
+            (&long, true),
+        ] {
+            assert_eq!(is_substantial(&statements(answer)), expected, "{answer}");
+        }
     }
 }

@@ -62,7 +62,7 @@ const OPEN: Limits = Limits {
     characters: 240,
     line: 170,
     lines: 2,
-    lines_per_turn: 3,
+    lines_per_turn: 2,
 };
 
 /// The maximum number of failing commands, of fixes, of next steps and of files.
@@ -203,13 +203,42 @@ pub enum NoteText {
 
 /// Writes the text of a session's note.
 pub fn note_text(digest: &SessionDigest) -> NoteText {
-    let prompts = prompts(digest);
-    if !worth::is_worth_a_note(digest, &prompts) {
+    let account = Account::new(digest);
+    if !worth::is_worth_a_note(&account) {
         return NoteText::Trivial;
     }
+    let title = title(&account);
     NoteText::Note {
-        title: without_home_folders(&title(digest, &prompts)).into_owned(),
-        body: without_home_folders(&body(digest, &prompts)).into_owned(),
+        body: without_home_folders(&body(&account, &title)).into_owned(),
+        title: without_home_folders(&title).into_owned(),
+    }
+}
+
+/// A session taken apart into sentences.
+struct Account<'a> {
+    digest: &'a SessionDigest,
+    /// The prompts that say something.
+    prompts: Vec<TypedPrompt>,
+    /// The statements of each turn's answer.
+    answers: Vec<Vec<String>>,
+}
+
+impl<'a> Account<'a> {
+    fn new(digest: &'a SessionDigest) -> Self {
+        let answers = digest
+            .turns
+            .iter()
+            .map(|turn| turn.answer.as_deref().map(answer::statements));
+        Self {
+            digest,
+            prompts: prompts(digest),
+            answers: answers.map(Option::unwrap_or_default).collect(),
+        }
+    }
+
+    /// Returns the sentences of all prompts.
+    fn sentences(&self) -> impl Iterator<Item = &String> {
+        self.prompts.iter().flat_map(TypedPrompt::sentences)
     }
 }
 
@@ -245,8 +274,8 @@ fn is_slash_word(sentence: &str) -> bool {
 }
 
 /// Returns the sentence that asks, else the first that says something.
-fn title(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
-    let first = prompts.first();
+fn title(account: &Account) -> String {
+    let first = account.prompts.first();
     let sentences = || first.into_iter().flat_map(TypedPrompt::sentences).take(3);
     let error = first.and_then(|prompt| prompt.prose.error.as_ref());
     let opening = sentences().next();
@@ -258,7 +287,7 @@ fn title(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
     // "why?" says nothing without what was pasted with it.
     let title = title.filter(|title| error.is_none() || title.chars().count() >= MIN_TITLE);
     let changed = || {
-        let file = digest.files.first()?;
+        let file = account.digest.files.first()?;
         Some(format!("Change of {}", file.rsplit('/').next()?))
     };
     let title = title.or(error).cloned().or_else(changed);
@@ -276,10 +305,11 @@ fn asks(sentence: &str) -> bool {
     directive::is_question(sentence) || !sentence.ends_with('.') || sentence.chars().count() < 60
 }
 
-fn body(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
-    let ask = ask(prompts);
+fn body(account: &Account, title: &str) -> String {
+    let digest = account.digest;
+    let ask = ask(&account.prompts);
     let mut body = String::new();
-    if word_set(&ask) != word_set(&title(digest, prompts)) {
+    if word_set(&ask) != word_set(title) {
         paragraph(&mut body, "Ask", &ask);
     }
     if let Some(branch) = &digest.git_branch
@@ -287,13 +317,16 @@ fn body(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
     {
         paragraph(&mut body, "Branch", branch);
     }
-    let said = said(prompts, &ask);
+    let said = said(&account.prompts, &ask);
     list(&mut body, "Said", &said);
-    let failing = failing(digest, prompts);
+    let failing = failing(account);
     list(&mut body, "Still failing", &failing);
     let fixed: Vec<String> = lines(&digest.fixed, MAX_FIXED);
     list(&mut body, FIXED, &fixed);
-    let (decided, outcome) = told(digest, &[failing, digest.next_steps.clone()].concat());
+    let (decided, outcome) = told(
+        &account.answers,
+        &[failing, digest.next_steps.clone()].concat(),
+    );
     list(&mut body, "Decided", &decided);
     list(
         &mut body,
@@ -364,22 +397,22 @@ fn said(prompts: &[TypedPrompt], ask: &str) -> Vec<String> {
 
 /// Returns what does not work at the end: commands, what the last answer leaves open, and an error
 /// that got no answer.
-fn failing(digest: &SessionDigest, prompts: &[TypedPrompt]) -> Vec<String> {
+fn failing(account: &Account) -> Vec<String> {
+    let digest = account.digest;
     let latest = digest.failing.len().saturating_sub(MAX_FAILING);
     let mut failing = lines(
         digest.failing.get(latest..).unwrap_or_default(),
         MAX_FAILING,
     );
-    let candidates = answer::statements(digest.outcome().unwrap_or_default());
-    let candidates = candidates
-        .into_iter()
-        .enumerate()
-        .map(|(position, text)| Candidate {
-            weight: answer::failure_weight(&text),
-            turn: 0,
-            position,
-            text,
-        });
+    let last = digest.turns.iter().rposition(|turn| turn.answer.is_some());
+    let last = last.and_then(|last| account.answers.get(last));
+    let statements = last.into_iter().flatten().enumerate();
+    let candidates = statements.map(|(position, text)| Candidate {
+        weight: answer::failure_weight(text),
+        turn: 0,
+        position,
+        text: text.clone(),
+    });
     failing.extend(
         choose(candidates.collect(), OPEN)
             .into_iter()
@@ -389,7 +422,7 @@ fn failing(digest: &SessionDigest, prompts: &[TypedPrompt]) -> Vec<String> {
         let after = digest.turns.get(prompt.turn..).unwrap_or_default();
         after.iter().all(|turn| turn.answer.is_none())
     };
-    let unanswered = prompts.last().filter(is_unanswered);
+    let unanswered = account.prompts.last().filter(is_unanswered);
     let error = unanswered.and_then(|prompt| prompt.prose.error.as_deref());
     failing.extend(error.map(|error| shorten(error, MAX_ERROR)));
     failing
@@ -397,34 +430,29 @@ fn failing(digest: &SessionDigest, prompts: &[TypedPrompt]) -> Vec<String> {
 
 /// Chooses what the answers tell: decisions and reasons of earlier turns, and the outcome, which is
 /// what the last substantial answer tells.
-fn told(digest: &SessionDigest, known: &[String]) -> (Vec<String>, Vec<String>) {
+fn told(answers: &[Vec<String>], known: &[String]) -> (Vec<String>, Vec<String>) {
     const LAST: f32 = 0.8;
     const AT_AN_END: f32 = 0.3;
     let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
-    let answers = || {
-        digest
-            .turns
-            .iter()
-            .map(|turn| turn.answer.as_deref().unwrap_or_default())
-    };
-    let last = answers().rposition(answer::is_substantial);
-    let last = last.or(answers().rposition(|answer| !answer.is_empty()));
+    let substantial = answers
+        .iter()
+        .rposition(|answer| answer::is_substantial(answer));
+    let last = substantial.or(answers.iter().rposition(|answer| !answer.is_empty()));
     let mut candidates = Vec::new();
-    for (turn, answer) in answers().enumerate() {
-        let statements = answer::statements(answer);
+    for (turn, statements) in answers.iter().enumerate() {
         let count = statements.len();
         let bonus = if Some(turn) >= last { LAST } else { 0.0 };
-        for (position, text) in statements.into_iter().enumerate() {
-            let words = word_set(&text);
+        for (position, text) in statements.iter().enumerate() {
+            let words = word_set(text);
             if known.iter().any(|known| repeats(&words, known)) {
                 continue;
             }
             let is_at_an_end = position < 6 || position + 3 >= count;
             candidates.push(Candidate {
-                weight: answer::weight(&text) + bonus + if is_at_an_end { AT_AN_END } else { 0.0 },
+                weight: answer::weight(text) + bonus + if is_at_an_end { AT_AN_END } else { 0.0 },
                 turn,
                 position,
-                text,
+                text: text.clone(),
             });
         }
     }
@@ -435,9 +463,9 @@ fn told(digest: &SessionDigest, known: &[String]) -> (Vec<String>, Vec<String>) 
     let (decided, mut outcome): (Vec<_>, Vec<_>) = (texts(decided), texts(outcome));
     if decided.is_empty() && outcome.is_empty() {
         // A short answer is better than none.
-        let statements = answers().rev().flat_map(answer::statements);
+        let statements = answers.iter().rev().flatten();
         let mut told = statements.filter(|text| !answer::is_remark(text));
-        outcome.extend(told.next().map(|text| shorten(&text, TOLD.line)));
+        outcome.extend(told.next().map(|text| shorten(text, TOLD.line)));
     }
     (decided, outcome)
 }

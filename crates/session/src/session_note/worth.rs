@@ -1,6 +1,6 @@
 //! Decides whether a session is worth a note.
 
-use super::{SessionDigest, TypedPrompt, answer};
+use super::{Account, answer};
 use crate::{
     directive::directive,
     phrases::{Words, is_dense},
@@ -25,56 +25,61 @@ struct Reason {
         expect(dead_code, reason = "names the rule in a failing test")
     )]
     name: &'static str,
-    holds: fn(&SessionDigest, &[TypedPrompt]) -> bool,
+    holds: fn(&Account) -> bool,
 }
 
 const REASONS: [Reason; 6] = [
     Reason {
         name: "files were changed",
-        holds: |digest, _| !digest.files.is_empty() || digest.edits_left_out > 0,
+        holds: |Account { digest, .. }| !digest.files.is_empty() || digest.edits_left_out > 0,
     },
     Reason {
         name: "something failed",
-        holds: |digest, _| {
+        holds: |Account { digest, .. }| {
             digest.failures > 0 || !digest.failing.is_empty() || !digest.fixed.is_empty()
         },
     },
     Reason {
         name: "a person said something lasting",
-        holds: |_, prompts| {
-            let mut sentences = prompts.iter().flat_map(TypedPrompt::sentences);
-            sentences.any(|sentence| directive(sentence).is_some())
+        holds: |account| {
+            account
+                .sentences()
+                .any(|sentence| directive(sentence).is_some())
         },
     },
     Reason {
         name: "an error was pasted",
-        holds: |_, prompts| prompts.iter().any(|prompt| prompt.prose.error.is_some()),
+        holds: |account| {
+            account
+                .prompts
+                .iter()
+                .any(|prompt| prompt.prose.error.is_some())
+        },
     },
     Reason {
         name: "a person asked for something",
-        holds: |digest, prompts| {
-            let mut sentences = prompts.iter().flat_map(TypedPrompt::sentences);
-            !digest.is_undone && sentences.any(|sentence| is_request(sentence))
+        holds: |account| {
+            !account.digest.is_undone && account.sentences().any(|sentence| is_request(sentence))
         },
     },
     Reason {
         name: "an answer told something",
-        holds: |digest, prompts| {
-            let mut sentences = prompts.iter().flat_map(TypedPrompt::sentences);
-            let is_about_itself = !prompts.is_empty()
-                && sentences.all(|sentence| Words::new(sentence).contain(ABOUT_ITSELF));
-            let mut answers = digest
-                .turns
-                .iter()
-                .filter_map(|turn| turn.answer.as_deref());
-            !is_about_itself && !digest.is_undone && answers.any(answer::is_substantial)
+        holds: |account| {
+            let is_about_itself = !account.prompts.is_empty()
+                && account
+                    .sentences()
+                    .all(|sentence| Words::new(sentence).contain(ABOUT_ITSELF));
+            let mut answers = account.answers.iter();
+            !is_about_itself
+                && !account.digest.is_undone
+                && answers.any(|statements| answer::is_substantial(statements))
         },
     },
 ];
 
 /// Returns whether a session leaves something that a later one could use.
-pub(super) fn is_worth_a_note(digest: &SessionDigest, prompts: &[TypedPrompt]) -> bool {
-    REASONS.iter().any(|reason| (reason.holds)(digest, prompts))
+pub(super) fn is_worth_a_note(account: &Account) -> bool {
+    REASONS.iter().any(|reason| (reason.holds)(account))
 }
 
 /// Returns whether a sentence asks for work, or asks about the work.
@@ -88,13 +93,11 @@ fn is_request(sentence: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{session_note::prompts, turn::Turn};
+    use crate::{session_note::SessionDigest, turn::Turn};
 
     fn reasons(digest: &SessionDigest) -> Vec<&'static str> {
-        let prompts = prompts(digest);
-        let hold = REASONS
-            .iter()
-            .filter(|reason| (reason.holds)(digest, &prompts));
+        let account = Account::new(digest);
+        let hold = REASONS.iter().filter(|reason| (reason.holds)(&account));
         hold.map(|reason| reason.name).collect()
     }
 
