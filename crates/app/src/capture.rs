@@ -153,10 +153,11 @@ fn complete(
     let start = time(resumed).unwrap_or(ALWAYS.start);
     if !extent.has_action && !has_forgotten {
         if let Some(transcript) = read(context, path, None, start..ALWAYS.end)? {
-            *account = SessionDigest {
-                fixed: std::mem::take(&mut account.fixed),
-                ..SessionDigest::from(&transcript)
-            };
+            let fixed = std::mem::take(&mut account.fixed);
+            *account = SessionDigest::from(&transcript);
+            if account.fixed.is_empty() {
+                account.fixed = fixed;
+            }
         }
     } else if session.is_partial {
         let end = time(extent.first_at.into_iter().chain(since).min()).unwrap_or(ALWAYS.end);
@@ -197,6 +198,7 @@ pub fn read(
     let part = TranscriptPart {
         span: Some(span),
         is_excluded: Some(&|folder| exclusions.excludes(Path::new(folder))),
+        has_tools: end.is_none(),
     };
     let reader = BufReader::with_capacity(256 * 1024, file);
     let (transcript, error) = transcript::read_part(reader, part);

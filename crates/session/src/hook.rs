@@ -7,8 +7,8 @@
 use serde::Deserialize;
 use serde_json::{Value, error::Category, json};
 
-use crate::{event::Agent, prompt::RawPrompt, transcript::without_lone_surrogates};
-use anamnesis_text::redact::redact;
+use crate::{event::Agent, prompt::RawPrompt};
+use anamnesis_text::{redact::redact, surrogates};
 
 /// The maximum size of a payload, in bytes.
 pub const MAX_PAYLOAD_LENGTH: usize = 64 * 1024 * 1024;
@@ -250,7 +250,7 @@ impl Payload {
         let wire: Wire = serde_json::from_str(text)
             .or_else(|error| {
                 // A tool's output may be cut inside a character.
-                without_lone_surrogates(text)
+                surrogates::repair(text)
                     .ok_or(error)
                     .and_then(|text| serde_json::from_str(&text))
             })

@@ -189,6 +189,16 @@ impl Intake<'_> {
         }
     }
 
+    /// Makes the event of a finished tool call that belongs to no prompt.
+    pub(crate) fn tool_event(
+        &self,
+        call: ToolCall,
+        outcome: Outcome,
+        agent: Option<&Agent>,
+    ) -> ToolEvent {
+        self.used(call, outcome, None, agent, &mut Marks::default())
+    }
+
     /// Records a finished tool call.
     fn used(
         &self,
@@ -341,18 +351,23 @@ fn is_creation(response: &Value) -> bool {
     response.get("type").and_then(Value::as_str) == Some("create")
 }
 
+/// Returns the text of a result: a string, or the text blocks of the model's format.
+pub(crate) fn text_of(result: &Value) -> Option<String> {
+    match result {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => {
+            let texts = blocks
+                .iter()
+                .filter_map(|block| block.get("text")?.as_str());
+            Some(texts.collect::<Vec<_>>().join("\n"))
+        }
+        _ => None,
+    }
+}
+
 /// Returns a batch's call if the client rejected it. All other calls have their own events.
 fn rejected_call(call: ToolCall) -> Option<ToolCall> {
-    let text = match &call.response {
-        Value::String(text) => text.clone(),
-        // The model's format, a list of blocks.
-        Value::Array(blocks) => blocks
-            .iter()
-            .filter_map(|block| block.get("text")?.as_str())
-            .collect::<Vec<_>>()
-            .join("\n"),
-        _ => return None,
-    };
+    let text = text_of(&call.response)?;
     let error = text.trim().strip_prefix(REJECTION_TAGS.0)?;
     let error = error
         .strip_suffix(REJECTION_TAGS.1)

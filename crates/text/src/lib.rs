@@ -14,5 +14,6 @@ pub mod prompt_text;
 pub mod redact;
 pub mod sanitize;
 pub mod shell;
+pub mod surrogates;
 pub mod terms;
 pub mod truncate;

@@ -450,6 +450,7 @@ impl<'a> Past<'a> {
         let part = TranscriptPart {
             span: Some(span),
             is_excluded: Some(&is_excluded),
+            has_tools: true,
         };
         let (transcript, error) = transcript::read_part(reader, part);
         match error {

@@ -23,7 +23,8 @@ use chrono::{DateTime, Utc};
 use self::choose::{Candidate, Limits, choose, repeats, word_set};
 use crate::{
     directive,
-    observe::FIXED,
+    event::ToolEvent,
+    observe::{self, FIXED},
     prose::{Prose, is_small_talk, shorten},
     transcript::Transcript,
     turn::Turn,
@@ -118,7 +119,11 @@ impl From<&Transcript> for SessionDigest {
             Some(inside) if !folder.is_empty() => inside.trim_start_matches(['/', '\\']).to_owned(),
             _ => file.clone(),
         };
-        Self {
+        let fixes = observe::observations(&transcript.tool_events).observations;
+        let fixes = fixes
+            .into_iter()
+            .filter(|fix| fix.kind == observe::Kind::Bugfix);
+        let mut digest = Self {
             turns: transcript.turns.clone(),
             git_branch: transcript.git_branch.clone(),
             files: transcript.files.iter().map(relative).collect(),
@@ -131,8 +136,11 @@ impl From<&Transcript> for SessionDigest {
                 .as_deref()
                 .map(crate::summary::next_steps)
                 .unwrap_or_default(),
+            fixed: fixes.map(|fix| fix.title).collect(),
             ..Self::default()
-        }
+        };
+        digest.add_tool_events(&transcript.tool_events);
+        digest
     }
 }
 
@@ -148,6 +156,14 @@ impl SessionDigest {
             .iter()
             .rev()
             .find_map(|turn| turn.answer.as_deref())
+    }
+
+    /// Adds what the tool calls tell: what still fails, and which files were removed again.
+    pub fn add_tool_events(&mut self, events: &[ToolEvent]) {
+        self.failing = observe::still_failing(events);
+        let removed = observe::removed_files(events);
+        self.files.retain(|file| !removed.contains(&file.as_str()));
+        self.is_undone = self.files.is_empty() && !removed.is_empty();
     }
 
     /// Masks texts that were marked as private elsewhere in the session.
@@ -180,6 +196,7 @@ impl SessionDigest {
                 self.files.push(file);
             }
         }
+        self.fixed.splice(0..0, earlier.fixed.iter().cloned());
         self.edits_left_out += earlier.edits_left_out;
         self.failures += earlier.failures;
         self.first_at = earlier.first_at.or(self.first_at);

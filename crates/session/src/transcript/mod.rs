@@ -15,23 +15,29 @@
 
 mod lines;
 mod record;
+mod tools;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io::{self, BufRead};
 use std::ops::Range;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-pub(crate) use self::record::without_lone_surrogates;
-
 use self::lines::{Line, Lines, MAX_LINE};
 use self::record::{Block, Content, Record, Text};
-use crate::turn::{self, Turn};
+use self::tools::ToolCalls;
+use crate::{
+    event::ToolEvent,
+    turn::{self, Turn},
+};
 use anamnesis_text::{
     clean::one_line,
     prompt_text::{Prompt, PromptKind, SafeText, unmasked, words},
     sanitize::head,
+    surrogates,
 };
 
 /// The maximum number of tools.
@@ -67,7 +73,7 @@ const PROGRAMS: [&str; 7] = [
 ];
 
 /// What a transcript says about a session.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript {
     /// The client's session id, unchanged.
     pub session_id: Option<String>,
@@ -82,8 +88,10 @@ pub struct Transcript {
     pub turns: Vec<Turn>,
     /// The last answer.
     pub outcome: Option<String>,
-    /// The edited files in the order of their first edit.
+    /// The edited files, the most edited first.
     pub files: Vec<String>,
+    /// The latest finished tool calls, if they were asked for.
+    pub tool_events: Vec<ToolEvent>,
     /// The number of edits of files beyond the limit of `files`.
     pub edits_left_out: usize,
     /// The number of failed tools. A denied call is not a failure.
@@ -111,7 +119,11 @@ pub struct Transcript {
 ///
 /// What was read before the error is as valid as a shorter transcript.
 pub fn read(reader: impl BufRead) -> (Transcript, Option<io::Error>) {
-    read_part(reader, TranscriptPart::default())
+    let part = TranscriptPart {
+        has_tools: true,
+        ..TranscriptPart::default()
+    };
+    read_part(reader, part)
 }
 
 /// Selects a part of a transcript.
@@ -122,6 +134,8 @@ pub struct TranscriptPart<'a> {
     /// Decides whether a folder is excluded. Records in an excluded folder, and after it in the
     /// same turn, are skipped. Called whenever the records' folder changes.
     pub is_excluded: Option<&'a dyn Fn(&str) -> bool>,
+    /// Whether the tool calls are read too, with their input and result.
+    pub has_tools: bool,
 }
 
 /// Like [`read`], for a part of a transcript.
@@ -154,8 +168,11 @@ struct Session<'a> {
     transcript: Transcript,
     /// The answer that is being assembled from its records.
     answer: Answer,
-    /// The paths seen so far, as the tools gave them.
-    paths: HashSet<String>,
+    /// The paths seen so far, as the tools gave them, with the number of their edits and the name
+    /// under which they are shown.
+    paths: HashMap<String, (usize, String)>,
+    /// The tool calls, if they were asked for.
+    tools: ToolCalls,
     /// Whether this turn's prompt was fully private, or the turn entered an excluded folder.
     is_private_turn: bool,
     /// The id of the last counted prompt.
@@ -197,18 +214,18 @@ impl Session<'_> {
             self.transcript.skipped_lines += 1;
         } else if may_be_read(line) {
             if let Ok(record) = Record::parse(line) {
-                self.take_record(record);
-            } else if let Some(line) = record::without_lone_surrogates(line)
+                self.take_record(record, line);
+            } else if let Some(line) = surrogates::repair(line)
                 && let Ok(record) = Record::parse(&line)
             {
-                self.take_record(record);
+                self.take_record(record, &line);
             } else {
                 self.transcript.skipped_lines += 1;
             }
         }
     }
 
-    fn take_record(&mut self, record: Record) {
+    fn take_record(&mut self, record: Record, line: &str) {
         if let (Some(span), Some(time)) = (&self.part.span, &record.timestamp)
             && DateTime::parse_from_rfc3339(time).is_ok_and(|time| !span.contains(&time.to_utc()))
         {
@@ -221,11 +238,11 @@ impl Session<'_> {
         match record.kind.as_deref() {
             Some("user") => {
                 self.take_surroundings(&record);
-                self.take_user(record);
+                self.take_user(record, line);
             }
             Some("assistant") => {
                 self.take_surroundings(&record);
-                self.take_assistant(record);
+                self.take_assistant(record, line);
             }
             Some("attachment") if is(&record.attachment.kind, "queued_command") => {
                 let by_program = is_one_of(&record.attachment.origin.kind, &PROGRAMS);
@@ -280,7 +297,7 @@ impl Session<'_> {
         }
     }
 
-    fn take_user(&mut self, record: Record) {
+    fn take_user(&mut self, record: Record, line: &str) {
         let mut results = 0;
         let mut failures = 0;
         for block in &record.message.content.blocks {
@@ -293,6 +310,7 @@ impl Session<'_> {
             if !self.is_private_turn && record.denial.is_none() {
                 self.transcript.failures += failures;
                 self.transcript.tools_run += results;
+                self.take_tools(line);
             }
             return;
         }
@@ -335,7 +353,7 @@ impl Session<'_> {
         self.prompt_id = id;
     }
 
-    fn take_assistant(&mut self, record: Record) {
+    fn take_assistant(&mut self, record: Record, line: &str) {
         if self.is_private_turn {
             return;
         }
@@ -343,6 +361,13 @@ impl Session<'_> {
             && !record.is_meta
             && !record.is_api_error
             && !is(&record.message.model, SYNTHETIC);
+        let blocks = &record.message.content.blocks;
+        if blocks
+            .iter()
+            .any(|block| matches!(block, Block::ToolUse { .. }))
+        {
+            self.take_tools(line);
+        }
         let id = record.message.id;
         for block in record.message.content.blocks {
             match block {
@@ -391,6 +416,13 @@ impl Session<'_> {
         }
     }
 
+    fn take_tools(&mut self, line: &str) {
+        if self.part.has_tools {
+            let folder = self.transcript.cwd.as_deref().unwrap_or_default();
+            self.tools.take(line, Path::new(folder));
+        }
+    }
+
     fn take_tool(&mut self, name: &str) {
         let tools = &mut self.transcript.tools;
         if tools.len() < MAX_TOOLS && name.len() <= MAX_TOOL_NAME {
@@ -402,7 +434,11 @@ impl Session<'_> {
     }
 
     fn take_file(&mut self, path: Cow<str>) {
-        if path.len() > MAX_FIELD || self.paths.contains(path.as_ref()) {
+        if let Some((edits, _)) = self.paths.get_mut(path.as_ref()) {
+            *edits += 1;
+            return;
+        }
+        if path.len() > MAX_FIELD {
             return;
         }
         if self.paths.len() == MAX_FILES {
@@ -414,13 +450,25 @@ impl Session<'_> {
         // Spaces in a path are significant, so only line breaks are replaced.
         let file = text.replace(['\n', '\t'], " ");
         if !file.is_empty() && !self.transcript.files.contains(&file) {
-            self.transcript.files.push(file);
+            self.transcript.files.push(file.clone());
         }
-        self.paths.insert(path.into_owned());
+        self.paths.insert(path.into_owned(), (1, file));
+    }
+
+    /// Sorts the files by the number of their edits.
+    fn sort_files(&mut self) {
+        let mut edits: HashMap<&str, usize> = HashMap::new();
+        for (count, file) in self.paths.values() {
+            *edits.entry(file).or_default() += count;
+        }
+        let files = &mut self.transcript.files;
+        files.sort_by_key(|file| Reverse(edits.get(file.as_str()).copied()));
     }
 
     fn finish(mut self) -> Transcript {
         self.end_answer();
+        self.sort_files();
+        self.transcript.tool_events = std::mem::take(&mut self.tools).finish();
         // Masking is expensive, and most answers were replaced by a later one of their turn.
         for answer in self
             .transcript

@@ -82,51 +82,13 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// The line is not a JSON value, or a text has a lone surrogate: see
-    /// [`without_lone_surrogates`].
+    /// [`anamnesis_text::surrogates::repair`].
     pub(super) fn parse(line: &'a str) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(line);
         let record = Tolerant::new().deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(record)
     }
-}
-
-/// Replaces lone surrogate escapes in a line by U+FFFD. Returns `None` if there are none.
-///
-/// JavaScript may cut a text inside a surrogate pair, and no Rust string can hold half of one.
-pub(crate) fn without_lone_surrogates(line: &str) -> Option<String> {
-    let mut bytes = line.as_bytes().to_vec();
-    let mut position = 0;
-    let mut changed = false;
-    while let Some(offset) = bytes
-        .get(position..)?
-        .iter()
-        .position(|&byte| byte == b'\\')
-    {
-        position += offset;
-        match (
-            escaped_unit(&bytes, position),
-            escaped_unit(&bytes, position + 6),
-        ) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => position += 12,
-            (Some(0xd800..=0xdfff), _) => {
-                bytes
-                    .get_mut(position + 2..position + 6)?
-                    .copy_from_slice(b"fffd");
-                changed = true;
-                position += 6;
-            }
-            // The escaped character may be a backslash.
-            _ => position += 2,
-        }
-    }
-    changed.then(|| String::from_utf8(bytes).ok()).flatten()
-}
-
-/// Parses the `\uXXXX` escape at a position.
-fn escaped_unit(bytes: &[u8], position: usize) -> Option<u16> {
-    let digits = bytes.get(position..position + 6)?.strip_prefix(b"\\u")?;
-    u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// A type that deserialises from any JSON value; an unexpected value gives the default.
@@ -397,6 +359,7 @@ impl<'de> FromAny<'de> for ToolInput<'de> {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_text::surrogates;
     use proptest::prelude::*;
 
     use super::*;
@@ -444,38 +407,18 @@ mod tests {
         }
     }
 
-    #[test]
-    fn lone_surrogates_are_replaced() {
-        for (line, expected) in [
-            (r#"{"a":"\ud83d"}"#, Some(r#"{"a":"\ufffd"}"#)),
-            (r#"{"a":"\uDE00x"}"#, Some(r#"{"a":"\ufffdx"}"#)),
-            (
-                r#"{"a":"\ud83d\ud83d\ude00"}"#,
-                Some(r#"{"a":"\ufffd\ud83d\ude00"}"#),
-            ),
-            (r#"{"a":"\ud83d\n"}"#, Some(r#"{"a":"\ufffd\n"}"#)),
-            (r#"{"a":"\\\ud83d"}"#, Some(r#"{"a":"\\\ufffd"}"#)),
-            (r#"{"a":"\\ud83d"}"#, None),
-            (r#"{"a":"\ud83d\ude00"}"#, None),
-            (r#"{"a":"\u00e9 \ud8"}"#, None),
-            (r#"{"a":"\"#, None),
-        ] {
-            assert_eq!(without_lone_surrogates(line).as_deref(), expected, "{line}");
-        }
-    }
-
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(line in any::<String>()) {
             let _ = Record::parse(&line);
-            let _ = without_lone_surrogates(&line);
+            let _ = surrogates::repair(&line);
         }
 
         #[test]
         fn repaired_lines_can_be_read(units in prop::collection::vec(any::<u16>(), 0..20)) {
             let escapes: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
             let line = format!(r#"{{"cwd":"{}"}}"#, escapes.concat());
-            let repaired = without_lone_surrogates(&line).unwrap_or(line);
+            let repaired = surrogates::repair(&line).unwrap_or(line);
             let record = Record::parse(&repaired).unwrap();
             prop_assert_eq!(record.cwd.unwrap(), String::from_utf16_lossy(&units));
         }

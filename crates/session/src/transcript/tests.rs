@@ -2,6 +2,7 @@ use std::fmt::Write as _;
 use std::io::{BufReader, Read};
 
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::session_note::{NoteText, SessionDigest, note_text};
@@ -785,4 +786,116 @@ proptest! {
         let bytes = FIXTURES[index].as_bytes();
         check_cut(bytes, position.index(bytes.len() + 1));
     }
+}
+
+/// A transcript of tool calls: the tool, its input, and its error or its output.
+fn calls(prompt: &str, calls: &[(&str, Value, Result<&str, &str>)]) -> String {
+    let mut lines =
+        vec![json!({ "type": "user", "cwd": "/w/shop", "message": { "content": prompt } })];
+    for (number, (tool, input, result)) in calls.iter().enumerate() {
+        let id = format!("t{number}");
+        let used = json!({ "type": "tool_use", "id": id, "name": tool, "input": input });
+        let (is_error, content) = match result {
+            Ok(output) => (false, output),
+            Err(error) => (true, error),
+        };
+        let result = json!({ "type": "tool_result", "tool_use_id": id, "is_error": is_error,
+            "content": content });
+        lines.push(json!({ "type": "assistant", "message": { "content": [used] } }));
+        let mut line = json!({ "type": "user", "message": { "content": [result] } });
+        if *tool == "Write" {
+            line["toolUseResult"] = json!({ "type": "create", "filePath": input["file_path"] });
+        }
+        lines.push(line);
+    }
+    let lines = lines.iter().map(Value::to_string);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn edit(path: &str) -> (&'static str, Value, Result<&'static str, &'static str>) {
+    ("Edit", json!({ "file_path": path }), Ok("edited"))
+}
+
+#[test]
+fn a_transcript_tells_what_was_fixed_and_what_still_fails() {
+    let run = |result| ("Bash", json!({ "command": "cargo test" }), result);
+    let text = calls(
+        "make the cart tests pass",
+        &[
+            run(Err(
+                "Exit code 101\nerror[E0425]: cannot find value `total` in this scope",
+            )),
+            edit("/w/shop/src/cart.rs"),
+            run(Ok("test result: ok. 3 passed; 0 failed")),
+            (
+                "Bash",
+                json!({ "command": "make deploy" }),
+                Err("Exit code 2\nERROR: no such host staging-7"),
+            ),
+        ],
+    );
+    let digest = SessionDigest::from(&transcript(text));
+    let (fixed, failing) = (digest.fixed.join("\n"), digest.failing.join("\n"));
+    assert!(
+        fixed.contains("cargo test") && fixed.contains("src/cart.rs"),
+        "{fixed}"
+    );
+    assert!(
+        failing.contains("make deploy") && failing.contains("staging-7"),
+        "{failing}"
+    );
+    assert!(!failing.contains("cargo test"), "{failing}");
+}
+
+#[test]
+fn what_a_transcript_made_and_removed_leaves_no_note() {
+    let made = (
+        "Write",
+        json!({ "file_path": "/w/shop/geese.md" }),
+        Ok("created"),
+    );
+    let removed = ("Bash", json!({ "command": "rm geese.md" }), Ok(""));
+    let digest =
+        |made: &[_]| SessionDigest::from(&transcript(calls("write a file about geese", made)));
+    assert_eq!(digest(std::slice::from_ref(&made)).files, ["geese.md"]);
+    let undone = digest(&[made, removed]);
+    assert!(undone.is_undone && undone.files.is_empty(), "{undone:?}");
+}
+
+#[test]
+fn the_most_edited_file_comes_first() {
+    let text = calls(
+        "tidy",
+        &[
+            edit("/w/shop/a.rs"),
+            edit("/w/shop/b.rs"),
+            edit("/w/shop/b.rs"),
+        ],
+    );
+    assert_eq!(transcript(text).files, ["/w/shop/b.rs", "/w/shop/a.rs"]);
+}
+
+#[test]
+fn secrets_and_private_turns_do_not_come_through_tool_calls() {
+    let failed = |command: &str| {
+        (
+            "Bash",
+            json!({ "command": command }),
+            Err("Exit code 1\nerror: denied"),
+        )
+    };
+    let text = calls(
+        "deploy",
+        &[failed(
+            "make deploy TOKEN=ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        )],
+    );
+    let events = transcript(&text).tool_events;
+    assert_eq!(events.len(), 1);
+    assert!(
+        !format!("{events:?}").contains("ghp_0123456789"),
+        "{events:?}"
+    );
+    let private = calls("<private>deploy</private>", &[failed("make deploy")]);
+    assert!(transcript(private).tool_events.is_empty());
 }

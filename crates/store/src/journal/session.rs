@@ -251,12 +251,7 @@ impl Journal {
         let may_be_told = |stored: &StoredEvent| session.is_completed() || stored.prompt.is_some();
         let events = events.into_iter().rev().filter(may_be_told);
         let events: Vec<ToolEvent> = events.map(|stored| stored.event).collect();
-        digest.failing = observe::still_failing(&events);
-        let removed = observe::removed_files(&events);
-        digest
-            .files
-            .retain(|file| !removed.contains(&file.as_str()));
-        digest.is_undone = digest.files.is_empty() && !removed.is_empty();
+        digest.add_tool_events(&events);
         Ok(Some(digest))
     }
 
