@@ -10,7 +10,7 @@
 //! branch, a newer format, untrusted settings, a link) is refused and stays.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -45,6 +45,9 @@ const FORMER: &str = "anamnesis-former";
 /// How many commits are tried to find the newest one that can be read completely.
 const MAX_HEADS: usize = 100;
 
+/// How many references of the person are named.
+const MAX_NAMES: usize = 5;
+
 /// A repository that was set aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
@@ -54,6 +57,8 @@ pub struct SetAside {
     pub reason: String,
     /// Whether the new repository has the old history, as far as it was readable.
     pub keeps_history: bool,
+    /// The person's own branches, tags and stash, which only the old repository has.
+    pub left_behind: Vec<String>,
 }
 
 impl SetAside {
@@ -65,7 +70,17 @@ impl SetAside {
             "a new history starts with the notes as they are"
         };
         let reason = &self.reason;
-        format!("was damaged ({reason}) and is kept in {folder}; {history}")
+        let mut text = format!("was damaged ({reason}) and is kept in {folder}; {history}");
+        if !self.left_behind.is_empty() {
+            let names = self.left_behind.iter().take(MAX_NAMES).cloned();
+            let names = names.collect::<Vec<_>>().join(", ");
+            let more = match self.left_behind.len().saturating_sub(MAX_NAMES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text.push_str(&format!("; only the old one has {names}{more}"));
+        }
+        text
     }
 }
 
@@ -137,6 +152,7 @@ pub(crate) fn set_aside(
     let git = tree.join(".git");
     let fresh = make_beside(&tree)?;
     let keeps_history = take_over(&git, &fresh)?;
+    let left_behind = own_references(&git);
     file::flush_tree(&fresh).map_err(Error::io(&fresh))?;
     home::ensure_folder(&home.quarantine())?;
     let _lock = notes.lock()?;
@@ -152,6 +168,7 @@ pub(crate) fn set_aside(
         folder,
         reason,
         keeps_history,
+        left_behind,
     })
 }
 
@@ -230,6 +247,31 @@ fn copy(objects: &Path, fresh: &Path, head: Oid) -> Result<(), git2::Error> {
     let mut pack = repository.packbuilder()?;
     pack.insert_walk(&mut walk)?;
     pack.write(&fresh.join("objects/pack"), 0)
+}
+
+/// Returns the branches, tags and stash that a person made. Only the names are read, so damage hides none.
+fn own_references(git: &Path) -> Vec<String> {
+    let (_, files) = file::below(&git.join("refs")).unwrap_or_default();
+    let loose = files
+        .iter()
+        .filter_map(|path| path.strip_prefix(git).ok()?.to_str());
+    let loose = loose.filter(|name| !name.ends_with(".lock") && !name.contains("/."));
+    let packed = text(&git.join("packed-refs"));
+    let packed = packed
+        .lines()
+        .filter_map(|line| Some(line.split_once(' ')?.1));
+    let names = loose.chain(packed).filter_map(|name| {
+        let name = name.replace('\\', "/");
+        if name == BRANCH {
+            return None;
+        }
+        let kinds = [("refs/heads/", "the branch "), ("refs/tags/", "the tag ")];
+        let named = kinds
+            .iter()
+            .find_map(|(prefix, kind)| Some(format!("{kind}{}", name.strip_prefix(prefix)?)));
+        named.or_else(|| (name == "refs/stash").then(|| "a stash".to_owned()))
+    });
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the commits that a reference names, in its own file and in `packed-refs`.

@@ -640,6 +640,25 @@ fn a_damaged_repository_is_kept_and_the_person_is_told() {
 }
 
 #[test]
+fn what_a_person_had_beside_the_branch_is_named() {
+    let (_fleet, laptop, _, git) = pair();
+    let tip = fs::read_to_string(git.join("refs/heads/main")).unwrap();
+    for name in ["refs/heads/mine", "refs/tags/v1", "refs/stash"] {
+        fs::create_dir_all(git.join(name).parent().unwrap()).unwrap();
+        fs::write(git.join(name), &tip).unwrap();
+    }
+    let packed = format!(
+        "# pack-refs with: peeled fully-peeled sorted\n{} refs/tags/v2\n",
+        tip.trim()
+    );
+    fs::write(git.join("packed-refs"), packed).unwrap();
+    overwrite(&git.join("HEAD"), b"");
+    let problems = laptop.sync().problems;
+    let named = "; only the old one has a stash, the branch mine, the tag v1, the tag v2";
+    assert!(problems[0].reason.ends_with(named), "{problems:?}");
+}
+
+#[test]
 fn what_is_refused_or_out_of_reach_is_not_damaged() {
     let (fleet, laptop, _, git) = pair();
     let refused = |what: &str| {
