@@ -478,10 +478,15 @@ pub fn commit_by(
     let act = Act { verb, actor };
     let machine = context.machine_id();
     let commit = || -> Result<Option<Ulid>, anamnesis_sync::Error> {
-        let lock = context.notes.lock()?;
         let now = context.environment.now;
-        let repository = Repository::open_or_create(&context.home, &lock, &machine, now)?;
-        let committed = repository.commit_notes(&lock, &ids, act)?;
+        let repository = match Repository::open(&context.home, &machine, now)? {
+            Some(repository) => repository,
+            None => {
+                let lock = context.notes.lock()?;
+                Repository::open_or_create(&context.home, &lock, &machine, now)?
+            }
+        };
+        let committed = repository.commit_notes_beside(&context.notes, &ids, act)?;
         Ok(committed.map(|committed| committed.batch))
     };
     match commit() {

@@ -10,7 +10,7 @@ use ulid::Ulid;
 use crate::{
     error::Error,
     layout,
-    repository::Repository,
+    repository::{BRANCH, Repository},
     tree::{self, EXECUTABLE, FILE, Named},
 };
 
@@ -81,12 +81,23 @@ impl Repository {
     /// Moves the branch to a commit of the folder's files.
     pub(crate) fn move_branch(
         &self,
+        lock: &Lock,
+        commit: Oid,
+        changes: &FileChanges,
+    ) -> Result<(), Error> {
+        self.flush_commit()?;
+        self.move_branch_flushed(lock, commit, changes)
+    }
+
+    /// Like [`Repository::move_branch`], after [`Repository::flush_commit`].
+    pub(crate) fn move_branch_flushed(
+        &self,
         _lock: &Lock,
         commit: Oid,
         changes: &FileChanges,
     ) -> Result<(), Error> {
         let _writing = self.writing()?;
-        self.set_branch(commit)?;
+        self.set(BRANCH, commit)?;
         let stamps = changes
             .iter()
             .filter_map(|(path, new)| Some((path.clone(), (*new)?)))

@@ -307,13 +307,19 @@ impl Repository {
         file::flush(slice::from_ref(&path)).map_err(Error::io(&path))
     }
 
-    /// Points the branch at a commit. The folders are flushed first: if a power cut brought back a
-    /// removed note, it would count as a new one.
+    /// Points the branch at a commit, after a flush.
     pub(crate) fn set_branch(&self, commit: Oid) -> Result<(), Error> {
+        self.flush_commit()?;
+        self.set(BRANCH, commit)
+    }
+
+    /// Flushes what the branch needs before it moves to a new commit: the objects, and the folders. If
+    /// a power cut brought back a removed note, it would count as a new one.
+    pub(crate) fn flush_commit(&self) -> Result<(), Error> {
         for folder in NoteType::ALL {
             file::sync_folder(&self.folder().join(folder.as_str()));
         }
-        self.set(BRANCH, commit)
+        self.flush()
     }
 
     /// Points a reference at a commit, under the marker.

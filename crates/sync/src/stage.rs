@@ -93,7 +93,53 @@ impl Repository {
         act: Act<'_>,
     ) -> Result<Option<Committed>, Error> {
         let head = self.head()?;
-        let tree = head.as_ref().map(Commit::tree).transpose()?;
+        let changes = self.stage_notes(head.as_ref(), ids)?;
+        let Some(made) = self.make_commit(head.as_ref(), &changes, act)? else {
+            return Ok(None);
+        };
+        self.move_branch(lock, made.commit, &changes)?;
+        Ok(Some(Committed {
+            batch: made.batch,
+            notes: ids_of(&changes),
+        }))
+    }
+
+    /// Like [`Repository::commit_notes`], but takes the notes lock only to move the branch: hooks do
+    /// not wait while objects are flushed.
+    pub fn commit_notes_beside(
+        &self,
+        notes: &Notes,
+        ids: &BTreeSet<NoteId>,
+        act: Act<'_>,
+    ) -> Result<Option<Committed>, Error> {
+        let head = self.head()?;
+        let changes = self.stage_notes(head.as_ref(), ids)?;
+        let Some(made) = self.make_commit(head.as_ref(), &changes, act)? else {
+            return Ok(None);
+        };
+        self.flush_commit()?;
+        let lock = notes.lock()?;
+        let now = self.head()?;
+        let is_same = now.as_ref().map(Commit::id) == head.as_ref().map(Commit::id)
+            && self.stage_notes(now.as_ref(), ids)? == changes;
+        if !is_same {
+            // Another process was faster; what it changed is small.
+            return self.commit_notes(&lock, ids, act);
+        }
+        self.move_branch_flushed(&lock, made.commit, &changes)?;
+        Ok(Some(Committed {
+            batch: made.batch,
+            notes: ids_of(&changes),
+        }))
+    }
+
+    /// Finds what changed of some notes since a commit.
+    fn stage_notes(
+        &self,
+        head: Option<&Commit<'_>>,
+        ids: &BTreeSet<NoteId>,
+    ) -> Result<FileChanges, Error> {
+        let tree = head.map(Commit::tree).transpose()?;
         let mut staged = Staged::default();
         for id in ids {
             let mut places = Vec::with_capacity(NoteType::ALL.len());
@@ -115,14 +161,7 @@ impl Repository {
             }
             settle(&mut staged.changes, &places);
         }
-        let Some(made) = self.make_commit(head.as_ref(), &staged.changes, act)? else {
-            return Ok(None);
-        };
-        self.move_branch(lock, made.commit, &staged.changes)?;
-        Ok(Some(Committed {
-            batch: made.batch,
-            notes: ids_of(&staged.changes),
-        }))
+        Ok(staged.changes)
     }
 
     /// Commits all changes in the folder, one commit per session and actor.
@@ -168,11 +207,11 @@ impl Repository {
                 return Ok(gathered);
             };
             // Many objects take long, so they are flushed before the lock is taken.
-            self.flush()?;
+            self.flush_commit()?;
             let lock = notes.lock()?;
             // A command may have committed in the meantime.
             if self.head()?.map(|head| head.id()) == expected {
-                self.move_branch(&lock, tip.id(), &staged.changes)?;
+                self.move_branch_flushed(&lock, tip.id(), &staged.changes)?;
                 return Ok(gathered);
             }
         }

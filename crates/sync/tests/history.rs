@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeSet, path::Path, process::Command, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
@@ -199,6 +199,43 @@ fn log(machine: &Machine) -> Vec<(String, Option<String>, String)> {
 
 fn line(verb: &str, machine: &str, title: &str) -> (String, Option<String>, String) {
     (verb.to_owned(), Some(machine.to_owned()), title.to_owned())
+}
+
+#[test]
+fn a_commit_waits_for_the_disk_before_it_takes_the_notes_lock() {
+    let machine = Machine::new("laptop");
+    machine.write("First", "One");
+    let repository = machine.repository();
+    let lock = machine.notes.lock().unwrap();
+    let note = Note {
+        title: "Second".to_owned(),
+        ..Note::new(
+            NoteId::generate(machine.now),
+            NoteType::Semantic,
+            machine.now,
+        )
+    };
+    let id = machine.notes.create(&lock, &note).unwrap().path.id;
+    let act = Act {
+        verb: "write",
+        actor: "person",
+    };
+    let commit = || {
+        let impatient = Notes::new(machine.home.clone(), Duration::ZERO);
+        repository.commit_notes_beside(&impatient, &BTreeSet::from([id]), act)
+    };
+    let objects = || {
+        let folders = fs::read_dir(machine.home.root().join("memory/.git/objects")).unwrap();
+        let folders = folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap().count());
+        folders.sum::<usize>()
+    };
+    let before = objects();
+    // Another process holds the lock, such as a hook that writes a session's note.
+    assert!(commit().is_err());
+    assert!(objects() > before);
+    drop(lock);
+    assert_eq!(commit().unwrap().unwrap().notes, BTreeSet::from([id]));
+    assert!(commit().unwrap().is_none());
 }
 
 #[test]
