@@ -26,6 +26,11 @@ pub(crate) fn open_write(path: &Path, patience: Duration) -> rusqlite::Result<Co
             format!("{}: {error}", path.display()).into(),
         ));
     }
+    open_existing(path, patience)
+}
+
+/// Opens an existing file for writing.
+pub(crate) fn open_existing(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;

@@ -2,13 +2,20 @@
 
 use std::{path::Path, time::Duration};
 
-use anamnesis_store::index::Index;
+use anamnesis_store::{
+    fs::lock::{self, Subject},
+    index::Index,
+    journal::{self, Repair},
+};
 
 use crate::{
     context::{Context, PATIENCE},
     format::count,
     journal_repair, spawn, spool, sync,
 };
+
+/// Timeout for the deferred process. It repairs the journal itself.
+const WORK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Fixes file modes, the index, damaged and pending records; returns what was fixed.
 pub fn repair(context: &Context) -> Vec<String> {
@@ -19,7 +26,7 @@ pub fn repair(context: &Context) -> Vec<String> {
             fixed.push(format!("{path} was open to others (mode {mode:o})"));
         }
     }
-    match journal_repair::repair(context, PATIENCE) {
+    match repair_journal(context) {
         Ok(repair) => fixed.extend(repair.map(|it| journal_repair::sentence(context, &it))),
         Err(error) => context.log(&format!("doctor: not repaired: {error}")),
     }
@@ -44,6 +51,14 @@ pub fn repair(context: &Context) -> Vec<String> {
         fixed.push("the index was built anew".to_owned());
     }
     fixed
+}
+
+/// Repairs the journal if it is damaged. The deferred process may have it open, and its commits would
+/// fail.
+fn repair_journal(context: &Context) -> Result<Option<Repair>, journal::Error> {
+    let held = lock::acquire(&context.home, Subject::Work, WORK_PATIENCE)?;
+    let _held = held.ok_or(journal::Error::Locked)?;
+    journal_repair::repair(context, PATIENCE)
 }
 
 #[cfg(unix)]

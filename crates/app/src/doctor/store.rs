@@ -40,6 +40,10 @@ pub(super) fn writable(context: &Context) -> CheckResult {
     CheckResult::well(format!("{root}{target}, writable"))
 }
 
+/// What to do about an error of the disk. No repair helps.
+pub(super) const DISK_HINT: &str =
+    "the disk reports an error: check it, and copy the store to another one";
+
 /// A store whose `journal.db` cannot be opened: hooks record nothing there.
 pub(super) fn unusable_journal(error: &journal::Error) -> CheckResult {
     let finding = CheckResult::broken(one_line(&error.to_string()));
@@ -48,6 +52,7 @@ pub(super) fn unusable_journal(error: &journal::Error) -> CheckResult {
         journal::Error::Newer(_) => finding,
         error if error.is_damage() => finding.hint("anamnesis doctor --fix"),
         error if error.is_busy() => finding.hint("try again in a moment"),
+        error if error.is_disk_failure() => finding.hint(DISK_HINT),
         _ => finding.hint("move away what is in its place, or make it writable for you"),
     }
 }

@@ -367,6 +367,53 @@ fn the_person_is_told_once_that_the_journal_was_repaired() {
 }
 
 #[test]
+fn a_repair_that_failed_is_tried_again_after_a_while() {
+    let home = lived_in();
+    zero(&home, "job");
+    let in_the_way = home.store().join("quarantine/.journal.db.tmp");
+    fs::create_dir_all(in_the_way.join("x")).unwrap();
+    let tries = || {
+        let log = home.log();
+        log.iter()
+            .filter(|line| line.contains("not repaired"))
+            .count()
+    };
+    let start = |now: &str| {
+        let hook = home.hook_with(home.start(now, "startup").to_string());
+        let _ = hook.env("ANAMNESIS_NOW", now).run();
+        home.settle();
+        tries()
+    };
+    start("2026-01-02T04:00:00Z");
+    assert_eq!(tries(), 1);
+    assert_eq!(start("2026-01-02T04:14:00Z"), 1);
+    assert_eq!(start("2026-01-02T04:16:00Z"), 2);
+    let by_hand = home.command(["maintain"]);
+    let _ = by_hand.env("ANAMNESIS_NOW", "2026-01-02T04:17:00Z").run();
+    assert_eq!(tries(), 3);
+    fs::remove_dir_all(in_the_way).unwrap();
+    assert_eq!(start("2026-01-02T04:33:00Z"), 3);
+    let is_repaired = |line: &String| line.contains("journal.db was damaged: ");
+    assert!(home.log().iter().any(is_repaired), "{:?}", home.log());
+}
+
+#[test]
+fn doctor_repairs_nothing_beside_the_deferred_process() {
+    let home = lived_in();
+    zero(&home, "job");
+    let work = held(&home);
+    let before = fs::read(home.store().join("journal.db")).unwrap();
+    let _ = home.run("doctor --fix");
+    assert!(fs::read(home.store().join("journal.db")).unwrap() == before);
+    drop(work);
+    assert!(
+        home.run("doctor --fix")
+            .stdout
+            .contains("fixed: journal.db was damaged")
+    );
+}
+
+#[test]
 fn doctor_and_maintain_repair_what_doctor_finds() {
     for (command, says) in [
         ("doctor --fix", "fixed: journal.db was damaged: 1,"),

@@ -1,15 +1,18 @@
 //! The rule for "damaged": which errors mean damage, and a check of the whole file.
 //!
 //! A file is damaged if SQLite says so ([`shows_damage`]), or if the check finds an unexpected schema, an
-//! inconsistency or invalid UTF-8 ([`find_damage`]). Locks, a full disk and a newer version are not damage.
+//! inconsistency or invalid UTF-8 ([`find_damage`]). Locks, a full disk, a disk that cannot read and a
+//! newer version are not damage.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
+use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, ffi, types::ValueRef};
 
 use super::{
@@ -18,7 +21,7 @@ use super::{
 };
 use crate::{
     fs::{
-        file::private_options,
+        file::{self, private_options},
         home::{Home, ensure_folder},
     },
     sqlite,
@@ -35,11 +38,18 @@ const SCHEMA_ERRORS: [&str; 6] = [
     "ON CONFLICT clause does not match",
 ];
 
+/// `EIO`: the device cannot read or write.
+const DISK_FAILURE: i32 = 5;
+
 /// Why a folder in place of the file is damage.
 pub(super) const A_FOLDER: &str = "it is a folder";
 
 /// How long a check waits for SQLite's locks.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long the deferred process waits after a failed repair, in milliseconds: each try reads and writes
+/// the whole file.
+const REPAIR_INTERVAL: i64 = 15 * 60 * 1000;
 
 /// SQLite instructions between two looks at the time limit.
 const INSTRUCTIONS: i32 = 10_000;
@@ -66,6 +76,15 @@ impl Error {
             Self::Damaged(_) => true,
             Self::Sqlite(error) => shows_damage(error),
             Self::Newer(_) | Self::Locked | Self::Replaced | Self::Io(_) => false,
+        }
+    }
+
+    /// Tells whether the disk failed. A new file would not help, and the rows may be readable later.
+    pub fn is_disk_failure(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure),
+            Self::Io(error) => error.raw_os_error() == Some(DISK_FAILURE),
+            Self::Newer(_) | Self::Locked | Self::Replaced | Self::Damaged(_) => false,
         }
     }
 }
@@ -132,6 +151,23 @@ pub fn is_repair_requested(home: &Home) -> bool {
     request(home).exists()
 }
 
+/// Tells whether a repair failed a short time ago, so that the next one waits.
+pub fn is_repair_delayed(home: &Home, now: DateTime<Utc>) -> bool {
+    let Ok((text, ..)) = file::read_head(&request(home), 32) else {
+        return false;
+    };
+    let failed: Option<i64> = String::from_utf8_lossy(&text).trim().parse().ok();
+    let since = failed.map(|failed| now.timestamp_millis() - failed);
+    // A clock that was set back must not delay a repair for longer.
+    since.is_some_and(|since| (0..REPAIR_INTERVAL).contains(&since))
+}
+
+/// Records that a repair failed, so that the deferred process waits before it tries again.
+pub(super) fn delay_repair(home: &Home, now: DateTime<Utc>) {
+    request_repair(home);
+    let _ = fs::write(request(home), now.timestamp_millis().to_string());
+}
+
 /// Clears the request for a repair, after the check and the repair.
 pub(super) fn clear_request(home: &Home) {
     let _ = fs::remove_file(request(home));
@@ -155,7 +191,7 @@ pub fn examine(home: &Home, limit: Option<Duration>) -> Result<Examination, Erro
 }
 
 pub(super) fn examine_file(path: &Path, limit: Option<Duration>) -> Result<Examination, Error> {
-    match find_damage(path, limit) {
+    let examination = match find_damage(path, limit) {
         Ok(None) => Ok(Examination::Sound),
         Ok(Some(reason)) => Ok(Examination::Damaged(reason)),
         Err(Error::Sqlite(error))
@@ -167,6 +203,20 @@ pub(super) fn examine_file(path: &Path, limit: Option<Duration>) -> Result<Exami
             Ok(Examination::Damaged(error.to_string()))
         }
         Err(error) => Err(error),
+    };
+    // integrity_check reports a page that the disk cannot read like a damaged one.
+    if matches!(examination, Ok(Examination::Damaged(_))) {
+        read_through(path)?;
+    }
+    examination
+}
+
+/// Reads a file to its end, to find out whether the disk can.
+pub(super) fn read_through(path: &Path) -> io::Result<()> {
+    match File::open(path) {
+        Ok(mut file) if !path.is_dir() => io::copy(&mut file, &mut io::sink()).map(drop),
+        Err(error) if error.raw_os_error() == Some(DISK_FAILURE) => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -30,7 +30,10 @@ mod usage;
 
 pub use self::{
     budget::{Budget, REFLECTION, SUMMARY, Spending},
-    damage::{Examination, damage_was_seen, examine, is_repair_requested, request_repair},
+    damage::{
+        Examination, damage_was_seen, examine, is_repair_delayed, is_repair_requested,
+        request_repair,
+    },
     forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
@@ -200,20 +203,20 @@ impl Journal {
     /// than `patience`.
     pub fn open(home: &Home, patience: Duration) -> Result<Self, Error> {
         let path = home.journal();
-        if path.exists() {
-            let connection = connect(&path, patience)?;
-            match sqlite::version(&connection)? {
-                VERSION => return Ok(Self { connection }.configured()?),
-                newer if newer > VERSION => return Err(Error::Newer(newer)),
-                _ => {}
-            }
+        match connect(&path, patience, sqlite::open_existing) {
+            Ok((connection, VERSION)) => return Ok(Self { connection }.configured()?),
+            Ok((_, newer)) if newer > VERSION => return Err(Error::Newer(newer)),
+            Ok(_) => {}
+            // A repair may be moving the file. It is only created under the lock.
+            Err(_) if !path.exists() => {}
+            Err(error) => return Err(error),
         }
         // Only one process may create the tables: SQLite's own locks would let two switch the journal
         // mode at once.
         let _lock = lock::acquire(home, Subject::Journal, patience)?.ok_or(Error::Locked)?;
         repair::finish(home)?;
-        let mut connection = connect(&path, patience)?;
-        if sqlite::version(&connection)? == 0 {
+        let (mut connection, version) = connect(&path, patience, sqlite::open_write)?;
+        if version == 0 {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
             // Without shared memory on the file system, SQLite keeps another mode.
             let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
@@ -618,22 +621,29 @@ impl Journal {
     }
 }
 
-/// Opens the file for writing. Once a repair has replaced the file, every commit to the old one fails,
-/// because its rows would be lost. The repair holds the old file's write lock while it replaces the file,
-/// and the commit hook runs under that lock.
-fn connect(path: &Path, patience: Duration) -> Result<Connection, Error> {
+/// Opens the file for writing, and reads its version. Once a repair has replaced the file, every commit to
+/// the old one fails, because its rows would be lost. The repair holds the old file's write lock while it
+/// replaces the file, and the commit hook runs under that lock.
+fn connect(
+    path: &Path,
+    patience: Duration,
+    open: impl FnOnce(&Path, Duration) -> rusqlite::Result<Connection>,
+) -> Result<(Connection, i64), Error> {
     if path.is_dir() {
         return Err(damage::seen(Error::Damaged(damage::A_FOLDER.to_owned())));
     }
     let before = inode(path);
-    let mut connection = sqlite::open_write(path, patience)?;
+    let mut connection = open(path, patience)?;
+    let version = sqlite::version(&connection)?;
+    // The first read has opened the log by its name. If the file is still in its place now, it is its log,
+    // because a repair moves the file before the log.
     let opened = inode(path);
     if before.is_some() && before != opened {
         return Err(Error::Replaced);
     }
     let path = path.to_owned();
     connection.commit_hook(Some(move || inode(&path) != opened))?;
-    Ok(connection)
+    Ok((connection, version))
 }
 
 fn inode(path: &Path) -> Option<i64> {

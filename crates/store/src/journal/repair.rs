@@ -13,7 +13,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs::{self, File},
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _, Seek as _, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     fs::{
+        file::private_options,
         home::{self, Home},
         lock::{self, Subject},
     },
@@ -42,8 +43,12 @@ const REPAIRED: &str = "repaired";
 /// The format of the time in the name of a damaged file.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 
-/// The endings of the files that SQLite keeps beside a database.
-const BESIDE: [&str; 2] = ["-wal", "-shm"];
+/// The endings of the files that SQLite keeps beside a database. A store whose file system has no shared
+/// memory has a rollback journal.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Those of them that hold pages.
+const LOGS: [&str; 2] = ["-wal", "-journal"];
 
 /// The length of the SQLite header, and the offsets of its fields.
 const HEADER_LENGTH: usize = 100;
@@ -91,9 +96,16 @@ pub fn repair(
         Ok(Examination::Sound | Examination::Unfinished) => Ok(None),
         Err(error) => Err(error),
     };
-    // A newer version repairs its own file.
-    if matches!(repaired, Ok(_) | Err(Error::Newer(_))) {
-        damage::clear_request(home);
+    match &repaired {
+        // A newer version repairs its own file.
+        Ok(_) | Err(Error::Newer(_)) => damage::clear_request(home),
+        Err(error) => {
+            // The caller needs the first error.
+            let _ = finish(home);
+            if !error.is_busy() {
+                damage::delay_repair(home, now);
+            }
+        }
     }
     repaired
 }
@@ -101,7 +113,9 @@ pub fn repair(
 /// Completes a repair that was killed, and deletes its temporary files. Call it under the journal lock.
 pub(super) fn finish(home: &Home) -> io::Result<()> {
     let (journal, new) = (home.journal(), new_file(home));
-    if !journal.exists() && header_version(&new) == Some(VERSION) {
+    // A writer that opened the file while it was moved may have left an empty one.
+    let is_missing = fs::metadata(&journal).map_or(true, |file| file.is_file() && file.len() == 0);
+    if is_missing && header_version(&new) == Some(VERSION) {
         match kept_files(home).pop() {
             Some(kept) => move_beside(&journal, &home.quarantine().join(kept))?,
             None => remove_beside(&journal)?,
@@ -200,15 +214,17 @@ fn replace(
     // Hooks do not wait for the lock of a file that is being repaired.
     damage::request_repair(home);
     home::ensure_folder(&home.quarantine()).map_err(io::Error::other)?;
+    try_quarantine(home)?;
+    let mut damaged = DamagedFile::open(&journal)?;
     // Held until the new file is in place.
     let locked = lock_damaged(&journal, patience)?;
     if let Some(version) =
-        version_of(&journal, locked.as_ref()).filter(|version| *version > VERSION)
+        version_of(&mut damaged, locked.as_ref()).filter(|version| *version > VERSION)
     {
         return Err(Error::Newer(version));
     }
     let target = make(&new)?;
-    let source = readable_copy(home, &new)?;
+    let source = readable_copy(home, &mut damaged, &new)?;
     let repair = fill(source.as_ref(), target, home, now, reason)?;
     drop(source);
     // A new file with damage would be repaired again and again.
@@ -221,11 +237,11 @@ fn replace(
     File::open(&new)?.sync_all()?;
     if cfg!(not(unix)) {
         // Windows cannot rename an open file.
-        drop(locked);
+        drop((locked, damaged));
         swap(home, &repair.kept)?;
     } else {
         swap(home, &repair.kept)?;
-        drop(locked);
+        drop((locked, damaged));
     }
     remove(&copy_of_damaged(home))?;
     Ok(repair)
@@ -249,16 +265,60 @@ fn lock_damaged(path: &Path, patience: Duration) -> Result<Option<Connection>, E
     }
 }
 
-/// Returns the schema version of a file, if it can be read.
-fn version_of(path: &Path, connection: Option<&Connection>) -> Option<i64> {
-    let read = connection.and_then(|connection| sqlite::version(connection).ok());
-    read.or_else(|| header_version(path))
+/// The damaged file, open for as long as SQLite holds its lock: closing any handle on a file drops all of
+/// the process's POSIX locks on it.
+struct DamagedFile(Option<File>);
+
+impl DamagedFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        let is_folder = path.is_dir();
+        Ok(Self((!is_folder).then(|| File::open(path)).transpose()?))
+    }
+
+    fn header_version(&mut self) -> Option<i64> {
+        let file = self.0.as_mut()?;
+        file.rewind().ok()?;
+        version_in_header(file)
+    }
+
+    /// Writes the content to another file. Returns false for a folder.
+    fn copy_to(&mut self, path: &Path) -> io::Result<bool> {
+        let Some(file) = &mut self.0 else {
+            return Ok(false);
+        };
+        file.rewind()?;
+        let mut copy = private_options().create_new(true).open(path)?;
+        io::copy(file, &mut copy)?;
+        Ok(true)
+    }
 }
 
-/// Returns the schema version in the header; none if the header is invalid.
+/// Checks that a file can move to `quarantine/`, before much is read and written.
+fn try_quarantine(home: &Home) -> Result<(), Error> {
+    let (from, to) = (new_file(home), home.quarantine().join(".journal.db.tmp"));
+    let moved = File::create(&from)
+        .and_then(|_| fs::rename(&from, &to))
+        .and_then(|()| fs::remove_file(&to));
+    moved.map_err(|error| {
+        let text = format!("cannot move it to {}: {error}", home.quarantine().display());
+        Error::Io(io::Error::new(error.kind(), text))
+    })
+}
+
+/// Returns the schema version of a file, if it can be read.
+fn version_of(damaged: &mut DamagedFile, connection: Option<&Connection>) -> Option<i64> {
+    let read = connection.and_then(|connection| sqlite::version(connection).ok());
+    read.or_else(|| damaged.header_version())
+}
+
+/// Returns the schema version in the header of a file; none if the header is invalid.
 fn header_version(path: &Path) -> Option<i64> {
+    version_in_header(&mut File::open(path).ok()?)
+}
+
+fn version_in_header(file: &mut File) -> Option<i64> {
     let mut header = [0; HEADER_LENGTH];
-    File::open(path).ok()?.read_exact(&mut header).ok()?;
+    file.read_exact(&mut header).ok()?;
     let version = header
         .get(USER_VERSION..USER_VERSION + 4)?
         .try_into()
@@ -281,15 +341,18 @@ fn make(new: &Path) -> Result<Connection, Error> {
 
 /// Copies the damaged file and gives the copy a valid header; none if no row can be read even so. The
 /// header says that there are no pointer-map pages, which reading does not need.
-fn readable_copy(home: &Home, new: &Path) -> io::Result<Option<Connection>> {
-    let (damaged, copy) = (home.journal(), copy_of_damaged(home));
+fn readable_copy(
+    home: &Home,
+    damaged: &mut DamagedFile,
+    new: &Path,
+) -> io::Result<Option<Connection>> {
+    let copy = copy_of_damaged(home);
     remove(&copy)?;
-    if damaged.is_dir() {
+    if !damaged.copy_to(&copy)? {
         return Ok(None);
     }
-    fs::copy(&damaged, &copy)?;
-    if beside(&damaged, BESIDE[0]).exists() {
-        fs::copy(beside(&damaged, BESIDE[0]), beside(&copy, BESIDE[0]))?;
+    for ending in LOGS {
+        if_there(fs::copy(beside(&home.journal(), ending), beside(&copy, ending)).map(drop))?;
     }
     // The log may hold a newer first page, so it is folded in before the header is replaced.
     if let Ok(connection) = salvage::open(&copy, Duration::ZERO) {

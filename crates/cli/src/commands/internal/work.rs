@@ -156,14 +156,15 @@ pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>
     })
 }
 
-/// Does all available work. The caller holds the lock.
-pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, Error> {
+/// Does all available work. The caller holds the lock. For a person it also prunes, and repairs the
+/// journal even if that failed a short time ago.
+pub(super) fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Error> {
     let mut done = Done::default();
     // This comes first: deleting a file changes its folder, and would make the index outdated
     // again.
     context.notes.sweep(LEFTOVER_AGE);
     // A journal fault must not keep the index from being refreshed.
-    let mut opened = open_journal(context, check, &mut done);
+    let mut opened = open_journal(context, check, by_person, &mut done);
     if let Ok(journal) = &opened {
         let present = || {
             context
@@ -181,10 +182,10 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     for _ in 0..MAX_LOOKS {
         if is_damaged(context) {
             drop(opened);
-            opened = open_journal(context, false, &mut done);
+            opened = open_journal(context, false, false, &mut done);
         }
         let kept = match &opened {
-            Ok(journal) => take_up(context, journal, prune, &mut done),
+            Ok(journal) => take_up(context, journal, by_person, &mut done),
             Err(_) => Ok(()),
         };
         if let Ok(journal) = &opened {
@@ -253,12 +254,16 @@ fn is_called(context: &Context, journal: &Journal) -> bool {
         || is_damaged(context)
 }
 
-/// Tells whether a hook or this process found damage in the journal.
+/// Tells whether a hook or this process found damage in the journal that can be repaired now.
 fn is_damaged(context: &Context) -> bool {
     if journal::damage_was_seen() {
         journal::request_repair(&context.home);
     }
-    journal::is_repair_requested(&context.home)
+    journal::is_repair_requested(&context.home) && !is_repair_delayed(context)
+}
+
+fn is_repair_delayed(context: &Context) -> bool {
+    journal::is_repair_delayed(&context.home, context.environment.now)
 }
 
 /// Tells whether a hook found damage in the index.
@@ -268,15 +273,21 @@ fn has_damage(journal: &Journal) -> bool {
 }
 
 /// Opens the journal, and repairs it if it is damaged. It is checked on request, after an error
-/// that indicates damage, and once a day.
-fn open_journal(context: &Context, check: bool, done: &mut Done) -> Result<Journal, Error> {
+/// that indicates damage, and once a day. After a failed repair, only a person's request repeats it at once.
+fn open_journal(
+    context: &Context,
+    check: bool,
+    by_person: bool,
+    done: &mut Done,
+) -> Result<Journal, Error> {
     let open = || Journal::open(&context.home, JOURNAL_PATIENCE);
     let is_due = |journal: &Journal| {
         let pruned = journal.meta(PRUNED).ok().flatten();
         pruned.as_deref() != Some(&today(context))
     };
     let opened = open();
-    if !check && !is_damaged(context) && !opened.as_ref().is_ok_and(is_due) {
+    let is_wanted = check || is_damaged(context) || opened.as_ref().is_ok_and(is_due);
+    if !is_wanted || !by_person && is_repair_delayed(context) {
         return Ok(opened?);
     }
     drop(opened);

@@ -545,6 +545,125 @@ fn a_repair_that_was_killed_is_finished() {
 }
 
 #[test]
+fn a_failed_repair_leaves_no_file_and_waits() {
+    let (_folder, home) = filled();
+    let damaged = leaves(&home, "tool_event")[5];
+    zero(&home, damaged);
+    // Nothing can be moved to this place.
+    let in_the_way = home.quarantine().join(".journal.db.tmp");
+    fs::create_dir_all(in_the_way.join("x")).unwrap();
+    let before = fs::read(home.journal()).unwrap();
+    let refused = repair(&home, PATIENCE, now()).unwrap_err();
+    assert!(refused.to_string().contains("quarantine"), "{refused}");
+    assert!(fs::read(home.journal()).unwrap() == before);
+    assert!(!copy_of_damaged(&home).exists() && !new_file(&home).exists());
+    assert!(damage::is_repair_requested(&home));
+    let after = |minutes| now() + chrono::TimeDelta::minutes(minutes);
+    for (minutes, is_delayed) in [(0, true), (14, true), (15, false), (-1, false)] {
+        assert_eq!(damage::is_repair_delayed(&home, after(minutes)), is_delayed);
+    }
+    fs::remove_dir_all(&in_the_way).unwrap();
+    // Who asks for a repair gets it at once.
+    repaired(&home);
+    assert!(!damage::is_repair_delayed(&home, now()));
+}
+
+#[test]
+fn an_empty_file_in_place_of_the_journal_gives_way_to_the_repaired_one() {
+    let (_folder, home) = filled();
+    zero(&home, leaves(&home, "tool_event")[5]);
+    let repair = repaired(&home);
+    // The repair was killed between its two renames, and a writer created a file.
+    fs::rename(home.journal(), new_file(&home)).unwrap();
+    fs::write(home.journal(), "").unwrap();
+    assert_eq!(journal(&home).last_repair().unwrap(), Some(repair));
+}
+
+#[test]
+fn a_writer_creates_no_file_where_a_repair_has_moved_it() {
+    let (_folder, home) = fresh();
+    assert!(super::super::connect(&home.journal(), PATIENCE, sqlite::open_existing).is_err());
+    assert!(!home.journal().exists());
+}
+
+#[test]
+fn a_file_that_was_replaced_while_it_was_opened_is_not_used() {
+    let (_folder, home) = filled();
+    zero(&home, leaves(&home, "tool_event")[5]);
+    // The file is open, its log is not yet.
+    let open = |path: &Path, patience| {
+        let opened = sqlite::open_existing(path, patience);
+        repaired(&home);
+        opened
+    };
+    let opened = super::super::connect(&home.journal(), PATIENCE, open);
+    assert!(matches!(opened, Err(Error::Replaced)), "{opened:?}");
+}
+
+/// Without a write-ahead log, SQLite locks the file itself.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_lock_of_a_journal_without_a_log_is_kept_while_it_is_copied() {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (_folder, home) = filled();
+    let connection = Connection::open(home.journal()).unwrap();
+    connection
+        .query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+        .unwrap();
+    drop(connection);
+    zero(&home, leaves(&home, "tool_event")[5]);
+    let mut damaged = DamagedFile::open(&home.journal()).unwrap();
+    let locked = lock_damaged(&home.journal(), PATIENCE).unwrap();
+    drop(make(&new_file(&home)).unwrap());
+    damaged.header_version().unwrap();
+    drop(readable_copy(&home, &mut damaged, &new_file(&home)).unwrap());
+    let inode = fs::metadata(home.journal()).unwrap().ino();
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let is_own = |line: &str| line.contains("WRITE") && line.contains(&format!(":{inode} "));
+    assert!(locks.lines().any(is_own), "{locks}");
+    drop(locked);
+    assert_eq!(
+        fs::read_dir(home.quarantine())
+            .into_iter()
+            .flatten()
+            .count(),
+        0
+    );
+    repaired(&home);
+}
+
+#[test]
+fn the_files_beside_a_damaged_journal_move_with_it() {
+    let (_folder, home) = filled();
+    home::ensure_folder(&home.quarantine()).unwrap();
+    fs::write(new_file(&home), "new").unwrap();
+    let endings = ["-wal", "-shm", "-journal"];
+    for ending in endings {
+        fs::write(beside(&home.journal(), ending), ending).unwrap();
+    }
+    swap(&home, "journal-x.db").unwrap();
+    for ending in endings {
+        let kept = beside(&home.quarantine().join("journal-x.db"), ending);
+        assert_eq!(fs::read_to_string(kept).unwrap(), ending);
+        assert!(!beside(&home.journal(), ending).exists());
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_read_is_no_damage() {
+    let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_READ);
+    let error = Error::from(rusqlite::Error::SqliteFailure(error, None));
+    assert!(error.is_disk_failure() && !error.is_damage());
+    // Linux reads nothing at the start of a process's memory.
+    #[cfg(target_os = "linux")]
+    {
+        let error = damage::read_through(Path::new("/proc/self/mem")).unwrap_err();
+        assert!(Error::from(error).is_disk_failure());
+    }
+}
+
+#[test]
 fn what_was_half_made_is_made_again() {
     let (_folder, home) = filled();
     drop(make(&new_file(&home)).unwrap());
