@@ -7,13 +7,13 @@ use super::names::{self, NameClass, is_one_of};
 use super::reading::{
     Quote, Terminator, bare_end, broken, continued, is_last_on_line, typed, wrapped,
 };
-use super::scan::{Scan, byte};
+use super::scan::{Scan, byte, starts};
 use super::tokens::Alphabet;
 use super::transports::is_user_and_password;
 use super::values::{self, JUDGED, ValueSyntax};
 
 const BLANK: Alphabet = Alphabet::new(b" \t");
-const NAME: Alphabet = Alphabet::WORD.union(Alphabet::new(b"-."));
+const NAME: Alphabet = Alphabet::WORD.with(b"-.");
 
 /// Masks the value of the name around an anchor.
 pub(super) fn assignment(scan: &mut Scan, at: usize) {
@@ -128,14 +128,14 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
         b'>' if matches!(byte(text, start.wrapping_sub(1)), b'<' | b':') => {
             element(scan, blank + 1, class);
         }
-        b'\\' if text.get(blank..blank + 6) == Some(b"\\u003d") => {
+        b'\\' if starts(text, blank, b"\\u003d") => {
             value(scan, start, blank + 6, class, true, b'=');
         }
-        b'\\' if text.get(blank..blank + 6) == Some(b"\\u003e") => element(scan, blank + 6, class),
-        b'%' if text.get(blank..blank + 3) == Some(b"%3D") => {
+        b'\\' if starts(text, blank, b"\\u003e") => element(scan, blank + 6, class),
+        b'%' if starts(text, blank, b"%3D") => {
             value(scan, start, blank + 3, class, true, b'=');
         }
-        b'%' if text.get(blank..blank + 3) == Some(b"%3A") => {
+        b'%' if starts(text, blank, b"%3A") => {
             value(scan, start, blank + 3, class, true, b':');
         }
         b'\n' | b'\\' | b'\r' => paired(scan, blank, class),
@@ -185,11 +185,8 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
         bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
     } else if class != NameClass::Encoded {
         // There is no separator, so the value itself must be distinctive: `use token 3f9a…`.
-        let end = bare_end(
-            text.get(..text.len().min(at + 64)).unwrap_or(text),
-            at,
-            Terminator::Blank,
-        );
+        let near = text.get(..at + 64).unwrap_or(text);
+        let end = bare_end(near, at, Terminator::Blank);
         let value = scan.slice(at, end);
         let plain = value.iter().all(|byte| Alphabet::WORD.has(*byte));
         if value.len() >= 12 && plain && values::is_random(value) {
@@ -214,8 +211,7 @@ fn follows_login(text: &[u8], at: usize) -> bool {
 fn paired(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
     let fill = Alphabet::new(b" \t\r\n,\\\"'+>|-");
-    let limit = text.len().min(at + 80);
-    let near = text.get(..limit).unwrap_or(text);
+    let near = text.get(..at + 80).unwrap_or(text);
     let mut word = fill.run(near, at);
     // Skip the letter of an escaped line break.
     if byte(text, word) == b'n' && byte(text, word.wrapping_sub(1)) == b'\\' {
@@ -240,14 +236,8 @@ fn paired(scan: &mut Scan, at: usize, class: NameClass) {
 /// Masks the content of an XML element.
 fn element(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
-    let content = text.get(at..).unwrap_or_default();
-    let end = at
-        + content
-            .iter()
-            .take(JUDGED)
-            .take_while(|byte| !matches!(byte, b'<' | b'\n' | b'\\'))
-            .count();
-    let closed = byte(text, end) == b'<' || text.get(end..end + 6) == Some(b"\\u003c");
+    let end = Alphabet::new(b"<\n\\").until(text, at, JUDGED);
+    let closed = byte(text, end) == b'<' || starts(text, end, b"\\u003c");
     if closed && values::is_secret(scan.slice(at, end), class, ValueSyntax::Config) {
         scan.found(at, end);
     }
@@ -358,6 +348,13 @@ fn value(
     }
 }
 
+/// Words before the name of a variable that is set.
+#[rustfmt::skip]
+const DECLARATIONS: &[&str] = &[
+    "export", "set", "setx", "declare", "-x", "env", "arg", "-e", "--env", "local", "readonly",
+    "sudo",
+];
+
 /// The position of a name in its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NamePosition {
@@ -379,16 +376,9 @@ impl NamePosition {
     fn find(text: &[u8], start: usize) -> Self {
         match byte(text, start.wrapping_sub(1)) {
             b'?' | b'&' => return Self::Query,
-            b'6' if text.get(start.wrapping_sub(6)..start) == Some(b"\\u0026") => {
-                return Self::Query;
-            }
-            b';' => {
-                return if text.get(start.wrapping_sub(5)..start) == Some(b"&amp;") {
-                    Self::Query
-                } else {
-                    Self::Field
-                };
-            }
+            b'6' if starts(text, start.wrapping_sub(6), b"\\u0026") => return Self::Query,
+            b';' if starts(text, start.wrapping_sub(5), b"&amp;") => return Self::Query,
+            b';' => return Self::Field,
             b'-' => return Self::Flag,
             mark @ (b'"' | b'\'' | b'`') => return Self::Quoted(mark),
             b'{' => return Self::Text,
@@ -423,13 +413,7 @@ impl NamePosition {
                     .is_some_and(|number| {
                         word.ends_with("→".as_bytes()) && number.iter().all(u8::is_ascii_digit)
                     })
-                || is_one_of(
-                    word,
-                    &[
-                        "export", "set", "setx", "declare", "-x", "ENV", "ARG", "-e", "--env",
-                        "env", "local", "readonly", "sudo",
-                    ],
-                )
+                || is_one_of(word, DECLARATIONS)
         };
         if line
             .split(|byte| BLANK.has(*byte))
@@ -504,7 +488,7 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     };
     let mut open = at;
     let mut start = at + quote.length;
-    let closed = if text.get(start..start + 2) == Some(&[quote.mark, quote.mark]) {
+    let closed = if starts(text, start, &[quote.mark, quote.mark]) {
         // A triple quotation mark: the literal may begin on the next line.
         start = Alphabet::new(b"\r\n").run(text, start + 2);
         open = start - 1;
@@ -569,7 +553,7 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
 fn bare(scan: &mut Scan, start: usize, class: NameClass, syntax: ValueSyntax, ends: Terminator) {
     let text = scan.text;
     // The first bytes decide; only a masked value is read to its end.
-    let near = text.get(..text.len().min(start + JUDGED)).unwrap_or(text);
+    let near = text.get(..start + JUDGED).unwrap_or(text);
     let mut end = bare_end(near, start, ends);
     while end > start && matches!(byte(text, end - 1), b',' | b';' | b'.' | b':' | b')') {
         end -= 1;

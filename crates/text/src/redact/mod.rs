@@ -13,8 +13,6 @@
 //! - Time is linear in the text: a scanner reads a bounded stretch, or only text that no later
 //!   anchor reads again.
 
-mod rule;
-
 mod rules;
 
 mod scan;
@@ -45,13 +43,13 @@ mod tests;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use rules::rules;
+use rules::RULES;
 use scan::Index;
 
 pub use scan::{Finding, MASK};
 
-/// The index of the anchors of all rules.
-static INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(rules()));
+/// The index of the marks of all rules.
+static INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(RULES));
 
 /// The most passes over a text. A mask can uncover another credential, for example by ending a
 /// quotation early. Nearly every text needs two passes; the bound keeps hostile ones linear.

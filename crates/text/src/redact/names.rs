@@ -110,6 +110,13 @@ const HARMLESS: &[&str] = &[
     "trust", "trusted", "turn", "monkey", "don", "hockey", "whis", "tur", "jockey", "donkey",
 ];
 
+/// Suffixes of words for passwords.
+#[rustfmt::skip]
+const PASSWORDS: &[&str] = &["password", "passwd", "passphrase", "passcode", "pwd", "passwort"];
+
+/// Suffixes of words for other secrets.
+const SECRETS: &[&str] = &["secret", "token", "connectionstring", "connstr"];
+
 /// Prefixes that make a password of `pass`, without a separator.
 #[rustfmt::skip]
 const PASS_OWNERS: &[&str] = &[
@@ -228,28 +235,12 @@ impl<'a> Words<'a> {
             .checked_sub(1)
             .map_or(&b""[..], |before| self.get(before));
         let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
-        let ends = |suffix: &str| {
-            word.len() >= suffix.len()
-                && word
-                    .get(word.len() - suffix.len()..)
-                    .is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))
-        };
+        let ends = |suffix: &str| ends_with(word, suffix);
         if is_one_of(word, OTHER_WORDS) {
             return None;
         }
-        if ends("password")
-            || ends("passwd")
-            || ends("passphrase")
-            || ends("passcode")
-            || ends("pwd")
-            || ends("passwort")
-        {
-            return Some(NameClass::Password);
-        }
-        if (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass") {
-            return Some(NameClass::Password);
-        }
-        if is("pw") {
+        let split = (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass");
+        if PASSWORDS.iter().any(|suffix| ends(suffix)) || split || is("pw") {
             return Some(NameClass::Password);
         }
         let owned = word.get(..word.len().saturating_sub(4)).unwrap_or_default();
@@ -259,19 +250,12 @@ impl<'a> Words<'a> {
         if is("pass") || (ends("pass") && is_one_of(owned, PASS_OWNERS)) {
             return Some(NameClass::Password);
         }
-        if ends("secret")
-            || ends("token")
-            || is("bearer")
-            || is("creds")
-            || is("credential")
-            || is("credentials")
+        let split =
+            (is("string") || is("str")) && is_one_of(before, &["connection", "conn", "secure"]);
+        if SECRETS.iter().any(|suffix| ends(suffix))
+            || is_one_of(word, &["bearer", "creds", "credential", "credentials"])
+            || split
         {
-            return Some(NameClass::Secret);
-        }
-        if (is("string") || is("str")) && is_one_of(before, &["connection", "conn", "secure"]) {
-            return Some(NameClass::Secret);
-        }
-        if ends("connectionstring") || ends("connstr") {
             return Some(NameClass::Secret);
         }
         if is("key") {
@@ -283,19 +267,23 @@ impl<'a> Words<'a> {
         }
         if ends("key") {
             let stem = word.get(..word.len() - 3).unwrap_or_default();
-            let ends_in = |known: &&str| {
-                stem.len() >= known.len()
-                    && stem
-                        .get(stem.len() - known.len()..)
-                        .is_some_and(|end| end.eq_ignore_ascii_case(known.as_bytes()))
-            };
-            return GLUED.iter().any(ends_in).then_some(NameClass::Secret);
+            return GLUED
+                .iter()
+                .any(|known| ends_with(stem, known))
+                .then_some(NameClass::Secret);
         }
         if is("pat") && at > 0 {
             return Some(NameClass::Weak);
         }
         is("auth").then_some(NameClass::Encoded)
     }
+}
+
+/// Returns whether a word ends with a suffix, ignoring case.
+fn ends_with(word: &[u8], suffix: &str) -> bool {
+    let start = word.len().checked_sub(suffix.len());
+    let end = start.and_then(|start| word.get(start..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))
 }
 
 /// Returns the end of the word that begins at a position: before another character class, and

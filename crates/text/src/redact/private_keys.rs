@@ -3,7 +3,7 @@
 //! Blocks are recognized as transcripts show them: with `\n` escapes, after diff or quotation
 //! marks, with line numbers, as concatenated string literals, truncated at either end.
 
-use super::scan::{Scan, byte};
+use super::scan::{Scan, byte, find, starts};
 use super::tokens::Alphabet;
 
 /// The longest block that is masked as a whole, in bytes.
@@ -18,7 +18,7 @@ const BASE64: Alphabet = Alphabet::BASE64;
 pub(super) fn block(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let here = text.get(at..).unwrap_or_default();
-    if here.starts_with(b"Private-Lines:") {
+    if starts(text, at, b"Private-Lines:") {
         putty(scan, at);
     } else if let Some(label) = here.strip_prefix(b"-----END") {
         if is_private(label) {
@@ -41,16 +41,10 @@ fn is_private(label: &[u8]) -> bool {
     let label = label
         .get(..LONGEST_LABEL.min(label.len()))
         .unwrap_or_default();
-    let Some(end) = label.windows(4).position(|four| four == b"----") else {
-        return false;
-    };
+    let label = label.to_ascii_uppercase();
+    let end = find(&label, 0, b"----").unwrap_or(0);
     let label = label.get(..end).unwrap_or_default();
-    let holds = |words: &[u8]| {
-        label
-            .windows(words.len())
-            .any(|part| part.eq_ignore_ascii_case(words))
-    };
-    holds(b"PRIVATE KEY") || holds(b"STATIC KEY")
+    find(label, 0, b"PRIVATE KEY").is_some() || find(label, 0, b"STATIC KEY").is_some()
 }
 
 /// Masks a block from its BEGIN line to its END line or, without one, to its last base64 line.
@@ -92,10 +86,7 @@ fn begun(scan: &mut Scan, at: usize, body: usize) {
 
 /// Returns whether the content of a block begins on its own line.
 fn opens_line(content: &[u8]) -> bool {
-    let mut at = 0;
-    while matches!(byte(content, at), b' ' | b'\t' | b'\r') {
-        at += 1;
-    }
+    let at = Alphabet::new(b" \t\r").run(content, 0);
     byte(content, at) == b'\n'
         || matches!(
             content.get(at..at + 2),
@@ -136,10 +127,7 @@ fn putty(scan: &mut Scan, at: usize) {
     let mut line = next_line(text, Alphabet::new(b" 0123456789").run(text, at + 14));
     while let Some(start) = line {
         let (content, line_end) = material(text, start);
-        let mac = text
-            .get(start..)
-            .unwrap_or_default()
-            .starts_with(b"Private-MAC:");
+        let mac = starts(text, start, b"Private-MAC:");
         if matches!(content, Material::Key) || mac {
             end = Some(line_end);
         } else {
@@ -169,7 +157,7 @@ fn material(text: &[u8], start: usize) -> (Material, usize) {
     let mut at = decoration.run(text, start);
     let digits = Alphabet::DIGIT.run(text, at);
     if digits > at {
-        let arrow = text.get(digits..digits + 3) == Some("→".as_bytes());
+        let arrow = starts(text, digits, "→".as_bytes());
         if arrow || matches!(byte(text, digits), b'|' | b':' | b'\t') {
             at = decoration.run(text, digits + if arrow { 3 } else { 1 });
         }
@@ -192,19 +180,11 @@ fn material(text: &[u8], start: usize) -> (Material, usize) {
         };
     }
     let header = Alphabet::URL64.run(text, at);
-    if header > at && text.get(header..header + 2) == Some(b": ") {
-        return (Material::Header, header + 2 + line_length(text, header + 2));
+    if header > at && starts(text, header, b": ") {
+        let line_end = Alphabet::new(b"\n\\").until(text, header + 2, 200);
+        return (Material::Header, line_end);
     }
     (Material::Other, at)
-}
-
-/// Returns how many bytes are left on the line, at most 200.
-fn line_length(text: &[u8], at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    rest.iter()
-        .take(200)
-        .take_while(|byte| !matches!(byte, b'\n' | b'\\'))
-        .count()
 }
 
 /// Returns the start of the next line, if only quotation marks and blanks are left on this one. An
@@ -254,14 +234,6 @@ fn previous_line(text: &[u8], line: usize, oldest: usize) -> Option<usize> {
         .find(|at| is_break(*at))
         .map_or(0, |at| at + 1);
     (start < content).then_some(oldest + start)
-}
-
-/// Returns the first position of a needle at or after a position.
-fn find(text: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
-    text.get(from..)?
-        .windows(needle.len())
-        .position(|part| part == needle)
-        .map(|at| from + at)
 }
 
 /// How far from `kty` the members of a JSON web key are searched, in bytes.

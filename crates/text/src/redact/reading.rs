@@ -3,12 +3,12 @@
 //! Knows how text is decorated (escapes, diffs, line numbers, wrappers), not what a secret is.
 
 use super::names::is_one_of;
-use super::scan::byte;
+use super::scan::{byte, find, starts};
 use super::tokens::Alphabet;
 use super::values::JUDGED;
 
 const BLANK: Alphabet = Alphabet::new(b" \t");
-const NAME: Alphabet = Alphabet::WORD.union(Alphabet::new(b"-."));
+const NAME: Alphabet = Alphabet::WORD.with(b"-.");
 
 /// A quotation mark with any number of escapes.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ const CODED: &[(&str, u8)] = &[
 impl Quote {
     /// Reads a quotation mark at a position.
     pub(super) fn at(text: &[u8], at: usize) -> Option<Self> {
-        let slashes = Alphabet::new(b"\\").run(text.get(..text.len().min(at + 16))?, at) - at;
+        let slashes = Alphabet::new(b"\\").run_within(text, at, 16) - at;
         let mark = byte(text, at + slashes);
         if matches!(mark, b'"' | b'\'' | b'`') {
             return Some(Self {
@@ -65,11 +65,8 @@ impl Quote {
         if self.length > self.slashes + 1 {
             let code = text.get(open..start)?;
             let limit = text.len().min(start + 4096);
-            let found = text
-                .get(start..limit)?
-                .windows(code.len())
-                .position(|part| part == code)?;
-            return Some((start + found, start + found + code.len()));
+            let end = find(text.get(..limit)?, start, code)?;
+            return Some((end, end + code.len()));
         }
         let mut slashes = 0;
         for (at, byte) in text.iter().enumerate().skip(start) {
@@ -142,9 +139,8 @@ pub(super) fn bare_end(text: &[u8], start: usize, ends: Terminator) -> usize {
 
 /// Returns whether a separator at a position starts the next field or command.
 fn begins_field(text: &[u8], at: usize) -> bool {
-    let near = text.get(..text.len().min(at + 64)).unwrap_or(text);
     let spaced = NAME.union(BLANK);
-    let name = if byte(text, at) == b';' { spaced } else { NAME }.run(near, at + 1);
+    let name = if byte(text, at) == b';' { spaced } else { NAME }.run_within(text, at + 1, 63);
     byte(text, at + 1) == byte(text, at)
         || (name > at + 1 && byte(text, name) == b'=')
                 // HTML entities such as `&amp;` and `&#x3C;`.
@@ -153,11 +149,8 @@ fn begins_field(text: &[u8], at: usize) -> bool {
 
 /// Returns whether the bare value at a position is the last on its line.
 pub(super) fn is_last_on_line(text: &[u8], at: usize) -> bool {
-    let end = bare_end(
-        text.get(..text.len().min(at + JUDGED)).unwrap_or(text),
-        at,
-        Terminator::Blank,
-    );
+    let near = text.get(..at + JUDGED).unwrap_or(text);
+    let end = bare_end(near, at, Terminator::Blank);
     let rest = Alphabet::new(b" \t\r").run(text, end);
     let comment = byte(text, rest) == b'#' && rest > end;
     end > at
@@ -195,28 +188,33 @@ fn line_start(text: &[u8], line: usize) -> usize {
     let fill = Alphabet::new(b" \t+>|");
     let at = fill.run(text, line);
     let digits = Alphabet::DIGIT.run(text, at);
-    if digits > at && text.get(digits..digits + 3) == Some("→".as_bytes()) {
+    if digits > at && starts(text, digits, "→".as_bytes()) {
         return fill.run(text, digits + 3);
     }
     at
 }
 
+/// Prefixes of a literal.
+#[rustfmt::skip]
+const LITERAL_PREFIXES: &[&str] = &[
+    "b", "r", "f", "u", "l", "rb", "br", "u8", "@", "$", "r#", "@$", "$@",
+];
+
+/// Functions that only wrap a literal.
+#[rustfmt::skip]
+const WRAPPERS: &[&str] = &[
+    "Some", "from", "new", "SecretStr", "SecretString", "Secret", "String", "str", "Just", "Ok",
+    "of", "bytes", "quote",
+];
+
 /// Skips the prefix of a literal, or a call that only wraps it.
 pub(super) fn wrapped(text: &[u8], at: usize) -> usize {
-    let end = Alphabet::WORD
-        .union(Alphabet::new(b":.@$#"))
-        .run(text.get(..text.len().min(at + 48)).unwrap_or(text), at);
+    let end = Alphabet::WORD.with(b":.@$#").run_within(text, at, 48);
     let word = text.get(at..end).unwrap_or_default();
-    if text.get(at..at + 7) == Some(b"[]byte(") {
+    if starts(text, at, b"[]byte(") {
         return at + 7;
     }
-    let short = word.len() <= 3
-        && is_one_of(
-            word,
-            &[
-                "b", "r", "f", "u", "l", "rb", "br", "u8", "@", "$", "r#", "@$", "$@",
-            ],
-        );
+    let short = word.len() <= 3 && is_one_of(word, LITERAL_PREFIXES);
     if short && Quote::at(text, end).is_some() {
         return end;
     }
@@ -225,28 +223,11 @@ pub(super) fn wrapped(text: &[u8], at: usize) -> usize {
             .rsplit(|byte| matches!(byte, b':' | b'.'))
             .next()
             .unwrap_or_default();
-        let wraps = [
-            "Some",
-            "from",
-            "new",
-            "SecretStr",
-            "SecretString",
-            "Secret",
-            "String",
-            "str",
-            "secret",
-            "Just",
-            "Ok",
-            "of",
-            "bytes",
-            "quote",
-        ];
-        if is_one_of(last, &wraps) && Quote::at(text, end + 1).is_some() {
+        if is_one_of(last, WRAPPERS) && Quote::at(text, end + 1).is_some() {
             return end + 1;
         }
     }
-    let wraps_in_new = text.get(at..at + 4) == Some(b"new ");
-    if wraps_in_new {
+    if starts(text, at, b"new ") {
         wrapped(text, at + 4)
     } else {
         at
@@ -255,14 +236,8 @@ pub(super) fn wrapped(text: &[u8], at: usize) -> usize {
 
 /// Returns the start of the literal after a type annotation: `: &'static str = "x"`.
 pub(super) fn typed(text: &[u8], at: usize) -> Option<usize> {
-    let rest = text.get(at..)?;
-    let kind = Alphabet::WORD.union(Alphabet::new(b" &'<>[]?|.,:"));
-    let end = at
-        + rest
-            .iter()
-            .take(64)
-            .take_while(|byte| kind.has(**byte))
-            .count();
+    let kind = Alphabet::WORD.with(b" &'<>[]?|.,:");
+    let end = kind.run_within(text, at, 64);
     let assigned = byte(text, end) == b'='
         && byte(text, end + 1) != b'='
         && byte(text, end.wrapping_sub(1)) == b' ';

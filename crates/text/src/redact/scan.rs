@@ -2,8 +2,7 @@
 //!
 //! The formats are data in `rules.rs`.
 
-use super::rule::{Finder, Literal, Rule};
-use super::tokens;
+use super::tokens::{self, Finder, Rule};
 
 /// Replaces each masked part.
 pub const MASK: &str = "[REDACTED]";
@@ -67,6 +66,17 @@ pub(super) fn byte(text: &[u8], at: usize) -> u8 {
     text.get(at).copied().unwrap_or(0)
 }
 
+/// Returns whether a text continues with a literal at a position.
+pub(super) fn starts(text: &[u8], at: usize, literal: &[u8]) -> bool {
+    text.get(at..).is_some_and(|rest| rest.starts_with(literal))
+}
+
+/// Returns the first position of a needle at or after a position.
+pub(super) fn find(text: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
+    let mut windows = text.get(from..)?.windows(needle.len());
+    Some(from + windows.position(|part| part == needle)?)
+}
+
 /// Moves a position outward to the nearest character boundary.
 fn widen(text: &[u8], mut at: usize, forward: bool) -> usize {
     while (0x80..0xC0).contains(&byte(text, at)) {
@@ -93,17 +103,12 @@ pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
     let mut at = 0;
     while at + 1 < scan.text.len() {
         for anchor in index.anchors(scan.byte(at), scan.byte(at + 1)) {
-            if !anchor.literal.matches_at(scan.text, at) {
-                continue;
-            }
-            scan.rule = anchor.rule.name;
-            match &anchor.rule.finder {
-                Finder::Tokens(tokens) => {
-                    if let Some(token) = tokens.get(anchor.token) {
-                        tokens::find(&mut scan, at, token);
-                    }
-                }
-                Finder::Scanner { find, .. } => find(&mut scan, at),
+            let rule = anchor.rule;
+            scan.rule = rule.name;
+            match &rule.finder {
+                _ if !anchor.is_at(scan.text, at) => continue,
+                Finder::Token(token) => tokens::find(&mut scan, at, anchor.mark, token),
+                Finder::Scanner(find) | Finder::AnyCase(find) => find(&mut scan, at),
             }
             if scan.done > at {
                 break;
@@ -114,15 +119,31 @@ pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
     scan.findings
 }
 
-/// A literal and its rule.
+/// A mark and its rule.
 struct Anchor {
-    literal: Literal,
+    mark: &'static str,
     rule: &'static Rule,
-    /// The index of the token, if the rule is a list of tokens.
-    token: usize,
 }
 
-/// The anchors of all rules, in slots by their first two bytes.
+impl Anchor {
+    fn is_at(&self, text: &[u8], at: usize) -> bool {
+        let mark = self.mark.as_bytes();
+        let there = text.get(at..at + mark.len());
+        there.is_some_and(|there| match self.rule.finder {
+            Finder::AnyCase(_) => there.eq_ignore_ascii_case(mark),
+            _ => there == mark,
+        })
+    }
+
+    fn slot(&self) -> usize {
+        let mark = self.mark.as_bytes();
+        slot(byte(mark, 0), byte(mark, 1))
+    }
+}
+
+/// The marks of all rules, in slots by their first two bytes.
+///
+/// Decision 0011 compares it with an Aho-Corasick automaton.
 pub(super) struct Index {
     anchors: Vec<Anchor>,
     /// The range of anchors in each slot.
@@ -136,26 +157,14 @@ fn slot(first: u8, second: u8) -> usize {
 
 impl Index {
     /// Returns the index of the rules, which are tried in this order.
-    pub(super) fn new(rules: impl Iterator<Item = &'static Rule>) -> Self {
-        let mut anchors = Vec::new();
-        for rule in rules {
-            for (token, literal) in rule.literals().enumerate() {
-                anchors.push(Anchor {
-                    literal,
-                    rule,
-                    token,
-                });
-            }
-        }
-        let slot_of = |anchor: &Anchor| {
-            let text = anchor.literal.text().as_bytes();
-            slot(byte(text, 0), byte(text, 1))
-        };
+    pub(super) fn new(rules: &'static [Rule]) -> Self {
+        let anchors = |rule: &'static Rule| rule.marks().map(move |mark| Anchor { mark, rule });
+        let mut anchors: Vec<Anchor> = rules.iter().flat_map(anchors).collect();
         // The sort is stable: within a slot, rules are tried in the order of the table.
-        anchors.sort_by_key(slot_of);
+        anchors.sort_by_key(Anchor::slot);
         let mut slots = vec![(0, 0); 32 * 32].into_boxed_slice();
         for (position, anchor) in (0_u16..).zip(&anchors) {
-            if let Some((start, end)) = slots.get_mut(slot_of(anchor)) {
+            if let Some((start, end)) = slots.get_mut(anchor.slot()) {
                 if *end == 0 {
                     *start = position;
                 }

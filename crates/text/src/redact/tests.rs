@@ -4,8 +4,8 @@ use anamnesis_testkit::assert_linear;
 use proptest::prelude::*;
 
 use super::examples::{EXAMPLES, Examples};
-use super::rule::{Literal, Rule};
 use super::samples::{self, Draw};
+use super::tokens::Rule;
 use super::*;
 
 #[test]
@@ -39,17 +39,13 @@ fn rules_match_their_examples_only() {
 #[test]
 fn the_documentation_names_every_rule() {
     let page = include_str!("../../../../docs/reference/redaction.md");
-    for rule in rules() {
+    for rule in RULES {
         assert!(
             page.contains(&format!("| `{}` |", rule.name)),
             "{} is not in docs/reference/redaction.md",
             rule.name
         );
-        assert!(
-            rule.literals().all(|literal| literal.text().len() >= 2),
-            "{}",
-            rule.name
-        );
+        assert!(rule.marks().all(|mark| mark.len() >= 2), "{}", rule.name);
         let is_complete = |examples: &Examples| {
             examples.rule == rule.name
                 && !examples.must_match.is_empty()
@@ -273,7 +269,7 @@ fn fragments() -> impl Strategy<Value = String> {
         "login a ",
         ":5432:",
     ];
-    parts.extend(rules().flat_map(Rule::literals).map(Literal::text));
+    parts.extend(RULES.iter().flat_map(Rule::marks));
     prop::collection::vec(prop::sample::select(parts), 0..24).prop_map(|parts| parts.concat())
 }
 
@@ -364,11 +360,7 @@ fn time_is_linear_in_the_text() {
     ]
     .map(str::to_owned)
     .to_vec();
-    units.extend(
-        rules()
-            .flat_map(Rule::literals)
-            .map(|literal| literal.text().to_owned()),
-    );
+    units.extend(RULES.iter().flat_map(Rule::marks).map(str::to_owned));
     for unit in units {
         let text = |size: usize| unit.repeat(size / unit.len() + 1);
         let (small, large) = (text(4 * 1024), text(64 * 1024));

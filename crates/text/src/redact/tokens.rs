@@ -1,6 +1,6 @@
 //! Tokens with a distinctive prefix: a literal, then runs of an alphabet.
 
-use super::scan::{Scan, byte};
+use super::scan::{Scan, byte, starts};
 
 /// A set of ASCII bytes.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +35,28 @@ impl Alphabet {
         byte < 128 && self.0 >> byte & 1 == 1
     }
 
+    /// Adds bytes.
+    pub(super) const fn with(self, bytes: &[u8]) -> Self {
+        self.union(Self::new(bytes))
+    }
+
     /// Returns the end of the run of this alphabet that begins at a position.
     pub(super) fn run(self, text: &[u8], at: usize) -> usize {
-        let rest = text.get(at..).unwrap_or_default();
-        at + rest.iter().take_while(|byte| self.has(**byte)).count()
+        self.run_within(text, at, usize::MAX)
+    }
+
+    /// Returns the end of the run of this alphabet that begins at a position, after at most `most`
+    /// bytes.
+    pub(super) fn run_within(self, text: &[u8], at: usize, most: usize) -> usize {
+        let rest = text.get(at..).unwrap_or_default().iter().take(most);
+        at + rest.take_while(|byte| self.has(**byte)).count()
+    }
+
+    /// Returns the end of the stretch without any of these bytes that begins at a position, after at
+    /// most `most` bytes.
+    pub(super) fn until(self, text: &[u8], at: usize, most: usize) -> usize {
+        let rest = text.get(at..).unwrap_or_default().iter().take(most);
+        at + rest.take_while(|byte| !self.has(**byte)).count()
     }
 
     /// Returns the start of the run of this alphabet that ends at a position, at most `most` bytes
@@ -52,6 +70,26 @@ impl Alphabet {
             .count()
     }
 }
+
+/// A row of the table of rules.
+pub(super) struct Rule {
+    /// Its name in findings and in the documentation. Several rows may have the same.
+    pub(super) name: &'static str,
+    /// The literals without which it cannot match, separated by `|`: at least two ASCII bytes each.
+    marks: &'static str,
+    pub(super) finder: Finder,
+}
+
+/// How a rule finds its credentials.
+pub(super) enum Finder {
+    Token(Token),
+    /// A function that is called at each mark.
+    Scanner(Scanner),
+    /// The same, for marks in upper and lower case.
+    AnyCase(Scanner),
+}
+
+pub(super) type Scanner = fn(&mut Scan<'_>, usize);
 
 /// What distinguishes a token from a word, beside its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,43 +112,115 @@ pub(super) enum Part {
     Text(&'static str),
 }
 
-/// A published token format.
-#[derive(Debug, Clone, Copy)]
+/// A published token format: a mark, then its parts.
 pub(super) struct Token {
-    /// The literal that identifies it.
-    pub(super) mark: &'static str,
     /// An alphabet before the mark, with the least and the largest number of its bytes.
-    pub(super) before: Option<(Alphabet, usize, usize)>,
-    pub(super) parts: &'static [Part],
-    pub(super) demand: Demand,
-    /// The alphabet that may not follow the token.
-    pub(super) ends: Alphabet,
+    before: Option<(Alphabet, usize, usize)>,
+    parts: &'static [Part],
+    last: Part,
+    demand: Demand,
+    /// Whether a word must end with the token.
+    is_whole: bool,
 }
 
-impl Token {
-    pub(super) const fn new(mark: &'static str, parts: &'static [Part]) -> Self {
-        Self {
-            mark,
-            before: None,
-            parts,
-            demand: Demand::Nothing,
-            ends: Alphabet(0),
-        }
+/// A mark and at least `least` bytes of an alphabet.
+pub(super) const fn run(
+    name: &'static str,
+    marks: &'static str,
+    alphabet: Alphabet,
+    least: usize,
+) -> Rule {
+    parts(name, marks, &[], Part::Run(alphabet, least))
+}
+
+/// The same, with at least one digit.
+pub(super) const fn digit(
+    name: &'static str,
+    marks: &'static str,
+    alphabet: Alphabet,
+    least: usize,
+) -> Rule {
+    run(name, marks, alphabet, least).demand(Demand::Digit)
+}
+
+/// The same, with a digit, a lower-case and an upper-case letter.
+pub(super) const fn mixed(
+    name: &'static str,
+    marks: &'static str,
+    alphabet: Alphabet,
+    least: usize,
+) -> Rule {
+    run(name, marks, alphabet, least).demand(Demand::Mixed)
+}
+
+/// A mark and several parts.
+pub(super) const fn parts(
+    name: &'static str,
+    marks: &'static str,
+    parts: &'static [Part],
+    last: Part,
+) -> Rule {
+    let token = Token {
+        before: None,
+        parts,
+        last,
+        demand: Demand::Nothing,
+        is_whole: false,
+    };
+    Rule {
+        name,
+        marks,
+        finder: Finder::Token(token),
+    }
+}
+
+/// A format that a function recognizes.
+pub(super) const fn scanner(name: &'static str, marks: &'static str, find: Scanner) -> Rule {
+    Rule {
+        name,
+        marks,
+        finder: Finder::Scanner(find),
+    }
+}
+
+/// The same, for marks in upper and lower case.
+pub(super) const fn scanner_any_case(
+    name: &'static str,
+    marks: &'static str,
+    find: Scanner,
+) -> Rule {
+    Rule {
+        name,
+        marks,
+        finder: Finder::AnyCase(find),
+    }
+}
+
+impl Rule {
+    pub(super) fn marks(&self) -> impl Iterator<Item = &'static str> {
+        self.marks.split('|')
     }
 
     pub(super) const fn demand(mut self, demand: Demand) -> Self {
-        self.demand = demand;
+        if let Finder::Token(token) = &mut self.finder {
+            token.demand = demand;
+        }
         self
     }
 
+    /// Requires bytes of an alphabet before the mark.
     pub(super) const fn after(mut self, alphabet: Alphabet, least: usize, most: usize) -> Self {
-        self.before = Some((alphabet, least, most));
+        if let Finder::Token(token) = &mut self.finder {
+            token.before = Some((alphabet, least, most));
+        }
         self
     }
 
     /// Requires a word boundary at the end of the token.
     pub(super) const fn whole(mut self) -> Self {
-        self.ends = Alphabet::WORD;
+        if let Finder::Token(token) = &mut self.finder {
+            token.is_whole = true;
+        }
         self
     }
 }
@@ -119,14 +229,14 @@ impl Token {
 const JUDGED: usize = 256;
 
 /// Masks the token whose mark is at a position.
-pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
+pub(super) fn find(scan: &mut Scan, at: usize, mark: &str, token: &Token) {
     let text = scan.text;
     let start = match token.before {
         None => at,
         Some((alphabet, least, most)) => {
             let mut start = alphabet.run_back(text, at, most);
             // Exclude the digits of `\u0022`.
-            if start >= 2 && text.get(start - 2..start) == Some(b"\\u") {
+            if start >= 2 && starts(text, start - 2, b"\\u") {
                 start += 4;
             }
             if start + least > at {
@@ -136,78 +246,62 @@ pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
         }
     };
     // Any short mark may occur inside base64, so a token there must be distinctive by itself.
-    let blob = token.demand == Demand::Mixed && Alphabet::new(b"+/-_").has(preceding(text, start));
+    let before = byte(text, start.wrapping_sub(1));
+    let blob = token.demand == Demand::Mixed && Alphabet::new(b"+/-_").has(before);
     if blob || !begins_word(text, start) {
         return;
     }
-    let body = at + token.mark.len();
+    let body = at + mark.len();
     let mut end = body;
-    for part in token.parts {
-        end = match part {
+    for part in token.parts.iter().chain([&token.last]) {
+        let (next, is_there) = match part {
             Part::Run(alphabet, least) => {
-                let limit = text.len().min(end + JUDGED);
-                let next = alphabet.run(text.get(..limit).unwrap_or(text), end);
-                if next < end + least {
-                    return;
-                }
-                next
+                let next = alphabet.run_within(text, end, JUDGED);
+                (next, next >= end + least)
             }
             Part::Take(alphabet, count) => {
-                let stretch = text.get(end..end + count).unwrap_or_default();
-                if stretch.len() < *count || !stretch.iter().all(|byte| alphabet.has(*byte)) {
-                    return;
-                }
-                end + count
+                let next = alphabet.run_within(text, end, *count);
+                (next, next == end + count)
             }
-            Part::Text(literal) => {
-                if !text
-                    .get(end..)
-                    .unwrap_or_default()
-                    .starts_with(literal.as_bytes())
-                {
-                    return;
-                }
-                end + literal.len()
-            }
+            Part::Text(literal) => (end + literal.len(), starts(text, end, literal.as_bytes())),
         };
+        if !is_there {
+            return;
+        }
+        end = next;
     }
-    let judged = scan.slice(start, end);
+    let rest = scan.slice(body, end);
     // A repeated character such as `ghp_xxxxxxxxxxxxxxxxxxxx` is a placeholder.
-    let filler = scan
-        .slice(body, end)
-        .windows(2)
-        .all(|pair| pair.first() == pair.get(1));
-    if filler || !meets(token.demand, judged, token.mark) {
+    let filler = rest.iter().all(|byte| rest.first() == Some(byte));
+    // Without bytes before the mark, the mark itself does not count.
+    let judged = if start == at {
+        rest
+    } else {
+        scan.slice(start, end)
+    };
+    if filler || !meets(token.demand, judged) {
         return;
     }
-    if let Some(Part::Run(alphabet, _)) = token.parts.last() {
+    if let Part::Run(alphabet, _) = token.last {
         end = alphabet.run(text, end);
     }
     // A trailing dot or hyphen belongs to the sentence.
     while end > body && matches!(byte(text, end - 1), b'.' | b'-') {
         end -= 1;
     }
-    if !token.ends.has(byte(text, end)) {
+    if !(token.is_whole && Alphabet::WORD.has(byte(text, end))) {
         scan.found(start, end);
     }
 }
 
-/// Returns the byte before a position, or 0 at the start.
-fn preceding(text: &[u8], at: usize) -> u8 {
-    at.checked_sub(1).map_or(0, |at| byte(text, at))
-}
-
-/// Returns whether a token, without its mark, meets its demand.
-fn meets(demand: Demand, token: &[u8], mark: &str) -> bool {
-    let body = token.strip_prefix(mark.as_bytes()).unwrap_or(token);
-    let digit = body.iter().any(u8::is_ascii_digit);
+/// Returns whether the bytes of a token meet its demand.
+fn meets(demand: Demand, token: &[u8]) -> bool {
+    let has = |test: fn(&u8) -> bool| token.iter().any(test);
     match demand {
         Demand::Nothing => true,
-        Demand::Digit => digit,
+        Demand::Digit => has(u8::is_ascii_digit),
         Demand::Mixed => {
-            digit
-                && body.iter().any(u8::is_ascii_lowercase)
-                && body.iter().any(u8::is_ascii_uppercase)
+            has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Credentials recognized by their structure or by where they occur: URLs, headers, command lines.
 
-use super::names::NameClass;
-use super::scan::{Scan, byte};
+use super::names::{NameClass, is_one_of};
+use super::scan::{Scan, byte, find, starts};
 use super::tokens::{Alphabet, begins_word};
 use super::values::{self, ValueSyntax};
 
@@ -32,22 +32,26 @@ pub(super) fn json_web_token(scan: &mut Scan, at: usize) {
     }
     // Only the first bytes of each section decide. Otherwise a text of nothing but `eyJ.` would be
     // read over and over.
-    let section = |start: usize| {
-        let limit = text.len().min(start + REACH);
-        URL64.run(text.get(..limit).unwrap_or(text), start)
-    };
+    let section = |start: usize| URL64.run_within(text, start, REACH);
     let header = section(at);
     if header < at + 10 || byte(text, header) != b'.' {
         return;
     }
     let payload = section(header + 1);
     let signed = byte(text, payload) == b'.' && section(payload + 1) >= payload + 16;
-    let encoded = text.get(header + 1..header + 4) == Some(b"eyJ") && payload >= header + 10;
+    let encoded = starts(text, header + 1, b"eyJ") && payload >= header + 10;
     if signed || encoded {
         let end = Alphabet::DOTTED.run(text, at);
-        let trailing = text.get(at..end).unwrap_or_default().iter().rev();
-        scan.found(at, end - trailing.take_while(|byte| **byte == b'.').count());
+        scan.found(at, without_trailing(text, end, b'.'));
     }
+}
+
+/// Returns the end of a text without the repetitions of a byte at its end.
+fn without_trailing(text: &[u8], mut end: usize, trailing: u8) -> usize {
+    while byte(text, end.wrapping_sub(1)) == trailing {
+        end -= 1;
+    }
+    end
 }
 
 /// Masks an AWS key id and a secret directly after it, or a Bedrock key.
@@ -89,11 +93,9 @@ pub(super) fn model_key(scan: &mut Scan, at: usize) {
         return;
     }
     let body = at + 3;
-    let limit = text.len().min(body + REACH);
-    let near = text.get(..limit).unwrap_or(text);
-    let end = URL64.run(near, body);
+    let end = URL64.run_within(text, body, REACH);
     let key = scan.slice(body, end);
-    let plain = ALNUM.run(near, body);
+    let plain = ALNUM.run_within(text, body, REACH);
     let known = key.starts_with(b"ant-") || key.starts_with(b"proj-") || key.starts_with(b"or-v1-");
     let random_piece = key.split(|byte| matches!(byte, b'-' | b'_')).any(|piece| {
         piece.len() >= 10
@@ -105,13 +107,8 @@ pub(super) fn model_key(scan: &mut Scan, at: usize) {
         || (plain >= body + 12 && !matches!(byte(text, plain), b'_'))
     {
         let whole = key.len() >= 20 && digit;
-        let end = if whole {
-            URL64.run(text, body)
-        } else {
-            ALNUM.run(text, body)
-        };
-        let trailing = text.get(body..end).unwrap_or_default().iter().rev();
-        scan.found(at, end - trailing.take_while(|byte| **byte == b'-').count());
+        let end = if whole { URL64 } else { ALNUM }.run(text, body);
+        scan.found(at, without_trailing(text, end, b'-'));
     }
 }
 
@@ -120,11 +117,10 @@ pub(super) fn url(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let (start, end) = match byte(text, at) {
         b'@' => {
-            let end = at;
-            let before = Alphabet::new(b" \t\n\"'`=(")
-                .run_back_until(text, end, 128)
-                .max(scan.done);
-            (before, end)
+            let ends = Alphabet::new(b" \t\n\"'`=(");
+            let first = scan.done.max(at.saturating_sub(128));
+            let before = (first..at).rev().find(|at| ends.has(byte(text, *at)));
+            (before.map_or(first, |at| at + 1), at)
         }
         b'o' => {
             let start = at + "oracle:thin:".len();
@@ -182,31 +178,12 @@ fn mask_password(scan: &mut Scan, start: usize, end: usize) {
 
 /// Returns the end of a possible authority: at a blank, quotation mark or bracket.
 fn authority_end(text: &[u8], start: usize) -> usize {
-    let rest = text.get(start..).unwrap_or_default();
-    let ends = Alphabet::new(b" \t\r\n\"'`<>(),|");
-    start
-        + rest
-            .iter()
-            .take(256)
-            .take_while(|byte| !ends.has(**byte))
-            .count()
+    Alphabet::new(b" \t\r\n\"'`<>(),|").until(text, start, 256)
 }
 
 /// Returns the first position of a byte in a range.
 fn position(text: &[u8], start: usize, end: usize, wanted: u8) -> Option<usize> {
     (start..end).find(|at| byte(text, *at) == wanted)
-}
-
-impl Alphabet {
-    /// Returns the start of the stretch without any of these bytes that ends at a position.
-    fn run_back_until(self, text: &[u8], at: usize, most: usize) -> usize {
-        let before = text.get(at.saturating_sub(most)..at).unwrap_or_default();
-        at - before
-            .iter()
-            .rev()
-            .take_while(|byte| !self.has(**byte))
-            .count()
-    }
 }
 
 /// The characters of credentials in a header.
@@ -216,8 +193,7 @@ const CREDENTIALS: Alphabet = ALNUM.union(Alphabet::new(b"._~+/=-"));
 pub(super) fn bearer(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let word = at + "bearer".len();
-    let escaped = text.get(word..word + 3) == Some(b"%20");
-    let start = if escaped {
+    let start = if starts(text, word, b"%20") {
         word + 3
     } else {
         BLANK.run(text, word)
@@ -225,36 +201,27 @@ pub(super) fn bearer(scan: &mut Scan, at: usize) {
     if start == word || !begins_word(text, at) {
         return;
     }
-    let limit = text.len().min(start + REACH);
-    let end = CREDENTIALS.run(text.get(..limit).unwrap_or(text), start);
-    let token = scan.slice(start, end);
+    let token = scan.slice(start, CREDENTIALS.run_within(text, start, REACH));
     if token.len() < 12 || values::is_reference(token) || is_phrase(token) {
         return;
     }
     let end = CREDENTIALS.run(text, start);
-    let trailing = text.get(start..end).unwrap_or_default().iter().rev();
-    scan.found(at, end - trailing.take_while(|byte| **byte == b'.').count());
+    scan.found(at, without_trailing(text, end, b'.'));
 }
+
+/// How words begin that follow `Bearer` in prose.
+#[rustfmt::skip]
+const PHRASES: &[&[u8]] = &[
+    b"authenti", b"authoriz", b"credential", b"certificate", b"your", b"token", b"access",
+];
 
 /// Returns whether the text after `Bearer` is prose or an identifier.
 fn is_phrase(token: &[u8]) -> bool {
     let lower = token.to_ascii_lowercase();
-    let begins = |word: &&[u8]| lower.starts_with(word);
-    let words: [&[u8]; 7] = [
-        b"authenti",
-        b"authoriz",
-        b"credential",
-        b"certificate",
-        b"your",
-        b"token",
-        b"access",
-    ];
-    let digit = token.iter().any(u8::is_ascii_digit);
-    !digit
-        && (words.iter().any(begins)
-            || token
-                .iter()
-                .any(|byte| matches!(byte, b'_' | b'-' | b'.' | b'/')))
+    let joined = Alphabet::new(b"_-./");
+    !token.iter().any(u8::is_ascii_digit)
+        && (PHRASES.iter().any(|start| lower.starts_with(start))
+            || token.iter().any(|byte| joined.has(*byte)))
         && !values::is_random(token)
 }
 
@@ -263,10 +230,7 @@ pub(super) fn basic(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let word = at + "basic".len();
     let start = BLANK.run(text, word);
-    let end = Alphabet::BASE64.run(
-        text.get(..text.len().min(start + REACH)).unwrap_or(text),
-        start,
-    );
+    let end = Alphabet::BASE64.run_within(text, start, REACH);
     if start > word && begins_word(text, at) && is_user_and_password(scan.slice(start, end)) {
         scan.found(at, end);
     }
@@ -306,33 +270,12 @@ pub(super) fn is_user_and_password(text: &[u8]) -> bool {
     colon
 }
 
-/// The schemes of an `Authorization` header, in lower case.
+/// The schemes of an `Authorization` header.
+#[rustfmt::skip]
 const SCHEMES: &[&str] = &[
-    "basic",
-    "bearer",
-    "token",
-    "apikey",
-    "api-key",
-    "key",
-    "ssws",
-    "digest",
-    "negotiate",
-    "ntlm",
-    "jwt",
-    "flyv1",
-    "genie",
-    "klaviyo-api-key",
-    "sso-key",
-    "zoho-oauthtoken",
-    "oauth",
-    "hawk",
-    "splunk",
-    "discogs",
-    "bot",
-    "aws4-hmac-sha256",
-    "sharedkey",
-    "sharedaccesssignature",
-    "dpop",
+    "basic", "bearer", "token", "apikey", "api-key", "key", "ssws", "digest", "negotiate", "ntlm",
+    "jwt", "flyv1", "genie", "klaviyo-api-key", "sso-key", "zoho-oauthtoken", "oauth", "hawk",
+    "splunk", "discogs", "bot", "aws4-hmac-sha256", "sharedkey", "sharedaccesssignature", "dpop",
     "snowflake",
 ];
 
@@ -350,13 +293,11 @@ pub(super) fn authorization(scan: &mut Scan, at: usize) {
     let word = Alphabet::URL64.run(text, value);
     let mut start = value;
     if word > value && byte(text, word) == b' ' {
-        let scheme = scan.slice(value, word).to_ascii_lowercase();
-        if !SCHEMES.iter().any(|known| known.as_bytes() == scheme) {
+        if !is_one_of(scan.slice(value, word), SCHEMES) {
             return;
         }
         start = BLANK.run(text, word);
     }
-    let stretch = text.get(start..).unwrap_or_default();
     // Signatures are lists that extend to the end of the line or literal.
     let scheme = scan.slice(value, start);
     let list = [&b"AWS4"[..], b"Hawk", b"SharedAccess"]
@@ -367,28 +308,33 @@ pub(super) fn authorization(scan: &mut Scan, at: usize) {
     } else {
         Alphabet::new(b" \t\r\n\"'`<>,;)}\\")
     };
-    let length = stretch
-        .iter()
-        .take(REACH)
-        .take_while(|byte| !ends.has(**byte))
-        .count();
-    let token = scan.slice(start, start + length);
-    if token.ends_with(b"=") && matches!(byte(text, start + length), b'"' | b'\\') {
+    let end = ends.until(text, start, REACH);
+    let token = scan.slice(start, end);
+    if token.ends_with(b"=") && matches!(byte(text, end), b'"' | b'\\') {
         // The first field of a list (`OAuth realm="x"`); its fields are matched by their names.
         return;
     }
-    if values::is_secret(
-        token,
-        NameClass::Secret,
-        if start > value {
-            ValueSyntax::Config
-        } else {
-            ValueSyntax::Bare
-        },
-    ) {
-        scan.found(value, start + length);
+    let syntax = if start > value {
+        ValueSyntax::Config
+    } else {
+        ValueSyntax::Bare
+    };
+    if values::is_secret(token, NameClass::Secret, syntax) {
+        scan.found(value, end);
     }
 }
+
+/// Parts of the names of cookies that hold a session, in lower case.
+const SESSION_NAMES: &[&[u8]] = &[
+    b"sess",
+    b"sid",
+    b"auth",
+    b"token",
+    b"jwt",
+    b"csrf",
+    b"xsrf",
+    b"remember",
+];
 
 /// Masks the values of cookies that look like session ids.
 pub(super) fn cookies(scan: &mut Scan, at: usize) {
@@ -412,19 +358,9 @@ pub(super) fn cookies(scan: &mut Scan, at: usize) {
         let value = name_end + 1;
         let end = ALNUM.union(Alphabet::new(b"_-.%+/=~:!|*")).run(text, value);
         let name = scan.slice(pair, name_end).to_ascii_lowercase();
-        let telling: [&[u8]; 8] = [
-            b"sess",
-            b"sid",
-            b"auth",
-            b"token",
-            b"jwt",
-            b"csrf",
-            b"xsrf",
-            b"remember",
-        ];
-        let telling = telling
+        let telling = SESSION_NAMES
             .iter()
-            .any(|part| name.windows(part.len()).any(|window| window == *part));
+            .any(|part| find(&name, 0, part).is_some());
         let random = values::is_random(scan.slice(value, end));
         if random && (telling && end >= value + 8 || end >= value + 20) {
             scan.found(value, end);
@@ -436,114 +372,76 @@ pub(super) fn cookies(scan: &mut Scan, at: usize) {
     }
 }
 
-/// A command with a flag that takes a credential.
-struct Command {
-    word: &'static str,
-    flags: &'static [&'static str],
-    /// Whether the value is `user:password`; then only the password is masked.
-    with_user: bool,
-    /// Whether the value directly follows the flag, without a blank.
-    attached: bool,
+/// What follows the flag of a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FlagValue {
+    Password,
+    /// The password directly after the flag, without a blank.
+    Attached,
+    /// `user:password`; only the password is masked.
+    User,
 }
 
-const COMMANDS: &[Command] = &[
-    Command {
-        word: "curl",
-        flags: &["-u", "--user", "-U", "--proxy-user"],
-        with_user: true,
-        attached: false,
-    },
-    Command {
-        word: "mysql",
-        flags: &["-p"],
-        with_user: false,
-        attached: true,
-    },
-    Command {
-        word: "sshpass",
-        flags: &["-p"],
-        with_user: false,
-        attached: false,
-    },
-    Command {
-        word: "docker",
-        flags: &["-p"],
-        with_user: false,
-        attached: false,
-    },
-    Command {
-        word: "redis-cli",
-        flags: &["-a"],
-        with_user: false,
-        attached: false,
-    },
-    Command {
-        word: "ldap",
-        flags: &["-w"],
-        with_user: false,
-        attached: false,
-    },
+/// Commands with flags that take a credential.
+const COMMANDS: &[(&str, &[&str], FlagValue)] = &[
+    (
+        "curl",
+        &["-u", "--user", "-U", "--proxy-user"],
+        FlagValue::User,
+    ),
+    ("mysql", &["-p"], FlagValue::Attached),
+    ("sshpass", &["-p"], FlagValue::Password),
+    ("docker", &["-p"], FlagValue::Password),
+    ("redis-cli", &["-a"], FlagValue::Password),
+    ("ldap", &["-w"], FlagValue::Password),
 ];
 
 /// Remembers a command word, or masks the value of its flag.
 pub(super) fn command(scan: &mut Scan, at: usize) {
     let text = scan.text;
     if byte(text, at) != b' ' {
-        let here = text.get(at..).unwrap_or_default();
-        let command = COMMANDS
-            .iter()
-            .position(|command| here.starts_with(command.word.as_bytes()));
+        let mut words = COMMANDS.iter().map(|(word, ..)| word.as_bytes());
+        let command = words.position(|word| starts(text, at, word));
         scan.command = command
             .filter(|_| begins_word(text, at))
             .map(|command| (command, at));
         return;
     }
-    let Some((command, seen)) = scan.command else {
+    let Some((command, seen)) = scan.command.filter(|(_, seen)| at < seen + REACH) else {
         return;
     };
-    let Some(command) = COMMANDS.get(command).filter(|_| at < seen + REACH) else {
+    let Some((word, flags, value)) = COMMANDS.get(command) else {
         return;
     };
-    let flag = text.get(at + 1..).unwrap_or_default();
-    let Some(flag) = command.flags.iter().find(|known| {
-        let next = byte(flag, known.len());
-        flag.starts_with(known.as_bytes())
-            && (command.attached
+    let Some(flag) = flags.iter().find(|known| {
+        let next = byte(text, at + 1 + known.len());
+        starts(text, at + 1, known.as_bytes())
+            && (*value == FlagValue::Attached
                 || matches!(next, b' ' | b'=' | b'\'' | b'"')
                 || (known.len() == 2 && next.is_ascii_alphanumeric()))
     }) else {
         return;
     };
     // Docker's `-p` is a port except for `docker login`.
-    if command.word == "docker" && text.get(seen..seen + 12) != Some(b"docker login") {
+    if *word == "docker" && !starts(text, seen, b"docker login") {
         return;
     }
     let after = at + 1 + flag.len();
-    let start = if command.attached {
-        after
-    } else {
-        Alphabet::new(b" =").run(text, after)
+    let start = match value {
+        FlagValue::Attached => after,
+        _ => Alphabet::new(b" =").run(text, after),
     };
-    let quote = byte(text, start);
-    let (start, ends) = match quote {
+    let (start, ends) = match byte(text, start) {
         b'"' => (start + 1, Alphabet::new(b"\"\n")),
         b'\'' => (start + 1, Alphabet::new(b"'\n")),
         b'-' => return,
         _ => (start, Alphabet::new(b" \t\r\n\"'`;|&\\")),
     };
-    let value = text.get(start..).unwrap_or_default();
-    let end = start
-        + value
-            .iter()
-            .take(REACH)
-            .take_while(|byte| !ends.has(**byte))
-            .count();
-    if command.with_user {
-        if let Some(colon) = position(text, start, end, b':') {
-            mask_password(scan, colon + 1, end);
-        }
-    } else {
+    let end = ends.until(text, start, REACH);
+    if *value != FlagValue::User {
         mask_password(scan, start, end);
+    } else if let Some(colon) = position(text, start, end, b':') {
+        mask_password(scan, colon + 1, end);
     }
 }
 
@@ -551,14 +449,7 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
 pub(super) fn pgpass(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let fields = at + if byte(text, at) == b'*' { 4 } else { 6 };
-    let rest = text.get(fields..).unwrap_or_default();
-    let ends = Alphabet::new(b" \t\r\n\"'`\\");
-    let end = fields
-        + rest
-            .iter()
-            .take(REACH)
-            .take_while(|byte| !ends.has(**byte))
-            .count();
+    let end = Alphabet::new(b" \t\r\n\"'`\\").until(text, fields, REACH);
     if matches!(byte(text, end), b' ' | b'\t') {
         return;
     }

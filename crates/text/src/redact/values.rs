@@ -5,7 +5,7 @@
 //! is the share of letters in words: names and prose have a high share, tokens have a low one.
 
 use super::names::{NameClass, is_one_of};
-use super::scan::{MASK, byte};
+use super::scan::{MASK, byte, find};
 use super::tokens::Alphabet;
 
 /// The syntax of a value and its relation to its name.
@@ -77,6 +77,13 @@ const PLACEHOLDERS: &[&str] = &[
     "xxxx", "****", "....", "change-me", "change_me", "changeme", "replace-", "replace_",
     "insert-", "insert_", "enter-", "enter_", "example-", "example_", "dummy-", "dummy_",
     "fake-", "fake_", "placeholder", "redacted", "todo", "put-", "put_", "add-your",
+];
+
+/// Parts of regular expressions and of elided values.
+#[rustfmt::skip]
+const PATTERN_SYNTAX: &[&[u8]] = &[
+    b".*", b"(?", b"\\w", b"\\d", b"\\s", b"\\x", b"[^", b"[a-z", b"[A-Z", b"****", b"...",
+    "…".as_bytes(),
 ];
 
 /// File name extensions.
@@ -226,25 +233,11 @@ fn is_filler(value: &[u8]) -> bool {
 /// Returns whether a value is a placeholder.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     let same = value.iter().all(|byte| Some(byte) == value.first());
+    let lower = value.to_ascii_lowercase();
     same || PLACEHOLDERS.iter().any(|start| begins(value, start)) && !is_random(value)
-        || has(&value.to_ascii_lowercase(), b"xxxxxx")
-        || has(&value.to_ascii_lowercase(), b"abcdefghijklm")
-        || [
-            &b".*"[..],
-            b"(?",
-            b"\\w",
-            b"\\d",
-            b"\\s",
-            b"\\x",
-            b"[^",
-            b"[a-z",
-            b"[A-Z",
-        ]
-        .iter()
-        .any(|pattern| has(value, pattern))
-        || has(value, b"****")
-        || has(value, b"...")
-        || has(value, "…".as_bytes())
+        || has(&lower, b"xxxxxx")
+        || has(&lower, b"abcdefghijklm")
+        || PATTERN_SYNTAX.iter().any(|syntax| has(value, syntax))
 }
 
 /// Returns whether a quoted phrase can be a passphrase: several words, none of them from messages
@@ -256,13 +249,9 @@ fn is_passphrase(value: &[u8]) -> bool {
             .filter(|word| !word.is_empty())
     };
     let message = |word: &[u8]| {
-        let word = word
-            .strip_suffix(b":")
-            .or(word.strip_suffix(b"."))
-            .or(word.strip_suffix(b"?"))
-            .or(word.strip_suffix(b","))
-            .unwrap_or(word);
-        is_one_of(word, MESSAGE_WORDS)
+        let (last, rest) = word.split_last().unwrap_or((&0, b""));
+        let is_marked = matches!(last, b':' | b'.' | b'?' | b',');
+        is_one_of(if is_marked { rest } else { word }, MESSAGE_WORDS)
     };
     words().count() >= 2
         && !words().any(message)
@@ -295,21 +284,11 @@ fn is_path(value: &[u8]) -> bool {
     {
         return true;
     }
-    value.rsplit_once_dot().is_some_and(|(stem, ending)| {
+    let mut parts = value.rsplitn(2, |byte| *byte == b'.');
+    let (ending, stem) = (parts.next(), parts.next());
+    ending.zip(stem).is_some_and(|(ending, stem)| {
         !stem.is_empty() && is_one_of(ending, ENDINGS) && !is_random(stem)
     })
-}
-
-/// Splits at the last dot.
-trait SplitDot {
-    fn rsplit_once_dot(&self) -> Option<(&[u8], &[u8])>;
-}
-
-impl SplitDot for [u8] {
-    fn rsplit_once_dot(&self) -> Option<(&[u8], &[u8])> {
-        let dot = self.iter().rposition(|byte| *byte == b'.')?;
-        Some((self.get(..dot)?, self.get(dot + 1..)?))
-    }
 }
 
 /// Returns whether a bare value is an expression: a call, an index, a dotted path, an operator.
@@ -523,7 +502,7 @@ fn could_be_word(word: &[u8]) -> bool {
 
 /// Returns whether a text contains another.
 fn has(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+    find(text, 0, part).is_some()
 }
 
 /// Returns whether a text begins with another, ignoring case.
