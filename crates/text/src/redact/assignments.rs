@@ -8,6 +8,7 @@ use super::reading::{
     Quote, Terminator, bare_end, broken, continued, is_last_on_line, typed, wrapped,
 };
 use super::scan::{Scan, byte, starts};
+use super::surroundings::{self, NamePosition};
 use super::tokens::Alphabet;
 use super::transports::is_user_and_password;
 use super::values::{self, JUDGED, ValueSyntax};
@@ -28,9 +29,12 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
         .is_some_and(|here| here.eq_ignore_ascii_case(b"identified by"))
     {
         let value = BLANK.run(text, at + 13);
-        if Quote::at(text, value).is_some_and(|quote| quote.mark != b'`') {
-            literal(scan, value, NameClass::Password, ValueSyntax::Quoted);
-        }
+        // In lower case and in other quotation marks, it may be a sentence.
+        let class = match Quote::at(text, value).map(|quote| quote.mark) {
+            Some(b'\'') if byte(text, at) == b'I' => NameClass::Password,
+            _ => NameClass::Likely,
+        };
+        literal(scan, value, class, ValueSyntax::Quoted);
         return;
     }
     let Some((start, end)) = name_around(scan, at) else {
@@ -44,7 +48,7 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
         Some(NameClass::Secret)
     } else if name.eq_ignore_ascii_case(b"key") && byte(text, start.wrapping_sub(1)) == b' ' {
         let word = Alphabet::WORD.run_back(text, start - 1, 16);
-        names::classify_spaced_key(scan.slice(word, start - 1))
+        names::key_class(scan.slice(word, start - 1))
     } else {
         names::classify(name)
     };
@@ -153,12 +157,22 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
         } else {
             at
         };
+        let word = scan.slice(at, Alphabet::WORD.run_within(text, at, 16));
+        // In the help of a command, a column of descriptions follows the flags.
+        let syntax = if at > end + 1 || is_one_of(word, AFTER_FLAG) {
+            ValueSyntax::Loose
+        } else {
+            ValueSyntax::Config
+        };
         if Quote::at(text, at).is_some() {
             literal(scan, at, class, ValueSyntax::Quoted);
-        } else {
-            bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
+        } else if byte(text, at) != b'-' {
+            bare(scan, at, class, syntax, Terminator::Blank);
         }
         return;
+    }
+    if is_set_by_command(text, start) && is_last_on_line(text, at) {
+        return bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
     }
     let word_end = Alphabet::WORD.run(text, at);
     let word = scan.slice(at, word_end.min(at + 16));
@@ -169,7 +183,8 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
     } else if Quote::at(text, at).is_some() {
         literal(scan, at, class, ValueSyntax::Loose);
     } else if spaced
-        && is_one_of(word, &["is", "was", "to", "as"])
+        && (is_one_of(word, &["is", "was", "to"])
+            || word == b"as" && Quote::at(text, next).is_some())
         && !scan.slice(start, end).eq_ignore_ascii_case(b"pass")
     {
         if Quote::at(text, next).is_some() {
@@ -193,6 +208,23 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
             bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
         }
     }
+}
+
+/// Words after the name of a flag in a sentence.
+#[rustfmt::skip]
+const AFTER_FLAG: &[&str] = &[
+    "flag", "flags", "option", "options", "argument", "arguments", "parameter", "switch", "was",
+    "to", "if", "in", "when", "instead", "as", "via", "it", "you", "can", "will", "should", "must",
+    "may", "your", "that", "which", "without", "at", "by", "of", "only", "also", "does", "has",
+    "here", "requires", "needs", "given", "provided", "specified", "both", "then", "but", "before", "after", "would",
+];
+
+/// Returns whether the word before a name sets a variable to the next word: Docker's `ENV NAME
+/// value`, `setx`, `setenv`.
+fn is_set_by_command(text: &[u8], start: usize) -> bool {
+    let blank = BLANK.run_back(text, start, 8);
+    let word = text.get(Alphabet::WORD.run_back(text, blank, 8)..blank);
+    blank < start && word.is_some_and(|word| is_one_of(word, &["env", "setx", "setenv"]))
 }
 
 /// Returns whether `login NAME` or `machine NAME` is before a position, as in a netrc file.
@@ -226,7 +258,12 @@ fn paired(scan: &mut Scan, at: usize, class: NameClass) {
         if Quote::at(text, value).is_some() {
             literal(scan, value, class, ValueSyntax::Quoted);
         } else {
-            bare(scan, value, class, ValueSyntax::Line, Terminator::Blank);
+            let syntax = if is_last_on_line(text, value) {
+                ValueSyntax::Line
+            } else {
+                ValueSyntax::Bare
+            };
+            bare(scan, value, class, syntax, Terminator::Blank);
         }
     } else if byte(text, at) == b',' {
         loose_literal(scan, BLANK.run(text, at + 1), class);
@@ -314,116 +351,57 @@ fn value(
     if class == NameClass::Encoded && byte(text, at) == b'(' {
         return arguments(scan, at + 1, NameClass::Secret);
     }
-    let position = NamePosition::find(text, start);
-    let shouted = !scan
-        .slice(start, separator_end - 1)
-        .iter()
-        .any(u8::is_ascii_lowercase);
-    match (separator, position) {
-        (b'=', NamePosition::Query) => {
-            bare(scan, at, class, ValueSyntax::Config, Terminator::Query)
-        }
+    let (syntax, terminator) = bare_syntax(text, start, separator_end, at, tight, separator);
+    bare(scan, at, class, syntax, terminator);
+}
+
+/// Returns the syntax of the bare value at a position and what ends it, given the start of its name
+/// and the separator between them.
+fn bare_syntax(
+    text: &[u8],
+    start: usize,
+    separator_end: usize,
+    at: usize,
+    tight: bool,
+    separator: u8,
+) -> (ValueSyntax, Terminator) {
+    let name = text.get(start..separator_end - 1).unwrap_or_default();
+    let shouted = !name.iter().any(u8::is_ascii_lowercase);
+    let last = || is_last_on_line(text, at);
+    let end = || {
+        bare_end(
+            text.get(..at + JUDGED).unwrap_or(text),
+            at,
+            Terminator::Blank,
+        )
+    };
+    let word = byte(text, start.wrapping_sub(1)).is_ascii_whitespace()
+        && matches!(byte(text, end()), b' ' | b'\r' | b'\n' | 0);
+    match (separator, NamePosition::find(text, start)) {
+        (b'=', NamePosition::Query) => (ValueSyntax::Config, Terminator::Query),
         (b'=', NamePosition::Quoted(mark)) if tight => {
-            bare(
-                scan,
-                at,
-                class,
-                ValueSyntax::Config,
-                Terminator::Quote(mark),
-            );
+            (ValueSyntax::Config, Terminator::Quote(mark))
         }
-        (b'=', NamePosition::Line) if tight => {
-            bare(scan, at, class, ValueSyntax::Config, Terminator::Line)
+        // A header: `-H "X-Api-Key: value"`.
+        (b':', NamePosition::Quoted(mark))
+            if name.contains(&b'-') && !name.contains(&mark) && at > separator_end =>
+        {
+            (ValueSyntax::Config, Terminator::Quote(mark))
+        }
+        (b'=', NamePosition::Line) if tight && (shouted || !surroundings::is_code(text, start)) => {
+            (ValueSyntax::Config, Terminator::Line)
         }
         (b'=', NamePosition::Field | NamePosition::Flag) if tight => {
-            bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
+            (ValueSyntax::Config, Terminator::Blank)
         }
-        (b'=', _) if tight && shouted => {
-            bare(scan, at, class, ValueSyntax::Config, Terminator::Blank)
+        (b'=', _) if tight && (shouted || word) => (ValueSyntax::Config, Terminator::Blank),
+        (b'=', NamePosition::Line) if last() && surroundings::is_settings(text, start) => {
+            (ValueSyntax::Line, Terminator::Line)
         }
-        (b':', NamePosition::Line) if is_last_on_line(text, at) => {
-            bare(scan, at, class, ValueSyntax::Line, Terminator::Blank);
+        (b':', NamePosition::Line) if last() && !surroundings::is_code(text, start) => {
+            (ValueSyntax::Line, Terminator::Blank)
         }
-        _ => bare(scan, at, class, ValueSyntax::Bare, Terminator::Blank),
-    }
-}
-
-/// Words before the name of a variable that is set.
-#[rustfmt::skip]
-const DECLARATIONS: &[&str] = &[
-    "export", "set", "setx", "declare", "-x", "env", "arg", "-e", "--env", "local", "readonly",
-    "sudo",
-];
-
-/// The position of a name in its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NamePosition {
-    /// First on its line, perhaps after `export` or similar.
-    Line,
-    /// In the query of a URL or in a form.
-    Query,
-    /// In a list of fields, such as a connection string.
-    Field,
-    /// After hyphens.
-    Flag,
-    /// First in a literal with this quotation mark.
-    Quoted(u8),
-    /// Anywhere else.
-    Text,
-}
-
-impl NamePosition {
-    fn find(text: &[u8], start: usize) -> Self {
-        match byte(text, start.wrapping_sub(1)) {
-            b'?' | b'&' => return Self::Query,
-            b'6' if starts(text, start.wrapping_sub(6), b"\\u0026") => return Self::Query,
-            b';' if starts(text, start.wrapping_sub(5), b"&amp;") => return Self::Query,
-            b';' => return Self::Field,
-            b'-' => return Self::Flag,
-            mark @ (b'"' | b'\'' | b'`') => return Self::Quoted(mark),
-            b'{' => return Self::Text,
-            _ => {}
-        }
-        let before = text
-            .get(start.saturating_sub(48)..start)
-            .unwrap_or_default();
-        let line = before
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map(|at| at + 1)
-            .or_else(|| {
-                before
-                    .windows(2)
-                    .rposition(|pair| pair == b"\\n")
-                    .map(|at| at + 2)
-            });
-        let line = match line {
-            Some(line) => before.get(line..).unwrap_or_default(),
-            None if before.len() == start => before,
-            None => return Self::Text,
-        };
-        let line = line.strip_prefix(&b"//"[..]).unwrap_or(line);
-        let leads = |word: &[u8]| {
-            word.iter()
-                .all(|byte| !byte.is_ascii_alphanumeric() && *byte != b'(' && *byte != b'=')
-                || word.iter().all(u8::is_ascii_digit)
-                || word.starts_with(b"$env:")
-                || word
-                    .get(..word.len().saturating_sub(3))
-                    .is_some_and(|number| {
-                        word.ends_with("→".as_bytes()) && number.iter().all(u8::is_ascii_digit)
-                    })
-                || is_one_of(word, DECLARATIONS)
-        };
-        if line
-            .split(|byte| BLANK.has(*byte))
-            .filter(|word| !word.is_empty())
-            .all(leads)
-        {
-            Self::Line
-        } else {
-            Self::Text
-        }
+        _ => (ValueSyntax::Bare, Terminator::Blank),
     }
 }
 
@@ -431,6 +409,10 @@ impl NamePosition {
 fn next_line(scan: &mut Scan, at: usize, class: NameClass, separator: u8) {
     let text = scan.text;
     let at = wrapped(text, at);
+    // Python's `-> Token:`, then a description.
+    if separator == b':' && starts(text, at, b"\"\"\"") {
+        return;
+    }
     if Quote::at(text, at).is_some() {
         return literal(scan, at, class, ValueSyntax::Quoted);
     }
@@ -511,13 +493,14 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
         }
         return;
     }
-    // `**password**: `x``: a backtick counts as a quotation mark.
-    if !values::is_secret(content, class, syntax)
-        || (syntax == ValueSyntax::Quoted
-            && names::classify(content).is_some()
-            && !values::is_random(content)
-            && !content.iter().any(u8::is_ascii_digit))
-    {
+    // `**password**: `token``: a backtick counts as a quotation mark. `"token": "csrf-token"`: the
+    // name of a header or field.
+    let named = (quote.mark == b'`' || names::words(content).count() == 2)
+        && syntax == ValueSyntax::Quoted
+        && names::classify(content).is_some()
+        && !values::is_random(content)
+        && !content.iter().any(u8::is_ascii_digit);
+    if named || !values::is_secret(content, class, syntax) {
         return;
     }
     scan.found(start, end);
@@ -555,7 +538,10 @@ fn bare(scan: &mut Scan, start: usize, class: NameClass, syntax: ValueSyntax, en
     // The first bytes decide; only a masked value is read to its end.
     let near = text.get(..start + JUDGED).unwrap_or(text);
     let mut end = bare_end(near, start, ends);
-    while end > start && matches!(byte(text, end - 1), b',' | b';' | b'.' | b':' | b')') {
+    while end > start
+        && (matches!(byte(text, end - 1), b',' | b';' | b'.' | b':' | b')')
+            || byte(text, end - 1) == b'|' && syntax == ValueSyntax::Bare)
+    {
         end -= 1;
     }
     let value = scan.slice(start, end);

@@ -25,17 +25,24 @@ mod transports;
 
 mod assignments;
 
+mod surroundings;
+
 mod reading;
 
 mod names;
 
 mod values;
 
+mod disguise;
+
 #[cfg(test)]
 mod examples;
 
 #[cfg(test)]
 mod samples;
+
+#[cfg(test)]
+mod kit;
 
 #[cfg(test)]
 mod tests;
@@ -67,7 +74,7 @@ pub struct Redacted<'a> {
 /// Masks the credentials in a text.
 #[must_use]
 pub fn redact(text: &str) -> Redacted<'_> {
-    let mut findings = scan::scan(text, &INDEX);
+    let mut findings = pass(text);
     if findings.is_empty() {
         return Redacted {
             text: Cow::Borrowed(text),
@@ -76,7 +83,7 @@ pub fn redact(text: &str) -> Redacted<'_> {
     }
     let mut masked = mask(text, &findings);
     for _ in 1..MAX_PASSES {
-        let uncovered = scan::scan(&masked, &INDEX);
+        let uncovered = pass(&masked);
         if uncovered.is_empty() {
             break;
         }
@@ -87,6 +94,17 @@ pub fn redact(text: &str) -> Redacted<'_> {
         text: Cow::Owned(masked),
         findings,
     }
+}
+
+/// Finds the credentials in a text as it is, and in what it splits or encodes.
+fn pass(text: &str) -> Vec<Finding> {
+    let mut findings = scan::scan(text, &INDEX);
+    let disguised = disguise::findings(text, &INDEX);
+    if disguised.is_empty() {
+        return findings;
+    }
+    findings.extend(disguised);
+    join(findings)
 }
 
 /// Returns the text with each finding replaced by [`MASK`].
@@ -120,9 +138,14 @@ fn merge(findings: &[Finding], uncovered: &[Finding]) -> Vec<Finding> {
             end,
         });
     }
-    all.sort_by_key(|finding| (finding.start, finding.end));
-    let mut joined: Vec<Finding> = Vec::with_capacity(all.len());
-    for finding in all {
+    join(all)
+}
+
+/// Sorts findings, and joins those that overlap.
+fn join(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by_key(|finding| (finding.start, finding.end));
+    let mut joined: Vec<Finding> = Vec::with_capacity(findings.len());
+    for finding in findings {
         match joined.last_mut() {
             Some(last) if finding.start < last.end => last.end = last.end.max(finding.end),
             _ => joined.push(finding),

@@ -7,8 +7,11 @@ use super::scan::byte;
 pub(super) enum NameClass {
     /// A password: chosen by people, so it may be any word.
     Password,
-    /// A token, key or secret: generated.
+    /// A token, key or secret: usually generated.
     Secret,
+    /// Probably the same, but also an everyday name (`STORAGE_KEY`, `pass`): a value of words is
+    /// kept.
+    Likely,
     /// Possibly a secret: only a random-looking value is masked.
     Weak,
     /// `auth` and similar: only the base64 of `user:password` is masked.
@@ -66,21 +69,26 @@ const ABOUT: &[&str] = &[
     "template", "environment", "location", "score", "scores", "probability", "probabilities",
     "logits", "embedding", "embeddings", "mask", "masks", "threshold", "quota", "remaining",
     "total", "estimate", "details", "metadata", "properties", "property", "information", "kid",
-    "salt", "iterations", "rounds", "fingerprint", "thumbprint", "checksum", "signature",
+    "sha", "md", "pair", "salt", "iterations", "rounds", "fingerprint", "thumbprint", "checksum", "signature",
 ];
 
 /// Words that make a following `key` sensitive.
 #[rustfmt::skip]
 const SECRET_KEYS: &[&str] = &[
-    "api", "access", "secret", "private", "signing", "signature", "encryption", "encrypt",
-    "decryption", "decrypt", "master", "auth", "authentication", "account", "shared", "session",
-    "webhook", "hmac", "jwt", "root", "ssh", "consumer", "subscription", "storage", "service",
-    "role", "deploy", "deployment", "license", "licence", "app", "application", "client",
-    "admin", "write", "read", "ingest", "integration", "bot", "security", "crypto", "aes",
-    "symmetric", "server", "rapidapi", "openai", "anthropic", "gemini", "stripe", "sendgrid",
-    "mailgun", "twilio", "datadog", "functions", "function", "host", "cookie", "recovery",
-    "pre", "preshared", "psk", "wireguard", "wg", "vault", "unseal", "instrumentation",
-    "insert", "ingestion", "personal", "user",
+    "api", "access", "secret", "private", "signing", "encryption", "encrypt", "decryption",
+    "decrypt", "master", "auth", "authentication", "shared", "webhook", "hmac", "jwt", "consumer",
+    "subscription", "deploy", "deployment", "rapidapi", "openai", "anthropic", "gemini", "stripe",
+    "sendgrid", "mailgun", "twilio", "datadog", "preshared", "psk", "wireguard", "unseal",
+    "instrumentation", "ingestion",
+];
+
+/// Words that make a following `key` probably sensitive.
+#[rustfmt::skip]
+const LIKELY_KEYS: &[&str] = &[
+    "signature", "account", "session", "root", "ssh", "storage", "service", "role", "license",
+    "licence", "app", "application", "client", "admin", "write", "read", "ingest", "integration",
+    "bot", "security", "crypto", "aes", "symmetric", "server", "functions", "function", "host",
+    "cookie", "recovery", "pre", "wg", "vault", "insert", "personal", "user",
 ];
 
 /// Words before a sensitive word that mean an action on the secret or a statement about it.
@@ -89,6 +97,7 @@ const ACTIONS: &[&str] = &[
     "forgot", "reset", "show", "hide", "toggle", "has", "is", "no", "use", "require",
     "requires", "without", "ask", "invalid", "wrong", "bad", "incorrect", "missing", "empty",
     "check", "verify", "validate", "generate", "create", "delete", "remove", "rotate", "public",
+    "existing",
 ];
 
 /// Words that make a following `key` or `token` harmless.
@@ -107,6 +116,8 @@ const HARMLESS: &[&str] = &[
     "start", "end", "current", "lookahead", "peek", "tab", "enter", "escape", "modifier",
     "ctrl", "shift", "alt", "meta", "function", "home", "space", "up", "down", "left", "right",
     "backspace", "return", "sub", "super", "dataset", "metric", "event", "log", "trace", "span",
+    "progress", "mask", "image", "audio", "video", "begin", "additional", "comment", "keyword", "expected",
+    "unexpected", "separator", "delimiter", "word", "identifier", "operator", "parse", "parsed",
     "trust", "trusted", "turn", "monkey", "don", "hockey", "whis", "tur", "jockey", "donkey",
 ];
 
@@ -150,7 +161,8 @@ pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
             .map_or(&b""[..], |before| words.get(before));
         let word = words.get(at);
         let counted = word.eq_ignore_ascii_case(b"key") || word.eq_ignore_ascii_case(b"token");
-        let harmless = counted && is_one_of(before, HARMLESS) && !is_one_of(before, SECRET_KEYS);
+        let secret = is_one_of(before, SECRET_KEYS) || is_one_of(before, LIKELY_KEYS);
+        let harmless = counted && is_one_of(before, HARMLESS) && !secret;
         if harmless || is_one_of(before, ACTIONS) {
             return None;
         }
@@ -166,18 +178,28 @@ pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
             known &= is_one_of(tail, NEUTRAL) || tail.iter().all(u8::is_ascii_digit);
         }
         let shouted = !name.iter().any(u8::is_ascii_lowercase);
-        return Some(if known || shouted {
-            class
-        } else {
-            NameClass::Weak
+        return Some(match (known, shouted) {
+            (true, _) => class,
+            (false, true) => NameClass::Likely,
+            (false, false) => NameClass::Weak,
         });
     }
     None
 }
 
-/// Returns the class of `key` after a separate word: `API key: …`.
-pub(super) fn classify_spaced_key(before: &[u8]) -> Option<NameClass> {
-    is_one_of(before, SECRET_KEYS).then_some(NameClass::Secret)
+/// Returns the words of a name, at most its last sixteen.
+pub(super) fn words(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = Words::split(name);
+    (0..words.count).map(move |at| words.get(at))
+}
+
+/// Returns the class of a key of a kind, as in `API key: …`; `None` if the word names no kind of
+/// secret key.
+pub(super) fn key_class(kind: &[u8]) -> Option<NameClass> {
+    if is_one_of(kind, SECRET_KEYS) {
+        return Some(NameClass::Secret);
+    }
+    is_one_of(kind, LIKELY_KEYS).then_some(NameClass::Likely)
 }
 
 /// Returns whether a list contains a word, ignoring case.
@@ -245,7 +267,7 @@ impl<'a> Words<'a> {
         }
         let owned = word.get(..word.len().saturating_sub(4)).unwrap_or_default();
         if is("pass") && at == 0 {
-            return Some(NameClass::Secret);
+            return Some(NameClass::Likely);
         }
         if is("pass") || (ends("pass") && is_one_of(owned, PASS_OWNERS)) {
             return Some(NameClass::Password);
@@ -261,8 +283,7 @@ impl<'a> Words<'a> {
         if is("key") {
             return match before {
                 b"" => None,
-                _ if is_one_of(before, SECRET_KEYS) => Some(NameClass::Secret),
-                _ => Some(NameClass::Weak),
+                _ => key_class(before).or(Some(NameClass::Weak)),
             };
         }
         if ends("key") {

@@ -272,6 +272,7 @@ pub(super) static RULES: &[Rule] = &[
     mixed("monitoring", "phx_", ALNUM, 36),
     run("monitoring", "squ_|sqp_|sqa_", HEX, 40),
     digit("monitoring", "rdme_", LOWER_DIGIT, 60),
+    mixed("model-provider", "m0-", ALNUM, 30),
     digit("productivity", "lin_api_|lin_oauth_", ALNUM, 32),
     mixed("productivity", "secret_|ntn_", ALNUM, 40),
     digit("productivity", "figd_|figo_|figu_", URL64, 34),

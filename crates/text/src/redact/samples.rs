@@ -41,7 +41,7 @@ impl Draw {
             .collect()
     }
 
-    fn choose<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    pub(super) fn choose<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 

@@ -101,7 +101,8 @@ pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
         rule: "",
     };
     let mut at = 0;
-    while at + 1 < scan.text.len() {
+    while let Some(next) = index.next(scan.text, at) {
+        at = next;
         for anchor in index.anchors(scan.byte(at), scan.byte(at + 1)) {
             let rule = anchor.rule;
             scan.rule = rule.name;
@@ -147,8 +148,11 @@ impl Anchor {
 pub(super) struct Index {
     anchors: Vec<Anchor>,
     /// The range of anchors in each slot.
-    slots: Box<[(u16, u16)]>,
+    slots: [(u16, u16); SLOTS],
 }
+
+/// The number of slots.
+const SLOTS: usize = 32 * 32;
 
 /// Combines the low five bits of two bytes, which are equal for both cases of a letter.
 fn slot(first: u8, second: u8) -> usize {
@@ -162,7 +166,7 @@ impl Index {
         let mut anchors: Vec<Anchor> = rules.iter().flat_map(anchors).collect();
         // The sort is stable: within a slot, rules are tried in the order of the table.
         anchors.sort_by_key(Anchor::slot);
-        let mut slots = vec![(0, 0); 32 * 32].into_boxed_slice();
+        let mut slots = [(0, 0); SLOTS];
         for (position, anchor) in (0_u16..).zip(&anchors) {
             if let Some((start, end)) = slots.get_mut(anchor.slot()) {
                 if *end == 0 {
@@ -172,6 +176,19 @@ impl Index {
             }
         }
         Self { anchors, slots }
+    }
+
+    /// Returns the first position at or after another where a mark may be.
+    fn next(&self, text: &[u8], at: usize) -> Option<usize> {
+        let mut pairs = text.get(at..)?.windows(2);
+        let found = pairs.position(|pair| match pair {
+            [first, second] => self
+                .slots
+                .get(slot(*first, *second))
+                .is_some_and(|(_, end)| *end > 0),
+            _ => false,
+        });
+        found.map(|found| at + found)
     }
 
     fn anchors(&self, first: u8, second: u8) -> &[Anchor] {

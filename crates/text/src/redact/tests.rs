@@ -125,6 +125,114 @@ fn masks_exactly_the_secret() {
 }
 
 #[test]
+fn a_value_under_a_secret_name_is_masked_whatever_it_looks_like() {
+    for (text, masked) in [
+        (
+            "app:\n  password: NwYrfINFkxce\n",
+            "app:\n  password: [REDACTED]\n",
+        ),
+        (
+            "app:\n  password: swordfish\n",
+            "app:\n  password: [REDACTED]\n",
+        ),
+        ("password: пароль123", "password: [REDACTED]"),
+        ("JWT_SECRET=zebra-finch-42", "JWT_SECRET=[REDACTED]"),
+        (
+            "Authorization: Bearer my-internal-dev-token",
+            "Authorization: [REDACTED]",
+        ),
+        (
+            "password=\"hunter2 with blanks\"",
+            "password=\"[REDACTED]\"",
+        ),
+        (
+            "OPENAI_API_KEY=\"swordfish\"",
+            "OPENAI_API_KEY=\"[REDACTED]\"",
+        ),
+        (
+            "AWS_SECRET_ACCESS_KEY=kJalrXUtnFEMIK7MDENGbPxRfiCY",
+            "AWS_SECRET_ACCESS_KEY=[REDACTED]",
+        ),
+        (
+            "{\\\"api_key\\\": \\\"hunter2-esc\\\"}",
+            "{\\\"api_key\\\": \\\"[REDACTED]\\\"}",
+        ),
+        (
+            "[client]\npassword = swordfish\n",
+            "[client]\npassword = [REDACTED]\n",
+        ),
+        (
+            "tool --password swordfish run",
+            "tool --password [REDACTED] run",
+        ),
+    ] {
+        assert_eq!(redact(text).text, masked);
+    }
+}
+
+#[test]
+fn a_reference_under_a_secret_name_is_kept() {
+    for text in [
+        "password: ${DB_PASSWORD}",
+        "password: env.DB_PASSWORD",
+        "password: /run/secrets/db",
+        "password: String",
+        "password: changeme",
+        "password: \"\"\nsecret: false",
+        "the password: it must be long",
+        "token = lexer.next()",
+        "let secret = load();",
+        "login({\n  user: name,\n  password: typed\n})",
+        "f\"{user}\", token=f\"test_{secrets.token_hex(32)}\"",
+        "def next(self) -> Token:\n    \"\"\"Parse the next one.\"\"\"",
+    ] {
+        assert_eq!(redact(text).text, text);
+    }
+}
+
+#[test]
+fn a_token_without_a_digit_is_masked() {
+    let token = concat!("gl", "pat-qZkVtLxBnRwHsJdFmGcP");
+    assert_eq!(redact(token).text, MASK);
+}
+
+#[test]
+fn a_mailchimp_key_of_a_data_center_with_one_digit_is_masked() {
+    let key = concat!("3f9a1c7e5b2d8046", "af31e9c27d50b864-us6");
+    assert_eq!(redact(key).text, MASK);
+}
+
+#[test]
+fn a_split_or_encoded_token_is_masked() {
+    let token = concat!("gh", "p_q7Zk2Vt9Lx4Bn8Rw3Hs6Jd1Fm5Gc0PyuAbCd");
+    let (front, back) = token.split_at(20);
+    for split in ["\u{200b}", "\u{2060}", "\\\n", "\\u200b", "\\\\\\n"] {
+        assert_eq!(
+            redact(&format!("a {front}{split}{back} b")).text,
+            "a [REDACTED] b"
+        );
+    }
+    // `password=hunter2-and-more`
+    let encoded = "cGFzc3dvcmQ9aHVudGVyMi1hbmQtbW9yZQ==";
+    assert_eq!(
+        redact(&format!("echo {encoded} | base64 -d")).text,
+        "echo [REDACTED] | base64 -d"
+    );
+}
+
+#[test]
+fn a_place_in_a_file_is_not_taken_for_a_line_of_pgpass() {
+    for text in [
+        "src/db.rs:5432:17:error:unused",
+        "arn:aws:logs:*:*:log-group:/aws/lambda/x:y",
+        "db:5432:app:app:secret:more",
+        "at db:5432:app:app:x y",
+    ] {
+        assert_eq!(redact(text).text, text);
+    }
+}
+
+#[test]
 fn findings_of_later_passes_are_spans_of_the_input() {
     let text = concat!(
         "token='x\n",

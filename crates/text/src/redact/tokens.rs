@@ -1,6 +1,7 @@
 //! Tokens with a distinctive prefix: a literal, then runs of an alphabet.
 
 use super::scan::{Scan, byte, starts};
+use super::values;
 
 /// A set of ASCII bytes.
 #[derive(Debug, Clone, Copy)]
@@ -272,14 +273,15 @@ pub(super) fn find(scan: &mut Scan, at: usize, mark: &str, token: &Token) {
     }
     let rest = scan.slice(body, end);
     // A repeated character such as `ghp_xxxxxxxxxxxxxxxxxxxx` is a placeholder.
-    let filler = rest.iter().all(|byte| rest.first() == Some(byte));
+    let filler = rest.len() > 1 && rest.iter().all(|byte| rest.first() == Some(byte));
     // Without bytes before the mark, the mark itself does not count.
     let judged = if start == at {
         rest
     } else {
         scan.slice(start, end)
     };
-    if filler || !meets(token.demand, judged) {
+    // A short mark may be a word of code, such as `s.`.
+    if filler || !meets(token.demand, judged, mark.len() > 3) {
         return;
     }
     if let Part::Run(alphabet, _) = token.last {
@@ -294,15 +296,16 @@ pub(super) fn find(scan: &mut Scan, at: usize, mark: &str, token: &Token) {
     }
 }
 
-/// Returns whether the bytes of a token meet its demand.
-fn meets(demand: Demand, token: &[u8]) -> bool {
+/// Returns whether the bytes of a token meet its demand, given whether its mark is distinctive.
+fn meets(demand: Demand, token: &[u8], is_marked: bool) -> bool {
     let has = |test: fn(&u8) -> bool| token.iter().any(test);
+    let cased = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+    // A short token may have no digit by chance.
+    let random = || has(u8::is_ascii_digit) || is_marked && values::is_gibberish(token);
     match demand {
         Demand::Nothing => true,
-        Demand::Digit => has(u8::is_ascii_digit),
-        Demand::Mixed => {
-            has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase)
-        }
+        Demand::Digit => random(),
+        Demand::Mixed => cased && random(),
     }
 }
 

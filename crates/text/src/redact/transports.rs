@@ -1,5 +1,6 @@
 //! Credentials recognized by their structure or by where they occur: URLs, headers, command lines.
 
+use super::disguise::decode;
 use super::names::{NameClass, is_one_of};
 use super::scan::{Scan, byte, find, starts};
 use super::tokens::{Alphabet, begins_word};
@@ -238,36 +239,9 @@ pub(super) fn basic(scan: &mut Scan, at: usize) {
 
 /// Returns whether a text is the base64 of `user:password`.
 pub(super) fn is_user_and_password(text: &[u8]) -> bool {
-    let text = text.strip_suffix(b"=").unwrap_or(text);
-    let text = text.strip_suffix(b"=").unwrap_or(text);
-    if text.len() < 6 {
-        return false;
-    }
-    let mut colon = false;
-    let mut bits = 0_u32;
-    let mut held = 0;
-    for byte in text {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return false,
-        };
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            let decoded = bits >> held & 0xFF;
-            if !(0x20..0x7F).contains(&decoded) {
-                return false;
-            }
-            colon |= decoded == u32::from(b':');
-        }
-        bits &= 0xFFFF;
-    }
-    colon
+    let printable = |plain: &String| plain.bytes().all(|byte| (0x20..0x7F).contains(&byte));
+    let plain = decode(text).filter(printable);
+    plain.is_some_and(|plain| plain.len() >= 4 && plain.contains(':'))
 }
 
 /// The schemes of an `Authorization` header.
@@ -282,6 +256,10 @@ const SCHEMES: &[&str] = &[
 /// Masks the value of an `Authorization` header or key, including the scheme.
 pub(super) fn authorization(scan: &mut Scan, at: usize) {
     let text = scan.text;
+    // `binaryauthorization`
+    if byte(text, at) == b'a' && byte(text, at.wrapping_sub(1)).is_ascii_lowercase() {
+        return;
+    }
     let quotes = Alphabet::new(b"\\\"'`]");
     let separator = quotes.run(text, at + "authorization".len());
     let separator = BLANK.run(text, separator);
@@ -445,20 +423,35 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Masks the password in a line of a `.pgpass` file.
+/// Masks the password in a line of a `.pgpass` file: five fields, of which the last one ends the
+/// line.
 pub(super) fn pgpass(scan: &mut Scan, at: usize) {
     let text = scan.text;
-    let fields = at + if byte(text, at) == b'*' { 4 } else { 6 };
-    let end = Alphabet::new(b" \t\r\n\"'`\\").until(text, fields, REACH);
-    if matches!(byte(text, end), b' ' | b'\t') {
-        return;
+    let mut start = Alphabet::DOTTED.with(b"*:").run_back(text, at, 128);
+    let before = byte(text, start.wrapping_sub(1));
+    match before {
+        // The letter of an escaped line break.
+        b'\\' if byte(text, start) == b'n' => start += 1,
+        0 | b'\n' | b'"' | b'\'' | b'`' => {}
+        _ => return,
     }
-    let Some(database) = position(text, fields, end, b':') else {
-        return;
-    };
-    if let Some(user) = position(text, database + 1, end, b':')
-        && ALNUM.has(byte(text, database + 1))
+    let end = Alphabet::new(b" \t\r\n\"'`\\").until(text, at, REACH);
+    let mut fields = [start; 5];
+    for field in 1..fields.len() {
+        let Some(colon) = position(text, fields[field - 1], end, b':') else {
+            return;
+        };
+        fields[field] = colon + 1;
+    }
+    let [_, port, database, user, password] = fields;
+    let is_name = |part: &[u8]| part == b"*:" || byte(part, 0).is_ascii_alphabetic();
+    let port = scan.slice(port, database - 1);
+    if (port == b"*" || port.iter().all(u8::is_ascii_digit))
+        && is_name(scan.slice(database, user))
+        && is_name(scan.slice(user, password))
+        && position(text, password, end, b':').is_none()
+        && !matches!(byte(text, end), b' ' | b'\t')
     {
-        mask_password(scan, user + 1, end);
+        mask_password(scan, password, end);
     }
 }
