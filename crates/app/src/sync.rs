@@ -479,13 +479,13 @@ pub fn commit_by(
     let machine = context.machine_id();
     let commit = || -> Result<Option<Ulid>, anamnesis_sync::Error> {
         let now = context.environment.now;
-        let repository = match Repository::open(&context.home, &machine, now)? {
-            Some(repository) => repository,
-            None => {
+        let repository = Repository::open(&context.home, &machine, now)?.map_or_else(
+            || {
                 let lock = context.notes.lock()?;
-                Repository::open_or_create(&context.home, &lock, &machine, now)?
-            }
-        };
+                Repository::open_or_create(&context.home, &lock, &machine, now)
+            },
+            Ok,
+        )?;
         let committed = repository.commit_notes_beside(&context.notes, &ids, act)?;
         Ok(committed.map(|committed| committed.batch))
     };

@@ -254,8 +254,9 @@ fn own_references(git: &Path) -> Vec<String> {
     let (_, files) = file::below(&git.join("refs")).unwrap_or_default();
     let loose = files
         .iter()
-        .filter_map(|path| path.strip_prefix(git).ok()?.to_str());
-    let loose = loose.filter(|name| !name.ends_with(".lock") && !name.contains("/."));
+        .filter(|path| path.extension().is_none_or(|ending| ending != "lock"))
+        .filter_map(|path| path.strip_prefix(git).ok()?.to_str())
+        .filter(|name| !name.contains("/."));
     let packed = text(&git.join("packed-refs"));
     let packed = packed
         .lines()
