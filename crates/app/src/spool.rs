@@ -21,14 +21,18 @@ pub fn drain(context: &Context, journal: &Journal) -> Result<usize, journal::Err
         }
         journal.in_transaction(|journal| journal.take_waiting(&mut waiting))?;
         for waiting in &waiting {
-            if let Err(error) = spool.put_away(waiting) {
-                context.log(&format!("spool: {error}"));
-                // Without this return, the loop would read the same records forever.
-                return Ok(drained);
-            }
-            drained += usize::from(waiting.record.is_some());
-            if waiting.record.is_none() {
-                context.log(UNREADABLE);
+            match spool.put_away(waiting) {
+                Ok(is_unreadable) => {
+                    drained += usize::from(waiting.record.is_some());
+                    if is_unreadable {
+                        context.log(UNREADABLE);
+                    }
+                }
+                Err(error) => {
+                    context.log(&format!("spool: {error}"));
+                    // Without this return, the loop would read the same records forever.
+                    return Ok(drained);
+                }
             }
         }
     }

@@ -2,27 +2,37 @@
 //!
 //! A file has one sanitised record. Its name is a ULID, so names sort by time. The file is deleted
 //! after the commit with its record. A record that is stored twice changes nothing, so a kill in
-//! between is safe.
+//! between is safe. A process that was killed before the rename left a temporary file; if its record
+//! is complete, it is stored, too.
 
 use std::{
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
 use anamnesis_session::event::Record;
 use ulid::Ulid;
 
-use crate::fs::{
-    file,
-    home::{Home, ensure_folder},
+use crate::{
+    fs::{
+        file,
+        home::{Home, ensure_folder},
+    },
+    journal,
 };
 
 /// The maximum size of a file, in bytes. A record is far smaller.
 const MAX_LENGTH: usize = 4 * 1024 * 1024;
 
-/// The extension of a record's file. Temporary and foreign files have another one.
+/// The extension of a record's file. Foreign files have another one.
 const ENDING: &str = "json";
+
+/// The extension of a temporary file.
+const TEMPORARY: &str = "tmp";
+
+/// The age at which a temporary file is a leftover. No hook runs longer.
+const LEFTOVER_AGE: Duration = Duration::from_secs(120);
 
 /// The pending files and the unreadable ones.
 #[derive(Debug)]
@@ -45,28 +55,55 @@ impl<'a> Spool<'a> {
     }
 
     /// Stores a record until the journal can take it.
-    pub fn keep(&self, record: &Record) -> io::Result<()> {
+    pub fn keep(&self, record: &Record) -> io::Result<Waiting> {
         let folder = self.home.spool();
         ensure_folder(&folder).map_err(io::Error::other)?;
         let bytes = serde_json::to_vec(record)?;
         // Uses the current time instead of the record's: the order is that of arrival.
         let path = folder.join(format!("{}.{ENDING}", Ulid::generate()));
-        file::write_atomic(&path, &bytes).map(drop)
+        file::write_atomic(&path, &bytes)?;
+        Ok(Waiting {
+            path,
+            record: Some(record.clone()),
+        })
     }
 
-    /// Returns the first pending files, in order.
+    /// Stores a record with `store`, and keeps it if that fails. If the journal is busy, `store` is called
+    /// again after the record was kept, because this process may be ended while it waits.
+    pub fn keep_unless_stored<T>(
+        &self,
+        record: &Record,
+        mut store: impl FnMut() -> Result<T, journal::Error>,
+    ) -> (Result<T, journal::Error>, io::Result<()>) {
+        let first = store();
+        let is_busy = match &first {
+            Ok(_) => return (first, Ok(())),
+            Err(error) => error.is_busy(),
+        };
+        let kept = self.keep(record);
+        if !is_busy {
+            return (first, kept.map(drop));
+        }
+        let second = store();
+        let kept = match kept {
+            Ok(kept) if second.is_ok() => self.put_away(&kept).map(drop),
+            Err(_) if second.is_ok() => Ok(()),
+            kept => kept.map(drop),
+        };
+        (second, kept)
+    }
+
+    /// Returns the first pending records, in order.
     pub fn waiting(&self, limit: usize) -> Vec<Waiting> {
-        let mut paths = self.paths();
-        paths.truncate(limit);
-        paths
-            .into_iter()
-            .map(|path| Waiting {
-                record: file::read_head(&path, MAX_LENGTH)
-                    .ok()
-                    .and_then(|(bytes, ..)| serde_json::from_slice(&bytes).ok()),
-                path,
-            })
-            .collect()
+        let mut paths: Vec<PathBuf> = files(&self.home.spool())
+            .filter(|path| has_ending(path, ENDING) || is_leftover(path, LEFTOVER_AGE))
+            .collect();
+        // The name of a temporary file is that of the record, behind a dot.
+        paths.sort_by_key(|path| {
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            name.map(|name| name.trim_start_matches('.').to_owned())
+        });
+        paths.into_iter().filter_map(read).take(limit).collect()
     }
 
     /// Returns the number of pending files.
@@ -80,7 +117,8 @@ impl<'a> Spool<'a> {
     }
 
     /// Deletes a file whose record is in the journal, and moves an unreadable one to the quarantine.
-    pub fn put_away(&self, waiting: &Waiting) -> io::Result<()> {
+    /// Tells whether it moved one.
+    pub fn put_away(&self, waiting: &Waiting) -> io::Result<bool> {
         let result = if waiting.record.is_some() {
             fs::remove_file(&waiting.path)
         } else {
@@ -94,8 +132,8 @@ impl<'a> Spool<'a> {
         };
         match result {
             // Another process did it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            other => other.map(|()| waiting.record.is_none()),
         }
     }
 
@@ -118,8 +156,7 @@ impl<'a> Spool<'a> {
 
     fn files_of(&self, session: &str) -> impl Iterator<Item = PathBuf> {
         // Includes temporary files of killed processes.
-        let waiting = fs::read_dir(self.home.spool()).into_iter().flatten();
-        let waiting = waiting.flatten().map(|entry| entry.path());
+        let waiting = files(&self.home.spool());
         waiting.chain(self.unreadable()).filter(move |path| {
             let Ok((bytes, ..)) = file::read_head(path, MAX_LENGTH) else {
                 return false;
@@ -137,11 +174,16 @@ impl<'a> Spool<'a> {
         self.set_aside().map(|(path, _)| path).collect()
     }
 
-    /// Deletes unreadable files older than this. Returns how many.
+    /// Deletes unreadable files and half-written ones older than this. Returns how many.
     pub fn forget_unreadable(&self, age: Duration) -> usize {
-        self.set_aside()
+        let half_age = age.max(LEFTOVER_AGE);
+        let unreadable = self
+            .set_aside()
             .filter(|(_, modified)| modified.elapsed().is_ok_and(|elapsed| elapsed > age))
-            .filter(|(path, _)| fs::remove_file(path).is_ok())
+            .map(|(path, _)| path);
+        unreadable
+            .chain(files(&self.home.spool()).filter(|path| is_leftover(path, half_age)))
+            .filter(|path| fs::remove_file(path).is_ok())
             .count()
     }
 
@@ -155,16 +197,39 @@ impl<'a> Spool<'a> {
     }
 
     fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = fs::read_dir(self.home.spool())
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
-            .collect();
-        paths.sort();
-        paths
+        files(&self.home.spool())
+            .filter(|path| has_ending(path, ENDING))
+            .collect()
     }
+}
+
+/// Reads a pending file; `None` if another process has stored it, or a temporary file is incomplete.
+fn read(path: PathBuf) -> Option<Waiting> {
+    let record = match file::read_head(&path, MAX_LENGTH) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(_) => None,
+        Ok((bytes, ..)) => serde_json::from_slice(&bytes).ok(),
+    };
+    let is_half = record.is_none() && has_ending(&path, TEMPORARY);
+    (!is_half).then_some(Waiting { path, record })
+}
+
+/// Returns the paths of a folder's entries; none if it cannot be read.
+fn files(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found == ending)
+}
+
+/// Tells whether a path is a temporary file that nobody writes any more.
+fn is_leftover(path: &Path, age: Duration) -> bool {
+    let modified = || fs::symlink_metadata(path).and_then(|file| file.modified());
+    // A time in the future is from a wrong clock.
+    let is_old = |time: SystemTime| time.elapsed().map_or(true, |elapsed| elapsed > age);
+    has_ending(path, TEMPORARY) && modified().is_ok_and(is_old)
 }
 
 #[cfg(test)]
@@ -243,6 +308,73 @@ mod tests {
         assert_eq!(spool.unreadable().len(), 1);
         assert_eq!(spool.forget_unreadable(Duration::from_secs(60)), 0);
         assert_eq!(spool.forget_unreadable(Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn a_complete_record_that_was_not_renamed_is_stored_in_its_order() {
+        let (_folder, home) = home();
+        let spool = Spool::new(&home);
+        spool.keep(&record("later")).unwrap();
+        let old = SystemTime::now() - Duration::from_secs(600);
+        let leftover = |number: u8, text: &[u8], modified| {
+            let name = format!(".01JZ000000000000000000000{number}.json.01JZ.tmp");
+            let mut file = fs::File::create(home.spool().join(name)).unwrap();
+            io::Write::write_all(&mut file, text).unwrap();
+            file.set_modified(modified).unwrap();
+        };
+        let whole = serde_json::to_vec(&record("first")).unwrap();
+        leftover(1, &whole, old);
+        leftover(2, &whole[..whole.len() / 2], old);
+        // A hook is writing this one.
+        leftover(3, &whole, SystemTime::now());
+        let waiting = spool.waiting(50);
+        let sessions: Vec<&str> = waiting
+            .iter()
+            .map(|waiting| waiting.record.as_ref().unwrap().session.as_str())
+            .collect();
+        assert_eq!(sessions, ["first", "later"]);
+        for waiting in &waiting {
+            assert!(!spool.put_away(waiting).unwrap());
+        }
+        assert_eq!((spool.waiting(50).len(), spool.unreadable().len()), (0, 0));
+        assert_eq!(spool.forget_unreadable(Duration::from_secs(60)), 1);
+    }
+
+    #[test]
+    fn a_record_is_kept_before_the_journal_is_waited_for() {
+        let (_folder, home) = home();
+        let spool = Spool::new(&home);
+        let mut kept = Vec::new();
+        let (stored, put_away) = spool.keep_unless_stored(&record("a"), || {
+            kept.push(spool.len());
+            match kept.len() {
+                1 => Err(journal::Error::Locked),
+                _ => Ok(()),
+            }
+        });
+        assert!(stored.is_ok() && put_away.is_ok());
+        assert_eq!((kept, spool.len()), (vec![0, 1], 0));
+        // It stays there until the journal takes it.
+        let (stored, _) =
+            spool.keep_unless_stored::<()>(&record("b"), || Err(journal::Error::Locked));
+        assert!(stored.is_err());
+        assert_eq!(spool.len(), 1);
+    }
+
+    #[test]
+    fn a_record_that_another_hook_took_is_not_unreadable() {
+        let (_folder, home) = home();
+        let spool = Spool::new(&home);
+        let kept = spool.keep(&record("a")).unwrap();
+        let gone = home.spool().join("01JZ0000000000000000000000.json");
+        fs::write(&gone, "{").unwrap();
+        let waiting = spool.waiting(50);
+        assert_eq!(waiting.len(), 2);
+        fs::remove_file(&gone).unwrap();
+        // It was broken, and another hook moved it.
+        assert!(!spool.put_away(&waiting[0]).unwrap());
+        spool.put_away(&kept).unwrap();
+        assert!(read(kept.path).is_none());
     }
 
     #[test]

@@ -44,7 +44,7 @@ use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 use self::{
     deadline::{Patient, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
-    record::MAX_DRAINED,
+    record::MAX_READ,
     start::{is_beginning, line},
 };
 
@@ -147,7 +147,7 @@ fn answer_event(
         let _ = sender.send(Patient);
         context.be_patient(PATIENT_NOTES);
     }
-    let waiting = Spool::new(&context.home).waiting(MAX_DRAINED);
+    let waiting = Spool::new(&context.home).waiting(MAX_READ);
     let hook = Hook::new(context, folder, &payload, &waiting);
     let safe = match plan.action {
         Action::Prompt(raw) => Some(SafePrompt::new(raw, hook.all_private_tokens())),
@@ -229,8 +229,9 @@ struct Hook {
     folder: PathBuf,
     known: OnceCell<Known>,
     journal: Result<Journal, journal::Error>,
-    /// A journal of a newer version. It is not written to, but its private tokens still apply.
-    newer: Option<Journal>,
+    /// The journal of a newer version, or one that another process writes. It is not written to, but
+    /// its private tokens still apply.
+    read_only: Option<Journal>,
     /// The session's private tokens, as far as they are known.
     private_tokens: PrivateTokens,
     /// Whether the journal's private tokens could be read. If not, the event may repeat one.
@@ -273,13 +274,16 @@ impl Hook {
     /// that still wait in the spool count, too.
     fn new(context: Context, folder: PathBuf, payload: &Payload, waiting: &[Waiting]) -> Self {
         let journal = Journal::open(&context.home, journal_patience(&context));
-        let newer = match &journal {
+        let read_only = match &journal {
             Err(journal::Error::Newer(_)) => {
                 Journal::open_newer_to_read(&context.home, JOURNAL_PATIENCE).ok()
             }
+            Err(error) if error.is_busy() => Journal::open_to_read(&context.home, Duration::ZERO)
+                .ok()
+                .flatten(),
             _ => None,
         };
-        let readable = journal.as_ref().ok().or(newer.as_ref());
+        let readable = journal.as_ref().ok().or(read_only.as_ref());
         let stored = readable.and_then(|journal| journal.echoes(&payload.session_id).ok());
         let own: Vec<&Record> = waiting
             .iter()
@@ -287,9 +291,9 @@ impl Hook {
             .filter(|record| record.session == payload.session_id)
             .collect();
         // Of a session that began while the journal could not be used, all tokens are in the spool.
-        let began_in_spool =
-            waiting.len() < MAX_DRAINED && own.iter().any(|record| record.what.begins_session());
-        let knows_private_tokens = stored.is_some() || began_in_spool;
+        let began_in_spool = || own.iter().any(|record| record.what.begins_session());
+        let knows_private_tokens =
+            waiting.len() < MAX_READ && (stored.is_some() || began_in_spool());
         let mut private_tokens = stored.unwrap_or_default();
         let hashes = own.iter().flat_map(|record| &record.echoes);
         private_tokens.extend(hashes.map(|echo| (echo.key, echo.hash)));
@@ -304,7 +308,7 @@ impl Hook {
             folder,
             known: OnceCell::new(),
             journal,
-            newer,
+            read_only,
             private_tokens,
             knows_private_tokens,
         }
@@ -312,7 +316,7 @@ impl Hook {
 
     /// Returns the journal, even if this version may not write to it.
     fn journal_to_read(&self) -> Option<&Journal> {
-        self.journal.as_ref().ok().or(self.newer.as_ref())
+        self.journal.as_ref().ok().or(self.read_only.as_ref())
     }
 
     /// Returns the session's private tokens; `None` if some may be missing.

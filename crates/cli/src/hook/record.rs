@@ -1,6 +1,9 @@
 //! Records the event in the journal or the spool, and writes the note at the end of a session.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anamnesis_app::{capture, client, spawn::UNREADABLE};
 use anamnesis_session::{
@@ -19,10 +22,17 @@ use anamnesis_text::{clean::one_line, private_tokens::Key, redact::redact, sanit
 use chrono::DateTime;
 use ulid::Ulid;
 
-use super::{Handled, Hook};
+use super::{Handled, Hook, journal_patience};
 
 /// How many records of the spool a hook moves to the journal, besides its own.
-pub(super) const MAX_DRAINED: usize = 50;
+const MAX_DRAINED: usize = 50;
+
+/// How many records of the spool a hook reads to find out what is private. Reading one takes
+/// microseconds.
+pub(super) const MAX_READ: usize = 500;
+
+/// How long a hook waits for the journal before its record is in the spool.
+const FIRST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// How many bytes at the end of a transcript are read for the last answer.
 const TRANSCRIPT_END: u64 = 256 * 1024;
@@ -41,26 +51,38 @@ impl Hook {
         let spool = Spool::new(&self.context.home);
         let is_start = matches!(payload.event, Event::SessionStart { .. });
         let record = self.record_of(payload, safe, &waiting);
-        let stored = match &self.journal {
-            Ok(journal) => journal
-                .in_transaction(|journal| {
-                    let mut taken = journal.take_waiting(&mut waiting)?;
-                    taken.has_job |= journal.take(&record)?.has_job;
-                    self.keep_run(journal, handled, started)?;
+        waiting.truncate(MAX_DRAINED);
+        let (stored, kept) = match &self.journal {
+            Ok(journal) => {
+                let patience = journal_patience(&self.context);
+                let mut next_patience = patience.min(FIRST_PATIENCE);
+                let (stored, kept) = spool.keep_unless_stored(&record, || {
+                    journal.set_patience(next_patience)?;
+                    next_patience = patience.saturating_sub(FIRST_PATIENCE);
+                    let taken = journal.in_transaction(|journal| {
+                        let mut taken = journal.take_waiting(&mut waiting)?;
+                        taken.has_job |= journal.take(&record)?.has_job;
+                        self.keep_run(journal, handled, started)?;
+                        Ok(taken)
+                    })?;
+                    journal.set_patience(patience)?;
                     Ok(taken)
-                })
-                .map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+                });
+                (stored.map_err(|error| error.to_string()), kept)
+            }
+            Err(error) => (Err(error.to_string()), spool.keep(&record).map(drop)),
         };
+        if let Err(error) = kept {
+            handled.errors.push(format!("spool: {error}"));
+        }
         match stored {
             Ok(Taken { has_job }) => {
                 handled.start_work |= has_job || (is_start && self.has_unfinished_sessions());
                 for waiting in &waiting {
-                    if waiting.record.is_none() {
-                        handled.errors.push(UNREADABLE.to_owned());
-                    }
-                    if let Err(error) = spool.put_away(waiting) {
-                        handled.errors.push(format!("spool: {error}"));
+                    match spool.put_away(waiting) {
+                        Ok(true) => handled.errors.push(UNREADABLE.to_owned()),
+                        Ok(false) => {}
+                        Err(error) => handled.errors.push(format!("spool: {error}")),
                     }
                 }
                 true
@@ -69,9 +91,6 @@ impl Hook {
                 handled.errors.push(error);
                 // The deferred process repairs a damaged file.
                 handled.start_work = true;
-                if let Err(error) = spool.keep(&record) {
-                    handled.errors.push(format!("spool: {error}"));
-                }
                 false
             }
         }
@@ -158,7 +177,7 @@ impl Hook {
                 RecordedEvent::Prompted(prompt) => Some(prompt.privacy()),
                 _ => None,
             });
-        prompts.next() == Some(Privacy::Full) || waiting.len() >= MAX_DRAINED
+        prompts.next() == Some(Privacy::Full) || waiting.len() >= MAX_READ
     }
 
     /// Records the other results of this run, within the transaction of its record.

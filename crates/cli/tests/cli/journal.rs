@@ -3,6 +3,8 @@
 use std::{
     fs,
     path::PathBuf,
+    sync::mpsc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -549,6 +551,9 @@ fn a_journal_that_is_locked_is_not_waited_for() {
     let mut session = Played::new(&home, SESSION);
     session.start();
     home.settle();
+    // The deferred process would wait for the journal.
+    let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
+    work.lock().unwrap();
     let connection = Connection::open(home.store().join("journal.db")).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for number in 0..3 {
@@ -566,6 +571,58 @@ fn a_journal_that_is_locked_is_not_waited_for() {
         ["1|Prompt 0", "2|Prompt 1", "3|Prompt 2", "4|Prompt 3"]
     );
     assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 0);
+}
+
+#[test]
+fn the_note_of_a_session_that_ended_while_the_journal_was_held_is_written_soon() {
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Add limits to the login");
+    session.edits("src/login.rs");
+    home.settle();
+    let connection = Connection::open(home.store().join("journal.db")).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    session.answers("The login has limits now, because the tests asked for them.");
+    session.ends();
+    // The deferred process waits for the journal, because nothing may start another one for days.
+    let (sender, gave_up) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            home.settle();
+            sender.send(()).unwrap();
+        });
+        assert!(gave_up.recv_timeout(Duration::from_secs(4)).is_err());
+        drop(connection);
+    });
+    assert!(note(&home).contains("has limits now"), "{}", note(&home));
+}
+
+#[test]
+fn details_of_an_event_are_kept_while_many_records_wait() {
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Add limits");
+    home.settle();
+    let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
+    work.lock().unwrap();
+    let connection = Connection::open(home.store().join("journal.db")).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    session.edits("a.rs");
+    drop(connection);
+    let files = files_below(&home.store().join("spool"));
+    let record = fs::read_to_string(&files[0]).unwrap();
+    for number in 10..70 {
+        let record = record.replace(SESSION, &format!("other-{number}"));
+        home.write(
+            &format!("spool/01JZ00000000000000000000{number}.json"),
+            record,
+        );
+    }
+    session.uses("Bash", &json!({ "command": "make test" }), &json!({}));
+    let input = rows(&home, "SELECT input FROM tool_event WHERE tool = 'Bash'");
+    assert!(input[0].contains("make test"), "{input:?}");
 }
 
 #[test]

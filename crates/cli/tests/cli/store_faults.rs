@@ -451,7 +451,10 @@ fn records_that_another_process_keeps_locked_are_not_waited_for() {
     let connection = Connection::open(home.store().join("journal.db")).unwrap();
     connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
     run_all(&home, "locked");
-    drop(connection);
+    drop((connection, work));
+    // The deferred process would wait for the journal.
+    let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
+    work.lock().unwrap();
     all_is_there(&home, "locked");
 }
 

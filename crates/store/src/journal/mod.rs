@@ -275,6 +275,11 @@ impl Journal {
         result
     }
 
+    /// Sets how long a transaction waits for another writer.
+    pub fn set_patience(&self, patience: Duration) -> Result<(), Error> {
+        Ok(self.connection.busy_timeout(patience)?)
+    }
+
     /// Records a body that capture is about to write for a session.
     ///
     /// It is recorded before the file is written. If the process is killed in between, both the old

@@ -32,12 +32,12 @@ use anamnesis_sync::Answer;
 
 use crate::ui::Outcome;
 
-/// Timeout for other writers of notes or of the index.
+/// Timeout for other writers of notes, the index or the journal. A session's last records may be in the
+/// spool, and the next process may start only days later.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Timeout for the journal. No hook holds it longer than this; the next process finds the same
-/// work.
-const JOURNAL_PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout for repairing the journal, and for a look at it. The next process finds the same.
+const REPAIR_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A temporary file older than this is a leftover of a killed process.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
@@ -94,17 +94,34 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     if !context.home.derived().is_dir() {
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(_held) = hold(&context, Duration::ZERO)? else {
-        // The running process checks again before it ends.
-        return Ok(ExitCode::SUCCESS);
-    };
-    be_humble();
-    let outcome = work(&context, args.check);
-    if journal::damage_was_seen() {
-        // The next run repairs it.
-        journal::request_repair(&context.home);
+    let mut outcome = Ok(ExitCode::SUCCESS);
+    for _ in 0..MAX_LOOKS {
+        let Some(held) = hold(&context, Duration::ZERO)? else {
+            // The running process checks again after it has released the lock.
+            break;
+        };
+        be_humble();
+        outcome = work(&context, args.check);
+        if journal::damage_was_seen() {
+            // The next run repairs it.
+            journal::request_repair(&context.home);
+        }
+        drop(held);
+        // A process that was started before the lock was released has left.
+        if outcome.is_err() || !has_work(&context) {
+            break;
+        }
     }
     outcome
+}
+
+/// Tells whether records or jobs are pending, without the lock.
+fn has_work(context: &Context) -> bool {
+    let now = context.environment.now.timestamp_millis();
+    let journal = Journal::open_to_read(&context.home, REPAIR_PATIENCE);
+    let journal = journal.ok().flatten();
+    !Spool::new(&context.home).is_empty()
+        || journal.is_some_and(|journal| journal.has_jobs(now).unwrap_or(false))
 }
 
 fn work(context: &Context, check: bool) -> Outcome {
@@ -112,7 +129,7 @@ fn work(context: &Context, check: bool) -> Outcome {
         let done = pass(context, check, false).inspect_err(|failure| {
             context.log(&format!("work: {}", failure.text()));
         })?;
-        let Some(journal) = context.journal_within(JOURNAL_PATIENCE) else {
+        let Some(journal) = context.journal_within(PATIENCE) else {
             break;
         };
         if let Err(error) = terminal_command::keep(context, &journal) {
@@ -280,7 +297,7 @@ fn open_journal(
     by_person: bool,
     done: &mut Done,
 ) -> Result<Journal, Error> {
-    let open = || Journal::open(&context.home, JOURNAL_PATIENCE);
+    let open = || Journal::open(&context.home, PATIENCE);
     let is_due = |journal: &Journal| {
         let pruned = journal.meta(PRUNED).ok().flatten();
         pruned.as_deref() != Some(&today(context))
@@ -291,7 +308,7 @@ fn open_journal(
         return Ok(opened?);
     }
     drop(opened);
-    match journal_repair::repair(context, JOURNAL_PATIENCE) {
+    match journal_repair::repair(context, REPAIR_PATIENCE) {
         Ok(repair) => done.repair = repair.or(done.repair.take()),
         // The rest of the work may still succeed.
         Err(error) => context.log(&format!("work: not repaired: {error}")),
