@@ -95,6 +95,7 @@ pub fn write_session(
         project: &session.project,
         machine_id: &machine_id,
         source: source.or_else(|| source_of(&session)),
+        change: Some(session.change),
         now: context.environment.now,
     };
     let mut outcome = write(context, Some(journal), &account, &request)?;

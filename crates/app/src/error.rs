@@ -165,6 +165,9 @@ impl From<index::Error> for Error {
 
 impl From<notes::Error> for Error {
     fn from(error: notes::Error) -> Self {
+        if let notes::Error::Journal(error) = error {
+            return error.into();
+        }
         let (kind, hint) = match &error {
             notes::Error::Unreadable { path, .. } => (
                 Kind::Store,
@@ -249,6 +252,10 @@ impl From<journal::Error> for Error {
                 Kind::Damaged,
                 "it is repaired in the background; try again in a moment",
             )
+        } else if error.is_busy() {
+            (Kind::Busy, TRY_AGAIN)
+        } else if error.is_full() {
+            (Kind::Store, "free some space")
         } else {
             (Kind::Store, "anamnesis doctor")
         };

@@ -18,10 +18,13 @@ use anamnesis_note::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::fs::{
-    file::{self, Stamp},
-    home::{self, Home},
-    lock::{self, Lock, Subject},
+use crate::{
+    fs::{
+        file::{self, Stamp},
+        home::{self, Home},
+        lock::{self, Lock, Subject},
+    },
+    journal,
 };
 
 /// The maximum size of a note that can be changed, in bytes. Larger ones can only be edited by hand.
@@ -172,6 +175,9 @@ pub enum Error {
     /// Another process holds the notes lock for longer than the caller's timeout.
     #[error("the notes are locked by another anamnesis process; try again")]
     Locked,
+    /// The journal, which a session note depends on, refused.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
 }
 
 impl Error {

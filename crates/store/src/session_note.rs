@@ -42,6 +42,8 @@ pub struct Request<'a> {
     /// The trigger of the capture, stored as a tag: `session-end`, `precompact`, `lost`, …; none for
     /// an open session.
     pub source: Option<&'a str>,
+    /// The session's `change` in the journal that the digest was read at; none if it was not read there.
+    pub change: Option<i64>,
     /// The current time.
     pub now: DateTime<Utc>,
 }
@@ -62,7 +64,8 @@ pub enum Outcome {
 /// Writes or updates the note of a session.
 ///
 /// Without the journal, a note can be created. An existing text is kept, because a person may have
-/// changed it.
+/// changed it. Two processes may capture a session at once: a note of a later state is kept, and so is
+/// a model's summary of this one.
 ///
 /// # Errors
 /// The note on disk is unchanged.
@@ -82,10 +85,9 @@ pub fn capture(
         .session
         .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);
     let text = own_text(&title, &body);
-    let forgotten = match journal.map(|journal| journal.forgotten_at(&body)) {
-        Some(Ok(at)) => at.is_some(),
-        // If the journal cannot be read, the text may have been forgotten.
-        Some(Err(_)) => return Err(Error::Locked),
+    // If the journal cannot be read, the text may have been forgotten.
+    let forgotten = match journal {
+        Some(journal) => journal.forgotten_at(&body)?.is_some(),
         None => false,
     };
     // A time in the future would keep the note first for ever.
@@ -93,9 +95,15 @@ pub fn capture(
         .last_at
         .map_or(request.now, |time| time.min(request.now));
     let lock = notes.lock()?;
-    let keep_text = |session: &str| {
-        // Before the file: see `Journal::session_body_written`.
-        journal.is_some_and(|journal| journal.session_body_written(session, &text).is_ok())
+    let written_at = written_at(journal, request)?;
+    if written_at > request.change {
+        let path = notes.find(id);
+        return Ok(path.map_or(Outcome::Trivial, Outcome::Unchanged));
+    }
+    // Before the file: see `Journal::session_body_written`.
+    let keep_text = || match (journal, request.session) {
+        (Some(journal), Some(session)) => journal.session_body_written(session, &text),
+        _ => Ok(()),
     };
     let Some(path) = notes.find(id) else {
         if forgotten {
@@ -118,10 +126,10 @@ pub fn capture(
         };
         note.add_tags(std::iter::once(TAG).chain(request.source));
         // An unrecorded text would count as a person's from then on.
-        if journal.is_some() && !request.session.is_none_or(keep_text) {
-            return Err(Error::Locked);
-        }
-        return Ok(Outcome::Written(Box::new(notes.create(&lock, &note)?)));
+        keep_text()?;
+        let stored = notes.create(&lock, &note)?;
+        mark_noted(journal, request);
+        return Ok(Outcome::Written(Box::new(stored)));
     };
     let before = notes.read(path)?;
     if before.file.note().state == State::Forgotten {
@@ -129,7 +137,10 @@ pub fn capture(
     }
     let is_ours =
         |session| journal.is_some_and(|journal| is_own(journal, session, before.file.note()));
-    let replace = request.session.is_some_and(is_ours) && request.session.is_some_and(keep_text);
+    let is_same_state = written_at.is_some() && written_at == request.change;
+    let replace = !(is_same_state && before.file.note().model.is_some())
+        && request.session.is_some_and(is_ours)
+        && keep_text().is_ok();
     let after = notes.update(&lock, path, |note| {
         if replace && (note.title != title || note.body != body) {
             note.title = title;
@@ -145,11 +156,30 @@ pub fn capture(
         }
         note.add_tags(std::iter::once(TAG).chain(request.source));
     })?;
+    mark_noted(journal, request);
     Ok(if after.stamp == before.stamp {
         Outcome::Unchanged(path)
     } else {
         Outcome::Written(Box::new(after))
     })
+}
+
+/// Returns the state of the session that its note was written from; none if it is not asked for.
+fn written_at(journal: Option<&Journal>, request: &Request<'_>) -> Result<Option<i64>, Error> {
+    let (Some(journal), Some(session), Some(_)) = (journal, request.session, request.change) else {
+        return Ok(None);
+    };
+    // Without the answer, a later text might be replaced.
+    Ok(journal.session(session)?.map(|session| session.noted))
+}
+
+/// Records what the note was written from, under the notes lock: the next process compares with it.
+/// After an error the note counts as outdated, and is written again.
+fn mark_noted(journal: Option<&Journal>, request: &Request<'_>) {
+    if let (Some(journal), Some(session), Some(change)) = (journal, request.session, request.change)
+    {
+        let _ = journal.noted(session, change, request.now.timestamp_millis());
+    }
 }
 
 /// Removes the note of a session in which all that was made was removed again. A note that a person
@@ -166,6 +196,9 @@ fn remove_own(
     let Some(path) = notes.find(NoteId::of_session(session)) else {
         return Ok(());
     };
+    if written_at(Some(journal), request)? > request.change {
+        return Ok(());
+    }
     let note = notes.read(path)?.note();
     if note.state == State::Active && !note.has_tag(REFLECTED) && is_own(journal, session, &note) {
         notes.remove(&lock, path)?;
@@ -174,7 +207,8 @@ fn remove_own(
 }
 
 /// Replaces a rule-made text with a model's. Returns whether it did. A note that a person changed, or
-/// that was forgotten or distilled meanwhile, is kept.
+/// that was forgotten meanwhile, is kept. A note that a reflection has used is replaced, too: the answer
+/// is paid for.
 ///
 /// # Errors
 /// The note on disk is unchanged.
@@ -193,7 +227,6 @@ pub fn retell(
     let before = notes.read(path)?.note();
     let (title, body) = text;
     if before.state != State::Active
-        || before.has_tag(REFLECTED)
         || !is_own(journal, session, &before)
         // Before the file: see `Journal::session_body_written`.
         || journal.session_body_written(session, &own_text(title, body)).is_err()
@@ -230,7 +263,10 @@ fn own_text(title: &str, body: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use anamnesis_session::turn::Turn;
+    use anamnesis_session::{
+        event::{Record, RecordedEvent, Surroundings},
+        turn::Turn,
+    };
 
     use super::*;
     use crate::fs::home::Home;
@@ -276,6 +312,7 @@ mod tests {
             project: "p",
             machine_id: "m",
             source: Some(source),
+            change: None,
             now: now(),
         }
     }
@@ -479,6 +516,108 @@ mod tests {
         drop(lock);
         assert!(retell().is_none());
         assert!(fixture.note().body.ends_with("mine"));
+    }
+
+    const EARLIER: &str = "half of it is fixed, since the login was slow";
+    const LATER: &str = "all limits are in, because the login needs them";
+
+    /// Captures the state of the session at a value of its `change`.
+    fn capture_at(fixture: &Fixture, change: i64, outcome: &str, source: Option<&str>) {
+        let request = Request {
+            source,
+            change: Some(change),
+            ..request("")
+        };
+        let digest = session("fix the parser", outcome);
+        capture(&fixture.notes, Some(&fixture.journal), &digest, &request).unwrap();
+    }
+
+    fn with_session() -> Fixture {
+        let fixture = Fixture::new();
+        let start = Record {
+            session: "s".to_owned(),
+            at: 1,
+            prompt_id: None,
+            agent: None,
+            surroundings: Surroundings::default(),
+            private: false,
+            echoes: Vec::new(),
+            what: RecordedEvent::Seen,
+        };
+        fixture.journal.take(&start).unwrap();
+        fixture
+    }
+
+    #[test]
+    fn a_slow_process_does_not_take_the_last_turn_out_of_a_note() {
+        let fixture = with_session();
+        capture_at(&fixture, 2, LATER, Some("session-end"));
+        // The deferred process read the session before its last turn.
+        capture_at(&fixture, 1, EARLIER, None);
+        let note = fixture.note();
+        assert!(note.body.ends_with(LATER), "{}", note.body);
+        assert_eq!(note.tags, ["session", "session-end"]);
+        capture_at(&fixture, 3, EARLIER, None);
+        assert!(fixture.note().body.ends_with(EARLIER));
+    }
+
+    #[test]
+    fn a_full_disk_is_not_reported_as_locked_notes() {
+        let fixture = with_session();
+        let records = fixture.folder.path().join("store/journal.db");
+        let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON session_body
+                      BEGIN SELECT raise(ABORT, 'refused'); END";
+        let connection = rusqlite::Connection::open(records).unwrap();
+        connection.execute_batch(refuse).unwrap();
+        let digest = session("fix the parser", EARLIER);
+        let refused = capture(
+            &fixture.notes,
+            Some(&fixture.journal),
+            &digest,
+            &request("session-end"),
+        );
+        assert!(matches!(refused, Err(Error::Journal(_))), "{refused:?}");
+        assert_eq!(fixture.notes.find(NoteId::of_session("s")), None);
+    }
+
+    #[test]
+    fn a_slow_process_does_not_drop_a_paid_summary() {
+        let fixture = with_session();
+        let retell = || {
+            let text = ("Parser fixed", "It was the comma.");
+            let (notes, journal) = (&fixture.notes, &fixture.journal);
+            retell(notes, journal, "s", text, "local/m", now()).unwrap()
+        };
+        capture_at(&fixture, 1, EARLIER, Some(LOST));
+        retell().unwrap();
+        capture_at(&fixture, 1, EARLIER, Some("session-end"));
+        let note = fixture.note();
+        assert_eq!(note.body, "It was the comma.");
+        assert_eq!(note.tags, ["session", "session-end"]);
+        // The session goes on.
+        capture_at(&fixture, 2, LATER, None);
+        assert!(fixture.note().body.ends_with(LATER));
+    }
+
+    #[test]
+    fn a_reflection_that_was_faster_does_not_drop_a_paid_summary() {
+        let fixture = with_session();
+        capture_at(&fixture, 1, EARLIER, None);
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        let lock = fixture.notes.lock().unwrap();
+        let reflect = |note: &mut Note| note.add_tags([REFLECTED]);
+        fixture.notes.update(&lock, path, reflect).unwrap();
+        drop(lock);
+        let text = ("Parser fixed", "It was the comma.");
+        let (notes, journal) = (&fixture.notes, &fixture.journal);
+        assert!(
+            retell(notes, journal, "s", text, "local/m", now())
+                .unwrap()
+                .is_some()
+        );
+        let note = fixture.note();
+        assert_eq!(note.body, "It was the comma.");
+        assert!(note.has_tag(REFLECTED));
     }
 
     #[test]

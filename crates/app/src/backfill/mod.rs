@@ -99,6 +99,7 @@ pub fn run(
                     project: &session.project,
                     machine_id: &context.machine_id(),
                     source: Some(SOURCE),
+                    change: None,
                     now: context.environment.now,
                 };
                 // The index is refreshed once, after the scan.

@@ -266,6 +266,7 @@ impl Hook {
             project: &self.project().key,
             machine_id: &machine_id,
             source: Some(tag),
+            change: None,
             now: self.context.environment.now,
         };
         capture::write(

@@ -79,6 +79,15 @@ impl Error {
         }
     }
 
+    /// Tells whether the disk is full.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Self::Io(error) => error.kind() == io::ErrorKind::StorageFull,
+            Self::Newer(_) | Self::Locked | Self::Replaced | Self::Damaged(_) => false,
+        }
+    }
+
     /// Tells whether the disk failed. A new file would not help, and the rows may be readable later.
     pub fn is_disk_failure(&self) -> bool {
         match self {

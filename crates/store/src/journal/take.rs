@@ -119,10 +119,14 @@ impl Journal {
             RecordedEvent::Ended { .. } | RecordedEvent::Compacting => {
                 self.queue_note(session, record.at)?
             }
+            // The hook of the last answer may be slower than that of the end.
             RecordedEvent::Spoke {
                 speaker: Speaker::Main,
                 ..
-            } => self.is_note_old(session, record.at)? && self.queue_note(session, record.at)?,
+            } => {
+                (before.is_completed || self.is_note_old(session, record.at)?)
+                    && self.queue_note(session, record.at)?
+            }
             _ => false,
         };
         Ok(Taken { has_job })

@@ -748,6 +748,19 @@ fn a_session_that_stays_open_gets_a_note_every_quarter_of_an_hour() {
 }
 
 #[test]
+fn an_answer_that_arrives_after_the_end_gets_into_the_note() {
+    let (_folder, journal) = journal_with_session("s");
+    let at = now().timestamp_millis();
+    take(&journal, &[prompted("s", "Go"), ended("s", "other")]);
+    let change = journal.session("s").unwrap().unwrap().change;
+    journal.noted("s", change, at).unwrap();
+    let late = journal
+        .in_transaction(|journal| journal.take(&spoke("s", "The limits are in.")))
+        .unwrap();
+    assert!(late.has_job);
+}
+
+#[test]
 fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();

@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         project: &project,
         machine_id: &machine_id,
         source: Some(&source),
+        change: None,
         now: context.environment.now,
     };
     let captured = capture::write(
