@@ -6,7 +6,8 @@ use anamnesis_testkit::{
     home::{NoteText, PROJECT, TestHome},
     model_server::{ModelServer, Play, says},
 };
-use serde_json::json;
+use rusqlite::Connection;
+use serde_json::{Value, json};
 
 use crate::{
     home, id,
@@ -229,6 +230,15 @@ fn what_cannot_be_written_leaves_everything_as_it_was() {
 
 /// Plays a session of the project from its start to its end, and all that follows in the background.
 fn play(home: &TestHome, session: &str) {
+    for payload in events_of(home, session) {
+        home.hook(&payload).well();
+    }
+    home.settle();
+    home.run("work").well();
+}
+
+/// The events of a session of the project, from its start to its end.
+fn events_of(home: &TestHome, session: &str) -> Vec<Value> {
     let mut prompt = home.payload("UserPromptSubmit", session);
     prompt["prompt"] = json!("limit the login please");
     let mut stop = home.payload("Stop", session);
@@ -236,11 +246,7 @@ fn play(home: &TestHome, session: &str) {
         json!("The rate limiter is in place, with four tests that pass, in middleware/limit.rs.");
     let mut end = home.payload("SessionEnd", session);
     end["reason"] = json!("other");
-    for payload in [home.start(session, "startup"), prompt, stop, end] {
-        home.hook(&payload).well();
-    }
-    home.settle();
-    home.run("work").well();
+    vec![home.start(session, "startup"), prompt, stop, end]
 }
 
 /// What a model says of one session.
@@ -281,6 +287,37 @@ fn a_project_is_reflected_on_by_itself_once_a_day() {
     }
     play(&home, "auto-2");
     assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_reflection_waits_for_the_summary_of_the_latest_session() {
+    let home = with_sessions();
+    let server = ModelServer::start([says(summary()), says(summary()), says(good())]);
+    name(&home, &server);
+    play(&home, "s1");
+    home.run("config set reflection.auto on").well();
+    let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
+    work.lock().unwrap();
+    let mut events = events_of(&home, "s2");
+    let end = events.pop().unwrap();
+    for payload in events {
+        home.hook(&payload).well();
+    }
+    // The deferred process, not the hook, writes the note.
+    let journal = Connection::open(home.store().join("journal.db")).unwrap();
+    journal.execute_batch("BEGIN IMMEDIATE").unwrap();
+    home.hook(&end).well();
+    home.settle();
+    drop((journal, work));
+    home.run("work").well();
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3, "{requests:?}");
+    assert_eq!(
+        requests[2].text.matches("## Login limited").count(),
+        2,
+        "{}",
+        requests[2].text
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Error, Journal};
+use super::{Error, Journal, REFLECTION};
 
 /// The job kind for writing the note of a session.
 pub const NOTE: &str = "note";
@@ -63,17 +63,18 @@ impl Journal {
         Ok(waits)
     }
 
-    /// Leases the free job that was queued first.
+    /// Leases the free job that was queued first. Reflections come last, because they use the notes and
+    /// summaries that the other jobs write.
     pub fn lease(&self, now: i64) -> Result<Option<Job>, Error> {
         let job = self
             .connection
             .prepare_cached(
                 "UPDATE job SET state = 'leased', free_at = ?1 + ?2
                  WHERE rowid = (SELECT rowid FROM job WHERE state IN ('queued', 'leased') AND free_at <= ?1
-                                ORDER BY free_at, rowid LIMIT 1)
+                                ORDER BY kind = ?3, free_at, rowid LIMIT 1)
                  RETURNING kind, session, up_to, tries",
             )?
-            .query_row(params![now, LEASE], job_of)
+            .query_row(params![now, LEASE, REFLECTION], job_of)
             .optional()?;
         Ok(job)
     }
@@ -180,6 +181,19 @@ mod tests {
         journal.done(&job, 13).unwrap();
         assert!(!journal.queue("note", "s", 5, 14).unwrap());
         assert!(!journal.has_jobs(i64::MAX).unwrap());
+    }
+
+    #[test]
+    fn a_reflection_waits_for_the_summary_of_the_latest_session() {
+        let (_folder, journal) = journal_with_session("s");
+        journal.queue("reflection", "s", 0, 10).unwrap();
+        journal.queue("summary", "s", 0, 12).unwrap();
+        journal.queue("note", "s", 1, 11).unwrap();
+        let kinds = ["note", "summary", "reflection"];
+        assert_eq!(
+            kinds.map(|_| journal.lease(12).unwrap().unwrap().kind),
+            kinds
+        );
     }
 
     #[test]

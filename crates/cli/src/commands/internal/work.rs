@@ -365,6 +365,8 @@ fn take_up(
                     // The note may have been made from a later state than the job asked for.
                     journal.done(&job, now)?;
                     done.notes += 1;
+                    // A reflection that is queued already uses the session's summary.
+                    summary::queue(context, journal)?;
                 }
                 Err(error) => {
                     context.log(&format!("work: {error}"));
