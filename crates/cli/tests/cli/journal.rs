@@ -846,6 +846,29 @@ fn a_session_whose_folder_was_excluded_meanwhile_leaves_no_note() {
 }
 
 #[test]
+fn a_session_with_a_clock_of_the_year_2100_deletes_no_record() {
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Add limits to the login");
+    session.edits("src/login.rs");
+    session.answers("The login has limits now, because the tests asked for them.");
+    session.ends();
+    home.settle();
+    let count = || rows(&home, "SELECT count(*) FROM tool_event");
+    for time in ["2100-01-02T03:04:05Z", "2100-01-02T23:04:05Z"] {
+        let maintain = home.command(["maintain"]).env("ANAMNESIS_NOW", time);
+        maintain.run().well();
+        assert_eq!(count(), ["1"], "{time}");
+    }
+    // A clock that goes on for more than a day is right.
+    let later = home.command(["maintain"]);
+    let later = later.env("ANAMNESIS_NOW", "2100-01-03T03:04:05Z").run();
+    later.well();
+    assert_eq!(count(), ["0"]);
+}
+
+#[test]
 fn a_session_installed_in_its_middle_has_its_beginning() {
     let home = home();
     let before = |mut turn: Value| {

@@ -27,6 +27,13 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// The age below which nothing is deleted to save space, milliseconds.
 const YOUNG: i64 = DAY;
 
+/// The largest difference between two looks at the clock that is taken for the time that passed,
+/// milliseconds.
+const MAX_JUMP: u64 = 7 * DAY.unsigned_abs();
+
+/// The key in `meta` of the time since which the clock has not jumped, and of the last look at it.
+const CLOCK: &str = "clock";
+
 /// The part of the ceiling that is freed if the file is too large. It leaves space for the next day.
 const SPARE: u64 = 8;
 
@@ -167,18 +174,26 @@ impl Journal {
                 upkeep.let_go(table, before, || Ok(false))?;
             }
         }
-        if self.needs_room(retention)? {
-            let ceiling = ceiling(retention);
-            let goal = ceiling - ceiling / SPARE;
-            for table in [EVENTS, TURN_ENDS, PROMPTS] {
-                let is_enough = || Ok(self.used_bytes()? <= goal);
-                upkeep.let_go(table, now - YOUNG, is_enough)?;
-            }
-            upkeep.pruned.is_full = self.used_bytes()? > ceiling;
-        }
-        upkeep.give_back()?;
         self.expire_unsure(now)?;
-        Ok(upkeep.pruned)
+        upkeep.make_room(retention, now)
+    }
+
+    /// Deletes the oldest records over the ceiling only, then shrinks the file.
+    pub fn make_room(&self, retention: &Retention, now: i64) -> Result<Pruned, Error> {
+        Upkeep::of(self).make_room(retention, now)
+    }
+
+    /// Records that a clock shows this time, and tells whether records may be deleted by their age. A
+    /// clock that jumped by more than a week counts only a day later: it may be wrong.
+    pub fn trust_clock(&self, now: i64) -> Result<bool, Error> {
+        let seen = self.meta(CLOCK)?.unwrap_or_default();
+        let mut times = seen.split(' ').filter_map(|time| time.parse::<i64>().ok());
+        let since = match (times.next(), times.next()) {
+            (Some(since), Some(last)) if now.abs_diff(last) <= MAX_JUMP => since,
+            _ => now,
+        };
+        self.set_meta(CLOCK, &format!("{since} {now}"))?;
+        Ok(now.saturating_sub(since) >= DAY)
     }
 
     /// Tells whether the rows nearly reach the ceiling. The records until the next run need space
@@ -248,6 +263,22 @@ impl<'a> Upkeep<'a> {
             pruned: Pruned::default(),
             slices: 0,
         }
+    }
+
+    /// Deletes the oldest records over the ceiling, then shrinks the file.
+    fn make_room(mut self, retention: &Retention, now: i64) -> Result<Pruned, Error> {
+        let journal = self.journal;
+        if journal.needs_room(retention)? {
+            let ceiling = ceiling(retention);
+            let goal = ceiling - ceiling / SPARE;
+            for table in [EVENTS, TURN_ENDS, PROMPTS] {
+                let is_enough = || Ok(journal.used_bytes()? <= goal);
+                self.let_go(table, now - YOUNG, is_enough)?;
+            }
+            self.pruned.is_full = journal.used_bytes()? > ceiling;
+        }
+        self.give_back()?;
+        Ok(self.pruned)
     }
 
     /// Deletes rows from before a time, oldest first, until enough is deleted.
@@ -383,6 +414,32 @@ mod tests {
         assert_eq!(count(&journal, "tool_event WHERE session = 'over'"), 0);
         assert!(!journal.session("open").unwrap().unwrap().is_pruned);
         assert!(journal.session("over").unwrap().unwrap().is_pruned);
+    }
+
+    #[test]
+    fn a_session_with_a_clock_of_the_year_2100_does_not_let_records_expire() {
+        let (_folder, journal) = journal_with_session("s");
+        let at = now().timestamp_millis();
+        let wrong = at + 74 * 365 * DAY;
+        let hour = DAY / 24;
+        for (time, is_trusted) in [
+            (at, false),
+            (at + DAY, true),
+            (wrong, false),
+            (wrong + 23 * hour, false),
+            // The clock is right again.
+            (at + 2 * DAY, false),
+            (at + 3 * DAY, true),
+            // It was set back by an hour, and a week passed.
+            (at + 4 * DAY, true),
+            (at + 4 * DAY - hour, true),
+            (at + 11 * DAY - hour, true),
+            // The machine was off for a month.
+            (at + 40 * DAY, false),
+            (at + 41 * DAY, true),
+        ] {
+            assert_eq!(journal.trust_clock(time).unwrap(), is_trusted, "{time}");
+        }
     }
 
     #[test]

@@ -381,25 +381,37 @@ fn take_up(
     let today = today(context);
     let retention = &context.config.retention;
     if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) || journal.needs_room(retention)? {
-        done.pruned = journal.prune(retention, now)?;
-        // Zero days means forever.
-        let term = |days: u32| (days > 0).then(|| DAY * days);
-        done.trash = term(retention.trash_days).map_or(0, |age| context.notes.empty_trash(age));
-        if let Some(age) = term(retention.spool_days) {
-            Spool::new(&context.home).forget_unreadable(age);
-            journal::drop_old_quarantine(&context.home, context.environment.now - age);
-        }
+        done.pruned = if journal.trust_clock(now)? {
+            expire(context, journal, done)?
+        } else {
+            journal.make_room(retention, now)?
+        };
         sandbox::sweep(&context.home);
         if let Err(failure) = forget_questions(context) {
             context.log(&format!("work: {}", failure.message()));
         }
         journal.set_meta(PRUNED, &today)?;
-        let receipts = Receipts::new(context.home.clone());
-        if let Err(error) = receipts.compact(journal, context.environment.now, PATIENCE) {
-            context.log(&format!("work: {error}"));
-        }
     }
     Ok(())
+}
+
+/// Deletes what is past its term: records, files of the trash and unreadable ones.
+fn expire(context: &Context, journal: &Journal, done: &mut Done) -> Result<Pruned, Error> {
+    let retention = &context.config.retention;
+    let now = context.environment.now;
+    let pruned = journal.prune(retention, now.timestamp_millis())?;
+    // Zero days means forever.
+    let term = |days: u32| (days > 0).then(|| DAY * days);
+    done.trash = term(retention.trash_days).map_or(0, |age| context.notes.empty_trash(age));
+    if let Some(age) = term(retention.spool_days) {
+        Spool::new(&context.home).forget_unreadable(age);
+        journal::drop_old_quarantine(&context.home, now - age);
+    }
+    let receipts = Receipts::new(context.home.clone());
+    if let Err(error) = receipts.compact(journal, now, PATIENCE) {
+        context.log(&format!("work: {error}"));
+    }
+    Ok(pruned)
 }
 
 /// Removes evaluation questions whose notes were forgotten on another machine or by an undo.
