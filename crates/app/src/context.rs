@@ -198,9 +198,21 @@ impl Context {
             .filter(|_| environment.is_agent)
     }
 
-    /// Opens the index and brings it up to date with the notes.
+    /// Opens the index and brings it up to date with the notes. In a store that can only be read, it is
+    /// built in memory.
     pub fn index(&self) -> Result<Index, Error> {
-        Ok(Index::in_step(&self.home, &self.notes, PATIENCE)?)
+        let opened = Index::in_step(&self.home, &self.notes, PATIENCE);
+        Ok(self.or_in_memory(opened)?)
+    }
+
+    fn or_in_memory(&self, opened: Result<Index, index::Error>) -> Result<Index, index::Error> {
+        match opened {
+            Err(error) if error.is_read_only() => {
+                let paths = self.notes.list().notes.into_iter().map(|(path, _)| path);
+                Index::in_memory(paths.filter_map(|path| self.notes.read(path).ok()))
+            }
+            opened => opened,
+        }
     }
 
     /// Opens the index without waiting: up to date, or as it is while another process writes.
@@ -208,7 +220,7 @@ impl Context {
         let opened = Index::in_step_or_as_is(&self.home, &self.notes, Duration::from_millis(20));
         match opened {
             Err(index::Error::Locked) => self.index(),
-            opened => Ok(opened?),
+            opened => Ok(self.or_in_memory(opened)?),
         }
     }
 

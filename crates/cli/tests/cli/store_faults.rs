@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_testkit::home::{Invocation, NoteText, TestHome, asked, edited, printed};
+use anamnesis_testkit::home::{
+    Invocation, NoteText, TestHome, asked, edited, files_below, printed,
+};
 use rusqlite::Connection;
 
 use crate::{NO_OP, SESSION, furnished, home, id, untouched_home};
@@ -450,11 +452,11 @@ fn records_that_another_process_keeps_locked_are_not_waited_for() {
     home.hook(&home.payload("Stop", SESSION)).well();
     let connection = Connection::open(home.store().join("journal.db")).unwrap();
     connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    run_all(&home, "locked");
-    drop((connection, work));
     // The deferred process would wait for the journal.
     let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
     work.lock().unwrap();
+    run_all(&home, "locked");
+    drop((connection, work));
     all_is_there(&home, "locked");
 }
 
@@ -515,6 +517,58 @@ fn a_store_that_cannot_be_written() {
         run_all(&home, "writable again");
     }
     all_is_there(&home, "after");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_can_only_be_read_answers() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("anamnesis");
+    // Modes bind root, too, once it has no capabilities.
+    let script = format!(
+        "#!/bin/sh\n[ \"$(/usr/bin/id -u)\" = 0 ] && set -- --bounding-set=-all --inh-caps=-all {0} \"$@\" \
+         && exec /usr/bin/setpriv \"$@\"\nexec {0} \"$@\"\n",
+        env!("CARGO_BIN_EXE_anamnesis")
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    let home = TestHome::new(&program);
+    home.add(&NoteText::new(&id("7Q4KZ9"), "Tests need the stub server").global());
+    home.run("sync").well();
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.settle();
+    let set = |mode| {
+        for path in files_below(&home.store())
+            .iter()
+            .flat_map(|path| path.ancestors())
+        {
+            if path.starts_with(home.store()) {
+                fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            }
+        }
+    };
+    set(0o500);
+    for words in [
+        "status",
+        "list --everywhere",
+        "show 7Q4KZ9",
+        "search stub",
+        "log",
+    ] {
+        let output = home.run(words);
+        assert_eq!(output.code, Some(0), "{words}: {output:?}");
+        let is_overview = words == "status";
+        assert!(
+            is_overview || output.stdout.contains("stub server"),
+            "{words}: {output:?}"
+        );
+    }
+    let written = home.run("forget 7Q4KZ9");
+    assert_eq!(written.code, Some(1), "{written:?}");
+    assert!(written.stderr.contains("ermission denied"), "{written:?}");
+    set(0o700);
 }
 
 /// Starts a hook and gives it its payload; it runs on beside the others.

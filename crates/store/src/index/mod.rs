@@ -88,6 +88,18 @@ impl Error {
         }
     }
 
+    /// Tells whether the store can only be read.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Io(error) => matches!(
+                error.kind(),
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+            ),
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::ReadOnly),
+            Self::Missing | Self::Foreign(_) | Self::Locked => false,
+        }
+    }
+
     /// Tells whether the file must be rebuilt.
     pub fn is_damage(&self) -> bool {
         match self {

@@ -6,13 +6,15 @@ use std::{
     time::Duration,
 };
 
+use ulid::Ulid;
+
 use super::{
     Error, Index,
     schema::{self, VERSION},
 };
 use crate::{
     fs::{
-        home::Home,
+        home::{Home, ensure_folder},
         lock::{self, Lock, Subject},
     },
     notes::Notes,
@@ -60,7 +62,7 @@ impl Index {
     ) -> Result<Self, Error> {
         let path = home.index();
         let fresh = beside(&path, "new");
-        remove_database(&fresh)?;
+        remove_database(home, &fresh)?;
         {
             let mut index = Self {
                 connection: sqlite::open_write(&fresh, timeout)?,
@@ -83,14 +85,16 @@ impl Index {
         }
         fs::File::open(&fresh)?.sync_all()?;
         let old = beside(&path, "old");
+        remove_folder(home, &path)?;
+        remove_folder(home, &old)?;
         match fs::rename(&path, &old) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        remove_side_files(&path)?;
+        remove_side_files(home, &path)?;
         fs::rename(&fresh, &path)?;
-        remove_side_files(&fresh)?;
-        remove_database(&old)?;
+        remove_side_files(home, &fresh)?;
+        remove_database(home, &old)?;
         let connection = Self::open_existing(&path, timeout)?;
         Ok(Self {
             connection,
@@ -102,7 +106,7 @@ impl Index {
     /// holds the lock and no rebuild runs.
     pub fn sweep(&self, home: &Home) -> Result<(), Error> {
         for leftover in ["new", "old"] {
-            remove_database(&beside(&home.index(), leftover))?;
+            remove_database(home, &beside(&home.index(), leftover))?;
         }
         Ok(())
     }
@@ -115,24 +119,74 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn remove_database(path: &Path) -> io::Result<()> {
-    remove_file(path)?;
-    remove_side_files(path)
+fn remove_database(home: &Home, path: &Path) -> io::Result<()> {
+    remove_file(home, path)?;
+    remove_side_files(home, path)
 }
 
 /// Removes the log and shared-memory files of a database.
-fn remove_side_files(path: &Path) -> io::Result<()> {
+fn remove_side_files(home: &Home, path: &Path) -> io::Result<()> {
     for suffix in ["-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        remove_file(Path::new(&name))?;
+        remove_file(home, Path::new(&name))?;
     }
     Ok(())
 }
 
-fn remove_file(path: &Path) -> io::Result<()> {
+fn remove_file(home: &Home, path: &Path) -> io::Result<()> {
+    remove_folder(home, path)?;
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+/// Removes a folder in the place of a file. Its content is not ours, so it moves to `quarantine/`.
+fn remove_folder(home: &Home, path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+        || fs::remove_dir(path).is_ok()
+    {
+        return Ok(());
+    }
+    ensure_folder(&home.quarantine()).map_err(io::Error::other)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    fs::rename(
+        path,
+        home.quarantine()
+            .join(format!("{name}-{}", Ulid::generate())),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_is_a_folder_is_rebuilt_again_and_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let notes = Notes::new(home.clone(), Duration::from_secs(5));
+        // An earlier version left a folder as the old index.
+        for name in ["index.db", "index.db.old", "index.db.new", "index.db-wal"] {
+            let folder = home.derived().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("mine"), name).unwrap();
+        }
+        for _ in 0..2 {
+            let index = Index::rebuild(&home, &notes, Duration::from_secs(5)).unwrap();
+            index.sweep(&home).unwrap();
+        }
+        assert!(Index::open(&home).is_ok());
+        let kept = fs::read_dir(home.quarantine()).unwrap();
+        let kept =
+            kept.map(|entry| fs::read_to_string(entry.unwrap().path().join("mine")).unwrap());
+        let mut kept: Vec<String> = kept.collect();
+        kept.sort();
+        assert_eq!(
+            kept,
+            ["index.db", "index.db-wal", "index.db.new", "index.db.old"]
+        );
     }
 }
