@@ -158,14 +158,19 @@ fn checked(context: &Context, path: NotePath, text: String, old: &Note) -> Resul
     Ok(file.rewrite(&note).unwrap_or(text))
 }
 
-/// Records and commits an edit. Returns the change that `undo` reverts.
-pub fn commit(context: &Context, stored: &Stored) -> Result<Option<Ulid>, Error> {
+/// Records and commits an edit. Returns the change that `undo` reverts. The note is already changed,
+/// so errors are logged.
+pub fn commit(context: &Context, stored: &Stored) -> Option<Ulid> {
     let id = stored.path.id;
     if let Some(journal) = context.journal().filter(|_| !context.environment.is_agent) {
-        let bytes = context.notes.bytes(stored.path)?;
-        journal.written_here(id, &bytes, context.environment.now)?;
+        let now = context.environment.now;
+        let bytes = context.notes.bytes(stored.path).map_err(Error::from);
+        let recorded = bytes.and_then(|bytes| Ok(journal.written_here(id, &bytes, now)?));
+        if let Err(error) = recorded {
+            context.log(&format!("edit: {error}"));
+        }
     }
-    Ok(sync::commit(context, "edit", [id]))
+    sync::commit(context, "edit", [id])
 }
 
 /// A note whose fields were changed.

@@ -5,6 +5,7 @@ pub mod session;
 use anamnesis_note::note::State;
 use anamnesis_store::{
     index::{Entry, Index},
+    journal::{self, Journal},
     notes::{NotePath, Stored},
 };
 use ulid::Ulid;
@@ -36,9 +37,13 @@ pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Error
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
     forget_notes(context, &paths)?;
     let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
-    let index = context.index()?;
+    // The notes are forgotten. Ids can be shown without the index.
+    let index = context.index().ok();
     let notes = entries.into_iter().map(|entry| {
-        let short = Context::short(&index, entry.id());
+        let id = entry.id();
+        let short = index
+            .as_ref()
+            .map_or_else(|| id.short(), |index| Context::short(index, id));
         (entry, short)
     });
     Ok(ForgottenNotes {
@@ -99,16 +104,27 @@ pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> 
         evaluation_set::forget_notes(&context.home, |id| id == path.id)?;
         context.notes.forget(&lock, *path, now)?;
         drop(lock);
-        if let (Some(journal), Ok(text)) = (&journal, text) {
-            journal.forgot(path.id, &text, now)?;
+        let record = |journal: &Journal, text: &str| -> Result<(), journal::Error> {
+            journal.forgot(path.id, text, now)?;
             if context.environment.is_agent {
                 journal.agent_forgot(path.id, now)?;
             }
+            Ok(())
+        };
+        if let (Some(journal), Ok(text)) = (&journal, text)
+            && let Err(error) = record(journal, &text)
+        {
+            context.log(&format!("forget: {error}"));
         }
     }
-    context.index()?.checkpoint()?;
-    if let Some(journal) = &journal {
-        journal.checkpoint()?;
+    let index = context.index().and_then(|index| Ok(index.checkpoint()?));
+    let journal = journal.map_or(Ok(()), |journal| journal.checkpoint());
+    // The next process folds the logs in.
+    for error in [index.err(), journal.err().map(Error::from)]
+        .into_iter()
+        .flatten()
+    {
+        context.log(&format!("forget: {error}"));
     }
     Ok(())
 }

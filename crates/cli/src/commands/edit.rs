@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.print(&format!("#{short} is as it was\n"));
         return Ok(ExitCode::SUCCESS);
     };
-    let undo = edit::commit(context, &stored)?
+    let undo = edit::commit(context, &stored)
         .map(|batch| format!("Undo: anamnesis undo {}\n", short_batch(batch)));
     ui.print(&format!(
         "changed #{short} \"{}\"\n{}",

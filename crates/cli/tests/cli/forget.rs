@@ -2,17 +2,43 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_testkit::home::{TestHome, answered, asked, edited, files_below};
+use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, edited, files_below};
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::{
-    SESSION, home,
+    SESSION, home, id,
     sessions::{end, event, hook_at, play},
     snapshot,
 };
 
 /// Words that only the played session has.
 const WORDS: [&str; 4] = ["rate limits", "limit.rs", "panicked", "the cart"];
+
+#[test]
+fn a_change_that_took_effect_is_no_failure_where_the_journal_refuses() {
+    let home = home();
+    let note = NoteText::new(&id("AAAAA1"), "Deploys need the stub server");
+    home.add(&note.body("Run make stub."));
+    home.run("sync").well();
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.settle();
+    let connection = Connection::open(home.store().join("journal.db")).unwrap();
+    for table in ["written_here", "forgotten"] {
+        let refuse = format!(
+            "CREATE TRIGGER refuse_{table} BEFORE INSERT ON {table}
+             BEGIN SELECT raise(ABORT, 'refused'); END"
+        );
+        connection.execute_batch(&refuse).unwrap();
+    }
+    drop(connection);
+    let changed = home.run("edit AAAAA1 --title Stub");
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+    let forgotten = home.run("forget AAAAA1");
+    assert_eq!(forgotten.code, Some(0), "{forgotten:?}");
+    assert!(home.read(&home.notes()[0]).contains("state: forgotten"));
+    assert!(home.log().iter().any(|line| line.contains("refused")));
+}
 
 /// The files of the store that hold one of these texts, any letter case, with the text.
 fn holding(home: &TestHome, texts: &[&str]) -> Vec<String> {
