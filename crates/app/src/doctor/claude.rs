@@ -10,7 +10,7 @@ use anamnesis_store::{journal::HookRuns, settings::config::Paused};
 use anamnesis_text::clean::one_line;
 use serde_json::Value;
 
-use super::{CheckResult, EVENTS, Examined, REPAIR};
+use super::{CheckResult, EVENTS, Examined, REPAIR, store::unusable_journal};
 use crate::{
     context::Context,
     format::{date, milliseconds},
@@ -78,9 +78,13 @@ pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
         return CheckResult::unknown("cannot be told without the store");
     }
     let context = it.context;
-    let Some(journal) = it.journal() else {
-        let line = "this machine's records cannot be used (log/anamnesis.log says why)";
-        return CheckResult::broken(line).hint(REPAIR);
+    let journal = match &it.journal {
+        Some(Ok(journal)) => journal,
+        Some(Err(error)) if !error.is_damage() => return unusable_journal(error),
+        _ => {
+            let line = "this machine's records cannot be used (log/anamnesis.log says why)";
+            return CheckResult::broken(line).hint(REPAIR);
+        }
     };
     let runs = match journal.hook_runs(context.environment.now) {
         Ok(runs) => runs,

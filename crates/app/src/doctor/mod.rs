@@ -14,7 +14,7 @@ mod tests;
 
 use anamnesis_store::{
     index::Index,
-    journal::{HookRuns, Journal},
+    journal::{self, HookRuns, Journal},
 };
 
 use self::{
@@ -125,7 +125,8 @@ struct Examined<'a> {
     store: CheckResult,
     /// Whether the store's folder is writable.
     is_usable: bool,
-    journal: Option<Journal>,
+    /// The journal; `None` if the store's folder cannot be used.
+    journal: Option<Result<Journal, journal::Error>>,
     /// The index in step with the notes, and its state before that.
     index: Option<(Result<Index, CheckResult>, CheckResult)>,
 }
@@ -142,23 +143,21 @@ impl<'a> Examined<'a> {
                 index: None,
             };
         }
-        let journal = Journal::open(&context.home, PATIENCE)
-            .inspect_err(|error| {
-                context.log(&error.to_string());
-                store = unusable_journal(error);
-            })
-            .ok();
+        let journal = open_journal(context);
+        if let Err(error) = &journal {
+            store = unusable_journal(error);
+        }
         Self {
             context,
             store,
             is_usable: true,
-            journal,
+            journal: Some(journal),
             index: Some(notes::open_index(context)),
         }
     }
 
     fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
+        self.journal.as_ref()?.as_ref().ok()
     }
 
     fn index(&self) -> Option<&Index> {
@@ -245,13 +244,18 @@ pub struct HealthSummary {
     pub text: String,
 }
 
+fn open_journal(context: &Context) -> Result<Journal, journal::Error> {
+    let opened = Journal::open(&context.home, PATIENCE);
+    opened.inspect_err(|error| context.log(&error.to_string()))
+}
+
 /// Checks only the hooks, the journal and the index.
 pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
     let subject = Examined {
         context,
         store: CheckResult::well(""),
         is_usable: true,
-        journal: context.journal(),
+        journal: Some(open_journal(context)),
         index: None,
     };
     let mut findings = vec![hooks(&subject)];

@@ -551,6 +551,10 @@ fn a_store_whose_journal_cannot_be_opened_is_not_well() {
     fs::remove_file(home.store().join("journal.db")).unwrap();
     let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
     journal.pragma_update(None, "user_version", 9_999).unwrap();
+    for place in [check(&home, "hooks"), home.run("status").stdout] {
+        assert!(place.contains("update anamnesis"), "{place}");
+        assert!(!place.contains("doctor --fix"), "{place}");
+    }
     let newer = check(&home, "store");
     assert!(
         newer.starts_with("✗ store      journal.db is of version 9999"),
