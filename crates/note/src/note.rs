@@ -236,7 +236,7 @@ impl Note {
         }
     }
 
-    fn key_text(&self, key: &str) -> String {
+    pub(crate) fn key_text(&self, key: &str) -> String {
         let mut text = String::new();
         self.write_key(key, &mut text);
         text

@@ -18,6 +18,11 @@ pub(super) struct NoteContent {
     pub(super) note: Note,
     /// The lines of other keys, with `\n` line ends.
     foreign: BTreeMap<String, String>,
+    /// The comment lines between keys, each with the key that follows it; the last ones have an
+    /// empty key.
+    comments: Vec<(String, String)>,
+    /// The lines of our own keys that contain a comment, with `\n` line ends.
+    commented: BTreeMap<String, String>,
 }
 
 impl NoteContent {
@@ -28,17 +33,48 @@ impl NoteContent {
             note.kind = None;
         }
         note.body = plain_text(&note.body);
-        let foreign = if file.keys().iter().all(|key| is_own_key(key)) {
-            BTreeMap::new()
-        } else {
-            let parts = file.parts()?.into_iter();
-            parts
-                .filter_map(|part| Some((part.key?, part.text)))
-                .filter(|(key, _)| !is_own_key(key))
-                .map(|(key, text)| (key, text.replace("\r\n", "\n")))
-                .collect()
+        let mut content = Self {
+            note,
+            foreign: BTreeMap::new(),
+            comments: Vec::new(),
+            commented: BTreeMap::new(),
         };
-        Ok(Self { note, foreign })
+        let parts = match file.parts() {
+            Ok(parts) => parts,
+            Err(_) if file.keys().iter().all(|key| is_own_key(key)) => return Ok(content),
+            Err(error) => return Err(error),
+        };
+        let mut before = String::new();
+        for part in parts {
+            let text = part.text.replace("\r\n", "\n");
+            let Some(key) = part.key else {
+                before = text;
+                continue;
+            };
+            content.add_comments(&key, &before);
+            if !is_own_key(&key) {
+                content.foreign.insert(key, text);
+            } else if text.contains('#') && text != file.note().key_text(&key) {
+                content.commented.insert(key, text);
+            }
+        }
+        content.add_comments("", &before);
+        Ok(content)
+    }
+
+    fn add_comments(&mut self, key: &str, lines: &str) {
+        let lines = lines.split_inclusive('\n').filter(|line| is_comment(line));
+        self.comments
+            .extend(lines.map(|line| (key.to_owned(), line.to_owned())));
+    }
+
+    fn has_comment(&self, line: &str) -> bool {
+        self.comments.iter().any(|(_, comment)| comment == line)
+    }
+
+    fn comment_lines(&self) -> BTreeSet<&str> {
+        let lines = self.comments.iter().map(|(_, line)| line.as_str());
+        lines.collect()
     }
 
     /// Returns whether both have the same content, ignoring the order of lists.
@@ -56,8 +92,46 @@ impl NoteContent {
             }
             note
         };
-        self.foreign == other.foreign && sorted(&self.note) == sorted(&other.note)
+        self.foreign == other.foreign
+            && self.commented == other.commented
+            && self.comment_lines() == other.comment_lines()
+            && sorted(&self.note) == sorted(&other.note)
     }
+
+    /// Takes over the comments of two merged versions: those that neither removed. A comment in the
+    /// lines of a key stays with the key's value.
+    fn with_comments(mut self, base: Option<&Self>, winner: &Self, loser: &Self) -> Self {
+        let of_loser = loser.comments.iter();
+        let of_loser = of_loser.filter(|(_, line)| !winner.has_comment(line));
+        let all = winner.comments.iter().chain(of_loser);
+        let is_kept = |line: &str| {
+            let is_in_both = winner.has_comment(line) && loser.has_comment(line);
+            is_in_both || !base.is_some_and(|base| base.has_comment(line))
+        };
+        self.comments = all.filter(|(_, line)| is_kept(line)).cloned().collect();
+        for key in winner.commented.keys().chain(loser.commented.keys()) {
+            let value = self.note.key_text(key);
+            let of = |side: &Self| {
+                let has_value = side.note.key_text(key) == value;
+                has_value.then(|| side.commented.get(key).cloned())
+            };
+            let lines = match (of(winner), of(loser)) {
+                (Some(one), Some(other)) => {
+                    let base = base.and_then(|base| base.commented.get(key).cloned());
+                    choose(&base, &one, &other, &mut false).clone()
+                }
+                (one, other) => one.or(other).flatten(),
+            };
+            self.commented
+                .extend(lines.map(|lines| (key.clone(), lines)));
+        }
+        self
+    }
+}
+
+/// Tells whether a line between two keys is a comment.
+fn is_comment(line: &str) -> bool {
+    line.starts_with('#')
 }
 
 /// Merges two versions with their common base; also returns whether they conflict. In a conflict,
@@ -116,14 +190,23 @@ pub(super) fn join(
         let chosen = *choose(&base, &winner, &loser, &mut clash);
         Some((key.clone(), chosen?.clone()))
     });
-    let foreign = foreign.collect();
-    (NoteContent { note, foreign }, clash)
+    let content = NoteContent {
+        note,
+        foreign: foreign.collect(),
+        comments: Vec::new(),
+        commented: BTreeMap::new(),
+    };
+    (content.with_comments(Some(base), winner, loser), clash)
 }
 
-/// Merges two notes of one id without a common base; also returns whether text of `earlier` was
-/// lost.
+/// The keys whose values a person writes.
+const WRITTEN: [&str; 6] = ["title", "project", "kind", "instead", "severity", "status"];
+
+/// Merges two notes of one id without a common base; also returns whether text or a value of
+/// `earlier` was lost.
 ///
-/// Values of `newer` win; values that only `earlier` has are kept.
+/// Values of `newer` win; values that only `earlier` has are kept. Two versions of one note have no
+/// earlier one, so a replaced value is lost; of two notes, the newer one is meant.
 pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent, bool) {
     let (first, last) = (&earlier.note, &newer.note);
     let foreign = [earlier, newer].into_iter();
@@ -139,6 +222,12 @@ pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent,
     };
     let replaced = !body::contains_run(&last.body, &first.body);
     let kept = replaced && body::contains_run(&first.body, &last.body);
+    let is_one_note = first.created_at == last.created_at && first.machine_id == last.machine_id;
+    let differs = |key: &&str| {
+        let values = [first, last].map(|note| note.key_text(key));
+        values[0] != values[1] && values.iter().all(|value| !value.is_empty())
+    };
+    let is_lossy = replaced && !kept || is_one_note && WRITTEN.iter().any(differs);
     let note = Note {
         machine_id: first.machine_id.clone(),
         user_id: either(&last.user_id, &first.user_id),
@@ -170,7 +259,13 @@ pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent,
         body: if kept { first } else { last }.body.clone(),
         ..last.clone()
     };
-    (NoteContent { note, foreign }, replaced && !kept)
+    let content = NoteContent {
+        note,
+        foreign,
+        comments: Vec::new(),
+        commented: BTreeMap::new(),
+    };
+    (content.with_comments(None, newer, earlier), is_lossy)
 }
 
 /// Writes `content` into `skeleton`'s file; `other` is the file that has the positions of the
@@ -205,12 +300,52 @@ pub(super) fn write(
         note.body.clone_from(&file.note().body);
     }
     let text = file.rewrite(&note)?;
-    let read = NoteFile::parse(text.as_bytes(), note.id).map_err(|_| CannotRewrite)?;
-    if NoteContent::from_file(&read)?.equals(content) {
-        Ok(text)
+    let file = NoteFile::parse(text.as_bytes(), note.id).map_err(|_| CannotRewrite)?;
+    let file = write_comments(file, content)?;
+    if NoteContent::from_file(&file)?.equals(content) {
+        Ok(file.text().to_owned())
     } else {
         Err(CannotRewrite)
     }
+}
+
+/// Gives a file the comments of `content`: a new one before the key that it precedes there.
+fn write_comments(file: NoteFile, content: &NoteContent) -> Result<NoteFile, CannotRewrite> {
+    let own = NoteContent::from_file(&file)?;
+    if own.commented == content.commented && own.comment_lines() == content.comment_lines() {
+        return Ok(file);
+    }
+    let mut parts = file.parts()?;
+    for part in &mut parts {
+        let Some(key) = &part.key else {
+            let lines = part.text.split_inclusive('\n').filter(|line| {
+                !is_comment(line) || content.has_comment(&line.replace("\r\n", "\n"))
+            });
+            part.text = lines.collect::<String>().into();
+            continue;
+        };
+        if let Some(lines) = content.commented.get(key) {
+            part.text = file.with_line_ends(lines.clone()).into();
+        } else if own.commented.contains_key(key) {
+            part.text = file.with_line_ends(file.note().key_text(key)).into();
+        }
+    }
+    for (key, line) in &content.comments {
+        if own.has_comment(line) {
+            continue;
+        }
+        // The part before a key has the lines between it and the key before.
+        let of_key = parts
+            .iter()
+            .position(|part| part.key.as_ref() == Some(key))
+            .unwrap_or(parts.len());
+        if let Some(part) = of_key.checked_sub(1).and_then(|at| parts.get_mut(at)) {
+            part.text
+                .to_mut()
+                .push_str(&file.with_line_ends(line.clone()));
+        }
+    }
+    file.with_parts(&parts).map_err(|_| CannotRewrite)
 }
 
 /// Restores keys of `base` that the Python version dropped from `side`; `None` if none is missing

@@ -267,6 +267,103 @@ fn foreign_keys_are_merged_by_line() {
 }
 
 #[test]
+fn a_comment_in_the_front_matter_stays_when_the_other_side_changes_a_field() {
+    let plain = |draft: &Draft| String::from_utf8(draft.bytes()).unwrap();
+    // The file of a draft, with the second text in place of the first.
+    let with = |draft: &Draft, old: &str, new: &str| {
+        let file = plain(draft);
+        assert!(file.contains(old), "{file}");
+        file.replacen(old, new, 1)
+    };
+    let base = Draft::new();
+    let retitled = base.with(|b| b.note.title = "T".to_owned());
+    let tagged = base.with(|b| b.note.tags = vec!["net".to_owned()]);
+    let linked = base.with(|b| b.note.links.clear());
+    let commented = with(&base, "tags:\n", "# two lines\n# that say why\ntags:\n");
+    let inline = with(&base, "confidence: 1.0\n", "confidence: 1.0 # measured\n");
+    let last = with(&base, "\n---\n", "\n# the last line\n---\n");
+    for (name, base, a, b, expected) in [
+        (
+            "a comment before a key",
+            plain(&base),
+            &commented,
+            plain(&retitled),
+            with(&retitled, "tags:\n", "# two lines\n# that say why\ntags:\n"),
+        ),
+        (
+            "a comment before the changed key",
+            plain(&base),
+            &commented,
+            plain(&tagged),
+            with(&tagged, "tags:\n", "# two lines\n# that say why\ntags:\n"),
+        ),
+        (
+            "a comment behind a value",
+            plain(&base),
+            &inline,
+            plain(&retitled),
+            with(
+                &retitled,
+                "confidence: 1.0\n",
+                "confidence: 1.0 # measured\n",
+            ),
+        ),
+        (
+            "a comment behind the last key",
+            plain(&base),
+            &last,
+            plain(&linked),
+            with(&linked, "\n---\n", "\n# the last line\n---\n"),
+        ),
+        (
+            "a comment that one side removed",
+            commented.clone(),
+            &plain(&base),
+            with(&retitled, "tags:\n", "# two lines\n# that say why\ntags:\n"),
+            plain(&retitled),
+        ),
+        (
+            "a comment on each side",
+            plain(&base),
+            &inline,
+            with(&retitled, "title:", "# short\ntitle:"),
+            with(&retitled, "title:", "# short\ntitle:").replacen(
+                "confidence: 1.0\n",
+                "confidence: 1.0 # measured\n",
+                1,
+            ),
+        ),
+    ] {
+        let result = merged(Some(base.as_bytes()), a.as_bytes(), b.as_bytes());
+        assert_eq!(text(&result.bytes), expected, "{name}");
+        assert_eq!(result.conflict, None, "{name}");
+    }
+    // Without a base, the comments of both files stay.
+    let result = merged(None, commented.as_bytes(), inline.as_bytes());
+    for line in ["# two lines\n# that say why\ntags:\n", "1.0 # measured\n"] {
+        assert!(
+            text(&result.bytes).contains(line),
+            "{}",
+            text(&result.bytes)
+        );
+    }
+}
+
+#[test]
+fn two_titles_of_one_note_without_a_readable_base_are_both_kept() {
+    let base = Draft::new();
+    let [one, other] = ["One", "Other"].map(|title| base.with(|a| a.note.title = title.to_owned()));
+    for former in [None, Some(b"".as_slice())] {
+        let result = merged(former, &one.bytes(), &other.bytes());
+        let sibling = result.conflict.unwrap();
+        let kept = NoteFile::parse(&sibling.bytes, sibling.id).unwrap();
+        let mut titles = [read(&result.bytes).title, kept.note().title.clone()];
+        titles.sort();
+        assert_eq!(titles, ["One", "Other"]);
+    }
+}
+
+#[test]
 fn conflicting_versions_are_kept_as_two_notes() {
     // GIT-08
     let base = Draft::new();
