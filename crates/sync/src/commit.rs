@@ -140,6 +140,11 @@ impl Repository {
         let names: BTreeSet<&str> = files.keys().chain(folders.keys()).copied().collect();
         let mut builder = self.git.treebuilder(base)?;
         for name in names {
+            // A name that is not UTF-8 is refused in every remote, so it is only ever removed.
+            if name.contains(char::REPLACEMENT_CHARACTER) {
+                builder.filter(|entry| String::from_utf8_lossy(entry.name_bytes()) != name)?;
+                continue;
+            }
             let path = if folder.is_empty() {
                 name.to_owned()
             } else {

@@ -470,6 +470,37 @@ fn a_file_may_become_a_folder_and_a_folder_a_file() {
     );
 }
 
+// Other systems have no such names.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_name_that_is_not_utf8_makes_no_machine_commit_again_and_again() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let fleet = Fleet::new();
+    let (laptop, desktop, _) = fleet.pair(&["before"]);
+    let folder = laptop.folder();
+    let below = folder.join(OsStr::from_bytes(b"fo\xfflder"));
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("file.txt"), "text").unwrap();
+    fs::write(folder.join(OsStr::from_bytes(b"caf\xe9.txt")), "text").unwrap();
+    laptop.git(&["add", "--all"]);
+    let person = ["-c", "user.name=p", "-c", "user.email=p@example.com"];
+    laptop.git(&[&person[..], &["commit", "--quiet", "-m", "by hand"]].concat());
+    laptop.sync();
+    assert_eq!(desktop.sync().problems.len(), 2);
+    for machine in [&laptop, &desktop] {
+        machine.sync();
+    }
+    let tip = fleet.tip();
+    for machine in [&laptop, &desktop, &laptop, &desktop] {
+        assert_eq!(machine.sync().problems, []);
+        assert_eq!(fleet.tip(), tip, "{} commits again", machine.name);
+    }
+    // The person's files stay where they are.
+    assert!(below.join("file.txt").exists());
+    assert_eq!(desktop.titles(), ["before"]);
+}
+
 #[test]
 fn a_run_bit_is_of_no_use() {
     // GIT-20
