@@ -11,7 +11,7 @@ use std::{
 
 use anamnesis_note::{
     id::NoteId,
-    merge::{self, Sibling},
+    merge::{self, Merged, Sibling},
     note::{NoteFile, NoteType, Scope},
     usage_log::join_lines,
 };
@@ -42,6 +42,8 @@ const MAX_GROUP_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct Applied {
     /// Notes whose file was written or removed.
     pub(crate) notes: BTreeSet<NoteId>,
+    /// The number of new proposals with an edit of a note that is missing or deleted.
+    pub(crate) proposals: usize,
     /// The folders' modification times before the first write.
     pub(crate) before: [i64; 6],
 }
@@ -116,6 +118,8 @@ impl Repository {
                 let blob = self.git.find_blob(oid)?;
                 notes.place(lock, NotePath { scope, folder, id }, blob.content())?;
                 applied.notes.insert(id);
+                let withdrawn = withdraw(lock, notes, id, blob.content())?;
+                applied.notes.extend(withdrawn);
             }
         }
         Ok(applied)
@@ -218,88 +222,158 @@ impl Repository {
         let read = |folder| {
             let bytes = notes.bytes(place(folder)).ok()?;
             let oid = Oid::hash_object(ObjectType::Blob, &bytes).ok()?;
-            Some((oid, bytes))
+            Some((folder, oid, bytes))
         };
-        let lies = change.old.and_then(|(folder, oid)| {
-            let (found, bytes) = read(folder)?;
-            Some((folder, oid == found, bytes))
-        });
         applied.notes.insert(id);
-        let Some((folder, oid)) = change.new else {
-            if let Some((folder, is_old, bytes)) = lies {
-                if !is_old {
-                    // Edited just now, deleted elsewhere: the deletion wins, the text is kept as a
-                    // proposal.
-                    let base = self.old_bytes(change)?;
-                    match merge::edited_after_deletion(id, base.as_deref(), &bytes) {
-                        Ok(edited) => Self::propose(lock, notes, edited.as_ref())?,
-                        Err(_) => self.quarantine(id, &bytes)?,
-                    }
+        let there = change.new.and_then(|(folder, _)| read(folder));
+        let old_folder = change.old.map(|(folder, _)| folder);
+        let lies = old_folder.and_then(read);
+        // A person may have moved the file to another folder just now.
+        let lies = match (&lies, &there) {
+            (None, None) => NoteType::ALL.iter().find_map(|folder| read(*folder)),
+            _ => lies,
+        };
+        let is_old = |found: Oid| change.old.is_some_and(|(_, oid)| oid == found);
+        let Some((new_folder, oid)) = change.new else {
+            if let Some((folder, found, bytes)) = lies {
+                // Edited just now, deleted elsewhere: the deletion wins, the text is kept as a
+                // proposal.
+                if !is_old(found) {
+                    let base = self.old_bytes(id, change)?;
+                    self.propose_edit(lock, notes, id, base.as_deref(), &bytes, applied)?;
                 }
                 notes.remove(lock, place(folder))?;
             }
             return Ok(());
         };
         let blob = self.git.find_blob(oid)?;
-        let there = read(folder);
-        let is_moving = lies.as_ref().is_some_and(|(old, ..)| *old != folder);
+        let content = blob.content();
+        let lies_in = lies.as_ref().map(|(folder, ..)| *folder);
+        let is_moved_here = there.is_none() && lies_in != old_folder;
+        let folder = match lies_in {
+            Some(folder) if is_moved_here && old_folder == Some(new_folder) => folder,
+            _ => new_folder,
+        };
         let bytes = match (&lies, &there) {
             // Already written.
-            (_, Some((found, _))) if *found == oid => {
-                if let (true, Some((old, ..))) = (is_moving, &lies) {
-                    notes.remove(lock, place(*old))?;
+            (_, Some((_, found, _))) if *found == oid => {
+                if let Some(old) = lies_in.filter(|old| *old != folder) {
+                    notes.remove(lock, place(old))?;
                 }
                 return Ok(());
             }
             // The file is unchanged since the branch's tip.
-            (Some((_, true, _)), None) => blob.content().to_vec(),
-            (Some((old, true, _)), Some(_)) if *old == folder => blob.content().to_vec(),
+            (Some((_, found, _)), None) if is_old(*found) => content.to_vec(),
+            (Some((old, found, _)), Some(_)) if *old == folder && is_old(*found) => {
+                content.to_vec()
+            }
             // A new note.
-            (None, None) if change.old.is_none() => blob.content().to_vec(),
-            // Deleted just now; the next run commits that.
-            (None, None) => return Ok(()),
+            (None, None) if change.old.is_none() => content.to_vec(),
+            // A missing file does not delete a tombstone.
+            (None, None) if tree::is_tombstone(content, id) => content.to_vec(),
+            // Deleted just now, or held back; the next run commits that. The edit would be lost.
+            (None, None) => {
+                return self.propose_change(lock, notes, id, change, content, applied);
+            }
             // Edited just now.
-            (Some((_, _, edited)), _) | (None, Some((_, edited))) => {
-                let base = self.old_bytes(change)?;
-                let merged = merge::merge(id, base.as_deref(), edited, blob.content());
-                if let Some(sibling) = &merged.conflict {
-                    add(lock, notes, sibling, Scope::Portable)?;
-                    applied.notes.insert(sibling.id);
-                }
-                Self::propose(lock, notes, merged.proposal.as_ref())?;
-                if let Some(bytes) = &merged.unreadable {
-                    self.quarantine(id, bytes)?;
-                }
+            (Some((_, _, edited)), _) | (None, Some((_, _, edited))) => {
+                let base = self.old_bytes(id, change)?;
+                let merged = merge::merge(id, base.as_deref(), edited, content);
+                self.keep_rest(lock, notes, id, &merged, applied)?;
                 merged.bytes
             }
         };
         let stamp = notes.place(lock, place(folder), &bytes)?;
-        if bytes == blob.content() {
+        if bytes == content && folder == new_folder {
             stamps.insert(note_path(folder, id), (oid, stamp));
         }
-        if let (true, Some((old, ..))) = (is_moving, lies) {
+        if let Some(old) = lies_in.filter(|old| *old != folder) {
             notes.remove(lock, place(old))?;
         }
         Ok(())
     }
 
-    fn old_bytes(&self, change: Change<(NoteType, Oid)>) -> Result<Option<Vec<u8>>, Error> {
-        let Some((_, oid)) = change.old else {
-            return Ok(None);
+    /// Keeps the parts of a merge that are not in the note itself.
+    fn keep_rest(
+        &self,
+        lock: &Lock,
+        notes: &Notes,
+        id: NoteId,
+        merged: &Merged,
+        applied: &mut Applied,
+    ) -> Result<(), Error> {
+        if let Some(sibling) = &merged.conflict {
+            add(lock, notes, sibling, Scope::Portable)?;
+            applied.notes.insert(sibling.id);
+        }
+        if let Some(proposal) = &merged.proposal {
+            Self::propose(lock, notes, proposal)?;
+            applied.notes.insert(proposal.id);
+            applied.proposals += 1;
+        }
+        match &merged.unreadable {
+            Some(bytes) => self.quarantine(id, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps an edit of a deleted note as a proposal, if it adds text.
+    fn propose_edit(
+        &self,
+        lock: &Lock,
+        notes: &Notes,
+        id: NoteId,
+        base: Option<&[u8]>,
+        edited: &[u8],
+        applied: &mut Applied,
+    ) -> Result<(), Error> {
+        match merge::edited_after_deletion(id, base, edited) {
+            Ok(Some(proposal)) => {
+                Self::propose(lock, notes, &proposal)?;
+                applied.notes.insert(proposal.id);
+                applied.proposals += 1;
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(_) => self.quarantine(id, edited),
+        }
+    }
+
+    /// Keeps another machine's change of a note whose file is missing here as a proposal, in place
+    /// of the proposal with the change before it.
+    fn propose_change(
+        &self,
+        lock: &Lock,
+        notes: &Notes,
+        id: NoteId,
+        change: Change<(NoteType, Oid)>,
+        changed: &[u8],
+        applied: &mut Applied,
+    ) -> Result<(), Error> {
+        let base = self.old_bytes(id, change)?;
+        let former = match &base {
+            Some(base) => withdraw(lock, notes, id, base)?,
+            None => None,
         };
-        Ok(Some(self.git.find_blob(oid)?.content().to_vec()))
+        applied.notes.extend(former);
+        let base = base.filter(|_| former.is_none());
+        self.propose_edit(lock, notes, id, base.as_deref(), changed, applied)
+    }
+
+    /// Returns the version of a note that an edit just now is merged with.
+    fn old_bytes(
+        &self,
+        id: NoteId,
+        change: Change<(NoteType, Oid)>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let head = self.head()?.map(|head| head.id());
+        let base = self.merge_base_of(id, change.old, head)?;
+        base.map(|(_, oid)| self.read(oid)).transpose()
     }
 
     /// Stores a text as a proposal on this machine.
-    pub(crate) fn propose(
-        lock: &Lock,
-        notes: &Notes,
-        proposal: Option<&Sibling>,
-    ) -> Result<(), Error> {
-        match proposal {
-            Some(proposal) => add(lock, notes, proposal, Scope::MachineLocal),
-            None => Ok(()),
-        }
+    pub(crate) fn propose(lock: &Lock, notes: &Notes, proposal: &Sibling) -> Result<(), Error> {
+        add(lock, notes, proposal, Scope::MachineLocal)
     }
 
     /// Keeps the bytes of an unreadable version in `quarantine/`.
@@ -353,4 +427,25 @@ fn add(lock: &Lock, notes: &Notes, sibling: &Sibling, scope: Scope) -> Result<()
     let id = sibling.id;
     notes.place(lock, NotePath { scope, folder, id }, &sibling.bytes)?;
     Ok(())
+}
+
+/// Removes the proposal that was made of this version of a note, unless a person changed it.
+/// Returns its id.
+fn withdraw(
+    lock: &Lock,
+    notes: &Notes,
+    id: NoteId,
+    version: &[u8],
+) -> Result<Option<NoteId>, Error> {
+    let Ok(Some(proposal)) = merge::edited_after_deletion(id, None, version) else {
+        return Ok(None);
+    };
+    let Some(path) = notes.find(proposal.id) else {
+        return Ok(None);
+    };
+    if path.scope != Scope::MachineLocal || notes.bytes(path)? != proposal.bytes {
+        return Ok(None);
+    }
+    notes.remove(lock, path)?;
+    Ok(Some(proposal.id))
 }

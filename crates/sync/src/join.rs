@@ -13,12 +13,12 @@ use anamnesis_note::{
 };
 use anamnesis_store::notes::Problem;
 use chrono::DateTime;
-use git2::{Commit, Oid, Tree};
+use git2::{Commit, Oid, Sort, Tree};
 
 use crate::{
     commit::ACTOR,
     error::Error,
-    folder::NoteBlob,
+    folder::{Folders, NoteBlob, NoteChanges},
     purge::Record,
     repository::Repository,
     tree::{
@@ -61,28 +61,72 @@ pub(crate) struct Joined {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Returns how many notes a side deleted or forgot, and of how many, if that is a mass deletion.
+/// Returns the notes that a side deleted or forgot.
+pub(crate) fn taken_away(
+    repository: &Repository,
+    changes: &NoteChanges,
+) -> Result<BTreeSet<NoteId>, Error> {
+    let mut gone = BTreeSet::new();
+    for (id, change) in changes {
+        if change.old.is_some()
+            && change.new.map_or(Ok(true), |(_, oid)| {
+                Ok::<_, Error>(is_tombstone(&repository.read(oid)?, *id))
+            })?
+        {
+            gone.insert(*id);
+        }
+    }
+    Ok(gone)
+}
+
+/// Returns the notes that a side deleted or forgot, and the number of all, if that is a mass
+/// deletion.
 pub(crate) fn mass_deletion(
     repository: &Repository,
     base: Option<&Tree<'_>>,
     changes: &Changes,
-) -> Result<Option<(usize, usize)>, Error> {
+) -> Result<Option<(BTreeSet<NoteId>, usize)>, Error> {
     let Some(base) = base else { return Ok(None) };
-    let gone = changes
-        .notes
-        .iter()
-        .filter(|(_, change)| change.old.is_some())
-        .map(|(id, change)| match change.new {
-            None => Ok(true),
-            Some((_, oid)) => Ok(is_tombstone(&repository.read(oid)?, *id)),
-        })
-        .collect::<Result<Vec<bool>, Error>>()?;
-    let gone = gone.into_iter().filter(|gone| *gone).count();
-    if gone <= MASS_DELETION {
+    let gone = taken_away(repository, &changes.notes)?;
+    if gone.len() <= MASS_DELETION {
         return Ok(None);
     }
     let of = tree::own_files(&repository.git, Some(base))?.notes.len();
-    Ok(is_mass(gone, of).then_some((gone, of)))
+    Ok(is_mass(gone.len(), of).then_some((gone, of)))
+}
+
+/// Removes from a mass deletion the notes that a person forgot one by one, unless the rest is no
+/// mass deletion.
+pub(crate) fn without_single_ones(
+    repository: &Repository,
+    (gone, of): (BTreeSet<NoteId>, usize),
+    side: Side<'_>,
+) -> Result<BTreeSet<NoteId>, Error> {
+    let Some(tip) = side.commit else {
+        return Ok(gone);
+    };
+    let mut walk = repository.git.revwalk()?;
+    walk.push(tip.id())?;
+    if let Some(since) = side.since {
+        walk.hide(since)?;
+    }
+    let mut folders = Folders::new(&repository.git)?;
+    let mut rest = gone.clone();
+    for commit in walk {
+        let commit = repository.git.find_commit(commit?)?;
+        if commit.parent_count() != 1 || !is_ours(&commit) {
+            continue;
+        }
+        let parent = commit.parent(0)?.tree()?;
+        let changes = folders.changes(Some(&parent), &commit.tree()?)?;
+        let taken = taken_away(repository, &changes)?;
+        if let (Some(id), 1) = (taken.first(), taken.len())
+            && changes.get(id).is_some_and(|change| change.new.is_some())
+        {
+            rest.remove(id);
+        }
+    }
+    Ok(if is_mass(rest.len(), of) { rest } else { gone })
 }
 
 /// Tells whether a deletion needs the person's confirmation.
@@ -96,13 +140,55 @@ impl Repository {
         Ok(self.git.find_blob(oid)?.content().to_vec())
     }
 
-    /// Joins two sides. With `keeps`, notes that the other side deleted stay. Notes in `purged`
-    /// become as the other side has them; our changes to them become proposals.
+    /// Returns the last version of a note in a history that is a valid note, if there is one.
+    pub(crate) fn last_sound(
+        &self,
+        id: NoteId,
+        tip: Option<Oid>,
+    ) -> Result<Option<NoteBlob>, Error> {
+        let mut walk = self.git.revwalk()?;
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
+        if let Some(tip) = tip {
+            walk.push(tip)?;
+        }
+        let mut seen = BTreeSet::new();
+        for commit in walk {
+            let tree = self.git.find_commit(commit?)?.tree()?;
+            for folder in NoteType::ALL {
+                if let Some(oid) = entry(&tree, &note_path(*folder, id))
+                    && seen.insert(oid)
+                    && is_sound(&self.read(oid)?, id)
+                {
+                    return Ok(Some((*folder, oid)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the version of a note that two sides are merged with. In place of an unreadable one,
+    /// this is the last readable one before it: both sides have rewritten that one.
+    pub(crate) fn merge_base_of(
+        &self,
+        id: NoteId,
+        base: Option<NoteBlob>,
+        since: Option<Oid>,
+    ) -> Result<Option<NoteBlob>, Error> {
+        match base {
+            Some((_, oid)) if !is_sound(&self.read(oid)?, id) => {
+                Ok(self.last_sound(id, since)?.or(base))
+            }
+            base => Ok(base),
+        }
+    }
+
+    /// Joins two sides. With `keeps`, the other side deletes no file, and these notes stay. Notes in
+    /// `purged` become as the other side has them; our changes to them become proposals.
     pub(crate) fn join(
         &self,
         ours: Side<'_>,
         theirs: Side<'_>,
-        keeps: bool,
+        keeps: Option<&BTreeSet<NoteId>>,
         purged: Option<&Record>,
     ) -> Result<Joined, Error> {
         let our_tree = ours.tree()?;
@@ -143,7 +229,7 @@ struct Join<'a> {
     repository: &'a Repository,
     ours: Side<'a>,
     theirs: Side<'a>,
-    keeps: bool,
+    keeps: Option<&'a BTreeSet<NoteId>>,
     purged: Option<&'a Record>,
     siblings: usize,
     proposals: Vec<Sibling>,
@@ -165,8 +251,7 @@ impl Join<'_> {
             (None, None) => return Ok(()),
             (Some(our), None) => (our.new, self.one_sided(id, *our, self.ours)?),
             (None, Some(their)) => {
-                let stays = self.keeps && self.takes_away(id, *their)?;
-                let result = if stays {
+                let result = if self.is_kept(id) {
                     their.old
                 } else {
                     self.one_sided(id, *their, self.theirs)?
@@ -174,10 +259,7 @@ impl Join<'_> {
                 (their.old, result)
             }
             (Some(our), Some(their)) => {
-                let stays = self.keeps
-                    && our.new.is_some()
-                    && !self.takes_away(id, *our)?
-                    && self.takes_away(id, *their)?;
+                let stays = self.is_kept(id) && our.new.is_some() && !self.takes_away(id, *our)?;
                 let result = if stays {
                     our.new
                 } else {
@@ -200,6 +282,11 @@ impl Join<'_> {
             self.updates.insert(path, Some((oid, FILE)));
         }
         Ok(())
+    }
+
+    /// Tells whether a note stays that the other side took away.
+    fn is_kept(&self, id: NoteId) -> bool {
+        self.keeps.is_some_and(|kept| kept.contains(&id))
     }
 
     /// Tells whether a change deletes or forgets a note.
@@ -296,7 +383,7 @@ impl Join<'_> {
         if our.new == their.new {
             return Ok(our.new);
         }
-        let base = our.old;
+        let base = (self.repository).merge_base_of(id, our.old, self.ours.since)?;
         let base_bytes = match base {
             Some((_, oid)) => Some(self.repository.read(oid)?),
             None => None,
@@ -414,7 +501,7 @@ impl Join<'_> {
         our: Option<&Change<(Oid, i32)>>,
         their: Change<(Oid, i32)>,
     ) -> Result<(), Error> {
-        if self.keeps && their.new.is_none() {
+        if self.keeps.is_some() && their.new.is_none() {
             return Ok(());
         }
         let Some(our) = our else {

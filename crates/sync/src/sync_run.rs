@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
                 self.repository.quarantine(*id, bytes)?;
             }
             for proposal in &joined.proposals {
-                Repository::propose(&lock, self.notes, Some(proposal))?;
+                Repository::propose(&lock, self.notes, proposal)?;
                 self.changed.insert(proposal.id);
             }
             if let Some(record) = &joined.purged {
@@ -114,6 +114,7 @@ impl<'a> Run<'a> {
             let applied = self
                 .repository
                 .apply_commit(&lock, self.notes, joined.commit)?;
+            self.conflicts += applied.proposals;
             self.repository.set_joined(&lock, joined.incoming)?;
             drop(lock);
             self.record_in_index(applied);
@@ -154,13 +155,15 @@ impl<'a> Run<'a> {
         };
         let their_tree = incoming.tree()?;
         let base_tree = start.base.as_ref().map(Commit::tree).transpose()?;
-        if answer == Answer::None {
-            let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
-            let mass = join::mass_deletion(repository, base_tree.as_ref(), &theirs)?;
-            if let Some((gone, of)) = mass {
-                self.held = Some(Held::MassDeletion { gone, of });
-                return Ok(None);
-            }
+        let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
+        let mass = match answer {
+            Answer::Accept => None,
+            _ => join::mass_deletion(repository, base_tree.as_ref(), &theirs)?,
+        };
+        if let (Answer::None, Some((gone, of))) = (answer, &mass) {
+            let (gone, of) = (gone.len(), *of);
+            self.held = Some(Held::MassDeletion { gone, of });
+            return Ok(None);
         }
         let since = start.base.as_ref().map(Commit::id);
         let side = |commit| Side {
@@ -168,10 +171,20 @@ impl<'a> Run<'a> {
             since,
             commit,
         };
+        // Only what was held back is restored.
+        let keeps = match mass {
+            _ if start.is_undone => Some(join::taken_away(repository, &theirs.notes)?),
+            Some(mass) => Some(join::without_single_ones(
+                repository,
+                mass,
+                side(Some(&incoming)),
+            )?),
+            None => None,
+        };
         let result = repository.join(
             side(head.as_ref()),
             side(Some(&incoming)),
-            answer == Answer::Restore,
+            keeps.as_ref(),
             start.purged.as_ref(),
         )?;
         let is_ahead = match &head {
@@ -244,7 +257,12 @@ impl<'a> Run<'a> {
             ids.extend(places.notes.iter().map(|path| path.id));
         }
         drop(lock);
-        self.record_in_index(Applied { notes: ids, before });
+        let applied = Applied {
+            notes: ids,
+            before,
+            ..Applied::default()
+        };
+        self.record_in_index(applied);
         Ok(())
     }
 
@@ -424,6 +442,8 @@ struct JoinStart<'r> {
     base: Option<Commit<'r>>,
     /// Whether the joined commit keeps our commits as ancestors.
     keeps_history: bool,
+    /// Whether the person wants back what a rewritten history lacks.
+    is_undone: bool,
     /// What the remote's rewritten history lacks.
     purged: Option<Record>,
 }
@@ -451,13 +471,16 @@ impl Repository {
         let mut start = JoinStart {
             base: common.map(|oid| self.git.find_commit(oid)).transpose()?,
             keeps_history: true,
+            is_undone: false,
             purged: None,
         };
-        if let Some(joined) = joined
-            && answer != Answer::Restore
-            && joined.id() != incoming.id()
-            && !self.is_ahead(incoming, &joined)?
-        {
+        let is_rewritten = match &joined {
+            Some(joined) => joined.id() != incoming.id() && !self.is_ahead(incoming, joined)?,
+            None => false,
+        };
+        if answer == Answer::Restore {
+            start.is_undone = is_rewritten;
+        } else if let Some(joined) = joined.filter(|_| is_rewritten) {
             start.purged = self.purged_between(&joined, incoming)?;
             if start.purged.is_none() && answer == Answer::None {
                 return Ok(None);

@@ -233,15 +233,63 @@ impl Machine {
     /// Writes a note and commits it, as a command does.
     pub(crate) fn command(&self, title: &str) -> NotePath {
         let path = self.write(title);
+        self.commit(path, "write");
+        path
+    }
+
+    /// Forgets a note and commits that, as a command does.
+    pub(crate) fn forget(&self, path: NotePath) {
+        let lock = self.notes.lock().unwrap();
+        self.notes.forget(&lock, path, self.now).unwrap();
+        drop(lock);
+        self.commit(path, "forget");
+    }
+
+    fn commit(&self, path: NotePath, verb: &str) {
         let lock = self.notes.lock().unwrap();
         let repository = Repository::open_or_create(&self.home, &lock, self.name, now()).unwrap();
-        let act = Act {
-            verb: "write",
-            actor: "person",
-        };
+        let actor = "person";
         let ids = BTreeSet::from([path.id]);
-        repository.commit_notes(&lock, &ids, act).unwrap();
-        path
+        repository
+            .commit_notes(&lock, &ids, Act { verb, actor })
+            .unwrap();
+    }
+
+    /// Syncs while a program runs between the commit of the folder and the join: in place of the
+    /// pack that the remote sends.
+    #[cfg(unix)]
+    pub(crate) fn sync_during(&self, script: &str) -> Synced {
+        use std::os::unix::fs::PermissionsExt;
+
+        let remote = self.remote.as_ref().unwrap().as_str().to_owned();
+        let folder = Path::new(&remote).with_extension("bin");
+        fs::create_dir_all(&folder).unwrap();
+        let git = folder.join("git");
+        let real = run(&["--exec-path"]);
+        let real = Path::new(real.trim()).join("git");
+        let text = format!(
+            "#!/bin/sh\ncase \" $* \" in *\" fetch \"*) {script} ;; esac\nexec {} \"$@\"\n",
+            real.display()
+        );
+        fs::write(&git, text).unwrap();
+        fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut path = folder.into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap());
+        let variables = std::env::vars_os().map(|(name, value)| {
+            if name == "PATH" {
+                (name, path.clone())
+            } else {
+                (name, value)
+            }
+        });
+        let settings = Settings {
+            environment: GitEnvironment::choose(variables),
+            ..self.settings()
+        };
+        GitBackend::new(&self.home, &self.notes, settings)
+            .sync()
+            .unwrap()
     }
 
     pub(crate) fn edit(&self, path: NotePath, change: impl FnOnce(&mut Note)) -> NotePath {

@@ -2,10 +2,10 @@
 
 use std::{fs, thread};
 
-use anamnesis_note::note::Scope;
-use anamnesis_store::fs::home::Home;
+use anamnesis_note::note::{NoteType, Scope, State};
+use anamnesis_store::{fs::home::Home, notes::NotePath};
 
-use crate::fleet::{Fleet, run};
+use crate::fleet::{Fleet, Machine, run};
 
 const PERSON: [&str; 4] = ["-c", "user.name=p", "-c", "user.email=p@example.com"];
 
@@ -357,4 +357,65 @@ fn a_home_that_is_gone_and_made_anew_gets_everything_again() {
     assert_eq!(laptop.titles(), ["one", "two"]);
     desktop.sync();
     assert_eq!(laptop.tree(), desktop.tree());
+}
+
+/// A laptop that syncs while a person runs a command in its folder; the desktop has sent an edit of
+/// both notes. `{0}` and `{1}` in the command are the names of their files.
+#[cfg(unix)]
+fn changed_during_a_sync(command: &str) -> (Fleet, Machine, Machine, Vec<NotePath>) {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = fleet.pair(&["one", "two"]);
+    for path in &paths {
+        desktop.edit(*path, |note| "Edited elsewhere.".clone_into(&mut note.body));
+    }
+    desktop.sync();
+    let files: Vec<String> = paths.iter().map(|path| format!("{}.md", path.id)).collect();
+    let command = command.replace("{0}", &files[0]).replace("{1}", &files[1]);
+    let folder = laptop.folder();
+    laptop.sync_during(&format!("(cd {} && {command})", folder.display()));
+    laptop.sync();
+    desktop.sync();
+    (fleet, laptop, desktop, paths)
+}
+
+/// Returns the bodies of the proposals on a machine.
+#[cfg(unix)]
+fn proposals(machine: &Machine) -> Vec<String> {
+    let notes = machine.notes.list_scope(Scope::MachineLocal).notes;
+    let notes = notes.into_iter().map(|(path, _)| {
+        let note = machine.notes.read(path).unwrap().note();
+        assert_eq!(note.state, State::Proposed);
+        note.body
+    });
+    notes.collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_removed_or_renamed_by_hand_during_a_fetch_keeps_the_other_machines_edit() {
+    let command = "rm semantic/{0}; mv semantic/{1} semantic/renamed.md";
+    let (_fleet, laptop, desktop, paths) = changed_during_a_sync(command);
+    for path in &paths {
+        assert_eq!(desktop.notes.find(path.id), None);
+    }
+    assert_eq!(
+        proposals(&laptop),
+        ["Edited elsewhere.", "Edited elsewhere."]
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_moved_to_another_folder_by_hand_during_a_fetch_keeps_the_other_machines_edit() {
+    let command = "mkdir -p procedural; mv semantic/{0} procedural/{0}";
+    let (_fleet, laptop, desktop, paths) = changed_during_a_sync(command);
+    for machine in [&laptop, &desktop] {
+        let path = machine.notes.find(paths[0].id).unwrap();
+        assert_eq!(path.folder, NoteType::Procedural);
+        assert_eq!(
+            machine.notes.read(path).unwrap().note().body,
+            "Edited elsewhere."
+        );
+    }
+    assert_eq!(proposals(&laptop), [""; 0]);
 }

@@ -1,6 +1,6 @@
 //! What is not done before the person has said so: a history that was rewritten, many notes gone.
 
-use anamnesis_note::note::NoteType;
+use anamnesis_note::note::{NoteType, Scope, State};
 use anamnesis_store::notes::NotePath;
 use anamnesis_sync::{Answer, Held};
 
@@ -314,4 +314,103 @@ fn a_folder_that_was_emptied_on_purpose_is_empty_everywhere() {
     desktop.answer(Answer::Accept);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(desktop.titles().len(), 9);
+}
+
+/// Returns title and state of the notes that are on this machine only.
+fn kept(machine: &Machine) -> Vec<(String, State)> {
+    let notes = machine.notes.list_scope(Scope::MachineLocal).notes;
+    let notes = notes.into_iter().map(|(path, _)| {
+        let note = machine.notes.read(path).unwrap().note();
+        (note.title, note.state)
+    });
+    notes.collect()
+}
+
+/// A laptop whose folder lost 21 of 30 notes, of which the desktop edits one twice.
+fn emptied_and_edited_elsewhere(fleet: &Fleet) -> (Machine, Machine, Vec<NotePath>) {
+    let (laptop, desktop, paths) = pair(fleet, 30);
+    laptop.remove(&paths[..21]);
+    assert!(laptop.sync().held.is_some());
+    for title in ["edited", "edited twice"] {
+        desktop.edit(paths[0], |note| title.clone_into(&mut note.title));
+        desktop.sync();
+        laptop.sync();
+    }
+    (laptop, desktop, paths)
+}
+
+#[test]
+fn an_accepted_mass_deletion_keeps_the_other_machines_edit_as_a_proposal() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = emptied_and_edited_elsewhere(&fleet);
+    laptop.answer(Answer::Accept);
+    desktop.answer(Answer::Accept);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(desktop.notes.find(paths[0].id), None);
+    assert_eq!(
+        kept(&laptop),
+        [("edited twice".to_owned(), State::Proposed)]
+    );
+}
+
+#[test]
+fn a_restored_note_leaves_no_proposal_of_its_own_text() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = emptied_and_edited_elsewhere(&fleet);
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(laptop.title(paths[0].id).as_deref(), Some("edited twice"));
+    assert_eq!(kept(&laptop), []);
+}
+
+#[test]
+fn restoring_an_emptied_folder_does_not_bring_back_notes_that_were_forgotten_elsewhere() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    laptop.remove(&paths[..21]);
+    laptop.sync();
+    for path in &paths[27..] {
+        desktop.forget(*path);
+        desktop.sync();
+    }
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    for (machine, path) in [&laptop, &desktop].into_iter().zip(&paths[27..]) {
+        assert!(machine.notes.is_forgotten(*path), "{}", machine.name);
+    }
+    assert_eq!(laptop.title(paths[0].id).as_deref(), Some("note 0"));
+}
+
+#[test]
+fn restoring_a_mass_deletion_does_not_bring_back_notes_that_were_forgotten_one_by_one() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 40);
+    for path in &paths[37..] {
+        desktop.forget(*path);
+        desktop.sync();
+    }
+    delete_there(&fleet, &paths[..25]);
+    assert!(laptop.sync().held.is_some());
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    for machine in [&laptop, &desktop] {
+        assert_eq!(machine.title(paths[0].id).as_deref(), Some("note 0"));
+        assert!(machine.notes.is_forgotten(paths[37]), "{}", machine.name);
+    }
+}
+
+#[test]
+fn many_notes_forgotten_one_by_one_can_all_be_restored() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    for path in &paths[..21] {
+        desktop.forget(*path);
+    }
+    desktop.sync();
+    assert!(laptop.sync().held.is_some());
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    for path in &paths[..21] {
+        assert!(!desktop.notes.is_forgotten(*path));
+    }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use anamnesis_note::{id::NoteId, note::Scope};
+use anamnesis_store::notes::NotePath;
 
 use crate::fleet::{Fleet, Machine, note};
 
@@ -124,6 +125,62 @@ fn a_note_that_a_stranger_made_unreadable_is_kept_as_it_was() {
     for (name, bytes) in &broken {
         assert!(kept.contains(bytes), "{name}");
     }
+}
+
+/// Writes a note's file as an editor does, outside of our locks.
+fn by_hand(machine: &Machine, path: NotePath, bytes: impl AsRef<[u8]>) {
+    fs::write(path.absolute(&machine.home), bytes).unwrap();
+}
+
+/// A note's file with another title.
+fn retitled(machine: &Machine, path: NotePath, bytes: &[u8], title: &str) -> String {
+    let old = format!("title: {}\n", machine.title(path.id).unwrap());
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    assert!(text.contains(&old), "{text}");
+    text.replacen(&old, &format!("title: {title}\n"), 1)
+}
+
+/// Two machines. The laptop emptied the files of notes and sent that; the desktop restored them, and
+/// the laptop has not seen it yet.
+fn emptied(fleet: &Fleet, titles: &[&str]) -> (Machine, Machine, Vec<(NotePath, Vec<u8>)>) {
+    let (laptop, desktop, paths) = fleet.pair(titles);
+    let before = paths
+        .into_iter()
+        .map(|path| (path, laptop.notes.bytes(path).unwrap()));
+    let before: Vec<_> = before.collect();
+    for (path, _) in &before {
+        by_hand(&laptop, *path, "");
+    }
+    laptop.sync();
+    desktop.sync();
+    (laptop, desktop, before)
+}
+
+#[test]
+fn two_values_on_top_of_an_unreadable_version_are_both_kept() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, before) = emptied(&fleet, &["old"]);
+    let (path, bytes) = &before[0];
+    let by_laptop = retitled(&desktop, *path, bytes, "of the laptop");
+    desktop.edit(*path, |note| "of the desktop".clone_into(&mut note.title));
+    desktop.sync();
+    by_hand(&laptop, *path, by_laptop);
+    assert_in_step(&fleet, [&laptop, &desktop]);
+    assert_eq!(laptop.titles(), ["of the desktop", "of the laptop"]);
+}
+
+#[test]
+fn a_note_that_was_emptied_does_not_fall_back_to_its_old_title() {
+    let fleet = Fleet::new();
+    // Half of them would get the new title by chance.
+    let titles = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let (laptop, desktop, before) = emptied(&fleet, &titles);
+    for (path, bytes) in &before {
+        let text = retitled(&desktop, *path, bytes, "new");
+        by_hand(&laptop, *path, text);
+    }
+    assert_in_step(&fleet, [&laptop, &desktop]);
+    assert_eq!(desktop.titles(), ["new"; 8]);
 }
 
 #[test]
