@@ -1,15 +1,16 @@
 //! Changes notes: their text, by a person in an editor or by a command, and their fields.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, io, path::PathBuf};
 
 use anamnesis_note::{
     draft::NoteChange,
     id::NoteId,
     link::{Link, Relation},
+    merge::{self, without_conflict_markers},
     note::{GLOBAL, Note, NoteFile, Scope, State, timestamp},
 };
 use anamnesis_store::{
-    fs::lock::Lock,
+    fs::{file, home, lock::Lock},
     index::{Entry, Index},
     notes::{self, NotePath, Stored},
 };
@@ -117,29 +118,58 @@ impl EditedFile {
         String::from_utf8_lossy(&self.before)
     }
 
-    /// Saves the edited text, without secrets and private parts. Returns `None` if nothing changed.
-    pub fn save(self, context: &Context, text: &str) -> Result<Option<Stored>, Error> {
-        let path = self.path;
+    /// Saves the edited text, without secrets and private parts. A change of the file since it was
+    /// read is merged. Returns `None` if nothing changed.
+    pub fn save(&self, context: &Context, text: &str) -> Result<Option<Stored>, Error> {
         let mut text = redact(text).text.into_owned();
         if let Some(old) = &self.note {
-            text = checked(context, path, text, old.note())?;
+            text = checked(context, self.path, text, old.note())?;
         }
         if text.as_bytes() == self.before {
             return Ok(None);
         }
         let lock = context.notes.lock()?;
-        if self.note.is_some() && context.notes.bytes(path)? != self.before {
+        // A sync may have moved the note.
+        let path = match context.notes.stamp(self.path) {
+            Some(_) => self.path,
+            None => context.notes.find(self.path.id).unwrap_or(self.path),
+        };
+        let current = context.notes.bytes(path)?;
+        let bytes = self.merged(path, text.into_bytes(), &current)?;
+        if bytes == current {
+            return Ok(None);
+        }
+        Ok(Some(context.notes.overwrite(&lock, path, &bytes)?))
+    }
+
+    /// Merges the edited text with the current file, if that has changed.
+    fn merged(&self, path: NotePath, text: Vec<u8>, current: &[u8]) -> Result<Vec<u8>, Error> {
+        if current == self.before {
+            return Ok(text);
+        }
+        let merged = merge::merge(path.id, Some(&self.before), &text, current);
+        let is_forgotten = NoteFile::parse(&merged.bytes, path.id)
+            .is_ok_and(|file| file.note().state == State::Forgotten);
+        if is_forgotten || merged.conflict.is_some() || merged.unreadable.is_some() {
             return Err(Error::failed(format!(
-                "{path} was changed by somebody else meanwhile; nothing was written"
+                "{path} was changed in the same place meanwhile; nothing was written"
             ))
             .hint("edit it again"));
         }
-        Ok(Some(context.notes.overwrite(
-            &lock,
-            path,
-            text.as_bytes(),
-        )?))
+        Ok(merged.bytes)
     }
+}
+
+/// Keeps a text that a person typed and that could not be saved, without secrets and private parts.
+/// Returns its file.
+pub fn keep_typed(context: &Context, text: &str) -> io::Result<PathBuf> {
+    let folder = context.home.quarantine();
+    home::ensure_folder(&folder).map_err(io::Error::other)?;
+    let name = NoteId::generate(context.environment.now);
+    let path = folder.join(format!("edit-{name}.md"));
+    let text = redact(&privacy::strip(text).text).text.into_owned();
+    file::write_atomic(&path, text.as_bytes())?;
+    Ok(path)
 }
 
 /// Parses an edited file, and returns it without private parts and with its new time.
@@ -155,7 +185,8 @@ fn checked(context: &Context, path: NotePath, text: String, old: &Note) -> Resul
     if changed && note.updated_at == old.updated_at {
         note.updated_at = timestamp(context.environment.now);
     }
-    Ok(file.rewrite(&note).unwrap_or(text))
+    let text = file.rewrite(&note).unwrap_or(text);
+    Ok(without_conflict_markers(&text).into_owned())
 }
 
 /// Records and commits an edit. Returns the change that `undo` reverts. The note is already changed,

@@ -89,6 +89,7 @@ pub(super) fn in_editor(
     is_raw: bool,
 ) -> Result<Option<Stored>, Error> {
     let editing = EditedFile::open(context, path, is_raw)?;
-    let text = write::edited(context, &editing.text())?;
-    editing.save(context, &text)
+    let typed = write::edited(context, &editing.text())?;
+    let saved = editing.save(context, &typed.text);
+    typed.settle(context, saved)
 }

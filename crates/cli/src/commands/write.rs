@@ -107,8 +107,23 @@ fn link(text: &str) -> Result<Link, Error> {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let mut draft = draft_of(args, context, &index)?;
-    draft.text = text_of(args, context)?;
+    let draft = draft_of(args, context, &index)?;
+    let typed = text_of(args, context)?;
+    let saved = save(args, context, index, draft, &typed.text);
+    let saved = typed.settle(context, saved)?;
+    let json: Json = |entry, note| ui::note_json(entry, Some(note));
+    Ok(print(ui, &saved, args.json.then_some(json)))
+}
+
+/// Saves the requested note with its text.
+fn save(
+    args: &Args,
+    context: &Context,
+    index: Index,
+    mut draft: Draft,
+    text: &str,
+) -> Result<SavedNote, Error> {
+    text.clone_into(&mut draft.text);
     let replaced = args
         .supersedes
         .iter()
@@ -123,9 +138,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             }
             error => error.into(),
         })?;
-    let saved = new_note::write(context, index, note, "write", &replaced, args.force)?;
-    let json: Json = |entry, note| ui::note_json(entry, Some(note));
-    Ok(print(ui, &saved, args.json.then_some(json)))
+    new_note::write(context, index, note, "write", &replaced, args.force)
 }
 
 /// Formats a saved note as JSON.
@@ -194,7 +207,7 @@ pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<Strin
     Ok(key)
 }
 
-fn text_of(args: &Args, context: &Context) -> Result<String, Error> {
+fn text_of(args: &Args, context: &Context) -> Result<Typed, Error> {
     if let Some(path) = &args.file {
         let (bytes, _, whole) = anamnesis_store::fs::file::read_head(path, MAX_TEXT_LENGTH)
             .map_err(|error| {
@@ -203,19 +216,52 @@ fn text_of(args: &Args, context: &Context) -> Result<String, Error> {
         if !whole {
             return Err(Error::usage(format!("{} is over 16 MiB", path.display())));
         }
-        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        return Ok(Typed::given(String::from_utf8_lossy(&bytes).into_owned()));
     }
     if args.stdin || !ui::stdin_is_terminal() {
-        return read_text();
+        return read_text().map(Typed::given);
     }
     if args.title.is_some() && context.environment.editor.is_none() {
-        return Ok(String::new());
+        return Ok(Typed::given(String::new()));
     }
     edited(context, "")
 }
 
+/// A text for a note.
+pub(super) struct Typed {
+    pub(super) text: String,
+    /// The file in which a person typed it, if it was changed there.
+    file: Option<PathBuf>,
+}
+
+impl Typed {
+    fn given(text: String) -> Self {
+        Self { text, file: None }
+    }
+
+    /// Removes the file after the text was saved. If it was not, the text is kept, and the error
+    /// names where.
+    pub(super) fn settle<T>(self, context: &Context, saved: Result<T, Error>) -> Result<T, Error> {
+        let Some(file) = self.file else {
+            return saved;
+        };
+        match saved {
+            Ok(saved) => {
+                let _ = fs::remove_file(file);
+                Ok(saved)
+            }
+            Err(failure) => {
+                let kept = anamnesis_app::edit::keep_typed(context, &self.text);
+                let kept = kept.inspect(|_| drop(fs::remove_file(&file)));
+                let kept = context.shown(&kept.unwrap_or(file));
+                Err(failure.also(&format!("Your text is kept in {kept}")))
+            }
+        }
+    }
+}
+
 /// Opens a text in the user's editor and returns the result.
-pub(super) fn edited(context: &Context, text: &str) -> Result<String, Error> {
+pub(super) fn edited(context: &Context, text: &str) -> Result<Typed, Error> {
     let Some(editor) = &context.environment.editor else {
         return Err(Error::usage("no editor is set")
             .hint("set EDITOR, or give the text with --file or on stdin"));
@@ -236,7 +282,7 @@ pub(super) fn edited(context: &Context, text: &str) -> Result<String, Error> {
         .arg(&path)
         .status();
     let result = match status {
-        Ok(status) if status.success() => fs::read(&path).map_err(failed),
+        Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Error::failed(format!(
             "{editor} ended with {status}; nothing was changed"
         ))),
@@ -244,8 +290,20 @@ pub(super) fn edited(context: &Context, text: &str) -> Result<String, Error> {
             .because(error)
             .hint("set EDITOR")),
     };
-    let _ = fs::remove_file(&path);
-    Ok(String::from_utf8_lossy(&result?).into_owned())
+    let bytes = fs::read(&path).map_err(failed)?;
+    let is_changed = bytes != text.as_bytes();
+    if !is_changed {
+        let _ = fs::remove_file(&path);
+    }
+    let typed = Typed {
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        file: is_changed.then_some(path),
+    };
+    match result {
+        Ok(()) => Ok(typed),
+        // An editor may fail after a person typed and saved.
+        Err(failure) => typed.settle(context, Err(failure)),
+    }
 }
 
 #[cfg(test)]

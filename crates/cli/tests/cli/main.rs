@@ -71,6 +71,7 @@ macro_rules! snapshot {
             (r"anamnesis undo [0-9A-Z]{6}\b", "anamnesis undo [BATCH]"),
             (r"\bhead=[0-9a-f]{7}\b", "head=[COMMIT]"),
             (r#""head": "[0-9a-f]{7}""#, "\"head\": [COMMIT]"),
+            (r"\bedit-[0-9A-Z]{26}\.md\b", "edit-[ID].md"),
         ];
         insta::with_settings!({ filters => filters }, {
             insta::assert_snapshot!($text, @$expected);

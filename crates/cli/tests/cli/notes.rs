@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anamnesis_testkit::home::{NoteText, TestHome, files_below, script};
+use anamnesis_testkit::home::{NoteText, Output, TestHome, files_below, script};
 use serde_json::Value;
 
 use crate::{furnished, home, id, snapshot};
@@ -379,6 +379,7 @@ fn edit_in_an_editor() {
     exit 1
     on stderr:
     anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md was not changed: front matter is not closed by a line ---
+    Your text is kept in ~/.anamnesis/quarantine/edit-[ID].md
     → edit it again; --raw writes it unchecked
     ");
     assert_eq!(home.read(STUB), before);
@@ -430,6 +431,101 @@ fn edit_in_an_editor() {
             .count(),
         0
     );
+}
+
+/// Returns the texts that were kept because they could not be saved.
+#[cfg(unix)]
+fn kept(home: &TestHome) -> Vec<String> {
+    let files = files_below(&home.store().join("quarantine"));
+    let mut kept: Vec<String> = files
+        .iter()
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    kept.sort();
+    kept
+}
+
+/// Edits the stub note with an editor that runs these commands; `$1` is its text, `$note` the
+/// note's file.
+#[cfg(unix)]
+fn edit_with(home: &TestHome, options: &[&str], commands: &str) -> Output {
+    let editor = home.root().join("bin/editor");
+    let note = home.store().join(STUB);
+    script(
+        &editor,
+        &format!("PATH=/usr/bin:/bin; note={}; {commands}", note.display()),
+    );
+    home.command(["edit", &id("7Q4KZ9")])
+        .args(options)
+        .env("EDITOR", editor.as_os_str())
+        .run()
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_typed_stays_where_the_front_matter_has_a_slip() {
+    let home = furnished();
+    let before = home.read(STUB);
+    let token = concat!("ghp", "_0123456789abcdefghijABCDEFGHIJ456789");
+    let slip =
+        format!("sed -i 's/^title: .*/title: [slip/' \"$1\"; echo 'Typed, {token}' >> \"$1\"");
+    let output = edit_with(&home, &[], &slip);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(
+        output.stderr.contains("Your text is kept in "),
+        "{output:?}"
+    );
+    assert_eq!(home.read(STUB), before);
+    let kept = kept(&home);
+    assert!(kept[0].contains("title: [slip\n") && kept[0].contains("\nTyped, "));
+    assert!(!kept[0].contains(token), "{kept:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_typed_stays_when_the_editor_fails() {
+    let home = furnished();
+    let output = edit_with(&home, &[], "echo Typed >> \"$1\"; exit 1");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(kept(&home)[0].ends_with("\nTyped"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_edit_is_merged_with_what_a_sync_brought_meanwhile() {
+    for options in [&[][..], &["--raw"]] {
+        let home = furnished();
+        let both = "echo Typed >> \"$1\"; sed -i 's/^title: .*/title: From a sync/' \"$note\"";
+        let output = edit_with(&home, options, both);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let note = home.read(STUB);
+        assert!(note.contains("title: From a sync\n"), "{options:?}: {note}");
+        assert!(note.ends_with("\nTyped\n"), "{options:?}: {note}");
+        assert!(!home.store().join("quarantine").exists());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_edit_of_what_a_sync_changed_meanwhile_is_kept_beside_it() {
+    for options in [&[][..], &["--raw"]] {
+        let home = furnished();
+        let both = "sed -i 's/^title: .*/title: Typed/' \"$1\"; \
+                    sed -i 's/^title: .*/title: From a sync/' \"$note\"";
+        let output = edit_with(&home, options, both);
+        assert_eq!(output.code, Some(1), "{options:?}: {output:?}");
+        assert!(
+            output.stderr.contains("Your text is kept in "),
+            "{output:?}"
+        );
+        assert!(home.read(STUB).contains("title: From a sync\n"));
+        assert!(kept(&home)[0].contains("title: Typed\n"));
+        // A note that is gone is not written again.
+        let gone = "echo Again >> \"$1\"; rm \"$note\"";
+        assert_eq!(edit_with(&home, options, gone).code, Some(1));
+        assert!(!home.store().join(STUB).exists());
+        assert_eq!(kept(&home).len(), 2, "{options:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anamnesis_testkit::home::{Output, TestHome, script};
+use anamnesis_testkit::home::{Output, TestHome, files_below, script};
 
 use crate::{furnished, home, snapshot};
 
@@ -196,6 +196,11 @@ fn from_an_editor() {
     ");
     script(&editor, "exit 1");
     assert_eq!(write().run_on_a_terminal().code, Some(1));
+    script(&editor, "echo 'Typed in vain' > \"$1\"");
+    let refused = write().args(["--supersedes", "NONE22"]).run_on_a_terminal();
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let kept = files_below(&home.store().join("quarantine"));
+    assert_eq!(fs::read_to_string(&kept[0]).unwrap(), "Typed in vain");
     let without_editor = home.command(["write"]).run_on_a_terminal();
     snapshot!(without_editor.shown(), @"
     exit 2
