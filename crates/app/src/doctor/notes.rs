@@ -1,7 +1,14 @@
 //! Checks of the notes and of their index.
 
-use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
-use anamnesis_store::index::{self, Filter, Index};
+use anamnesis_note::{
+    id::NoteId,
+    note::{Kind, Unreadable},
+    trigger::Trigger,
+};
+use anamnesis_store::{
+    index::{self, Filter, Index},
+    notes::Problem,
+};
 use anamnesis_text::clean::{has_tag_characters, one_line};
 
 use super::{CheckResult, Examined, NAMED};
@@ -58,7 +65,12 @@ pub(super) fn readable(it: &Examined<'_>) -> Option<CheckResult> {
     let named = named.map(|it| format!("{}: {}", one_line(&it.path), one_line(&it.reason)));
     let more = problems.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("and {more} more · anamnesis doctor --json"));
+    let markers = Unreadable::ConflictMarkers.to_string();
+    let is_fixable = |it: &Problem| it.path.starts_with("local/") && it.reason == markers;
     let hint = match ids.first() {
+        Some(id) if problems.iter().any(is_fixable) => {
+            format!("anamnesis edit {id} --raw, or anamnesis doctor --fix   (indents the markers)")
+        }
         Some(id) => format!("anamnesis edit {id} --raw   (left as it is, hides nothing else)"),
         None => "left as they are; they hide nothing else".to_owned(),
     };

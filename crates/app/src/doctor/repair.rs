@@ -2,13 +2,19 @@
 
 use std::{path::Path, time::Duration};
 
+use anamnesis_note::{
+    merge::without_conflict_markers,
+    note::{Scope, Unreadable},
+};
 use anamnesis_store::{
     fs::lock::{self, Subject},
     index::Index,
     journal::{self, Repair},
+    notes::{self, NotePath},
 };
 
 use crate::{
+    Error,
     context::{Context, PATIENCE},
     format::count,
     journal_repair, spawn, spool, sync,
@@ -50,6 +56,12 @@ pub fn repair(context: &Context) -> Vec<String> {
     if !is_sound && Index::rebuild(&context.home, &context.notes, patience).is_ok() {
         fixed.push("the index was built anew".to_owned());
     }
+    if let Ok(notes @ 1..) = indent_markers(context) {
+        let notes = count(notes, "note");
+        fixed.push(format!(
+            "git's conflict markers in {notes} of this machine are indented; both texts stay"
+        ));
+    }
     fixed
 }
 
@@ -59,6 +71,36 @@ fn repair_journal(context: &Context) -> Result<Option<Repair>, journal::Error> {
     let held = lock::acquire(&context.home, Subject::Work, WORK_PATIENCE)?;
     let _held = held.ok_or(journal::Error::Locked)?;
     journal_repair::repair(context, PATIENCE)
+}
+
+/// Makes notes in `local/` readable that have conflict markers, and returns how many. No merge
+/// happens there, so a person typed or pasted the markers.
+fn indent_markers(context: &Context) -> Result<usize, Error> {
+    let mut indented = 0;
+    // The open index holds its lock, which comes after that of the notes.
+    let problems = context.index()?.problems()?;
+    for problem in problems {
+        let Ok(path) = problem.path.parse::<NotePath>() else {
+            continue;
+        };
+        let is_marked = matches!(
+            context.notes.read(path),
+            Err(notes::Error::Unreadable {
+                source: Unreadable::ConflictMarkers,
+                ..
+            })
+        );
+        if path.scope != Scope::MachineLocal || !is_marked {
+            continue;
+        }
+        let lock = context.notes.lock()?;
+        let bytes = context.notes.bytes(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let text = without_conflict_markers(&text);
+        context.notes.overwrite(&lock, path, text.as_bytes())?;
+        indented += 1;
+    }
+    Ok(indented)
 }
 
 #[cfg(unix)]

@@ -254,6 +254,27 @@ fn an_unreadable_note() {
 }
 
 #[test]
+fn conflict_markers_in_local_do_not_keep_doctor_broken() {
+    let home = sound();
+    let marked = "<<<<<<< HEAD\none\n=======\ntwo\n>>>>>>> theirs";
+    let note = NoteText::new(&id("MARKED"), "x").with("scope", "machine-local");
+    let text = note.body(marked).text();
+    let path = format!("local/semantic/{}.md", id("MARKED"));
+    home.write(&path, &text);
+    snapshot!(check(&home, "notes"), @"
+    ✗ notes      1 of 6 unreadable
+    local/semantic/01JZ0000000000000000MARKED.md: holds the conflict markers of a git merge
+    → anamnesis edit 01JZ0000000000000000MARKED --raw, or anamnesis doctor --fix   (indents the markers)
+    ");
+    let fixed = home.run("doctor --fix").stdout;
+    assert!(fixed.contains("✓ notes      6 notes readable"), "{fixed}");
+    let after = text
+        .replace("<<<<<<<", " <<<<<<<")
+        .replace(">>>>>>>", " >>>>>>>");
+    assert_eq!(home.read(&path), after);
+}
+
+#[test]
 fn notes_that_replace_each_other_are_named() {
     // YAML-10
     let home = sound();
