@@ -11,10 +11,10 @@ use std::{
 };
 
 use anamnesis_store::{
-    fs::file,
+    fs::{file, home::Home},
     journal::{self, Journal},
 };
-use anamnesis_text::clean::one_line;
+use anamnesis_text::{clean::one_line, shell};
 use serde_json::Value;
 
 use self::removal::{Hook, Removal, Server};
@@ -193,6 +193,24 @@ impl Found {
         lines
     }
 
+    /// The first existing store that the entries name and that is not at `root`. Removing them
+    /// would remove the only record of its path.
+    pub fn other_store(&self, root: &Path, user_home: Option<&Path>) -> Option<PathBuf> {
+        let hooks = self.hooks.iter().flat_map(|change| &change.removal.removed);
+        let hooks = hooks.filter_map(|hook| shell::assigned(&hook.command, "ANAMNESIS_HOME"));
+        let servers = self.servers.iter();
+        let servers = servers.flat_map(|change| &change.removal.removed);
+        let mut stores = hooks
+            .chain(servers.filter_map(|server| server.store.clone()))
+            .map(|store| match (store.strip_prefix("~/"), user_home) {
+                (Some(rest), Some(home)) => home.join(rest),
+                _ => PathBuf::from(store),
+            })
+            .filter(|store| store.is_absolute() && store.is_dir());
+        let root = Home::new(root);
+        stores.find(|store| Home::new(store).root() != root.root())
+    }
+
     /// One line per entry.
     pub fn entries(&self) -> Vec<String> {
         let hooks = self.hooks.iter().flat_map(|change| &change.removal.removed);
@@ -240,6 +258,26 @@ impl Found {
         }
         Ok(backups)
     }
+}
+
+/// Makes the store of the Python version the default one, by a link. Fails if the default store
+/// exists and is not empty.
+pub fn take_over(store: &Path, default: &Path) -> io::Result<()> {
+    match fs::remove_dir(default) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    link(store, default)
+}
+
+#[cfg(unix)]
+fn link(store: &Path, default: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(store, default)
+}
+
+#[cfg(not(unix))]
+fn link(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// How many characters of a command are shown.

@@ -32,6 +32,8 @@ pub(crate) struct Hook {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) name: String,
+    /// The store that its environment names.
+    pub(crate) store: Option<String>,
 }
 
 /// Removes the hooks for whose command `goes` returns true.
@@ -86,14 +88,15 @@ pub(crate) fn of_servers(
     let text_left = without(text, |root| {
         member(text, root, "mcpServers", |servers| {
             members(text, servers, |name, server| {
-                if !goes(
-                    name,
-                    &serde_json::from_str(server.get()).unwrap_or_default(),
-                ) {
+                let server: Value = serde_json::from_str(server.get()).unwrap_or_default();
+                if !goes(name, &server) {
                     return Fate::stays();
                 }
-                let name = name.to_owned();
-                removed.push(Server { name });
+                let store = server.pointer("/env/ANAMNESIS_HOME");
+                removed.push(Server {
+                    name: name.to_owned(),
+                    store: store.and_then(Value::as_str).map(ToOwned::to_owned),
+                });
                 Fate::Goes
             })
         })
@@ -357,7 +360,8 @@ pub(super) mod tests {
             r#"{"n": 1, "mcpServers": {"x": {"command": "x"}}}"#
         );
         let name = "ours".to_owned();
-        assert_eq!(found.removed, [Server { name }]);
+        let store = None;
+        assert_eq!(found.removed, [Server { name, store }]);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_testkit::home::{TestHome, git_repository};
+use anamnesis_testkit::home::{NoteText, TestHome, git_repository};
 
-use crate::{SESSION, furnished, snapshot, untouched_home};
+use crate::{SESSION, furnished, id, snapshot, untouched_home};
 
 /// Settings as the Python version leaves them, with hooks and habits of somebody else.
 const SETTINGS: &str = r#"{
@@ -376,6 +376,85 @@ fn the_python_version_is_taken_out_and_put_back() {
         !files(&home.claude())
             .iter()
             .any(|name| name.contains("backup"))
+    );
+}
+
+/// A home in which the Python version is set up with a store of its own, which has one note.
+fn with_python_elsewhere() -> (TestHome, PathBuf) {
+    let home = untouched_home();
+    let store = home.user().join("my notes");
+    let note = NoteText::new(&id("7Q4KZ9"), "Written by the Python version");
+    let path = store.join(note.path());
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, note.text()).unwrap();
+    let variable = format!("ANAMNESIS_HOME='{}' ANAMNESIS_MACHINE_ID", store.display());
+    let text = SETTINGS.replace("ANAMNESIS_MACHINE_ID", &variable);
+    fs::write(settings(&home), text).unwrap();
+    (home, store)
+}
+
+#[test]
+fn the_python_versions_own_store_is_taken_over_before_its_hooks_go() {
+    let (home, store) = with_python_elsewhere();
+    snapshot!(home.run("init --yes").shown(), @"
+    exit 0
+    The Python version's notes are in ~/my notes; the plugin uses ~/.anamnesis.
+    Use them, with ~/.anamnesis as a link to ~/my notes? yes (--yes)
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    The Python version is set up, too: sessions are noted twice.
+      SessionStart: …_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject
+      SessionStart: …IS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync
+      SessionEnd: …MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture
+    Remove these? A backup is made. yes (--yes)
+    ✓ removed; sessions that run keep theirs until they end
+      backup: ~/.claude/settings.json.anamnesis-backup
+    Undo: anamnesis init --restore-python
+    init: done
+    ");
+    assert_eq!(fs::read_link(home.store()).unwrap(), store);
+    assert_eq!(read(&settings(&home)), SETTINGS_LEFT);
+    let listed = home.run("list --everywhere").well();
+    assert!(listed.contains("Written by the Python version"), "{listed}");
+    // It is named on the command line.
+    let (home, store) = with_python_elsewhere();
+    let named = home.command(["init", "--yes", "--home"]).arg(&store).run();
+    assert!(!named.well().contains("hooks use"));
+    assert_eq!(fs::read_link(home.store()).unwrap(), store);
+}
+
+#[test]
+fn hooks_that_alone_name_the_python_versions_store_stay() {
+    let (home, _) = with_python_elsewhere();
+    let before = read(&settings(&home));
+    // Nobody was asked.
+    let output = home.run("init").well();
+    assert!(
+        output.contains("as a link to ~/my notes? no (nobody to ask"),
+        "{output}"
+    );
+    assert_eq!(read(&settings(&home)), before);
+    // The plugin has notes of its own by now.
+    snapshot!(home.run("init --yes").shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    The Python version is set up, too: sessions are noted twice.
+      SessionStart: …_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject
+      SessionStart: …IS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync
+      SessionEnd: …MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture
+    ! not removed: only they name the store ~/my notes, and the plugin uses ~/.anamnesis
+    → move ~/.anamnesis away, then: anamnesis init   (it will use ~/my notes)
+    init: done
+    ");
+    assert_eq!(read(&settings(&home)), before);
+    assert!(!home.store().is_symlink());
+    let plan = home.run("init --print").well();
+    assert!(
+        plan.contains("python   its store ~/my notes: not used"),
+        "{plan}"
     );
 }
 

@@ -134,6 +134,16 @@ pub fn single_command(text: &str) -> Option<Vec<String>> {
     without_prefix(words).map(split_option_values)
 }
 
+/// Returns the value that a script gives to a variable first.
+pub fn assigned(script: &str, variable: &str) -> Option<String> {
+    let words = split(script).into_iter().flatten();
+    let mut values = words.filter_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        (name == variable).then(|| value.to_owned())
+    });
+    values.next()
+}
+
 /// Returns whether a program only runs the command in its arguments.
 pub fn is_wrapper(program: &str) -> bool {
     WRAPPERS.iter().any(|wrapper| wrapper.name == program)

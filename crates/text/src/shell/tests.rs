@@ -159,6 +159,18 @@ fn single_commands_are_recognized() {
 }
 
 #[test]
+fn the_value_of_a_variable_is_found() {
+    for (script, value) in [
+        ("A=/x/y B=2 program", Some("/x/y")),
+        ("B=2 A='my notes' uv run program", Some("my notes")),
+        ("env A=\"it's\" program", Some("it's")),
+        ("AA=1 program --A 2", None),
+    ] {
+        assert_eq!(assigned(script, "A").as_deref(), value, "{script}");
+    }
+}
+
+#[test]
 fn hostile_scripts_terminate() {
     let long = 1 << 20;
     for script in [

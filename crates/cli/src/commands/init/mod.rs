@@ -5,13 +5,13 @@
 
 mod dialogue;
 
-use std::{io, path::PathBuf, process::ExitCode, time::Duration};
+use std::{fs, io, path::PathBuf, process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     Error,
     context::Context,
     doctor,
-    environment::Environment,
+    environment::{Environment, default_store},
     python_version::{self, Found, Restored, SERVER_NAME},
     remote,
     sync::{self, Carrier},
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if args.restore_python {
         return restore_python(args, &environment, ui);
     }
-    let plan = Plan::of(args, environment)?;
+    let mut plan = Plan::of(args, environment.clone())?;
     if args.print {
         ui.print(&plan.text());
         return Ok(ExitCode::SUCCESS);
@@ -120,7 +120,11 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         (false, true) => Answers::Person,
         (false, false) => Answers::Nobody,
     };
-    plan.carry_out(args, &mut Terminal { ui, answers }, sync_backend)?;
+    let mut talk = Terminal { ui, answers };
+    if plan.takes_over(args, &mut talk)? {
+        plan = Plan::of(args, environment)?;
+    }
+    plan.carry_out(args, &mut talk, sync_backend)?;
     ui.print("init: done\n");
     Ok(ExitCode::SUCCESS)
 }
@@ -177,6 +181,8 @@ struct Plan {
     machine: Machine,
     remote: Wanted,
     python: Found,
+    /// The store that the Python version's entries name, if hooks use another one.
+    python_store: Option<PathBuf>,
 }
 
 struct Machine {
@@ -207,6 +213,9 @@ impl Plan {
             other_store = environment.store.replace(folder);
         }
         let python = python_version::find(&environment, &args.name)?;
+        let of_hooks = other_store.as_ref().or(environment.store.as_ref());
+        let python_store =
+            of_hooks.and_then(|store| python.other_store(store, environment.user_home.as_deref()));
         let context = Context::of(environment, PATIENCE)?;
         // Two paths may name the same folder.
         let other_store =
@@ -259,7 +268,42 @@ impl Plan {
             machine,
             remote,
             python,
+            python_store,
         })
+    }
+
+    /// Offers to make the Python version's store the one that hooks use; returns whether it is now.
+    fn takes_over(&self, args: &Args, talk: &mut impl Talk) -> Result<bool, Error> {
+        let environment = &self.context.environment;
+        let default = environment.user_home.as_deref().map(default_store);
+        let (Some(store), Some(default)) = (&self.python_store, default) else {
+            return Ok(false);
+        };
+        let is_default = environment.store.as_ref() == Some(&default);
+        let is_named = args.home.is_some() && Home::new(store).root() == self.context.home.root();
+        let is_free = cfg!(unix)
+            && match fs::read_dir(&default) {
+                Ok(mut entries) => entries.next().is_none(),
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+            };
+        if !is_free || !(is_default || is_named) {
+            return Ok(false);
+        }
+        let [store_shown, default_shown] =
+            [store, &default].map(|path| ui::home_path(path, environment.user_home.as_deref()));
+        talk.say(&format!(
+            "The Python version's notes are in {store_shown}; the plugin uses {default_shown}.\n"
+        ));
+        let question = format!("Use them, with {default_shown} as a link to {store_shown}?");
+        if !talk.asks(&question, Unsaid::YesWhenAsked) {
+            return Ok(false);
+        }
+        python_version::take_over(store, &default).map_err(|error| {
+            Error::failed(format!("cannot link {default_shown}: {error}"))
+                .because(error)
+                .also(dialogue::NOTHING_CHANGED)
+        })?;
+        Ok(true)
     }
 
     /// The state and the planned changes, one line each.
@@ -278,6 +322,12 @@ impl Plan {
         text.push_str("hooks    the plugin's own; nothing is added to Claude Code's settings\n");
         for line in self.python.summary(user_home) {
             text.push_str(&format!("python   the Python version's {line}\n"));
+        }
+        if let Some(store) = &self.python_store {
+            let store = context.shown(store);
+            text.push_str(&format!(
+                "python   its store {store}: not used by hooks yet\n"
+            ));
         }
         let link = terminal_command::link(&context.environment).unwrap_or_default();
         let link = context.shown(&link);
@@ -445,6 +495,21 @@ impl Plan {
             text.push_str(&format!("  {line}\n"));
         }
         talk.say(&text);
+        if let Some(store) = &self.python_store {
+            let of_hooks = self.other_store.as_deref();
+            let of_hooks = of_hooks.unwrap_or(self.context.home.root());
+            let [store, of_hooks] = [store, of_hooks].map(|path| self.context.shown(path));
+            let hint = if cfg!(unix) {
+                format!("move {of_hooks} away, then: anamnesis init   (it will use {store})")
+            } else {
+                format!("move {store} to {of_hooks}, then: anamnesis init")
+            };
+            talk.say(&format!(
+                "! not removed: only they name the store {store}, and the plugin uses {of_hooks}\n\
+                 → {hint}\n"
+            ));
+            return Ok(());
+        }
         if !talk.asks("Remove these? A backup is made.", Unsaid::YesWhenAsked) {
             return Ok(());
         }
