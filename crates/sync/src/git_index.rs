@@ -34,7 +34,7 @@ pub(crate) struct IndexStamp {
 }
 
 impl IndexStamp {
-    fn of(entry: &IndexEntry) -> Self {
+    fn new(entry: &IndexEntry) -> Self {
         Self {
             seconds: entry.mtime.seconds(),
             nanoseconds: entry.mtime.nanoseconds(),
@@ -63,7 +63,7 @@ impl Repository {
             return cache;
         };
         for entry in index.iter() {
-            let known = IndexStamp::of(&entry);
+            let known = IndexStamp::new(&entry);
             if known.modified() >= written {
                 continue;
             }

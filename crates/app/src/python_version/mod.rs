@@ -61,7 +61,7 @@ pub fn find(environment: &Environment, server: &str) -> Result<Found, Error> {
         Some((path, before)) => {
             let removal = removal::of_hooks(&before, is_ours)
                 .map_err(|error| unusable(environment, &path, &error.to_string()))?;
-            Change::of(path, before, removal)
+            Change::new(path, before, removal)
         }
         None => None,
     };
@@ -70,7 +70,7 @@ pub fn find(environment: &Environment, server: &str) -> Result<Found, Error> {
             let removal =
                 removal::of_servers(&before, |name, value| is_server(name, value, server))
                     .map_err(|error| unusable(environment, &path, &error.to_string()))?;
-            Change::of(path, before, removal)
+            Change::new(path, before, removal)
         }
         None => None,
     };
@@ -142,7 +142,7 @@ fn is_server(name: &str, server: &Value, own_name: &str) -> bool {
 
 impl<T> Change<T> {
     /// Creates a change, if there is anything to remove.
-    fn of(path: PathBuf, before: String, removal: Removal<T>) -> Option<Self> {
+    fn new(path: PathBuf, before: String, removal: Removal<T>) -> Option<Self> {
         (!removal.removed.is_empty()).then_some(Self {
             path,
             before,
@@ -373,7 +373,7 @@ mod tests {
             let goes = |command: &str| command.starts_with("ours");
             let left = |text: &str| Some(removal::of_hooks(text, goes).ok()?.text);
             let removal = removal::of_hooks(&before, goes).unwrap();
-            let change = Change::of(path.clone(), before.clone(), removal);
+            let change = Change::new(path.clone(), before.clone(), removal);
             let Some(change) = change else { return Ok(()) };
             change.make().unwrap();
             prop_assert_eq!(Some(read(&path).unwrap()), left(&before));

@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if args.restore_python {
         return restore_python(args, &environment, ui);
     }
-    let mut plan = Plan::of(args, environment.clone())?;
+    let mut plan = Plan::new(args, environment.clone())?;
     if args.print {
         ui.print(&plan.text());
         return Ok(ExitCode::SUCCESS);
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     };
     let mut talk = Terminal { ui, answers };
     if plan.takes_over(args, &mut talk)? {
-        plan = Plan::of(args, environment)?;
+        plan = Plan::new(args, environment)?;
     }
     plan.carry_out(args, &mut talk, sync_backend)?;
     ui.print("init: done\n");
@@ -205,7 +205,7 @@ enum Wanted {
 
 impl Plan {
     /// Collects the state without changing anything.
-    fn of(args: &Args, mut environment: Environment) -> Result<Self, Error> {
+    fn new(args: &Args, mut environment: Environment) -> Result<Self, Error> {
         let mut other_store = None;
         if let Some(folder) = &args.home {
             let folder = std::path::absolute(folder)
@@ -665,7 +665,7 @@ mod tests {
         environment.remote = None;
         environment.path = None;
         let mut person = Person::answering(answers);
-        let done = Plan::of(&args, environment)
+        let done = Plan::new(&args, environment)
             .and_then(|plan| plan.carry_out(&args, &mut person, |_| Ok(remote)));
         if let Err(failure) = done {
             person.say(&failure.text());
