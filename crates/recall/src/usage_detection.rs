@@ -1,9 +1,9 @@
 //! Detects which injected notes a turn used.
 //!
-//! Being shown proves nothing. A use is certain if the note was named, add_used_ids or changed, or if a
+//! Being shown proves nothing. A use is certain if the note was named, opened or changed, or if a
 //! warning's alternative command was run. A use is probable if the answer or the tool calls contain
-//! words that the note has and that neither the prompt nor another note has. So repeating a note
-//! that repeats the prompt is not a use.
+//! words that a line of the note has and that neither the prompt nor another note has. So repeating
+//! a note that repeats the prompt is not a use, and a long note can be used by one of its lines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,9 +20,14 @@ const MAX_OUTPUT: usize = 64 * 1024;
 /// How many bytes of a note or a prompt are read.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// The minimum number of the note's own words in the output, and the minimum share of their weight.
+/// The minimum number of the note's own words in the output, and the minimum share of their weight in
+/// one line and in the whole note.
 const MIN_WORDS: usize = 2;
-const MIN_SHARE: f64 = 0.25;
+const MIN_SHARE_OF_LINE: f64 = 0.5;
+const MIN_SHARE_OF_NOTE: f64 = 0.25;
+
+/// A line with more bytes counts as several, one for each sentence.
+const MAX_LINE: usize = 200;
 
 /// Prefixes of our server's tools.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_anamnesis_memory__", "mcp__anamnesis__"];
@@ -83,26 +88,35 @@ pub fn detect(
     let output = output(turn);
     let done: HashSet<String> = terms_of(&output).into_iter().collect();
     let prompt: HashSet<String> = terms_of(clip(turn.prompt, MAX_TEXT)).into_iter().collect();
-    let texts: Vec<Vec<String>> = given
+    let texts: Vec<Vec<Vec<String>>> = given
         .iter()
-        .map(|given| terms_of(clip(&given.text, MAX_TEXT)))
+        .map(|given| {
+            lines_of(clip(&given.text, MAX_TEXT))
+                .map(terms_of)
+                .collect()
+        })
         .collect();
     let mut owners: HashMap<&str, HashSet<NoteId>> = HashMap::new();
-    for (given, terms) in given.iter().zip(&texts) {
-        for term in terms {
+    for (given, lines) in given.iter().zip(&texts) {
+        for term in lines.iter().flatten() {
             owners.entry(term).or_default().insert(given.note);
         }
     }
     let is_own = |term: &&String| {
         !prompt.contains(*term) && owners.get(term.as_str()).is_some_and(|of| of.len() == 1)
     };
-    let is_probable = |terms: &[String]| {
-        let own = || terms.iter().filter(is_own);
+    let has_share = |terms: &HashSet<&String>, min_share: f64| {
+        let own = || terms.iter().copied().filter(is_own);
         let found = || own().filter(|term| done.contains(*term));
         let weight = |term: &String| rarity(term);
         // Counting comes first, because weighing a term needs an index lookup.
         found().count() >= MIN_WORDS
-            && found().map(weight).sum::<f64>() >= MIN_SHARE * own().map(weight).sum::<f64>()
+            && found().map(weight).sum::<f64>() >= min_share * own().map(weight).sum::<f64>()
+    };
+    let is_probable = |lines: &[Vec<String>]| {
+        let mut parts = lines.iter().map(|line| line.iter().collect());
+        parts.any(|line| has_share(&line, MIN_SHARE_OF_LINE))
+            || has_share(&lines.iter().flatten().collect(), MIN_SHARE_OF_NOTE)
     };
     let ids: HashSet<NoteId> = given.iter().map(|given| given.note).collect();
     let named: HashSet<NoteId> = named
@@ -110,10 +124,10 @@ pub fn detect(
         .filter_map(|name| only_match(name, &ids))
         .collect();
     let mut used: Vec<(NoteId, Weight)> = Vec::new();
-    for (given, terms) in given.iter().zip(&texts) {
+    for (given, lines) in given.iter().zip(&texts) {
         let weight = if named.contains(&given.note) || is_done_instead(given, turn.calls) {
             Weight::Explicit
-        } else if is_probable(terms) {
+        } else if is_probable(lines) {
             Weight::Implicit
         } else {
             continue;
@@ -125,6 +139,14 @@ pub fn detect(
         }
     }
     used
+}
+
+/// Splits a text into lines, and long lines into sentences.
+fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| {
+        let end = if line.len() > MAX_LINE { ". " } else { "\n" };
+        line.split(end)
+    })
 }
 
 /// Returns the distinct terms of a text. An identifier counts as one term.
@@ -414,6 +436,26 @@ mod tests {
         assert_eq!(check("go on", "done", &[("Bash", input)]), probable);
         // One word is no evidence, however rare it is.
         assert_eq!(check("the login fails", "Something is on 9090.", &[]), []);
+    }
+
+    #[test]
+    fn one_line_of_a_long_note_is_a_use() {
+        let lines = |number: usize| {
+            format!(
+                "Component{number} stores gadget{number} beside widget{number}, for reason{number}."
+            )
+        };
+        let mut given = given();
+        for separator in ["\n", " "] {
+            let long: Vec<String> = (0..40).map(lines).collect();
+            given[0].text = format!("Notes\n{}", long.join(separator));
+            let answer = "So component17 has its gadget17 beside it, hence reason17.";
+            let used = [(STUB.to_owned(), Weight::Implicit)];
+            assert_eq!(run(&given, "why", answer, &[]), used, "{separator:?}");
+            // Words from many lines are no line.
+            let scattered = "component1 gadget2 widget3 reason4 component5 gadget6";
+            assert_eq!(run(&given, "why", scattered, &[]), [], "{separator:?}");
+        }
     }
 
     #[test]

@@ -17,6 +17,15 @@ const HALF_LIFE_DAYS: f64 = 180.0;
 /// After being shown in this many sessions without a use, a note needs a better match.
 const BENCH_AFTER: u64 = 8;
 
+/// Before this many injections, in this many sessions, nothing is concluded from a note that nobody used.
+const MIN_INJECTIONS: u64 = 10;
+const MIN_SESSIONS: u64 = 5;
+
+/// Returns whether a note without a use was injected often enough to suggest muting it.
+pub fn may_suggest_muting(injections: u64, sessions: u64) -> bool {
+    injections >= MIN_INJECTIONS && sessions >= MIN_SESSIONS
+}
+
 /// Returns the decay factor of counts of a month. A month in the future, by another machine's
 /// clock, does not decay.
 pub fn decay_factor(month: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
@@ -121,6 +130,18 @@ mod tests {
     #[test]
     fn an_unknown_note_scores_one_half() {
         assert!(is_about(usefulness(&DecayedCounts::default()), 0.5));
+    }
+
+    #[test]
+    fn muting_is_not_suggested_before_ten_injections_in_five_sessions() {
+        for (injections, sessions, expected) in [
+            (10, 5, true),
+            (9, 9, false),
+            (100, 4, false),
+            (10, 10, true),
+        ] {
+            assert_eq!(may_suggest_muting(injections, sessions), expected);
+        }
     }
 
     #[test]

@@ -8,10 +8,10 @@ use anamnesis_app::{
     format::milliseconds,
 };
 use anamnesis_note::{id::NoteId, note::State};
-use anamnesis_recall::reason::WithholdingReason;
+use anamnesis_recall::{reason::WithholdingReason, usefulness::may_suggest_muting};
 use anamnesis_store::{
     index::{Entry, Index},
-    journal::{HookRuns, Journal, Report},
+    journal::{HookRuns, Journal, NoteReport, Report},
 };
 use serde_json::{Value, json};
 
@@ -19,9 +19,6 @@ use crate::ui::{self, Outcome, Ui};
 
 /// How many notes a list names.
 const NAMED: usize = 5;
-
-/// In how many sessions a note must be injected before it is reported as unused.
-const GIVEN_OFTEN: usize = 3;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -89,10 +86,7 @@ fn feedback(index: &Index) -> Result<(u64, u64), Error> {
 type Ranked = Vec<(Entry, usize, usize)>;
 
 /// The most used notes, and the unused notes that were injected most; ties by id.
-fn ranked(
-    index: &Index,
-    notes: &BTreeMap<NoteId, (usize, usize)>,
-) -> Result<(Ranked, Ranked), Error> {
+fn ranked(index: &Index, notes: &BTreeMap<NoteId, NoteReport>) -> Result<(Ranked, Ranked), Error> {
     let pick = |mut chosen: Vec<(NoteId, usize, usize)>| -> Result<Ranked, Error> {
         chosen.sort_by_key(|(id, given, used)| (std::cmp::Reverse((*used, *given)), *id));
         let mut entries = Vec::new();
@@ -107,17 +101,38 @@ fn ranked(
         }
         Ok(entries)
     };
-    let all = || notes.iter().map(|(id, (given, used))| (*id, *given, *used));
-    let used = all().filter(|(_, _, used)| *used > 0).collect();
-    let ignored = all().filter(|(_, given, used)| *used == 0 && *given >= GIVEN_OFTEN);
-    Ok((pick(used)?, pick(ignored.collect())?))
+    let chosen = |is_chosen: fn(&NoteReport) -> bool| {
+        let chosen = notes.iter().filter(|(_, note)| is_chosen(note));
+        pick(
+            chosen
+                .map(|(id, note)| (*id, note.sessions, note.used))
+                .collect(),
+        )
+    };
+    let is_ignored = |note: &NoteReport| {
+        let count = |count| u64::try_from(count).unwrap_or(u64::MAX);
+        note.used == 0 && may_suggest_muting(count(note.injections), count(note.sessions))
+    };
+    Ok((chosen(|note| note.used > 0)?, chosen(is_ignored)?))
 }
 
 impl Stats {
     /// The number of injected notes, and how many of them were used.
     fn shown(&self) -> (usize, usize) {
         let notes = self.report.notes.values();
-        notes.fold((0, 0), |sum, (given, used)| (sum.0 + given, sum.1 + used))
+        notes.fold((0, 0), |sum, note| {
+            (sum.0 + note.sessions, sum.1 + note.used)
+        })
+    }
+
+    /// The number of searches that injected at least one note.
+    fn matched(&self) -> usize {
+        self.report.asked.saturating_sub(self.report.silent)
+    }
+
+    /// How often notes were injected, at starts and tools, too.
+    fn injections(&self) -> usize {
+        self.report.notes.values().map(|note| note.injections).sum()
     }
 
     /// How often a note was held back because the context already had it.
@@ -133,36 +148,35 @@ impl Stats {
         let report = &self.report;
         let mut text = format!("the last {days} d on this machine\n");
         text.push_str(&format!(
-            "prompts: {}; notes looked for at {}, none given at {}{}\n",
-            ui::number(report.prompts),
+            "prompts searched:     {} of {}\n",
             ui::number(report.asked),
-            ui::number(report.silent),
-            share(report.silent, report.asked),
+            ui::number(report.prompts),
         ));
-        let each = ratio(report.given, report.asked)
-            .map_or_else(String::new, |each| format!(", {each:.1} a time"));
         text.push_str(&format!(
-            "         {} given{each}\n",
-            ui::count(report.given, "note")
+            "prompts with a match: {}{}\n",
+            ui::number(self.matched()),
+            share(self.matched(), report.asked),
         ));
         let (shown, used) = self.shown();
         text.push_str(&format!(
-            "used:    {} of {} that sessions were given{}\n",
+            "notes injected:       {}, {} of them at prompts; {} repeats held back\n",
+            ui::number(self.injections()),
+            ui::number(report.given),
+            ui::number(self.repeats()),
+        ));
+        text.push_str(&format!(
+            "notes used:           {} of {}{}, counting each note once per session\n",
             ui::number(used),
-            ui::count(shown, "note"),
+            ui::number(shown),
             share(used, shown),
         ));
         text.push_str(&format!(
-            "repeats: {} held back\n",
-            ui::number(self.repeats())
-        ));
-        text.push_str(&format!(
-            "said:    {} good, {} bad, on all machines\n",
+            "ratings:              {} good, {} bad, on all machines\n",
             self.good, self.bad
         ));
         for run in &self.hooks {
             text.push_str(&format!(
-                "hook:    {} {}, 19 of 20 within {}\n",
+                "hook:    {} {}, p95 {}\n",
                 run.event,
                 milliseconds(run.median),
                 milliseconds(run.p95)
@@ -170,7 +184,7 @@ impl Stats {
         }
         for (heading, notes) in [
             ("most used", &self.used),
-            ("given often, never used", &self.ignored),
+            ("injected often, never used", &self.ignored),
         ] {
             if !notes.is_empty() {
                 text.push_str(&format!("\n{heading}\n"));
@@ -212,6 +226,8 @@ impl Stats {
             "prompts": report.prompts,
             "looked_for": report.asked,
             "silent": report.silent,
+            "matched": self.matched(),
+            "injected": self.injections(),
             "share_silent": ratio(report.silent, report.asked),
             "given": report.given,
             "notes_per_prompt": ratio(report.given, report.asked),

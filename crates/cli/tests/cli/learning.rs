@@ -262,11 +262,11 @@ fn stats() {
     snapshot!(home.run("stats").shown(), @"
     exit 0
     the last 30 d on this machine
-    prompts: 0; notes looked for at 0, none given at 0
-             0 notes given
-    used:    0 of 0 notes that sessions were given
-    repeats: 0 held back
-    said:    0 good, 0 bad, on all machines
+    prompts searched:     0 of 0
+    prompts with a match: 0
+    notes injected:       0, 0 of them at prompts; 0 repeats held back
+    notes used:           0 of 0, counting each note once per session
+    ratings:              0 good, 0 bad, on all machines
     ");
     let home = started();
     turn(
@@ -279,14 +279,15 @@ fn stats() {
     let text = home.run("stats").well();
     let kept: String = text
         .lines()
-        .filter(|line| !line.starts_with("hook:") && !line.starts_with("prompts:"))
+        .filter(|line| !line.starts_with("hook:"))
         .fold(String::new(), |text, line| text + line + "\n");
     snapshot!(kept, @"
     the last 30 d on this machine
-             0 notes given, 0.0 a time
-    used:    1 of 4 notes that sessions were given (25 %)
-    repeats: 0 held back
-    said:    1 good, 0 bad, on all machines
+    prompts searched:     1 of 1
+    prompts with a match: 0 (0 %)
+    notes injected:       4, 0 of them at prompts; 0 repeats held back
+    notes used:           1 of 4 (25 %), counting each note once per session
+    ratings:              1 good, 0 bad, on all machines
 
     most used
     #7Q4KZ9 how-to  Integration tests need the stub server  1 of 1 session

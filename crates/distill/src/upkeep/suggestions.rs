@@ -2,7 +2,7 @@
 
 use anamnesis_recall::{
     stale::{self, StaleReason},
-    usefulness::{is_benched, is_exempt},
+    usefulness::{is_benched, is_exempt, may_suggest_muting},
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Index},
@@ -50,8 +50,11 @@ pub fn suggestions(
         let sessions = sum(|counts| counts.sessions);
         if sessions >= OFTEN && !entry.pinned {
             found.push((entry.clone(), Suggestion::Promote { sessions }));
-        } else if is_benched(months, is_exempt(entry)) {
-            let shown = sum(|counts| counts.shown);
+            continue;
+        }
+        // Other machines tell sessions only, and each had at least one injection.
+        let shown = sum(|counts| counts.shown);
+        if is_benched(months, is_exempt(entry)) && may_suggest_muting(shown, shown) {
             found.push((entry.clone(), Suggestion::Mute { shown }));
         }
     }
@@ -99,8 +102,8 @@ mod tests {
             ("often", 5, 5),
             ("seldom", 9, 4),
             ("pinned", 5, 5),
-            ("in vain", 8, 0),
-            ("hardly given", 7, 0),
+            ("in vain", 10, 0),
+            ("hardly given", 9, 0),
             ("old", 0, 0),
         ];
         let lock = notes.lock().unwrap();
@@ -114,7 +117,7 @@ mod tests {
             notes.create(&lock, &note).unwrap();
         }
         drop(lock);
-        for session in 0..9 {
+        for session in 0..10 {
             let given = all.iter().filter(|(_, given, _)| *given > session);
             let used = all.iter().filter(|(.., used)| *used > session);
             let usage = Usage {
@@ -140,7 +143,7 @@ mod tests {
             .map(|(entry, suggestion)| (entry.title, suggestion))
             .collect();
         let expected = [
-            ("in vain", Suggestion::Mute { shown: 8 }),
+            ("in vain", Suggestion::Mute { shown: 10 }),
             ("often", Suggestion::Promote { sessions: 5 }),
             ("old", Suggestion::Look(vec![StaleReason::Old])),
         ];

@@ -122,7 +122,9 @@ struct Given {
 impl Given {
     fn of(report: &Report, days: u32) -> Self {
         let notes = report.notes.values();
-        let (shown, used) = notes.fold((0, 0), |sum, (given, used)| (sum.0 + given, sum.1 + used));
+        let (shown, used) = notes.fold((0, 0), |sum, note| {
+            (sum.0 + note.sessions, sum.1 + note.used)
+        });
         Self {
             days,
             prompts: report.prompts,

@@ -47,7 +47,7 @@ pub use self::{
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
     timeline::{Event, Moment},
-    usage::{LastTurn, Report, TurnEvent},
+    usage::{LastTurn, NoteReport, Report, TurnEvent},
 };
 pub(crate) use self::{
     native::{Fate, Place, Source},

@@ -56,8 +56,19 @@ pub struct Report {
     pub given: usize,
     /// The number of withheld notes by reason.
     pub held: BTreeMap<String, usize>,
-    /// For each note, the number of sessions in which it was injected, and in which it was used.
-    pub notes: BTreeMap<NoteId, (usize, usize)>,
+    /// The injected notes.
+    pub notes: BTreeMap<NoteId, NoteReport>,
+}
+
+/// How often a note was injected and used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NoteReport {
+    /// The number of injections.
+    pub injections: usize,
+    /// The number of sessions in which it was injected.
+    pub sessions: usize,
+    /// The number of sessions in which it was used.
+    pub used: usize,
 }
 
 impl Journal {
@@ -107,6 +118,17 @@ impl Journal {
             prompt,
             events,
         }))
+    }
+
+    /// Returns the last prompts of a session, newest first; empty texts for those that are not stored.
+    pub fn last_prompts(&self, session: &str, limit: usize) -> Result<Vec<String>, Error> {
+        Ok(self
+            .connection
+            .prepare(
+                "SELECT coalesce(text, '') FROM prompt WHERE session = ? ORDER BY number DESC LIMIT ?",
+            )?
+            .query_map(params![session, i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?
+            .collect::<Result<_, _>>()?)
     }
 
     /// Records that a context used notes in a turn. Of two records on one note, the more certain one
@@ -331,7 +353,7 @@ impl Journal {
         }
         let mut statement = connection.prepare(
             "SELECT note, session, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
-               AND use.note = shown.note) FROM shown WHERE at >= ? GROUP BY note, session",
+               AND use.note = shown.note), count(*) FROM shown WHERE at >= ? GROUP BY note, session",
         )?;
         let mut rows = statement.query([since])?;
         while let Some(row) = rows.next()? {
@@ -339,8 +361,9 @@ impl Journal {
                 continue;
             };
             let counts = report.notes.entry(note).or_default();
-            counts.0 += 1;
-            counts.1 += usize::from(row.get::<_, bool>(2)?);
+            counts.injections += number(row.get(3)?);
+            counts.sessions += 1;
+            counts.used += usize::from(row.get::<_, bool>(2)?);
         }
         Ok(report)
     }
@@ -472,7 +495,15 @@ mod tests {
             .unwrap();
         let at = now().timestamp_millis();
         let report = journal.usage_report(at).unwrap();
-        assert_eq!(report.notes, [(note(1), (1, 1)), (note(2), (1, 0))].into());
+        let counts = |injections, used| NoteReport {
+            injections,
+            sessions: 1,
+            used,
+        };
+        assert_eq!(
+            report.notes,
+            [(note(1), counts(2, 1)), (note(2), counts(1, 0))].into()
+        );
         assert_eq!(journal.usage_report(at + 1).unwrap(), Report::default());
         assert_eq!(
             journal.last_session_given(note(2)).unwrap().as_deref(),
