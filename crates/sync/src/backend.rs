@@ -38,8 +38,10 @@ pub struct Reached {
     pub notes_there: usize,
     /// Notes on this machine, without tombstones.
     pub notes_here: usize,
-    /// Notes after a join.
+    /// Notes after a join, if none is deleted.
     pub together: usize,
+    /// Notes on this machine that the remote deleted.
+    pub deleted_there: usize,
     /// The other machines that wrote to the remote, sorted.
     pub machines: Vec<String>,
 }

@@ -328,8 +328,9 @@ impl Repository {
             if former == other.id() || self.git.graph_descendant_of(other.id(), former)? {
                 let tree = commit.tree()?;
                 let since = Changes::between(&self.git, Some(&tree), Some(here))?;
-                let is_mass = join::mass_deletion(self, Some(&tree), &since)?.is_some();
-                return Ok((!is_mass).then_some(commit));
+                let gone = join::deletions(self, &since.notes)?;
+                let mass = join::mass_deletion(self, Some(&tree), &gone, since.came())?;
+                return Ok(mass.is_none().then_some(commit));
             }
         }
         Ok(None)

@@ -357,6 +357,7 @@ impl GitBackend<'_> {
         let there = live_notes(&repository, &tree)?;
         reached.notes_there = there.len();
         reached.together = there.union(&here).count();
+        reached.deleted_there = deleted_there(&repository, &tip, &here, &there)?;
         reached.machines = repository.machines(&tip)?;
         reached
             .machines
@@ -446,6 +447,24 @@ fn fetch(git: &Git, remote: &Remote, repository: &Repository) -> Result<bool, Er
             branches.join(", ")
         ))),
     }
+}
+
+/// Returns how many notes of this machine a fetched commit deleted or forgot since the last join.
+fn deleted_there(
+    repository: &Repository,
+    incoming: &Commit<'_>,
+    here: &BTreeSet<NoteId>,
+    there: &BTreeSet<NoteId>,
+) -> Result<usize, Error> {
+    let head = repository.head()?;
+    let Some(start) = repository.join_start(head.as_ref(), incoming, Answer::None)? else {
+        // A rewritten history is held back, so it deletes nothing.
+        return Ok(0);
+    };
+    let base = start.base.as_ref().map(Commit::tree).transpose()?;
+    let changes = Changes::between(&repository.git, base.as_ref(), Some(&incoming.tree()?))?;
+    let is_deleted = |id: &&NoteId| changes.notes.contains_key(id) && !there.contains(id);
+    Ok(here.iter().filter(is_deleted).count())
 }
 
 /// Returns the notes of a tree without tombstones.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anamnesis_note::{
     id::NoteId,
     merge::{self, Merged, Sibling},
-    note::{NoteFile, NoteType},
+    note::{NoteFile, NoteType, State},
     usage_log::join_lines,
 };
 use anamnesis_store::notes::Problem;
@@ -26,8 +26,11 @@ use crate::{
     },
 };
 
-/// Deleting more notes than this, and more than a fifth of all, needs the person's confirmation.
-const MASS_DELETION: usize = 20;
+/// Deleting more notes than this needs the person's confirmation.
+const MAX_GONE: usize = 5;
+
+/// Deleting all notes of a project needs it, too, if the project had at least this many.
+const MIN_PROJECT: usize = 2;
 
 /// One side of a join.
 #[derive(Clone, Copy)]
@@ -62,48 +65,52 @@ pub(crate) struct Joined {
 }
 
 /// Returns the notes that a side deleted or forgot.
-pub(crate) fn taken_away(
+pub(crate) fn deletions(
     repository: &Repository,
     changes: &NoteChanges,
-) -> Result<BTreeSet<NoteId>, Error> {
-    let mut gone = BTreeSet::new();
+) -> Result<BTreeMap<NoteId, Oid>, Error> {
+    let mut gone = BTreeMap::new();
     for (id, change) in changes {
-        if change.old.is_some()
-            && change.new.map_or(Ok(true), |(_, oid)| {
-                Ok::<_, Error>(is_tombstone(&repository.read(oid)?, *id))
-            })?
-        {
-            gone.insert(*id);
+        let Some((_, old)) = change.old else { continue };
+        let is_gone = match change.new {
+            None => true,
+            Some((_, new)) => is_tombstone(&repository.read(new)?, *id),
+        };
+        if is_gone && !is_tombstone(&repository.read(old)?, *id) {
+            gone.insert(*id, old);
         }
     }
     Ok(gone)
 }
 
-/// Returns the notes that a side deleted or forgot, and the number of all, if that is a mass
-/// deletion.
+/// Returns how many notes of how many are deleted, if that needs the person's confirmation: many
+/// notes, or all of a project. `came` are the notes that the same change adds or edits.
 pub(crate) fn mass_deletion(
     repository: &Repository,
     base: Option<&Tree<'_>>,
-    changes: &Changes,
-) -> Result<Option<(BTreeSet<NoteId>, usize)>, Error> {
-    let Some(base) = base else { return Ok(None) };
-    let gone = taken_away(repository, &changes.notes)?;
-    if gone.len() <= MASS_DELETION {
+    gone: &BTreeMap<NoteId, Oid>,
+    came: impl Iterator<Item = (NoteId, Oid)>,
+) -> Result<Option<(usize, usize)>, Error> {
+    if gone.len() < MIN_PROJECT {
         return Ok(None);
     }
-    let of = tree::own_files(&repository.git, Some(base))?.notes.len();
-    Ok(is_mass(gone.len(), of).then_some((gone, of)))
+    let notes = tree::own_files(&repository.git, base)?.notes;
+    let stayed = notes.iter().map(|((_, id), oid)| (*id, *oid));
+    let stayed = stayed.filter(|(id, _)| !gone.contains_key(id));
+    let is_mass = gone.len() > MAX_GONE || empties_a_project(repository, gone, stayed.chain(came))?;
+    Ok(is_mass.then_some((gone.len(), notes.len())))
 }
 
 /// Removes from a mass deletion the notes that a person forgot one by one, unless the rest is no
 /// mass deletion.
 pub(crate) fn without_single_ones(
     repository: &Repository,
-    (gone, of): (BTreeSet<NoteId>, usize),
+    gone: BTreeMap<NoteId, Oid>,
+    came: impl Iterator<Item = (NoteId, Oid)>,
     side: Side<'_>,
 ) -> Result<BTreeSet<NoteId>, Error> {
     let Some(tip) = side.commit else {
-        return Ok(gone);
+        return Ok(gone.into_keys().collect());
     };
     let mut walk = repository.git.revwalk()?;
     walk.push(tip.id())?;
@@ -119,19 +126,39 @@ pub(crate) fn without_single_ones(
         }
         let parent = commit.parent(0)?.tree()?;
         let changes = folders.changes(Some(&parent), &commit.tree()?)?;
-        let taken = taken_away(repository, &changes)?;
-        if let (Some(id), 1) = (taken.first(), taken.len())
+        let taken = deletions(repository, &changes)?;
+        if let (Some((id, _)), 1) = (taken.first_key_value(), taken.len())
             && changes.get(id).is_some_and(|change| change.new.is_some())
         {
             rest.remove(id);
         }
     }
-    Ok(if is_mass(rest.len(), of) { rest } else { gone })
+    let is_mass = mass_deletion(repository, side.base, &rest, came)?.is_some();
+    Ok(if is_mass { rest } else { gone }.into_keys().collect())
 }
 
-/// Tells whether a deletion needs the person's confirmation.
-pub(crate) fn is_mass(gone: usize, of: usize) -> bool {
-    gone > MASS_DELETION && gone * 5 > of
+/// Tells whether a project with several notes has none left.
+fn empties_a_project(
+    repository: &Repository,
+    gone: &BTreeMap<NoteId, Oid>,
+    left: impl Iterator<Item = (NoteId, Oid)>,
+) -> Result<bool, Error> {
+    let mut projects: BTreeMap<String, usize> = BTreeMap::new();
+    for (id, oid) in gone {
+        if let Some(project) = repository.project_of(*id, *oid)? {
+            *projects.entry(project).or_default() += 1;
+        }
+    }
+    projects.retain(|_, notes| *notes >= MIN_PROJECT);
+    for (id, oid) in left {
+        if projects.is_empty() {
+            break;
+        }
+        if let Some(project) = repository.project_of(id, oid)? {
+            projects.remove(&project);
+        }
+    }
+    Ok(!projects.is_empty())
 }
 
 impl Repository {
@@ -180,6 +207,14 @@ impl Repository {
             }
             base => Ok(base),
         }
+    }
+
+    /// Returns the project of a note in use; none of a tombstone or an unreadable file.
+    fn project_of(&self, id: NoteId, oid: Oid) -> Result<Option<String>, Error> {
+        let file = NoteFile::parse(&self.read(oid)?, id).ok();
+        let note = file.map(NoteFile::into_note);
+        let note = note.filter(|note| note.state != State::Forgotten);
+        Ok(note.map(|note| note.project))
     }
 
     /// Joins two sides. With `keeps`, the other side deletes no file, and these notes stay. Notes in

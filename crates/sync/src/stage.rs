@@ -26,9 +26,9 @@ use crate::{
     error::Error,
     git_folder::folder_names,
     git_index::{IndexStamp, same},
-    join::is_mass,
+    join::mass_deletion,
     repository::{Repository, SyncLock},
-    tree::{self, MAX_FILE, Named, entry, note_path},
+    tree::{self, MAX_FILE, Named, entry, is_tombstone, note_path},
 };
 
 /// Changes in the folder since the branch's tip.
@@ -38,8 +38,6 @@ pub(crate) struct Staged {
     pub(crate) changes: FileChanges,
     /// Files that are too large to sync.
     problems: Vec<Problem>,
-    /// The number of notes at the branch's tip.
-    notes_before: usize,
 }
 
 impl Staged {
@@ -185,12 +183,8 @@ impl Repository {
                 ..FolderCommits::default()
             };
             Self::settle_moves(notes, head.as_ref(), &mut staged)?;
-            let gone = staged.gone();
-            if !may_delete && is_mass(gone.len(), staged.notes_before) {
-                gathered.held_back = Some((gone.len(), staged.notes_before));
-                for path in &gone {
-                    staged.changes.remove(path);
-                }
+            if !may_delete {
+                gathered.held_back = self.hold_deletions(head.as_ref(), &mut staged)?;
             }
             let mut tip = head;
             for ((_, actor), changes) in self.by_session(staged.changes.clone())? {
@@ -215,6 +209,39 @@ impl Repository {
                 return Ok(gathered);
             }
         }
+    }
+
+    /// Removes deletions from the changes if they need the person's confirmation. Returns how many of
+    /// how many.
+    fn hold_deletions(
+        &self,
+        head: Option<&Commit<'_>>,
+        staged: &mut Staged,
+    ) -> Result<Option<(usize, usize)>, Error> {
+        let tree = head.map(Commit::tree).transpose()?;
+        let paths = staged.gone();
+        let mut gone = BTreeMap::new();
+        for path in &paths {
+            let old = tree.as_ref().and_then(|tree| entry(tree, path));
+            if let (Named::Note(_, id), Some(old)) = (tree::named(path), old)
+                && !is_tombstone(&self.read(old)?, id)
+            {
+                gone.insert(id, old);
+            }
+        }
+        let came = staged.changes.iter().filter_map(|(path, new)| {
+            let Named::Note(_, id) = tree::named(path) else {
+                return None;
+            };
+            Some((id, new.as_ref()?.0))
+        });
+        let mass = mass_deletion(self, tree.as_ref(), &gone, came)?;
+        if mass.is_some() {
+            for path in &paths {
+                staged.changes.remove(path);
+            }
+        }
+        Ok(mass)
     }
 
     /// Tells whether the folder differs from the branch's tip.
@@ -322,7 +349,6 @@ impl Repository {
             machine.is_none_or(|machine| receipts.iter().any(|own| own == machine))
         });
         let mut staged = Staged {
-            notes_before: committed.notes.len(),
             ..Staged::default()
         };
         let cache = self.cache();

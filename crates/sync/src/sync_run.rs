@@ -156,12 +156,12 @@ impl<'a> Run<'a> {
         let their_tree = incoming.tree()?;
         let base_tree = start.base.as_ref().map(Commit::tree).transpose()?;
         let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
+        let gone = join::deletions(repository, &theirs.notes)?;
         let mass = match answer {
             Answer::Accept => None,
-            _ => join::mass_deletion(repository, base_tree.as_ref(), &theirs)?,
+            _ => join::mass_deletion(repository, base_tree.as_ref(), &gone, theirs.came())?,
         };
-        if let (Answer::None, Some((gone, of))) = (answer, &mass) {
-            let (gone, of) = (gone.len(), *of);
+        if let (Answer::None, Some((gone, of))) = (answer, mass) {
             self.held = Some(Held::MassDeletion { gone, of });
             return Ok(None);
         }
@@ -173,12 +173,16 @@ impl<'a> Run<'a> {
         };
         // Only what was held back is restored.
         let keeps = match mass {
-            _ if start.is_undone => Some(join::taken_away(repository, &theirs.notes)?),
-            Some(mass) => Some(join::without_single_ones(
-                repository,
-                mass,
-                side(Some(&incoming)),
-            )?),
+            _ if start.is_undone => Some(gone.into_keys().collect()),
+            Some(_) => {
+                let side = side(Some(&incoming));
+                Some(join::without_single_ones(
+                    repository,
+                    gone,
+                    theirs.came(),
+                    side,
+                )?)
+            }
             None => None,
         };
         let result = repository.join(
@@ -437,9 +441,9 @@ struct Target {
 }
 
 /// The starting point of a join.
-struct JoinStart<'r> {
+pub(crate) struct JoinStart<'r> {
     /// The merge base, or the commit that replaces it.
-    base: Option<Commit<'r>>,
+    pub(crate) base: Option<Commit<'r>>,
     /// Whether the joined commit keeps our commits as ancestors.
     keeps_history: bool,
     /// Whether the person wants back what a rewritten history lacks.
@@ -450,7 +454,7 @@ struct JoinStart<'r> {
 
 impl Repository {
     /// Determines the start of a join; `None` if a rewritten history has to be accepted first.
-    fn join_start(
+    pub(crate) fn join_start(
         &self,
         head: Option<&Commit<'_>>,
         incoming: &Commit<'_>,

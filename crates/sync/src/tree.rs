@@ -189,6 +189,12 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
+    /// Returns the new versions of notes.
+    pub(crate) fn came(&self) -> impl Iterator<Item = (NoteId, Oid)> {
+        let notes = self.notes.iter();
+        notes.filter_map(|(id, change)| Some((*id, change.new?.1)))
+    }
+
     /// Compares two trees.
     ///
     /// # Errors

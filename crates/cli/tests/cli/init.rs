@@ -209,6 +209,45 @@ fn the_name_of_the_machine() {
 }
 
 #[test]
+fn a_remote_that_deleted_notes_is_joined_without_a_loss() {
+    let (laptop, desktop) = (furnished(), untouched_home());
+    let remote = laptop.root().join("remote.git");
+    let path = remote.to_str().unwrap();
+    let made = std::process::Command::new("git")
+        .args(["init", "--quiet", "--bare", "--initial-branch=main", path])
+        .status();
+    assert!(made.unwrap().success());
+    let run = |home: &TestHome, words: &[&str]| {
+        let command = home.command(words);
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .run()
+            .well()
+    };
+    let join = |home: &TestHome| run(home, &["init", "--yes", "--remote", path]);
+    join(&laptop);
+    join(&desktop);
+    laptop.run("init --local-only").well();
+    for note in ["7Q4KZ9", "B2M6RD"] {
+        desktop.run(&format!("forget {note}")).well();
+    }
+    run(&desktop, &["sync"]);
+    let before = laptop.notes();
+    let joined = join(&laptop);
+    assert!(!joined.contains("nothing is overwritten"), "{joined}");
+    assert!(
+        joined.contains("The remote deleted 2 of these. Keep them, here and there? yes (--yes)"),
+        "{joined}"
+    );
+    assert_eq!(laptop.notes(), before);
+    let found = laptop.run("search stub").well();
+    assert!(
+        found.contains("Integration tests need the stub server"),
+        "{found}"
+    );
+}
+
+#[test]
 fn a_remote_that_is_not_reached() {
     let home = untouched_home();
     let init = |words: &str| home.run(&format!("init --no-sync {words}")).shown();

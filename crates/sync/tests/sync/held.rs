@@ -173,8 +173,8 @@ fn delete_there(fleet: &Fleet, paths: &[NotePath]) {
 
 #[test]
 fn a_few_deleted_notes_are_deleted() {
-    // GIT-07: a mass deletion is more than twenty notes and more than a fifth.
-    for (gone, of) in [(20, 30), (21, 105)] {
+    // GIT-07: a mass deletion is more than five notes, or all of a project with several.
+    for (gone, of) in [(5, 30), (1, 1)] {
         let fleet = Fleet::new();
         let (laptop, desktop, paths) = pair(&fleet, of);
         delete_there(&fleet, &paths[..gone]);
@@ -182,6 +182,78 @@ fn a_few_deleted_notes_are_deleted() {
         assert_in_step(&fleet, &[&laptop, &desktop]);
         assert_eq!(laptop.titles().len(), of - gone + 1);
     }
+}
+
+#[test]
+fn six_deleted_notes_of_many_are_held() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 105);
+    delete_there(&fleet, &paths[..6]);
+    assert_eq!(
+        laptop.sync().held,
+        Some(Held::MassDeletion { gone: 6, of: 105 })
+    );
+    assert_eq!(laptop.titles().len(), 105);
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(laptop.titles().len(), 106);
+}
+
+#[test]
+fn all_notes_of_a_project_are_held() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 9);
+    for path in &paths[..3] {
+        laptop.edit(*path, |note| "cart".clone_into(&mut note.project));
+    }
+    laptop.sync();
+    desktop.sync();
+    // Two of the three may go, …
+    laptop.remove(&paths[..2]);
+    assert_eq!(laptop.sync().held, None);
+    laptop.edit(paths[3], |note| "cart".clone_into(&mut note.project));
+    laptop.sync();
+    desktop.sync();
+    assert_eq!(desktop.titles().len(), 7);
+    // … but not all that are left.
+    laptop.remove(&paths[2..4]);
+    let held = Some(Held::LocalMassDeletion { gone: 2, of: 7 });
+    assert_eq!(laptop.sync().held, held);
+    desktop.sync();
+    assert_eq!(desktop.titles().len(), 7);
+    laptop.answer(Answer::Accept);
+    assert_eq!(
+        desktop.sync().held,
+        Some(Held::MassDeletion { gone: 2, of: 7 })
+    );
+    assert_eq!(desktop.titles().len(), 7);
+    // With another note of the project in the same change, nothing is held.
+    desktop.answer(Answer::Restore);
+    desktop.remove(&paths[2..4]);
+    desktop.edit(paths[4], |note| "cart".clone_into(&mut note.project));
+    assert_eq!(desktop.sync().held, None);
+}
+
+#[test]
+fn notes_that_the_remote_deleted_are_counted_before_a_join() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 9);
+    assert_eq!(laptop.init().unwrap().deleted_there, 0);
+    let lock = desktop.notes.lock().unwrap();
+    for path in &paths[..2] {
+        desktop.notes.forget(&lock, *path, desktop.now).unwrap();
+    }
+    drop(lock);
+    desktop.remove(&paths[2..3]);
+    desktop.sync();
+    laptop.remove(&paths[..1]);
+    laptop.write("laptop's");
+    let reached = laptop.init().unwrap();
+    assert_eq!((reached.deleted_there, reached.notes_here), (2, 9));
+    laptop.answer(Answer::Restore);
+    assert_eq!(laptop.titles().len(), 10);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The dialogue when a machine joins a remote, independent of the sync backend.
 
 use anamnesis_app::Error;
-use anamnesis_sync::{Held, Reached, SyncBackend, Synced};
+use anamnesis_sync::{Answer, Held, Reached, SyncBackend, Synced};
 
 use crate::ui::{self, Ui};
 
@@ -74,9 +74,9 @@ pub(super) const NOTHING_CHANGED: &str = "Nothing was changed, and your notes ar
 const PRIVATE: &str = "  Everyone who can read this repository can read your notes, session notes\n  \
                        included. Private?";
 
-/// Shows what a remote contains, and asks whether to join it. An error means that nothing has
-/// changed.
-pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<bool, Error>
+/// Shows what a remote contains, and asks whether to join it and what becomes of notes that it deleted.
+/// Returns `None` if it is not joined. An error means that nothing has changed.
+pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<Option<Answer>, Error>
 where
     B: SyncBackend,
     Error: From<B::Error>,
@@ -85,16 +85,36 @@ where
     let agreed = if reached.notes_there == 0 && reached.machines.is_empty() {
         talk.asks(PRIVATE, Unsaid::No)
     } else {
+        let promise = if reached.deleted_there == 0 {
+            "; nothing is overwritten"
+        } else {
+            ""
+        };
         talk.asks(
             &format!(
-                "  here: {}. Together {}; nothing is overwritten. Join?",
+                "  here: {}. Together {}{promise}. Join?",
                 ui::count(reached.notes_here, "note"),
                 ui::number(reached.together)
             ),
             Unsaid::Yes,
         )
     };
-    Ok(agreed)
+    if !agreed || reached.deleted_there == 0 {
+        return Ok(agreed.then_some(Answer::None));
+    }
+    // Every default keeps the notes, `--yes` included.
+    let is_kept = talk.asks(
+        &format!(
+            "  The remote deleted {} of these. Keep them, here and there?",
+            ui::number(reached.deleted_there)
+        ),
+        Unsaid::Yes,
+    );
+    Ok(Some(if is_kept {
+        Answer::Restore
+    } else {
+        Answer::Accept
+    }))
 }
 
 /// Connects to the configured remote, and syncs.
@@ -320,6 +340,7 @@ pub(super) mod tests {
                 notes_there: there,
                 notes_here: here,
                 together: there + here,
+                deleted_there: 0,
                 machines: machines.iter().map(|&name| name.to_owned()).collect(),
             }),
             synced: Some(Synced {
@@ -338,6 +359,7 @@ pub(super) mod tests {
         for line in person.heard.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
+        let agreed = agreed.map_or("no".to_owned(), |answer| format!("{answer:?}"));
         format!("{}agreed: {agreed}", person.heard)
     }
 
@@ -347,26 +369,40 @@ pub(super) mod tests {
         assert_snapshot!(met(&remote, &[]), @"
         ✓ reached: 1,204 notes, from desktop and laptop
           here: 3 notes. Together 1,207; nothing is overwritten. Join? [Y/n] y
-        agreed: true
+        agreed: None
         ");
         assert_snapshot!(met(&remote, &[false]), @"
         ✓ reached: 1,204 notes, from desktop and laptop
           here: 3 notes. Together 1,207; nothing is overwritten. Join? [Y/n] n
-        agreed: false
+        agreed: no
         ");
         assert_snapshot!(met(&reached(1, 0, &[]), &[]), @"
         ✓ reached: 1 note
           here: 0 notes. Together 1; nothing is overwritten. Join? [Y/n] y
-        agreed: true
+        agreed: None
         ");
         let many = ["a", "b", "c", "a machine of a very long name indeed"];
         assert_snapshot!(met(&reached(7, 1, &many), &[]), @"
         ✓ reached: 7 notes, from a, b and 2 others
           here: 1 note. Together 8; nothing is overwritten. Join? [Y/n] y
-        agreed: true
+        agreed: None
         ");
         // Nothing is sent or fetched before the answer.
         assert_eq!(remote.asked(), ["init", "init"]);
+    }
+
+    #[test]
+    fn a_remote_that_deleted_notes_does_not_promise_to_keep_them() {
+        let mut remote = reached(1204, 12, &["desktop"]);
+        remote.reached.as_mut().unwrap().deleted_there = 3;
+        assert_snapshot!(met(&remote, &[]), @"
+        ✓ reached: 1,204 notes, from desktop
+          here: 12 notes. Together 1,216. Join? [Y/n] y
+          The remote deleted 3 of these. Keep them, here and there? [Y/n] y
+        agreed: Restore
+        ");
+        assert!(met(&remote, &[true, false]).ends_with("[Y/n] n\nagreed: Accept"));
+        assert!(met(&remote, &[false]).ends_with("Join? [Y/n] n\nagreed: no"));
     }
 
     #[test]
@@ -376,13 +412,13 @@ pub(super) mod tests {
         ✓ reached: it is empty
           Everyone who can read this repository can read your notes, session notes
           included. Private? [y/N] n
-        agreed: false
+        agreed: no
         ");
         assert_snapshot!(met(&remote, &[true]), @"
         ✓ reached: it is empty
           Everyone who can read this repository can read your notes, session notes
           included. Private? [y/N] y
-        agreed: true
+        agreed: None
         ");
         assert!(!meet_unseen(&mut Person::answering(&[])));
     }

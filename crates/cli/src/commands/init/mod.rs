@@ -130,8 +130,9 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
 }
 
 /// Returns the sync backend of this store.
-fn sync_backend(context: &Context) -> Result<Carrying, Error> {
+fn sync_backend(context: &Context, answer: Answer) -> Result<Carrying, Error> {
     Ok(Carrying {
+        answer,
         remote: sync::remote(context)?,
         context: context.clone(),
     })
@@ -140,18 +141,19 @@ fn sync_backend(context: &Context) -> Result<Carrying, Error> {
 struct Carrying {
     context: Context,
     remote: Option<Remote>,
+    /// What becomes of notes that the remote deleted.
+    answer: Answer,
 }
 
 impl Carrying {
     fn with<T>(&self, act: impl FnOnce(&Carrier<'_>) -> T) -> T {
         let journal = self.context.journal();
         let remote = self.remote.clone();
-        let answer = Answer::None;
         act(&Carrier::new(
             &self.context,
             journal.as_ref(),
             remote,
-            answer,
+            self.answer,
             PATIENCE,
         ))
     }
@@ -391,7 +393,7 @@ impl Plan {
         mut self,
         args: &Args,
         talk: &mut impl Talk,
-        connect: impl Fn(&Context) -> Result<B, Error>,
+        connect: impl Fn(&Context, Answer) -> Result<B, Error>,
     ) -> Result<(), Error>
     where
         B: SyncBackend,
@@ -413,7 +415,7 @@ impl Plan {
         &mut self,
         args: &Args,
         talk: &mut impl Talk,
-        connect: impl Fn(&Context) -> Result<B, Error>,
+        connect: impl Fn(&Context, Answer) -> Result<B, Error>,
     ) -> Result<(), Error>
     where
         B: SyncBackend,
@@ -440,7 +442,7 @@ impl Plan {
                 talk.say(&format!("remote   {}\n", remote.shown()));
                 save(&self.context, machine, None)?;
                 if !args.no_sync {
-                    let backend = connect(&self.context)?;
+                    let backend = connect(&self.context, Answer::None)?;
                     dialogue::meet_again(&backend, talk, || self.context.index().is_ok());
                 }
             }
@@ -449,23 +451,20 @@ impl Plan {
                 let address = remote.as_str().to_owned();
                 let over = self.context.environment.remote.take();
                 self.context.config.remote = Some(address.clone());
-                let backend = if args.no_sync {
-                    None
+                let agreed = if args.no_sync {
+                    dialogue::meet_unseen(talk).then_some(Answer::None)
                 } else {
-                    Some(connect(&self.context)?)
+                    dialogue::meet(&connect(&self.context, Answer::None)?, talk)?
                 };
-                let agreed = match &backend {
-                    Some(backend) => dialogue::meet(backend, talk)?,
-                    None => dialogue::meet_unseen(talk),
-                };
-                let decided = agreed.then(|| address.into());
+                let decided = agreed.map(|_| address.into());
                 save(&self.context, machine, decided)?;
-                if !agreed {
+                let Some(answer) = agreed else {
                     talk.say("  Not joined: the remote is not set, nothing was sent and no note changed.\n");
                     return Ok(());
-                }
-                if let Some(backend) = &backend {
-                    dialogue::sync(backend, talk, || self.context.index().is_ok());
+                };
+                if !args.no_sync {
+                    let backend = connect(&self.context, answer)?;
+                    dialogue::sync(&backend, talk, || self.context.index().is_ok());
                 }
                 talk.say(ONE_PERSON);
                 talk.say(if self.context.config.sync.auto {
@@ -666,7 +665,7 @@ mod tests {
         environment.path = None;
         let mut person = Person::answering(answers);
         let done = Plan::new(&args, environment)
-            .and_then(|plan| plan.carry_out(&args, &mut person, |_| Ok(remote)));
+            .and_then(|plan| plan.carry_out(&args, &mut person, |_, _| Ok(remote)));
         if let Err(failure) = done {
             person.say(&failure.text());
         }
