@@ -85,6 +85,7 @@ pub fn change(
     change: &NoteChange,
 ) -> Result<Option<Stored>, Error> {
     let before = context.notes.read(path)?.stamp;
+    sync::commit_earlier(context, [path.id]);
     let lock = context.notes.lock()?;
     let now = context.environment.now;
     let stored = (context.notes).update(&lock, path, |note| change.apply(note, now))?;
@@ -128,6 +129,7 @@ impl EditedFile {
         if text.as_bytes() == self.before {
             return Ok(None);
         }
+        sync::commit_earlier(context, [self.path.id]);
         let lock = context.notes.lock()?;
         // A sync may have moved the note.
         let path = match context.notes.stamp(self.path) {
@@ -232,6 +234,7 @@ fn apply(
     let short = Context::short(&index, entry.id());
     // The open index holds the write lock, which comes after that of the notes.
     drop(index);
+    sync::commit_earlier(context, [entry.id()]);
     let lock = context.notes.lock()?;
     let stored = change(&lock)?;
     drop(lock);

@@ -46,20 +46,25 @@ pub struct Past<'a> {
 impl<'a> Past<'a> {
     /// Opens the history of a store.
     pub fn open(context: &'a Context) -> Result<Self, Error> {
+        Self::open_if_any(context)?.ok_or_else(|| {
+            Error::failed("there is no history yet: nothing was committed")
+                .hint("anamnesis sync   (commits the notes, with a remote or without)")
+        })
+    }
+
+    /// Opens the history of a store; `None` before the first commit.
+    pub fn open_if_any(context: &'a Context) -> Result<Option<Self>, Error> {
         // Refresh the index first, then drop the write lock: reading the history must not block
         // writers.
         drop::<Index>(context.index()?);
         let index = Index::open(&context.home)?;
         history::read_without_hashing();
-        let repository = open(context)?.ok_or_else(|| {
-            Error::failed("there is no history yet: nothing was committed")
-                .hint("anamnesis sync   (commits the notes, with a remote or without)")
-        })?;
-        Ok(Self {
+        let repository = open(context)?;
+        Ok(repository.map(|repository| Self {
             context,
             repository,
             index,
-        })
+        }))
     }
 
     /// The notes that match a partial id: current ones, else those of any time.

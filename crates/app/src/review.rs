@@ -17,6 +17,7 @@ use anamnesis_store::{
     journal::{Journal, Reflection},
     notes::{NotePath, Stored},
 };
+use anamnesis_sync::history::APPROVAL;
 use ulid::Ulid;
 
 use crate::{Error, context::Context, forget, learn, sync};
@@ -69,7 +70,7 @@ pub fn decide(
             journal.end_reflection(&reflection.key)?;
         }
     }
-    let batch = sync::commit(context, "review", touched);
+    let batch = sync::commit(context, APPROVAL, touched);
     context.index()?;
     Ok(batch)
 }
@@ -109,6 +110,9 @@ fn approve(
         PendingReason::Proposal if !replaces_local(context, path)? => Scope::Portable,
         _ => path.scope,
     };
+    if waiting.reason == PendingReason::Proposal && path.scope != scope {
+        context.notes.keep_proposal(&lock, path)?;
+    }
     let stored = context.notes.move_changed(&lock, path, scope, change)?;
     seen(context, journal, &lock, &stored)
 }

@@ -498,6 +498,12 @@ pub fn commit_by(
     }
 }
 
+/// Commits what notes are before a command changes them. Otherwise the undo of the change would also
+/// undo an earlier edit, or remove a note that was never committed.
+pub fn commit_earlier(context: &Context, notes: impl IntoIterator<Item = NoteId>) {
+    commit_by(context, "machine", "sync", notes);
+}
+
 /// Commits all changes in `memory/`, whether hooks wrote them or somebody edited files.
 pub fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Error> {
     commit_folder(context, journal).map_err(not_committed)

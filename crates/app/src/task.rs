@@ -70,6 +70,7 @@ pub fn change(context: &Context, typed: &str, status: Status) -> Result<ChangedT
     }
     write::refuse_agent(context, &entry, "change")?;
     drop(index);
+    sync::commit_earlier(context, [entry.id()]);
     let (before, _) = set_status(context, &entry, status)?;
     if before != status {
         sync::commit(context, "task", [entry.id()]);

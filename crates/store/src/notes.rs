@@ -467,9 +467,7 @@ impl Notes {
         if self.is_forgotten(path) {
             return self.read(path);
         }
-        let old = self.bytes(path)?;
-        let trash = self.trash_path(path.id);
-        file::write_atomic(&trash, &old).map_err(Error::io("write", &trash))?;
+        let old = self.copy_to_trash(path)?;
         // An unreadable note can be forgotten too: its path is enough for the tombstone.
         let mut tombstone = match NoteFile::parse(&old, path.id) {
             Ok(file) => file.into_note(),
@@ -477,6 +475,45 @@ impl Notes {
         };
         tombstone.forget(now);
         self.write(path, &tombstone.render())
+    }
+
+    /// Keeps a proposal's bytes in the trash, from where the undo of its approval brings them back. A
+    /// machine-local note is in no history.
+    pub fn keep_proposal(&self, _lock: &Lock, path: NotePath) -> Result<(), Error> {
+        self.copy_to_trash(path).map(drop)
+    }
+
+    /// Moves an approved proposal back to this machine: byte for byte if the trash has it, otherwise as
+    /// a proposal with its current text. Returns whether it is as it was.
+    pub fn propose_again(&self, lock: &Lock, path: NotePath) -> Result<bool, Error> {
+        let kept = self.trashed(path.id).and_then(|bytes| {
+            let file = NoteFile::parse(&bytes, path.id).ok()?;
+            let is_proposal = file.note().state == State::Proposed;
+            is_proposal.then(|| (file.note().note_type, bytes))
+        });
+        let Some((folder, bytes)) = kept else {
+            let propose = |note: &mut Note| note.state = State::Proposed;
+            self.move_changed(lock, path, Scope::MachineLocal, propose)?;
+            return Ok(false);
+        };
+        let place = NotePath {
+            scope: Scope::MachineLocal,
+            folder,
+            id: path.id,
+        };
+        self.place(lock, place, &bytes)?;
+        if place != path {
+            self.remove(lock, path)?;
+        }
+        self.drop_trashed(path.id)?;
+        Ok(true)
+    }
+
+    fn copy_to_trash(&self, path: NotePath) -> Result<Vec<u8>, Error> {
+        let bytes = self.bytes(path)?;
+        let trash = self.trash_path(path.id);
+        file::write_atomic(&trash, &bytes).map_err(Error::io("write", &trash))?;
+        Ok(bytes)
     }
 
     /// Restores a forgotten note from the trash, byte for byte.

@@ -34,6 +34,9 @@ pub const SHORTEST_NAME: usize = 4;
 /// The verb of the commits that move notes between machine-local and portable.
 const MOVE: &str = "move";
 
+/// The verb of the commits that approve proposals, which move from machine-local to portable.
+pub const APPROVAL: &str = "review";
+
 /// The largest number of parallel lines of history that are considered.
 const MAX_HEADS: usize = 16;
 
@@ -138,6 +141,8 @@ pub enum Fate {
     Removed,
     /// The undone change had made it portable; it is on this machine only again.
     Local,
+    /// The undone change had approved it, so it is a proposal again.
+    Proposed,
     /// It was left unchanged, for this reason.
     Left(&'static str),
 }
@@ -377,7 +382,7 @@ impl Repository {
                 id: difference.id,
                 lies: notes.find(difference.id),
             };
-            let fate = undo.run(difference, event.verb() == MOVE, self.now)?;
+            let fate = undo.run(difference, event.verb(), self.now)?;
             fates.insert(undo.id, fate);
         }
         let committed = self.commit_notes(lock, &fates.keys().copied().collect(), act)?;
@@ -492,12 +497,7 @@ struct Undo<'a> {
 }
 
 impl Undo<'_> {
-    fn run(
-        &self,
-        difference: Difference,
-        is_move: bool,
-        now: DateTime<Utc>,
-    ) -> Result<Fate, Error> {
+    fn run(&self, difference: Difference, verb: &str, now: DateTime<Utc>) -> Result<Fate, Error> {
         let Difference { before, after, .. } = difference;
         let Some(lies) = self.lies else {
             return match (before, after) {
@@ -529,7 +529,15 @@ impl Undo<'_> {
                     Ok(Fate::Remembered)
                 }
                 Some(before) => self.restore(&before),
-                None if is_move => {
+                None if verb == APPROVAL => {
+                    let is_as_before = self.notes.propose_again(self.lock, lies)?;
+                    Ok(if is_as_before {
+                        Fate::Restored
+                    } else {
+                        Fate::Proposed
+                    })
+                }
+                None if verb == MOVE => {
                     self.notes.set_scope(self.lock, lies, Scope::MachineLocal)?;
                     Ok(Fate::Local)
                 }

@@ -35,6 +35,7 @@ pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Error
     }
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
+    sync::commit_earlier(context, paths.iter().map(|path| path.id));
     forget_notes(context, &paths)?;
     let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
     // The notes are forgotten. Ids can be shown without the index.

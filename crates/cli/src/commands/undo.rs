@@ -17,6 +17,9 @@ use serde_json::json;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
+/// The list if there is no change.
+const NOTHING: &str = "0 batches: there is nothing to undo\n";
+
 /// How many changes are listed.
 const LISTED: usize = 10;
 
@@ -35,7 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let Some(typed) = &args.batch else {
-        return list(args, &Past::open(context)?, ui);
+        return list(args, Past::open_if_any(context)?.as_ref(), ui);
     };
     let undone = undo::undo(context, typed)?;
     if args.json {
@@ -85,7 +88,16 @@ fn text(undone: &UndoOutcome<'_>, context: &Context) -> String {
 }
 
 /// Lists the last changes and how to undo each.
-fn list(args: &Args, past: &Past<'_>, ui: &Ui) -> Outcome {
+fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
+    // Before the first commit there is nothing to undo, which is no error.
+    let Some(past) = past else {
+        if args.json {
+            ui.json(&json!({ "batches": [] }));
+        } else {
+            ui.print(NOTHING);
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
     let actor = past.context.environment.is_agent.then_some("agent");
     let batches = past.repository.batches(actor, LISTED)?;
     if args.json {
@@ -103,7 +115,7 @@ fn list(args: &Args, past: &Past<'_>, ui: &Ui) -> Outcome {
             "→ anamnesis undo {}   (the newest; any other by its six characters)\n",
             short_batch(newest)
         )),
-        None => text.push_str("0 batches: there is nothing to undo\n"),
+        None => text.push_str(NOTHING),
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
@@ -116,6 +128,7 @@ fn told(fate: Fate) -> (&'static str, Option<&'static str>) {
         Fate::Forgotten => ("forgotten", None),
         Fate::Merged => ("merged", Some("what came later stays")),
         Fate::Removed => ("removed", None),
+        Fate::Proposed => ("proposed", Some("its first text is no longer in the trash")),
         Fate::Local => ("kept here", Some("on this machine only")),
         Fate::Left(why) => ("left", Some(why)),
     }

@@ -2,7 +2,7 @@
 
 use anamnesis_testkit::home::{Invocation, Output, TestHome};
 
-use crate::{furnished, home, snapshot};
+use crate::{furnished, home, id, snapshot};
 
 /// A command some minutes after the clock of the tests.
 fn later<'a>(home: &'a TestHome, minutes: u32, words: &str) -> Invocation<'a> {
@@ -58,7 +58,6 @@ fn before_the_first_commit_there_is_no_history() {
     let home = home();
     for command in [
         "log",
-        "undo",
         "diff 7Q4KZ9",
         "history 7Q4KZ9",
         "show 7Q4KZ9 --at 2026-01-01",
@@ -69,6 +68,34 @@ fn before_the_first_commit_there_is_no_history() {
             output.stderr.contains("there is no history yet"),
             "{output:?}"
         );
+    }
+}
+
+#[test]
+fn before_the_first_commit_there_is_nothing_to_undo() {
+    let home = home();
+    snapshot!(home.run("undo").shown(), @"
+    exit 0
+    0 batches: there is nothing to undo
+    ");
+    assert_eq!(
+        home.run("undo --json").json(),
+        serde_json::json!({ "batches": [] })
+    );
+}
+
+#[test]
+fn the_undo_of_the_first_change_does_not_remove_the_note() {
+    // Hooks and editors write notes that no commit has yet.
+    for change in ["edit 7Q4KZ9 --stdin", "forget 7Q4KZ9", "pin 7Q4KZ9"] {
+        let home = furnished();
+        let path = format!("memory/procedural/{}.md", id("7Q4KZ9"));
+        let before = home.read(&path);
+        let command = home.command(change.split(' '));
+        command.input("Another text.").run().well();
+        assert_ne!(home.read(&path), before);
+        home.run(&format!("undo {}", newest_batch(&home))).well();
+        assert_eq!(home.read(&path), before, "{change}");
     }
 }
 

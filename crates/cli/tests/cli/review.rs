@@ -134,6 +134,43 @@ fn an_approved_proposal_is_used_and_travels() {
 }
 
 #[test]
+fn the_undo_of_an_approval_brings_the_proposal_back_byte_for_byte() {
+    let home = furnished();
+    let all = proposed(&home);
+    let find = || {
+        home.notes()
+            .into_iter()
+            .filter(|path| path.contains(&all))
+            .collect::<Vec<_>>()
+    };
+    let paths = find();
+    // A field of another program, and a time that the approval changes.
+    let before = home
+        .read(&paths[0])
+        .replacen("title:", "x-colour: 'red'\ntitle:", 1);
+    home.write(&paths[0], &before);
+    let approve = |home: &TestHome| {
+        home.command(["review", "--approve", &all]).run().well();
+        let log = home.run("log --json").json();
+        log["commits"][0]["batch"].as_str().unwrap().to_owned()
+    };
+    let batch = approve(&home);
+    assert!(find()[0].starts_with("memory/"));
+    let undone = home.run(&format!("undo {batch}")).well();
+    assert!(undone.contains("restored"), "{undone}");
+    assert_eq!(find(), paths);
+    assert_eq!(home.read(&paths[0]), before);
+    assert!(home.run("review --json").json()["total"] == 2);
+    // Without the kept bytes, it is a proposal with the text of now.
+    let batch = approve(&home);
+    std::fs::remove_dir_all(home.store().join("trash")).unwrap();
+    let undone = home.run(&format!("undo {batch}")).well();
+    assert!(undone.contains("proposed"), "{undone}");
+    assert_eq!(find(), paths);
+    assert!(home.read(&paths[0]).contains("state: proposed"));
+}
+
+#[test]
 fn an_approved_change_takes_the_place_of_the_note() {
     let home = furnished();
     let change = change_proposed(&home);

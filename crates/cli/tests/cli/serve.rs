@@ -1386,7 +1386,12 @@ fn the_client_asks_the_person_what_becomes_of_a_reflection() {
     );
     let batch = said.rsplit(' ').next().unwrap();
     home.run(&format!("undo {batch}")).well();
-    assert_eq!(home.notes(), before);
+    let (proposed, others): (Vec<String>, Vec<String>) = home
+        .notes()
+        .into_iter()
+        .partition(|path| path.starts_with("local/"));
+    assert_eq!(others, before);
+    assert!(home.read(&proposed[0]).contains("state: proposed"));
     assert!(
         before
             .iter()
