@@ -13,7 +13,7 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     index::{Entry, Error, Filter, Index},
-    journal::{Journal, Reflection},
+    journal::{ForgetRequest, Journal, Reflection},
     notes::Notes,
 };
 use chrono::{DateTime, Utc};
@@ -46,6 +46,8 @@ pub struct PendingNote {
     pub reason: PendingReason,
     /// Why it may be outdated, if it may.
     pub stale_reasons: Vec<StaleReason>,
+    /// Whether the person typed the command by which an agent forgot it.
+    pub is_forgotten_by_person: bool,
 }
 
 /// Pending notes that came from one operation.
@@ -84,13 +86,14 @@ pub fn pending(
                 entry,
                 reason,
                 stale_reasons: Vec::new(),
+                is_forgotten_by_person: false,
             }),
             None if entry.visibility().is_in_force() => others.push(entry),
             None => {}
         }
     }
     let forgotten = journal.and_then(|journal| journal.forgotten_by_agents().ok());
-    for id in forgotten.unwrap_or_default() {
+    for (id, request) in forgotten.unwrap_or_default() {
         let entry = index.get(id)?.filter(|entry| {
             entry.state == State::Forgotten
                 && (projects.is_empty() || projects.contains(&entry.project))
@@ -99,6 +102,7 @@ pub fn pending(
             entry,
             reason: PendingReason::Forgotten,
             stale_reasons: Vec::new(),
+            is_forgotten_by_person: request == ForgetRequest::Person,
         }));
     }
     let stale = stale::find(index, notes, journal, others, now)?;
@@ -106,6 +110,7 @@ pub fn pending(
         entry,
         reason: PendingReason::Stale,
         stale_reasons: reasons,
+        is_forgotten_by_person: false,
     }));
     let reflections = journal.and_then(|journal| journal.proposed_reflections().ok());
     Ok(groups(waiting, &reflections.unwrap_or_default()))

@@ -2,10 +2,14 @@
 
 pub mod session;
 
-use anamnesis_note::note::State;
+use anamnesis_note::{
+    id::{IdPrefix, NoteId},
+    note::State,
+};
+use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{
     index::{Entry, Index},
-    journal::{self, Journal},
+    journal::{self, ForgetRequest, Journal},
     notes::{NotePath, Stored},
 };
 use ulid::Ulid;
@@ -108,7 +112,8 @@ pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> 
         let record = |journal: &Journal, text: &str| -> Result<(), journal::Error> {
             journal.forgot(path.id, text, now)?;
             if context.environment.is_agent {
-                journal.agent_forgot(path.id, now)?;
+                let request = request(context, journal, path.id)?;
+                journal.agent_forgot(path.id, request, now)?;
             }
             Ok(())
         };
@@ -128,4 +133,36 @@ pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> 
         context.log(&format!("forget: {error}"));
     }
     Ok(())
+}
+
+/// Tells whether the person named a note in `/memory-forget`, or after it, if the command had only words
+/// to search for.
+fn request(
+    context: &Context,
+    journal: &Journal,
+    note: NoteId,
+) -> Result<ForgetRequest, journal::Error> {
+    let Some(session) = context.agent_session() else {
+        return Ok(ForgetRequest::Agent);
+    };
+    let prompts = journal.last_prompts(session, 2)?;
+    let names = |text: &str| {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let mut words = words.filter_map(|word| IdPrefix::parse(word).ok());
+        words.any(|word| word.matches(&note.to_string()))
+    };
+    let command = |text: &String| {
+        let typed = RawPrompt::new(text.as_str());
+        typed.command("memory-forget").map(str::to_owned)
+    };
+    let is_by_person = match (prompts.first(), prompts.get(1)) {
+        (Some(last), _) if command(last).is_some_and(|words| names(&words)) => true,
+        (Some(last), Some(before)) => command(before).is_some() && names(last),
+        _ => false,
+    };
+    Ok(if is_by_person {
+        ForgetRequest::Person
+    } else {
+        ForgetRequest::Agent
+    })
 }

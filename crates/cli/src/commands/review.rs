@@ -7,7 +7,7 @@ use anamnesis_app::{
     context::{Context, PATIENCE},
     error::NEEDS_ATTENTION,
     review::{self, Decision},
-    sync::short_batch,
+    sync::{History, short_batch},
 };
 use anamnesis_note::{
     id::NoteId,
@@ -91,11 +91,21 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return decide(context, &journal, &batches, decision, ui);
     }
     let total = count(&batches);
+    let held = History::load(&journal).held;
+    let held = held.filter(|_| args.ids.is_empty());
+    if let Some(held) = held.as_ref().filter(|_| !args.json) {
+        ui.print(&format!(
+            "sync waits: {held}\n\
+             → if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore\n"
+        ));
+    }
     if args.json {
         let batches: Vec<Value> = batches.iter().map(batch_json).collect();
-        ui.json(&json!({ "batches": batches, "total": total }));
+        ui.json(&json!({ "batches": batches, "total": total, "held": held }));
     } else if total == 0 {
-        ui.print("nothing waits\n");
+        if held.is_none() {
+            ui.print("nothing waits\n");
+        }
     } else if args.list || context.environment.is_agent || !ui::stdin_is_terminal() {
         ui.print(&list(context, &index, &batches));
     } else {
@@ -103,7 +113,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return ask(context, &journal, &batches, ui);
     }
     Ok(match total {
-        0 => ExitCode::SUCCESS,
+        0 if held.is_none() => ExitCode::SUCCESS,
         _ => ExitCode::from(NEEDS_ATTENTION),
     })
 }
@@ -205,6 +215,7 @@ fn heading(context: &Context, batch: &PendingGroup) -> String {
         PendingReason::Foreign => {
             "for all projects, by no command, sync or import of yours".to_owned()
         }
+        PendingReason::Forgotten if first.is_forgotten_by_person => "forgotten by you".to_owned(),
         PendingReason::Forgotten => "forgotten by Claude".to_owned(),
         PendingReason::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
     };
@@ -229,16 +240,21 @@ fn word(wait: PendingReason) -> &'static str {
 
 /// Counts the pending notes of each kind.
 pub(super) fn counts(batches: &[PendingGroup]) -> String {
-    let of = |wait| {
-        let notes = batches.iter().flat_map(|batch| &batch.notes);
-        notes.filter(|waiting| waiting.reason == wait).count()
-    };
+    let notes = || batches.iter().flat_map(|batch| &batch.notes);
+    let of = |wait| notes().filter(|waiting| waiting.reason == wait).count();
+    let by_person = notes()
+        .filter(|waiting| waiting.is_forgotten_by_person)
+        .count();
     let parts = [
         (of(PendingReason::Proposal), "proposal"),
         (of(PendingReason::Conflict), "conflict"),
         (of(PendingReason::ByAgent), "note by Claude"),
         (of(PendingReason::Foreign), "note from elsewhere"),
-        (of(PendingReason::Forgotten), "note that Claude forgot"),
+        (
+            of(PendingReason::Forgotten) - by_person,
+            "note that Claude forgot",
+        ),
+        (by_person, "note that you forgot in a session"),
         (of(PendingReason::Stale), "note worth a look"),
     ];
     let plural = |amount: usize, thing: &str| match thing.split_once(' ') {

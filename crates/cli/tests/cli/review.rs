@@ -3,7 +3,7 @@
 use anamnesis_testkit::home::{NoteText, Output, TestHome};
 use serde_json::Value;
 
-use crate::{furnished, home, id, snapshot};
+use crate::{SESSION, furnished, home, id, snapshot};
 
 /// What Claude would like to be true in all projects.
 fn proposed(home: &TestHome) -> String {
@@ -168,6 +168,55 @@ fn the_undo_of_an_approval_brings_the_proposal_back_byte_for_byte() {
     assert!(undone.contains("proposed"), "{undone}");
     assert_eq!(find(), paths);
     assert!(home.read(&paths[0]).contains("state: proposed"));
+}
+
+#[test]
+fn what_a_person_forgot_by_a_slash_command_is_forgotten_by_them() {
+    let home = furnished();
+    let forget = |prompt: &[&str], id: &str| {
+        for text in prompt {
+            let mut payload = home.payload("UserPromptSubmit", SESSION);
+            payload["prompt"] = (*text).into();
+            home.hook(&payload).well();
+        }
+        let forget = home.command(["forget", id]).by_agent();
+        forget.env("CLAUDE_CODE_SESSION_ID", SESSION).run().well();
+    };
+    home.hook(&home.start(SESSION, "startup")).well();
+    forget(&["/memory-forget 7Q4KZ9"], "7Q4KZ9");
+    forget(
+        &["/anamnesis:memory-forget the limits", "#B2M6RD"],
+        "B2M6RD",
+    );
+    forget(
+        &["/memory-forget 7Q4KZ9", "why #ZD81QV?", "go on"],
+        "ZD81QV",
+    );
+    home.settle();
+    let shown = home.run("review --list").shown();
+    assert_eq!(shown.matches("forgotten by you\n").count(), 2, "{shown}");
+    assert_eq!(shown.matches("forgotten by Claude\n").count(), 1, "{shown}");
+    assert!(
+        shown.contains("1 note that Claude forgot, 2 notes that you forgot in a session"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_sync_that_is_held_back_is_a_card_in_review() {
+    let home = home();
+    let held = r#"INSERT OR REPLACE INTO meta VALUES ('sync', '{"held": "the remote dropped 6 of 30 notes"}')"#;
+    home.run("review").well();
+    let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
+    journal.execute_batch(held).unwrap();
+    drop(journal);
+    snapshot!(home.run("review").shown(), @"
+    exit 3
+    sync waits: the remote dropped 6 of 30 notes
+    → if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore
+    ");
+    let json = home.run("review --json").json();
+    assert_eq!(json["held"], "the remote dropped 6 of 30 notes");
 }
 
 #[test]

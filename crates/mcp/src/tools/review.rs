@@ -143,7 +143,8 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
         &memory.context.machine_id(),
         now,
     )?;
-    let waiting: Vec<&PendingNote> = batches.iter().flat_map(|batch| &batch.notes).collect();
+    let waiting = batches.iter().flat_map(|batch| &batch.notes);
+    let waiting: Vec<&PendingNote> = waiting.filter(|one| !one.is_forgotten_by_person).collect();
     let of = |wait| waiting.iter().filter(move |one| one.reason == wait);
     let left_of = |wait| of(wait).count().saturating_sub(k);
     let left = Left {

@@ -40,7 +40,7 @@ pub use self::{
     purge::Mentions,
     recall::{Evidence, Given, Held, Ledger, Run, STOPPED, Seen, WARNING, Warned},
     reference::Stale,
-    reflection::Reflection,
+    reflection::{ForgetRequest, Reflection},
     repair::{Repair, drop_old_quarantine, kept_files, repair},
     resolved::{Mended, Resolved},
     retention::Pruned,

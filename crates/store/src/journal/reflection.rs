@@ -203,12 +203,18 @@ impl Journal {
     }
 
     /// Records that an agent forgot a note, so that the person is told.
-    pub fn agent_forgot(&self, note: NoteId, now: DateTime<Utc>) -> Result<(), Error> {
-        if self.mark_forgotten(note, true)? == 0 {
+    pub fn agent_forgot(
+        &self,
+        note: NoteId,
+        request: ForgetRequest,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let by_agent = request as i64;
+        if self.mark_forgotten(note, by_agent)? == 0 {
             // A note without text has no hash, but the person must be told.
             self.connection.execute(
-                "INSERT INTO forgotten (text_key, note, at, by_agent) VALUES (?1, ?1, ?2, 1)",
-                params![note.to_string(), now.timestamp_millis()],
+                "INSERT INTO forgotten (text_key, note, at, by_agent) VALUES (?1, ?1, ?2, ?3)",
+                params![note.to_string(), now.timestamp_millis(), by_agent],
             )?;
         }
         Ok(())
@@ -216,10 +222,10 @@ impl Journal {
 
     /// Records that the person was told of a forgotten note.
     pub fn forgetting_seen(&self, note: NoteId) -> Result<(), Error> {
-        self.mark_forgotten(note, false).map(drop)
+        self.mark_forgotten(note, 0).map(drop)
     }
 
-    fn mark_forgotten(&self, note: NoteId, by_agent: bool) -> Result<usize, Error> {
+    fn mark_forgotten(&self, note: NoteId, by_agent: i64) -> Result<usize, Error> {
         Ok(self.connection.execute(
             "UPDATE forgotten SET by_agent = ?2 WHERE note = ?1",
             params![note.to_string(), by_agent],
@@ -227,14 +233,34 @@ impl Journal {
     }
 
     /// Returns the notes that agents forgot and the person was not told of, newest first.
-    pub fn forgotten_by_agents(&self) -> Result<Vec<NoteId>, Error> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT note FROM forgotten WHERE by_agent = 1 ORDER BY at DESC, note")?;
-        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
-        let ids = rows.collect::<Result<Vec<_>, _>>()?;
-        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    pub fn forgotten_by_agents(&self) -> Result<Vec<(NoteId, ForgetRequest)>, Error> {
+        let mut statement = self.connection.prepare(
+            "SELECT note, by_agent FROM forgotten WHERE by_agent > 0 ORDER BY at DESC, note",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let is_by_person = row.get::<_, i64>(1)? == ForgetRequest::Person as i64;
+            let request = if is_by_person {
+                ForgetRequest::Person
+            } else {
+                ForgetRequest::Agent
+            };
+            Ok((row.get::<_, String>(0)?, request))
+        })?;
+        let notes = rows.collect::<Result<Vec<_>, _>>()?;
+        let notes = notes.into_iter();
+        Ok(notes
+            .filter_map(|(id, request)| Some((id.parse().ok()?, request)))
+            .collect())
     }
+}
+
+/// Who wanted a note forgotten that an agent forgot. The values are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForgetRequest {
+    /// The agent.
+    Agent = 1,
+    /// The person, who named the note in a slash command.
+    Person = 2,
 }
 
 fn named(sources: &BTreeMap<NoteId, String>) -> BTreeMap<String, &String> {
@@ -330,11 +356,18 @@ mod tests {
             for (note, text) in [(mine, "one text"), (agents, "another text")] {
                 journal.forgot(note, text, now()).unwrap();
             }
-            journal.agent_forgot(agents, now()).unwrap();
-            assert_eq!(journal.forgotten_by_agents().unwrap(), [agents]);
+            journal
+                .agent_forgot(agents, ForgetRequest::Agent, now())
+                .unwrap();
+            assert_eq!(
+                journal.forgotten_by_agents().unwrap(),
+                [(agents, ForgetRequest::Agent)]
+            );
             // A note without text.
             let empty = NoteId::made_of("empty");
-            journal.agent_forgot(empty, now()).unwrap();
+            journal
+                .agent_forgot(empty, ForgetRequest::Person, now())
+                .unwrap();
             assert_eq!(journal.forgotten_by_agents().unwrap().len(), 2);
             journal.forgetting_seen(empty).unwrap();
             assert!(journal.forgotten_at("another text").unwrap().is_some());

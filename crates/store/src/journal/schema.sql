@@ -30,7 +30,8 @@ CREATE TABLE shown (
   PRIMARY KEY (session, at, position)
 ) STRICT;
 
--- `by_agent` says that an agent forgot the note and the person was not told.
+-- `by_agent` is 1 or 2 if an agent forgot the note and the person was not told; 2 if the person had
+-- typed the command.
 CREATE TABLE forgotten (
   text_key TEXT PRIMARY KEY, note TEXT NOT NULL, at INTEGER NOT NULL, by_agent INTEGER NOT NULL DEFAULT 0
 ) STRICT;
