@@ -1,16 +1,30 @@
 //! Imports Claude Code's own memory into notes, in the deferred process and in `import`. Sessions
 //! that already have that memory do not get the copies injected.
 
-use std::path::Path;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     claude_memory::{self, Imported, Request},
-    fs::file::Stamp,
+    fs::file::{self, Stamp},
     journal::Journal,
 };
+use serde_json::Value;
 
 use crate::{Error, context::Context};
+
+/// The journal key for why files were skipped, as JSON. It has no file name.
+const SKIPS: &str = "native_skips";
+
+/// How many bytes of Claude Code's settings are read.
+const MAX_SETTINGS: usize = 4 * 1024 * 1024;
+
+/// The setting of Claude Code that names one folder for the memory of all projects.
+const MEMORY_FOLDER: &str = "autoMemoryDirectory";
 
 /// Imports Claude Code's memory, unless that is switched off. Errors are only logged.
 ///
@@ -27,9 +41,13 @@ pub fn follow(context: &Context, journal: &Journal) {
     else {
         return;
     };
+    let before = skips(journal);
     match import(context, journal, claude_folder) {
         Ok(imported) => {
-            if let Some(problem) = imported.problems.first() {
+            // Each import finds the same files, but the log needs them once.
+            if let Some(problem) = imported.problems.first()
+                && before != imported.skip_reasons()
+            {
                 let more = match imported.problems.len() - 1 {
                     0 => String::new(),
                     more => format!(" (and {more} more)"),
@@ -50,15 +68,69 @@ pub fn import(
     journal: &Journal,
     claude_folder: &Path,
 ) -> Result<Imported, Error> {
+    let is_own = context.environment.claude_folder.as_deref() == Some(claude_folder);
+    let memory_folder = is_own.then(|| memory_folder(context)).flatten();
     let request = Request {
         claude_folder,
+        memory_folder: memory_folder.as_deref(),
         machine_id: &context.machine_id(),
         user_home: context.environment.user_home.as_deref(),
         exclusions: &context.exclusions(),
         paused: &context.config.paused,
         now: context.environment.now,
     };
-    Ok(claude_memory::import(&context.notes, journal, &request)?)
+    let imported = claude_memory::import(&context.notes, journal, &request)?;
+    let reasons = imported.skip_reasons();
+    if is_own && reasons != skips(journal) {
+        let text = serde_json::to_string(&reasons).unwrap_or_default();
+        journal.set_meta(SKIPS, &text)?;
+    }
+    Ok(imported)
+}
+
+/// Returns why the last import skipped files, with their number.
+pub fn skips(journal: &Journal) -> BTreeMap<String, usize> {
+    let text = journal.meta(SKIPS).ok().flatten().unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Returns the folder that the person, or the policy of their machine, named for Claude Code's memory.
+fn memory_folder(context: &Context) -> Option<PathBuf> {
+    let policy = if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode"
+    } else if cfg!(windows) {
+        r"C:\Program Files\ClaudeCode"
+    } else {
+        "/etc/claude-code"
+    };
+    let policy = Path::new(policy).join("managed-settings.json");
+    let own = context.environment.own_claude_folder();
+    let settings = [Some(policy), own.map(|folder| folder.join("settings.json"))];
+    named_folder(
+        settings.into_iter().flatten(),
+        context.environment.user_home.as_deref(),
+    )
+}
+
+/// Returns the folder of the first settings that name one. Settings of a project must not be among
+/// them: a repository could have any folder copied.
+fn named_folder(
+    mut settings: impl Iterator<Item = PathBuf>,
+    user_home: Option<&Path>,
+) -> Option<PathBuf> {
+    let named = settings.find_map(|path| {
+        // People keep their settings elsewhere, behind a link.
+        let (bytes, ..) = file::read_head(&fs::canonicalize(path).ok()?, MAX_SETTINGS).ok()?;
+        let settings: Value = serde_json::from_slice(&bytes).ok()?;
+        Some(settings.get(MEMORY_FOLDER)?.as_str()?.to_owned())
+    })?;
+    let folder = match named.strip_prefix("~/") {
+        Some(rest) => user_home?.join(rest),
+        None => PathBuf::from(named),
+    };
+    // Claude Code ignores a relative path, too.
+    let is_usable = folder.is_absolute() && folder.parent().is_some();
+    is_usable.then(|| fs::canonicalize(&folder).unwrap_or(folder))
 }
 
 /// Returns the imported notes of a project, which sessions on this machine have from the memory
@@ -67,4 +139,38 @@ pub fn copies(journal: Option<&Journal>, project: &str) -> Vec<(NoteId, Stamp)> 
     journal
         .and_then(|journal| journal.native_copies(project).ok())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_folder_is_that_of_the_first_settings_that_name_a_usable_one() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let file = |name: &str, text: &str| {
+            fs::write(root.join(name), text).unwrap();
+            root.join(name)
+        };
+        let policy = file("policy.json", r#"{"autoMemoryDirectory": "~/policy"}"#);
+        let user = file("user.json", r#"{"autoMemoryDirectory": "/srv/memory"}"#);
+        let none = file("none.json", "{}");
+        let named = |files: &[&PathBuf]| {
+            let files = files.iter().map(|path| (*path).clone());
+            named_folder(files, Some(&root))
+        };
+        let (missing, of_policy) = (root.join("missing.json"), root.join("policy"));
+        assert_eq!(named(&[&policy, &user]), Some(of_policy));
+        assert_eq!(named(&[&missing, &none, &user]), Some("/srv/memory".into()));
+        assert_eq!(named(&[&none, &missing]), None);
+        for text in [
+            r#"{"autoMemoryDirectory": "memory"}"#,
+            r#"{"autoMemoryDirectory": "/"}"#,
+            r#"{"autoMemoryDirectory": 1}"#,
+            "{",
+        ] {
+            assert_eq!(named(&[&file("bad.json", text)]), None, "{text}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use anamnesis_note::{
     note::{Note, Scope, State, timestamp},
 };
 use anamnesis_recall::review::{self, PendingGroup, PendingNote, PendingReason};
+use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
     fs::lock::Lock,
     index::Index,
@@ -97,7 +98,8 @@ fn approve(
         if waiting.reason == PendingReason::Proposal {
             note.state = State::Active;
         }
-        note.tags.retain(|tag| tag != CONFLICT_TAG);
+        note.tags
+            .retain(|tag| ![CONFLICT_TAG, GONE_TAG].contains(&tag.as_str()));
         let replaced = replaced.map(|id| id.to_string());
         if let Some(replaced) = replaced.filter(|id| !note.supersedes.contains(id)) {
             note.supersedes.push(replaced);

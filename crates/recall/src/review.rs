@@ -1,5 +1,6 @@
 //! Finds the notes that are pending review: proposals, merge conflicts, notes by agents or of
-//! unknown origin, notes forgotten by agents, and notes that may be outdated.
+//! unknown origin, copies whose source is gone, notes forgotten by agents, and notes that may be
+//! outdated.
 //!
 //! A proposal is not used until it is approved. All others are in use. Approving one of those
 //! records on this machine that its current content was seen.
@@ -11,6 +12,7 @@ use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{GLOBAL, Kind, State},
 };
+use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
     index::{Entry, Error, Filter, Index},
     journal::{ForgetRequest, Journal, Reflection},
@@ -31,6 +33,8 @@ pub enum PendingReason {
     ByAgent,
     /// It applies to all projects, is in use, and came neither from our commands nor by sync.
     Foreign,
+    /// It is a copy of a file of Claude Code's own memory, and the file is gone.
+    Orphaned,
     /// An agent had it forgotten.
     Forgotten,
     /// It may be outdated.
@@ -132,6 +136,9 @@ fn pending_reason(
     if entry.tags.iter().any(|tag| tag == CONFLICT_TAG) {
         return Some(PendingReason::Conflict);
     }
+    if entry.tags.iter().any(|tag| tag == GONE_TAG) {
+        return Some(PendingReason::Orphaned);
+    }
     if entry.project == GLOBAL
         && let Some(journal) = journal
         && !journal.knows(entry.id()).unwrap_or(true)
@@ -176,6 +183,8 @@ fn groups(waiting: Vec<PendingNote>, reflections: &[Reflection]) -> Vec<PendingG
                 let session = waiting.entry.session.clone().unwrap_or_default();
                 (usize::MAX, waiting.entry.project.clone(), session)
             }
+            // A clean-up may remove all files of all projects, which is one decision.
+            (_, PendingReason::Orphaned) => (usize::MAX, "\0orphaned".to_owned(), String::new()),
             (_, PendingReason::Stale) => {
                 let project = waiting.entry.project.clone();
                 (usize::MAX, "stale".to_owned(), project)

@@ -1,8 +1,9 @@
 //! Converts a file of Claude Code's own memory into the parts of a note.
 //!
-//! Such a file is markdown written by Claude, with front matter: `name`, `description` and `type`.
-//! `type` is under `metadata`, or at the top level in files of earlier clients. This module reads
-//! no disk; the store finds the files and writes the notes.
+//! Such a file is markdown written by Claude, usually with front matter: `name`, `description` and
+//! `type`. `type` is under `metadata`, or at the top level in files of earlier clients. `MEMORY.md`
+//! lists the other files, and may have text of its own. This module reads no disk; the store finds
+//! the files and writes the notes.
 //!
 //! Invariant: every part is sanitised like any other input for a note.
 
@@ -21,6 +22,12 @@ pub const MAX_LENGTH: usize = 256 * 1024;
 /// The tag of every imported note.
 const TAG: &str = "import";
 
+/// The tag of a copy whose file is gone, until a person decides about it.
+pub const GONE_TAG: &str = "source-gone";
+
+/// The stem of the client's list of a project's memory files.
+const LIST: &str = "MEMORY";
+
 /// The maximum length of a title, in characters. A description is one sentence.
 const MAX_TITLE_LENGTH: usize = 300;
 
@@ -30,7 +37,7 @@ const MAX_KIND_LENGTH: usize = 32;
 /// A memory file, sanitised for storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryFile {
-    /// The description, else the name, else the file name; one line.
+    /// The description, else the name or the first heading, else the file name; one line.
     pub title: String,
     /// The text, possibly empty.
     pub body: String,
@@ -45,12 +52,26 @@ pub struct MemoryFile {
 impl MemoryFile {
     /// Parses a file; `stem` is its name without the extension.
     ///
-    /// Returns `None` if it has no front matter, or if nothing is left after sanitising.
+    /// Returns `None` if its front matter has no end, or if nothing is left after sanitising. Of
+    /// `MEMORY.md`, only the text that lists no other file is used.
     pub fn parse(raw: &str, stem: &str) -> Option<Self> {
         // Strip before splitting: a private region may begin in the front matter and end after it.
         let (text, _) = uncut(raw);
-        let (block, body) = split(&text)?;
-        let front = FrontFields::read(block);
+        let own;
+        let (front, body) = match split(&text) {
+            Some((block, body)) if !is_list(stem) => (FrontFields::read(block), body),
+            // The file is still being written.
+            None if text.lines().next().is_some_and(is_fence) => return None,
+            split => {
+                let plain = split.map_or(&*text, |(_, body)| body);
+                own = if is_list(stem) {
+                    without_listing(plain)
+                } else {
+                    plain.to_owned()
+                };
+                FrontFields::from_heading(&own)?
+            }
+        };
         let mut masked = BTreeMap::new();
         let body = mask_credentials(&uncut(body).0, &mut masked);
         let named = [front.description, front.name];
@@ -78,6 +99,11 @@ impl MemoryFile {
             masked,
         })
     }
+}
+
+/// Tells whether a file is the client's list of memory files.
+pub fn is_list(stem: &str) -> bool {
+    stem.eq_ignore_ascii_case(LIST)
 }
 
 /// Returns the id of a file's note, which is the same on every machine. `slug` is the client's name
@@ -110,9 +136,66 @@ fn is_word(kind: &str) -> bool {
     (1..=MAX_KIND_LENGTH).contains(&kind.len()) && kind.bytes().all(is_letter)
 }
 
+/// Removes the lines that list other files, and headings and introductions with nothing else below.
+fn without_listing(text: &str) -> String {
+    let mut kept = Vec::new();
+    // The level up to which a heading above has text below it.
+    let mut level = 0;
+    let mut is_listing = false;
+    for line in text.lines().rev() {
+        let depth = heading(line).map(|_| line.trim_start_matches('#').len());
+        let depth = depth.map(|rest| line.len() - rest);
+        let is_kept = match depth {
+            Some(depth) if level > depth => {
+                level = depth;
+                true
+            }
+            Some(_) => false,
+            None if line.trim().is_empty() => true,
+            None if lists_a_file(line) => {
+                is_listing = true;
+                continue;
+            }
+            None if is_listing && line.trim_end().ends_with(':') => false,
+            None => {
+                level = usize::MAX;
+                true
+            }
+        };
+        is_listing &= line.trim().is_empty();
+        if is_kept {
+            kept.push(line);
+        }
+    }
+    kept.reverse();
+    kept.join("\n").trim().to_owned()
+}
+
+/// Tells whether a line is an item that begins with a link to a file beside this one.
+fn lists_a_file(line: &str) -> bool {
+    let item = line.trim_start().trim_start_matches(['-', '*', '+', ' ']);
+    let target = item
+        .strip_prefix('[')
+        .and_then(|link| link.split_once("]("))
+        .and_then(|(_, target)| target.split_once(')'));
+    target.is_some_and(|(target, _)| {
+        let ending = target.rsplit_once('.').map(|(_, ending)| ending);
+        ending == Some("md") && !target.contains("://")
+    })
+}
+
+/// Returns the text of a heading.
+fn heading(line: &str) -> Option<&str> {
+    let text = line.strip_prefix('#')?.trim_start_matches('#');
+    text.starts_with([' ', '\t']).then(|| text.trim())
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_end() == "---"
+}
+
 /// Splits a file into front matter and text.
 fn split(text: &str) -> Option<(&str, &str)> {
-    let is_fence = |line: &str| line.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().filter(|line| is_fence(line))?;
     let start = first.len();
@@ -138,6 +221,20 @@ struct FrontFields {
 }
 
 impl FrontFields {
+    /// Takes a heading at the beginning of a text as its name. Returns the rest of the text, unless it
+    /// is empty.
+    fn from_heading(text: &str) -> Option<(Self, &str)> {
+        let text = text.trim_start_matches('\n');
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let name = heading(first).map(str::to_owned);
+        let body = if name.is_some() { rest } else { text };
+        let front = Self {
+            name,
+            ..Self::default()
+        };
+        (!body.trim().is_empty()).then_some((front, body))
+    }
+
     /// Parses the front matter as YAML, else line by line.
     fn read(block: &str) -> Self {
         Self::parse(block).unwrap_or_else(|| Self::salvage(block))
@@ -337,13 +434,13 @@ mod tests {
     }
 
     #[test]
-    fn files_without_usable_front_matter_are_rejected() {
+    fn files_without_text_and_unfinished_files_are_rejected() {
         for raw in [
             "",
+            "\n\n",
             "# A heading\n",
             "---\nname: n\n",
             "---\nname: n",
-            "text\n---\nname: n\n---\n",
             "---\n---\n",
             "---\ntype: user\n---\n\n",
             "---\nname: <private>\n---\nall of it\n",
@@ -356,6 +453,61 @@ mod tests {
             MemoryFile::parse("\u{feff}---\r\nname: n\r\n---\r\nb\r\nc\r\n", "s").is_some_and(
                 |memory| (memory.title.as_str(), memory.body.as_str()) == ("n", "b\nc")
             )
+        );
+    }
+
+    #[test]
+    fn a_topic_file_without_front_matter_is_copied() {
+        for (raw, title, body) in [
+            ("Use pnpm.\n", "package_manager", "Use pnpm."),
+            (
+                "# Package manager\n\nUse pnpm.\n",
+                "Package manager",
+                "Use pnpm.",
+            ),
+            ("\n## A\n## B\nUse pnpm.", "A", "## B\nUse pnpm."),
+            ("#pnpm is used\n", "package_manager", "#pnpm is used"),
+            (
+                "Use pnpm.\n---\nname: n\n---\n",
+                "package_manager",
+                "Use pnpm.\n---\nname: n\n---",
+            ),
+        ] {
+            let memory = MemoryFile::parse(raw, "package_manager").unwrap();
+            assert_eq!(
+                (memory.title.as_str(), memory.body.as_str()),
+                (title, body),
+                "{raw}"
+            );
+            assert_eq!(parts(&memory), format!("{title}|semantic|import"));
+        }
+    }
+
+    #[test]
+    fn text_written_straight_into_the_list_is_copied() {
+        let listing = "# Memory\n\n- [pnpm](pnpm.md) — use pnpm\n* [Ports](sub/ports.md)\n";
+        for nothing in [
+            listing,
+            "Topics:\n\n- [pnpm](pnpm.md)\n",
+            "# Memory\n## Topics\n",
+        ] {
+            assert_eq!(MemoryFile::parse(nothing, "MEMORY"), None, "{nothing}");
+        }
+        let raw = format!(
+            "{listing}\n## Empty\n\n## Testing\n- Run `make test` before a push\n\
+             - See [the guide](https://example.com/guide.md)\n\n## More\n- [db](db.md)\n"
+        );
+        let memory = MemoryFile::parse(&raw, "memory").unwrap();
+        assert_eq!(memory.title, "Memory");
+        assert_eq!(
+            memory.body,
+            "## Testing\n- Run `make test` before a push\n\
+             - See [the guide](https://example.com/guide.md)"
+        );
+        let memory = MemoryFile::parse("Use pnpm.\n- [db](db.md)\n", "MEMORY").unwrap();
+        assert_eq!(
+            (memory.title.as_str(), memory.body.as_str()),
+            ("MEMORY", "Use pnpm.")
         );
     }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{CheckResult, EVENTS, Examined, REPAIR, store::unusable_journal};
 use crate::{
+    claude_memory,
     context::Context,
     format::{date, milliseconds},
     python_version::{self, SERVER_NAME},
@@ -150,6 +151,23 @@ fn is_silent(context: &Context, last_at: i64) -> bool {
         })
         .filter_map(|file| file.metadata().ok()?.modified().ok())
         .any(|time| time > last)
+}
+
+/// Reports why files of Claude Code's own memory were not copied, if some were not.
+pub(super) fn memory(it: &Examined<'_>) -> Option<CheckResult> {
+    let skips = claude_memory::skips(it.journal()?).into_iter();
+    let skips: Vec<String> = skips
+        .map(|(reason, count)| format!("{count} {}", one_line(&reason)))
+        .collect();
+    if skips.is_empty() {
+        return None;
+    }
+    let line = "some files of Claude Code's own memory have no note of their own:";
+    Some(
+        CheckResult::well(line)
+            .lines(skips)
+            .hint("anamnesis import   (names the files that cannot be used)"),
+    )
 }
 
 /// Reports other programs that do the same, or have the same name.

@@ -18,7 +18,7 @@ use anamnesis_store::{
 };
 
 use self::{
-    claude::{beside, hooks, plugin},
+    claude::{beside, hooks, memory, plugin},
     notes::{circles, hidden_text, readable, triggers},
     records::{damage, recording, records},
     settings::{ignored_variables, privacy, projects},
@@ -212,6 +212,7 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("replaced", Needs::Store, CheckKind::Maybe(circles)),
     ("hidden", Needs::Store, CheckKind::Maybe(hidden_text)),
     ("index", Needs::Store, CheckKind::Maybe(notes::index)),
+    ("memory", Needs::Store, CheckKind::Maybe(memory)),
     ("privacy", Needs::Store, CheckKind::One(privacy)),
     ("projects", Needs::Store, CheckKind::Maybe(projects)),
     ("usage", Needs::Store, CheckKind::Maybe(usage)),

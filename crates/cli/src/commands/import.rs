@@ -6,18 +6,24 @@ use anamnesis_app::{
     Error, claude_memory,
     context::{Context, PATIENCE},
     pause::Off,
+    remote,
+    sync::{self, Answer},
 };
-use anamnesis_store::{claude_memory::Imported, journal::Journal};
+use anamnesis_store::{
+    claude_memory::{Imported, UNCHANGED},
+    journal::Journal,
+};
 use anamnesis_text::{clean::one_line, redact::redact};
+
+use super::sync::outcome;
 
 use crate::ui::{Outcome, Ui};
 
 /// Copy Claude Code's own memory into notes
 ///
-/// Each memory file becomes a note that follows it: the note changes with the file, and is
-/// forgotten when the file is deleted. Nothing is written to the memory. Notes that you changed or
-/// forgot here stay that way. Excluded folders and paused projects are left out. Every sync
-/// imports, too.
+/// Each memory file becomes a note that follows it. If the file is deleted, the note stays, and
+/// `review` shows it. Nothing is written to the memory. Notes that you changed or forgot here stay
+/// that way. Excluded folders and paused projects are left out. Every sync imports, too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Claude Code's folder [default: CLAUDE_CONFIG_DIR, else ~/.claude]
@@ -57,13 +63,29 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     journal.checkpoint()?;
     let folder = one_line(&folder.to_string_lossy());
     ui.print(&text(&imported, &redact(&folder).text));
+    send(args.no_sync, context, &journal, &imported, ui);
     for problem in &imported.problems {
         ui.note(&format!("import: {}: {}\n", problem.path, problem.reason));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The report: the line of the Python version, and a second line for more details.
+/// Commits the notes, and syncs unless `no_sync` is set. The notes are already written, so errors are
+/// only printed.
+fn send(no_sync: bool, context: &Context, journal: &Journal, imported: &Imported, ui: &Ui) {
+    if imported.has_changes() {
+        sync::commit(context, "import", imported.changed.iter().copied());
+    }
+    if no_sync || remote::address(context).is_none() {
+        return;
+    }
+    match sync::run(context, Some(journal), Answer::None, sync::PATIENCE) {
+        Ok(synced) => ui.print(&format!("import: synced ({})\n", outcome(&synced))),
+        Err(failure) => ui.note(&failure.text()),
+    }
+}
+
+/// The report: the line of the Python version, and more lines for details.
 fn text(imported: &Imported, folder: &str) -> String {
     let mut text = format!(
         "import: imported={} updated={} skipped={} (from {folder})\n",
@@ -71,8 +93,11 @@ fn text(imported: &Imported, folder: &str) -> String {
     );
     let masked: usize = imported.masked.values().sum();
     let mut more = Vec::new();
-    if imported.forgotten > 0 {
-        more.push(format!("forgotten={}", imported.forgotten));
+    if imported.orphaned > 0 {
+        more.push(format!(
+            "kept={} (their files are gone: anamnesis review)",
+            imported.orphaned
+        ));
     }
     if masked > 0 {
         let kinds = imported.masked.iter();
@@ -83,6 +108,16 @@ fn text(imported: &Imported, folder: &str) -> String {
     }
     if !more.is_empty() {
         text.push_str(&format!("import: {}\n", more.join(" ")));
+    }
+    let skips = imported
+        .skips
+        .iter()
+        .filter(|(reason, _)| **reason != UNCHANGED);
+    let skips: Vec<String> = skips
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    if !skips.is_empty() {
+        text.push_str(&format!("import: skipped {}\n", skips.join(", ")));
     }
     text
 }

@@ -156,7 +156,7 @@ fn done(
             (Decision::Reject, PendingReason::Forgotten) => "brought back",
             (Decision::Reject, _) => "forgot",
             (_, PendingReason::Proposal) => "in use",
-            (_, PendingReason::Conflict) => "kept",
+            (_, PendingReason::Conflict | PendingReason::Orphaned) => "kept",
             (_, PendingReason::ByAgent | PendingReason::Foreign | PendingReason::Forgotten) => {
                 "seen"
             }
@@ -215,6 +215,9 @@ fn heading(context: &Context, batch: &PendingGroup) -> String {
         PendingReason::Foreign => {
             "for all projects, by no command, sync or import of yours".to_owned()
         }
+        PendingReason::Orphaned => {
+            "Claude Code deleted the memory file; the copy is in use".to_owned()
+        }
         PendingReason::Forgotten if first.is_forgotten_by_person => "forgotten by you".to_owned(),
         PendingReason::Forgotten => "forgotten by Claude".to_owned(),
         PendingReason::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
@@ -233,6 +236,7 @@ fn word(wait: PendingReason) -> &'static str {
         PendingReason::Conflict => "conflict",
         PendingReason::ByAgent => "in use",
         PendingReason::Foreign => "foreign",
+        PendingReason::Orphaned => "file gone",
         PendingReason::Forgotten => "forgotten",
         PendingReason::Stale => "worth a look",
     }
@@ -250,6 +254,7 @@ pub(super) fn counts(batches: &[PendingGroup]) -> String {
         (of(PendingReason::Conflict), "conflict"),
         (of(PendingReason::ByAgent), "note by Claude"),
         (of(PendingReason::Foreign), "note from elsewhere"),
+        (of(PendingReason::Orphaned), "copy of a deleted memory file"),
         (
             of(PendingReason::Forgotten) - by_person,
             "note that Claude forgot",
@@ -258,6 +263,7 @@ pub(super) fn counts(batches: &[PendingGroup]) -> String {
         (of(PendingReason::Stale), "note worth a look"),
     ];
     let plural = |amount: usize, thing: &str| match thing.split_once(' ') {
+        Some(("copy", rest)) if amount != 1 => format!("{} copies {rest}", ui::number(amount)),
         Some((noun, rest)) => format!("{} {rest}", ui::count(amount, noun)),
         None => ui::count(amount, thing),
     };

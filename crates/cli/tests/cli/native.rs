@@ -108,7 +108,7 @@ fn notes_follow_the_memory() {
         (notes.clone(), before)
     );
     let changed = memory("The package manager is pnpm 9", "Use `pnpm`, never `npm`.");
-    let path = remember(&home, "package_manager.md", 2, &changed);
+    remember(&home, "package_manager.md", 2, &changed);
     snapshot!(home.run("import").shown(), @"
     exit 0
     import: imported=0 updated=1 skipped=0 (from [ROOT]/home/.claude)
@@ -117,22 +117,150 @@ fn notes_follow_the_memory() {
     exit 0
     #M5DNJV how-to  The package manager is pnpm 9  import, 30 d
     ");
-    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_memory_folder_that_is_deleted_is_one_card_in_review() {
+    let home = furnished();
+    let elsewhere = home.claude().join("projects/-cart/memory");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::write(elsewhere.join("ports.md"), "The stub is on 9090.\n").unwrap();
+    home.run("import").well();
+    for memory in [home.claude().join("projects/-shop/memory"), elsewhere] {
+        fs::remove_dir_all(memory).unwrap();
+    }
     snapshot!(home.run("import").shown(), @"
     exit 0
     import: imported=0 updated=0 skipped=0 (from [ROOT]/home/.claude)
-    import: forgotten=1
+    import: kept=2 (their files are gone: anamnesis review)
     ");
-    assert!(home.read(&notes[0]).contains("state: forgotten"));
-    snapshot!(home.run("list").shown(), @"
+    assert!(
+        home.run("search pnpm")
+            .well()
+            .contains("The package manager is pnpm")
+    );
+    // Sessions do not have it from the memory itself any more.
+    assert!(given(&home).contains("The package manager is pnpm"));
+    home.settle();
+    let json = home.run("review --json").json();
+    assert_eq!(
+        (&json["total"], json["batches"].as_array().unwrap().len()),
+        (&2.into(), 1)
+    );
+    let shown = home.run("review --list").shown();
+    assert!(
+        shown.contains("2 copies of a deleted memory file"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Claude Code deleted the memory file; the copy is in use: 2 notes"),
+        "{shown}"
+    );
+    let path = home
+        .notes()
+        .into_iter()
+        .find(|path| path.contains("procedural"))
+        .unwrap();
+    let kept = Path::new(&path)
+        .file_stem()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    home.command(["review", "--approve", &kept]).run().well();
+    assert!(!home.read(&path).contains("source-gone"));
+    assert_eq!(home.run("review --json").json()["total"], 1);
+}
+
+#[test]
+fn import_commits_and_sends() {
+    let home = furnished();
+    let remote = home.root().join("remote.git");
+    let by_path = |words: &str| {
+        let command = home.command(words.split(' '));
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .run()
+            .well()
+    };
+    let git = |arguments: &[&str]| {
+        let done = std::process::Command::new("git")
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "git {arguments:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let path = remote.to_str().unwrap();
+    git(&["init", "--quiet", "--bare", "--initial-branch=main", path]);
+    // Without a remote the notes are committed.
+    home.run("import").well();
+    let log = home.run("log").well();
+    assert!(
+        log.contains("import +1 The package manager is pnpm"),
+        "{log}"
+    );
+    home.write("config.json", format!("{{\"remote\": {path:?}}}"));
+    remember(
+        &home,
+        "ports.md",
+        2,
+        &memory("Ports", "The stub is on 9090."),
+    );
+    home.run("import --no-sync").well();
+    assert_eq!(git(&["-C", path, "branch", "--list"]), "");
+    let said = by_path("import");
+    assert!(
+        said.contains("import: synced (pushed=True pulled=0)"),
+        "{said}"
+    );
+    let sent = git(&["-C", path, "ls-tree", "-r", "--name-only", "main"]);
+    assert_eq!(sent.matches(".md").count(), 2, "{sent}");
+}
+
+#[test]
+fn the_memory_folder_of_a_projects_settings_is_not_copied() {
+    let home = furnished();
+    let named = home.root().join("agents");
+    fs::create_dir(&named).unwrap();
+    fs::write(named.join("ports.md"), "The stub is on 9090.\n").unwrap();
+    let settings = format!("{{\"autoMemoryDirectory\": {:?}}}", named.to_str().unwrap());
+    let of_project = home.project().join(".claude");
+    fs::create_dir_all(&of_project).unwrap();
+    for name in ["settings.json", "settings.local.json"] {
+        fs::write(of_project.join(name), &settings).unwrap();
+    }
+    assert!(home.run("import").well().contains("imported=1 "));
+    fs::write(home.claude().join("settings.json"), &settings).unwrap();
+    assert!(home.run("import").well().contains("imported=1 "));
+    assert_eq!(home.notes().len(), 2);
+}
+
+#[test]
+fn a_skipped_memory_file_has_a_reason_in_import_and_doctor() {
+    let home = furnished();
+    let outside = home.root().join("outside.md");
+    fs::write(&outside, memory("needle", "needle")).unwrap();
+    let folder = home.claude().join("projects/-shop/memory");
+    fs::hard_link(&outside, folder.join("hard.md")).unwrap();
+    remember(&home, "empty.md", 1, "");
+    let expected = home.run("import --no-sync").shown().replace(
+        "imported=1 updated=0 skipped=2",
+        "imported=0 updated=0 skipped=3",
+    );
+    snapshot!(home.run("import --no-sync").shown(), @"
     exit 0
-    0 notes of github.com/acme/shop
-    → anamnesis list --everywhere
+    import: imported=0 updated=0 skipped=3 (from [ROOT]/home/.claude)
+    import: skipped 1 without text to copy
+    on stderr:
+    import: [ROOT]/home/.claude/projects/-shop/memory/hard.md: a hard link to a file with other names; not followed
     ");
-    snapshot!(home.run("search pnpm").shown(), @"
-    exit 0
-    no note has any of these words
-    ");
+    assert_eq!(home.run("import --no-sync").shown(), expected);
+    let doctor = home.run("doctor").shown();
+    assert!(
+        doctor.contains("1 a hard link to a file with other names; not followed"),
+        "{doctor}"
+    );
+    assert!(doctor.contains("1 without text to copy"), "{doctor}");
 }
 
 #[test]
@@ -328,6 +456,7 @@ fn what_a_person_forgot_stays_away() {
     snapshot!(home.run("import").shown(), @"
     exit 0
     import: imported=0 updated=0 skipped=2 (from [ROOT]/home/.claude)
+    import: skipped 2 forgotten by you
     ");
     assert_eq!(home.notes(), std::slice::from_ref(&path));
     assert!(home.read(&path).contains("state: forgotten"));

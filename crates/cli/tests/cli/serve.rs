@@ -787,7 +787,7 @@ fn what_is_worth_a_look_is_told_and_nothing_changes() {
     let none = client.gives("memory_review", json!({ "k": 0, "duplicates": true }));
     assert_eq!(
         none["left"],
-        json!({ "stale": expected.len(), "proposals": 1, "conflicts": 0, "unseen": 1, "foreign": 0, "forgotten": 0, "duplicates": 1 })
+        json!({ "stale": expected.len(), "proposals": 1, "conflicts": 0, "unseen": 1, "foreign": 0, "orphaned": 0, "forgotten": 0, "duplicates": 1 })
     );
     let unasked = client.gives("memory_review", json!({}));
     assert_eq!(unasked["duplicates"], json!([]));

@@ -69,6 +69,8 @@ struct Shown {
     unseen: Vec<Note>,
     /// For all projects, in use, and put there neither by a command nor by sync
     foreign: Vec<Note>,
+    /// Copies of Claude Code's own memory whose file is gone; in use
+    orphaned: Vec<Note>,
     /// Forgotten by Claude; the person can bring them back
     forgotten: Vec<Note>,
     duplicates: Vec<Pair>,
@@ -84,6 +86,7 @@ struct Left {
     conflicts: usize,
     unseen: usize,
     foreign: usize,
+    orphaned: usize,
     forgotten: usize,
     duplicates: usize,
 }
@@ -153,6 +156,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
         conflicts: left_of(PendingReason::Conflict),
         unseen: left_of(PendingReason::ByAgent),
         foreign: left_of(PendingReason::Foreign),
+        orphaned: left_of(PendingReason::Orphaned),
         forgotten: left_of(PendingReason::Forgotten),
         duplicates: duplicates.len().saturating_sub(k),
     };
@@ -176,6 +180,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
         conflicts: shown(PendingReason::Conflict),
         unseen: shown(PendingReason::ByAgent),
         foreign: shown(PendingReason::Foreign),
+        orphaned: shown(PendingReason::Orphaned),
         forgotten: shown(PendingReason::Forgotten),
         duplicates,
         left,

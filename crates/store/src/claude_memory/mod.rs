@@ -1,20 +1,21 @@
 //! Copies Claude Code's own memory into notes. The memory is never written.
 //!
-//! The client stores a project's memory in `projects/<slug>/memory/*.md` in its folder. Each file
-//! becomes one note, which is updated with the file and forgotten when the file is removed. After an
-//! edit by a person the note is no longer updated, and a note that a person forgot is not copied
-//! again. The journal has the state of each file, so an unchanged file costs one `stat` call. A
+//! The client stores a project's memory in `projects/<slug>/memory/*.md` in its folder, or in one
+//! folder that the person named. Each file becomes one note, which is updated with the file. When the
+//! file is removed, the note stays and is marked until a person decides: the client's clean-up removes
+//! files, too. After an edit by a person the note is no longer updated, and a note that a person
+//! forgot is not copied again. The journal has the state of each file, so an unchanged file costs one `stat` call. A
 //! transcript is read once to find a project's folder.
 //!
 //! A machine changes only notes with its own name. The note is written before its row: after a kill
 //! in between, the next process finds the note by its text.
 
+mod files;
 mod place;
 
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, HashMap, HashSet},
-    ffi::OsString,
     fs::{self, DirEntry},
     io,
     path::{Path, PathBuf},
@@ -25,23 +26,17 @@ use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, Scope, Source as Author, State, timestamp},
 };
-use anamnesis_session::claude_memory::{MAX_LENGTH, MemoryFile, note_id, own_note_id};
+use anamnesis_session::claude_memory::{GONE_TAG, MemoryFile, is_list, note_id, own_note_id};
 use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    fs::file::{self, Stamp},
+    fs::file::Stamp,
     journal::{self, Fate, Journal, Place, Source},
     notes::{self, Notes, Problem, Stored},
     project::Project,
     settings::{config::Paused, exclude::Exclusions},
 };
-
-/// The client's index of a project's memory, which is not a memory file itself.
-const LIST: &str = "MEMORY.md";
-
-/// The maximum number of project folders, and of files in one.
-const MAX_ENTRIES: usize = 10_000;
 
 /// The confidence of a note written by a model.
 const CONFIDENCE: f64 = 0.9;
@@ -51,6 +46,8 @@ const CONFIDENCE: f64 = 0.9;
 pub struct Request<'a> {
     /// The client's folder.
     pub claude_folder: &'a Path,
+    /// The folder that the person named for the memory of all projects.
+    pub memory_folder: Option<&'a Path>,
     /// The name of this machine.
     pub machine_id: &'a str,
     /// The user's home, which ends the search for a project's marker.
@@ -70,20 +67,59 @@ pub struct Imported {
     pub imported: usize,
     /// The number of changed notes.
     pub updated: usize,
-    /// The number of unchanged files.
+    /// The number of skipped files, unchanged ones included.
     pub skipped: usize,
-    /// The number of notes forgotten because their file is gone.
-    pub forgotten: usize,
+    /// The reasons for skipping files, with their number. Files in [`Imported::problems`] are not
+    /// counted here, and files in excluded or paused folders only here.
+    pub skips: BTreeMap<&'static str, usize>,
+    /// The number of notes that were marked because their file is gone.
+    pub orphaned: usize,
+    /// The ids of the new and changed notes.
+    pub changed: Vec<NoteId>,
     /// The masked credentials, by rule.
     pub masked: BTreeMap<&'static str, usize>,
-    /// The skipped files and folders, with the reason. A file is reported once, a folder each time.
+    /// The files and folders that cannot be used, with the reason.
     pub problems: Vec<Problem>,
 }
 
 impl Imported {
     /// Tells whether any note changed.
     pub fn has_changes(&self) -> bool {
-        self.imported + self.updated + self.forgotten > 0
+        self.imported + self.updated + self.orphaned > 0
+    }
+
+    /// Returns why files were skipped, except unchanged ones, with the number of files or folders.
+    pub fn skip_reasons(&self) -> BTreeMap<String, usize> {
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        for problem in &self.problems {
+            *reasons.entry(problem.reason.clone()).or_default() += 1;
+        }
+        let others = self
+            .skips
+            .iter()
+            .filter(|(reason, _)| **reason != UNCHANGED);
+        reasons.extend(others.map(|(reason, count)| ((*reason).to_owned(), *count)));
+        reasons
+    }
+}
+
+/// The reason for skipping a file that did not change.
+pub const UNCHANGED: &str = "unchanged";
+
+/// The reason for skipping a file that has no text, or whose front matter has no end yet.
+const NO_TEXT: &str = "without text to copy";
+
+/// The reason for skipping a file whose text another note has.
+const ELSEWHERE: &str = "already in another note";
+
+/// Returns why a file with this state is skipped.
+const fn skip_reason(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Copied | Fate::Orphaned | Fate::Gone => UNCHANGED,
+        Fate::Elsewhere => ELSEWHERE,
+        Fate::Left => "changed by you in the note",
+        Fate::Forgotten => "forgotten by you",
+        Fate::Nothing => NO_TEXT,
     }
 }
 
@@ -121,6 +157,7 @@ pub fn import(notes: &Notes, journal: &Journal, request: &Request<'_>) -> Result
         places: journal.native_places(&claude)?,
         claude,
         unjudged: HashSet::new(),
+        elsewhere: HashMap::new(),
         texts: None,
         done: Imported::default(),
     };
@@ -128,7 +165,15 @@ pub fn import(notes: &Notes, journal: &Journal, request: &Request<'_>) -> Result
         return Ok(import.done);
     }
     if import.walk()? {
-        import.let_go()?;
+        import.mark_orphans()?;
+    }
+    if let Some(folder) = request.memory_folder {
+        // A state of its own: if the person names another folder, these notes keep their files.
+        import.claude = text_hash(&folder.to_string_lossy());
+        import.known = journal.native_sources(&import.claude)?;
+        if import.walk_memory_folder(folder)? {
+            import.mark_orphans()?;
+        }
     }
     Ok(import.done)
 }
@@ -146,6 +191,8 @@ struct Import<'a> {
     places: HashMap<String, Place>,
     /// Projects whose files were not read, so their notes stay.
     unjudged: HashSet<String>,
+    /// The visited files whose text another note has, by that note.
+    elsewhere: HashMap<NoteId, Source>,
     /// The notes by project and text, built at the first use.
     texts: Option<HashMap<(String, String), NoteId>>,
     done: Imported,
@@ -159,6 +206,8 @@ struct Folder {
     hash: String,
     /// The project's folder.
     place: PathBuf,
+    /// Whether that folder is certain.
+    is_certain: bool,
     project: OnceCell<String>,
 }
 
@@ -174,7 +223,7 @@ impl Import<'_> {
     /// Visits all files. Returns whether it was complete, so that files not seen are gone.
     fn walk(&mut self) -> Result<bool, Error> {
         let projects = self.request.claude_folder.join("projects");
-        let entries = match entries(&projects) {
+        let entries = match files::entries(&projects) {
             Ok(entries) => entries,
             // Claude Code has not run here, or its folder is elsewhere.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -193,17 +242,32 @@ impl Import<'_> {
             let path = entry.path();
             let name = entry.file_name();
             let hash = text_hash(&name.to_string_lossy());
-            match files(&entry, &path.join("memory")) {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let memory = path.join("memory");
+            let files = if is_folder {
+                files::memory_files(&memory)
+            } else {
+                Err(io::Error::other("not a folder"))
+            };
+            match files {
                 Ok(files) if files.is_empty() => {}
                 Ok(files) => {
                     let slug = name.to_string_lossy().into_owned();
-                    self.look_at_folder(slug, hash, &path, files)?;
+                    let place = self.place(&slug, &hash, &path)?;
+                    let folder = Folder {
+                        place: PathBuf::from(&place.folder),
+                        is_certain: place.is_certain,
+                        slug,
+                        hash,
+                        project: OnceCell::new(),
+                    };
+                    self.look_at_folder(folder, files)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     self.unjudged.insert(hash);
-                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                        self.problem(&path.join("memory"), &error.to_string());
+                    if is_folder {
+                        self.problem(&memory, &error.to_string());
                     }
                 }
             }
@@ -211,27 +275,49 @@ impl Import<'_> {
         Ok(true)
     }
 
-    fn look_at_folder(
-        &mut self,
-        slug: String,
-        hash: String,
-        path: &Path,
-        files: Vec<(String, DirEntry)>,
-    ) -> Result<(), Error> {
-        let place = self.place(&slug, &hash, path)?;
+    /// Visits the files of the folder that the person named. Returns whether it was complete.
+    fn walk_memory_folder(&mut self, memory: &Path) -> Result<bool, Error> {
+        let files = match files::memory_files(memory) {
+            Ok(files) => files,
+            Err(error) => {
+                // Claude Code creates it with the first file.
+                if error.kind() != io::ErrorKind::NotFound {
+                    self.problem(memory, &error.to_string());
+                }
+                return Ok(false);
+            }
+        };
+        let slug = memory.to_string_lossy().into_owned();
         let folder = Folder {
-            place: PathBuf::from(&place.folder),
+            hash: text_hash(&slug),
             slug,
-            hash,
+            place: memory.to_owned(),
+            is_certain: true,
             project: OnceCell::new(),
         };
+        self.look_at_folder(folder, files)?;
+        Ok(true)
+    }
+
+    fn look_at_folder(
+        &mut self,
+        folder: Folder,
+        files: Vec<(String, DirEntry)>,
+    ) -> Result<(), Error> {
         let Request {
             exclusions, paused, ..
         } = self.request;
         // With exclusions, an unknown folder may be excluded.
         let is_excluded =
-            exclusions.excludes(&folder.place) || (!place.is_certain && !exclusions.is_empty());
-        if is_excluded || (!paused.projects.is_empty() && paused.names(self.project(&folder))) {
+            exclusions.excludes(&folder.place) || (!folder.is_certain && !exclusions.is_empty());
+        let is_paused = || !paused.projects.is_empty() && paused.names(self.project(&folder));
+        let left_out = if is_excluded {
+            Some("in excluded folders")
+        } else {
+            is_paused().then_some("of paused projects")
+        };
+        if let Some(reason) = left_out {
+            *self.done.skips.entry(reason).or_default() += files.len();
             self.unjudged.insert(folder.hash);
             return Ok(());
         }
@@ -260,56 +346,65 @@ impl Import<'_> {
                 returns: 0,
             });
             let is_settled = match source.fate {
-                Fate::Gone => false,
+                Fate::Gone | Fate::Orphaned => false,
                 Fate::Elsewhere => self.says_the_same(&source),
                 _ => true,
             };
             if is_settled && source.stamp == file.stamp {
-                self.done.skipped += 1;
-                continue;
-            }
-            match self.take(&file, &mut source) {
-                Ok(()) => self.journal.keep_native_source(&self.claude, &source)?,
-                Err(Error::Notes(error)) if !matches!(error, notes::Error::Locked) => {
-                    self.done.skipped += 1;
-                    self.problem(&file.path, &error.to_string());
+                self.skip(&file, source.fate);
+            } else {
+                match self.take(&file, &mut source) {
+                    Ok(true) => self.journal.keep_native_source(&self.claude, &source)?,
+                    // The list has no text of its own any more, so its note has no source.
+                    Ok(false) => {
+                        self.known.insert(id, source);
+                        continue;
+                    }
+                    Err(Error::Notes(error)) if !matches!(error, notes::Error::Locked) => {
+                        self.problem_with(&file, &error.to_string());
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
+            }
+            if source.fate == Fate::Elsewhere {
+                self.elsewhere.insert(source.note, source);
             }
         }
         Ok(())
     }
 
-    /// Imports a new or changed file.
-    fn take(&mut self, file: &File<'_>, source: &mut Source) -> Result<(), Error> {
-        source.stamp = file.stamp;
-        let memory = match read(file) {
+    /// Imports a new or changed file. Returns false if a list has no text for its note any more.
+    fn take(&mut self, file: &File<'_>, source: &mut Source) -> Result<bool, Error> {
+        let memory = match files::read(&file.path, &file.stem) {
             Ok((memory, stamp)) => {
                 source.stamp = stamp;
                 memory
             }
             Err(error) => {
-                self.problem(&file.path, &error.to_string());
-                None
+                // The stamp stays, so each import reports it.
+                self.problem_with(file, &error.to_string());
+                return Ok(true);
             }
         };
+        let has_copy = matches!(source.fate, Fate::Copied | Fate::Orphaned);
         let Some(memory) = memory else {
             // A file may be invalid while it is written, so its note stays.
-            self.done.skipped += 1;
-            return Ok(());
+            self.skip(file, Fate::Nothing);
+            return Ok(!(has_copy && is_list(&file.stem)));
         };
         let lock = self.notes.lock()?;
-        if source.fate == Fate::Copied && self.follow(file, &memory, source, &lock)? {
-            return Ok(());
+        if has_copy && self.follow(file, &memory, source, &lock)? {
+            return Ok(true);
         }
         if source.fate == Fate::Left {
-            self.done.skipped += 1;
-            return Ok(());
+            self.skip(file, Fate::Left);
+            return Ok(true);
         }
         if source.fate == Fate::Gone {
             source.returns += 1;
         }
-        self.copy(file, &memory, source, &lock)
+        self.copy(file, &memory, source, &lock)?;
+        Ok(true)
     }
 
     /// Updates the note of a file. Returns false if the file has no note any more.
@@ -327,7 +422,7 @@ impl Import<'_> {
         let note = stored.note();
         if note.state == State::Forgotten {
             source.fate = Fate::Forgotten;
-            self.done.skipped += 1;
+            self.skip(file, source.fate);
             return Ok(true);
         }
         if note.machine_id != self.request.machine_id {
@@ -337,7 +432,7 @@ impl Import<'_> {
         let written = fingerprint_of(memory, &source.project);
         if ![&source.hash, &written].contains(&&fingerprint(&note)) {
             source.fate = Fate::Left;
-            self.done.skipped += 1;
+            self.skip(file, source.fate);
             return Ok(true);
         }
         self.bring_in_step(file, memory, source, stored, lock)?;
@@ -354,8 +449,10 @@ impl Import<'_> {
         lock: &crate::fs::lock::Lock,
     ) -> Result<(), Error> {
         let mut stored = stored;
-        if says(&stored.note(), memory) || self.journal.forgotten_at(&memory.body)?.is_some() {
-            self.done.skipped += 1;
+        if says(&stored.note(), memory) {
+            self.skip(file, Fate::Copied);
+        } else if self.journal.forgotten_at(&memory.body)?.is_some() {
+            self.skip(file, Fate::Forgotten);
         } else {
             let time = self.time_of(file);
             stored = self.notes.update(lock, stored.path, |note| {
@@ -366,6 +463,7 @@ impl Import<'_> {
                 note.updated_at = timestamp(time);
             })?;
             self.done.updated += 1;
+            self.done.changed.push(stored.path.id);
             self.count_masked(memory);
         }
         copied(source, &stored);
@@ -387,7 +485,7 @@ impl Import<'_> {
         source.fate = Fate::Forgotten;
         source.note = source.id;
         if self.journal.forgotten_at(&memory.body)?.is_some() {
-            self.done.skipped += 1;
+            self.skip(file, source.fate);
             return Ok(());
         }
         for id in ids.into_iter().flatten() {
@@ -398,13 +496,13 @@ impl Import<'_> {
             let note = stored.note();
             source.note = id;
             if note.state == State::Forgotten {
-                self.done.skipped += 1;
+                self.skip(file, source.fate);
                 return Ok(());
             }
             let is_of_this_machine = note.machine_id == machine_id;
             if !is_of_this_machine && words_hash(&note.body) == words_hash(&memory.body) {
                 elsewhere(source, id, memory);
-                self.done.skipped += 1;
+                self.skip(file, source.fate);
                 return Ok(());
             }
             if !is_of_this_machine || self.journal.is_native_copy_elsewhere(&self.claude, id)? {
@@ -417,12 +515,12 @@ impl Import<'_> {
                 return self.bring_in_step(file, memory, source, stored, lock);
             }
             source.fate = Fate::Left;
-            self.done.skipped += 1;
+            self.skip(file, source.fate);
             return Ok(());
         }
         source.fate = Fate::Nothing;
-        self.done.skipped += 1;
-        self.problem(&file.path, "the ids of its note are taken");
+        source.stamp = Stamp::default();
+        self.problem_with(file, "the ids of its note are taken");
         Ok(())
     }
 
@@ -438,12 +536,13 @@ impl Import<'_> {
         // Only a person may make Claude's own memory apply to all projects.
         if project == GLOBAL {
             source.fate = Fate::Nothing;
-            self.done.skipped += 1;
+            source.stamp = Stamp::default();
+            self.problem_with(file, "belongs to no project");
             return Ok(());
         }
         if let Some(other) = self.note_with(&project, memory) {
             elsewhere(source, other, memory);
-            self.done.skipped += 1;
+            self.skip(file, source.fate);
             return Ok(());
         }
         let time = timestamp(self.time_of(file));
@@ -465,48 +564,68 @@ impl Import<'_> {
         }
         copied(source, &stored);
         self.done.imported += 1;
+        self.done.changed.push(id);
         self.count_masked(memory);
         Ok(())
     }
 
-    /// Forgets the notes of removed files.
-    fn let_go(&mut self) -> Result<(), Error> {
+    /// Marks the notes of removed files, for a person to decide about.
+    fn mark_orphans(&mut self) -> Result<(), Error> {
+        let mut elsewhere = std::mem::take(&mut self.elsewhere);
         for source in std::mem::take(&mut self.known).into_values() {
-            if source.fate == Fate::Gone || self.unjudged.contains(&source.slug) {
+            let is_decided = matches!(source.fate, Fate::Gone | Fate::Orphaned);
+            if is_decided || self.unjudged.contains(&source.slug) {
                 continue;
             }
-            if source.fate == Fate::Copied && self.forget(&source)? {
-                self.done.forgotten += 1;
-                let gone = Source {
-                    fate: Fate::Gone,
-                    ..source
+            let other = elsewhere.remove(&source.note);
+            if source.fate == Fate::Copied
+                && let Some(other) = other
+            {
+                // The file was renamed, so its note follows the other one.
+                let renamed = Source {
+                    id: other.id,
+                    slug: other.slug,
+                    stamp: other.stamp,
+                    returns: other.returns,
+                    ..source.clone()
                 };
-                self.journal.keep_native_source(&self.claude, &gone)?;
-            } else {
-                self.journal.drop_native_source(&self.claude, source.id)?;
+                self.journal.keep_native_source(&self.claude, &renamed)?;
+            } else if source.fate == Fate::Copied
+                && let Some(stored) = self.mark_orphan(&source)?
+            {
+                self.done.orphaned += 1;
+                self.done.changed.push(stored.path.id);
+                let mut orphan = source;
+                copied(&mut orphan, &stored);
+                orphan.fate = Fate::Orphaned;
+                self.journal.keep_native_source(&self.claude, &orphan)?;
+                continue;
             }
+            self.journal.drop_native_source(&self.claude, source.id)?;
         }
         Ok(())
     }
 
-    /// Forgets a note if it still has the imported text.
-    fn forget(&mut self, source: &Source) -> Result<bool, Error> {
+    /// Marks a note if it still has the imported text.
+    fn mark_orphan(&mut self, source: &Source) -> Result<Option<Stored>, Error> {
         let lock = self.notes.lock()?;
         let stored = self
             .notes
             .find(source.note)
             .map(|path| self.notes.read(path));
         let Some(Ok(stored)) = stored else {
-            return Ok(false);
+            return Ok(None);
         };
         let note = stored.note();
         let is_as_imported = note.state != State::Forgotten
             && note.machine_id == self.request.machine_id
             && fingerprint(&note) == source.hash;
-        if is_as_imported {
-            self.notes.forget(&lock, stored.path, self.request.now)?;
+        if !is_as_imported {
+            return Ok(None);
         }
-        Ok(is_as_imported)
+        // The text is as old as it was, so the time of change stays.
+        let mark = |note: &mut Note| note.add_tags([GONE_TAG]);
+        Ok(Some(self.notes.update(&lock, stored.path, mark)?))
     }
 
     /// Tells whether the other note with a file's text still has it.
@@ -576,6 +695,20 @@ impl Import<'_> {
         }
     }
 
+    /// Counts a skipped file. A list without text of its own is not a memory file.
+    fn skip(&mut self, file: &File<'_>, fate: Fate) {
+        if !(fate == Fate::Nothing && is_list(&file.stem)) {
+            self.done.skipped += 1;
+            *self.done.skips.entry(skip_reason(fate)).or_default() += 1;
+        }
+    }
+
+    /// Counts and reports a file that cannot be used.
+    fn problem_with(&mut self, file: &File<'_>, reason: &str) {
+        self.done.skipped += 1;
+        self.problem(&file.path, reason);
+    }
+
     fn problem(&mut self, path: &Path, reason: &str) {
         let text = |text: &str| redact(&one_line(text)).text.into_owned();
         self.done.problems.push(Problem {
@@ -583,62 +716,6 @@ impl Import<'_> {
             reason: text(reason),
         });
     }
-}
-
-/// Returns the memory files of a project, sorted by name.
-fn files(folder: &DirEntry, memory: &Path) -> io::Result<Vec<(String, DirEntry)>> {
-    if !folder.file_type()?.is_dir() {
-        return Err(io::Error::other("not a folder"));
-    }
-    if !fs::symlink_metadata(memory)?.is_dir() {
-        return Err(io::Error::other(
-            "a link or a file in place of a folder; not followed",
-        ));
-    }
-    let entries = entries(memory)?.ok_or_else(|| io::Error::other("too many files"))?;
-    let named = entries.into_iter().filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let stem = name.strip_suffix(".md")?;
-        // Dot files are temporary files of editors.
-        let is_memory = !name.eq_ignore_ascii_case(LIST) && !name.starts_with('.');
-        is_memory.then(|| (stem.to_owned(), entry))
-    });
-    Ok(named.collect())
-}
-
-/// Returns the entries of a folder, sorted by name; none if there are too many.
-fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
-    let entries: Vec<DirEntry> = fs::read_dir(folder)?
-        .take(MAX_ENTRIES + 1)
-        .collect::<io::Result<_>>()?;
-    if entries.len() > MAX_ENTRIES {
-        return Ok(None);
-    }
-    let mut named: Vec<(OsString, DirEntry)> = entries
-        .into_iter()
-        .map(|entry| (entry.file_name(), entry))
-        .collect();
-    named.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(Some(named.into_iter().map(|(_, entry)| entry).collect()))
-}
-
-/// Reads a file; none if it is not a memory file.
-fn read(file: &File<'_>) -> io::Result<(Option<MemoryFile>, Stamp)> {
-    let too_long = || io::Error::other(format!("over {} KiB", MAX_LENGTH / 1024));
-    if usize::try_from(file.stamp.size).is_ok_and(|size| size > MAX_LENGTH) {
-        return Err(too_long());
-    }
-    let (bytes, stamp, is_whole) =
-        file::read_head(&file.path, MAX_LENGTH).map_err(|error| match error.raw_os_error() {
-            // The system's message for a link that is not followed is not helpful.
-            Some(_) if file.path.is_symlink() => io::Error::other("a link; not followed"),
-            _ => error,
-        })?;
-    if !is_whole {
-        return Err(too_long());
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    Ok((MemoryFile::parse(&text, &file.stem), stamp))
 }
 
 /// Records that a note is a copy of a file.

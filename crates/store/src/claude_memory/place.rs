@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::entries;
+use super::files::entries;
 use crate::fs::file;
 
 /// The maximum number of transcripts, and of bytes at the beginning of each.

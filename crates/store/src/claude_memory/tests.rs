@@ -1,5 +1,7 @@
 use std::{cell::Cell, time::Duration};
 
+use anamnesis_session::claude_memory::MAX_LENGTH;
+
 use super::*;
 use crate::{fs::home::Home, notes::NotePath};
 
@@ -14,6 +16,7 @@ struct Fixture {
     machine_id: &'static str,
     exclude: Vec<String>,
     paused: Paused,
+    memory_folder: Option<PathBuf>,
     /// The number of written files.
     written: Cell<u64>,
 }
@@ -34,6 +37,7 @@ impl Fixture {
             machine_id,
             exclude: Vec::new(),
             paused: Paused::default(),
+            memory_folder: None,
             written: Cell::new(0),
             root,
         };
@@ -80,6 +84,7 @@ impl Fixture {
     fn import_from(&self, claude_folder: &Path) -> Imported {
         let request = Request {
             claude_folder,
+            memory_folder: self.memory_folder.as_deref(),
             machine_id: self.machine_id,
             user_home: None,
             exclusions: &Exclusions::new(&self.exclude, None),
@@ -89,10 +94,10 @@ impl Fixture {
         import(&self.notes, &self.journal, &request).unwrap()
     }
 
-    /// The counts of an import: imported, updated, skipped, forgotten.
+    /// The counts of an import: imported, updated, skipped, marked.
     fn counts(&self) -> [usize; 4] {
         let done = self.import();
-        [done.imported, done.updated, done.skipped, done.forgotten]
+        [done.imported, done.updated, done.skipped, done.orphaned]
     }
 
     fn find(&self, id: NoteId) -> NotePath {
@@ -218,27 +223,158 @@ fn the_note_follows_its_file() {
     fs::write(&path, "---\nname: x\ndescr").unwrap();
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     assert_eq!(fixture.note("pnpm").body, "Use pnpm.");
+}
+
+#[test]
+fn a_note_whose_file_was_deleted_stays_and_is_marked() {
+    let fixture = Fixture::new();
+    let path = fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    let before = fixture.note("pnpm");
     fs::remove_file(&path).unwrap();
     assert_eq!(fixture.counts(), [0, 0, 0, 1]);
-    assert_eq!(fixture.note("pnpm").state, State::Forgotten);
-    let trashed = fixture.notes.trashed(note_id(SLUG, "pnpm")).unwrap();
-    assert!(String::from_utf8_lossy(&trashed).contains("Use pnpm."));
+    let note = fixture.note("pnpm");
+    assert!(note.has_tag(GONE_TAG) && note.state == State::Active);
+    assert_eq!(
+        (note.body, note.updated_at),
+        (before.body, before.updated_at)
+    );
+    // Sessions no longer have it from the memory itself.
     assert!(fixture.journal.native_copies("shop").unwrap().is_empty());
     assert_eq!(fixture.counts(), [0, 0, 0, 0]);
 }
 
 #[test]
-fn a_file_that_is_there_again_has_another_note() {
+fn a_whole_memory_that_was_deleted_loses_no_note() {
     let fixture = Fixture::new();
-    for round in 0..3 {
-        let body = format!("Round {round}.");
-        let path = fixture.remember("pnpm", &body);
-        assert_eq!(fixture.counts(), [1, 0, 0, 0], "{round}");
-        assert_eq!(fixture.texts(), [text("pnpm", &body)]);
-        assert_eq!(fixture.counts(), [0, 0, 1, 0], "{round}");
+    for number in 0..23 {
+        fixture.remember(&format!("n{number}"), &format!("Fact {number}."));
+    }
+    fixture.import();
+    let before = fixture.texts();
+    fs::remove_dir_all(fixture.path(SLUG).join("memory")).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 0, 23]);
+    assert_eq!(fixture.texts(), before);
+}
+
+#[test]
+fn a_file_that_is_there_again_has_its_note_again() {
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    for (round, body) in ["Use pnpm.", "Use pnpm 9."].into_iter().enumerate() {
+        let path = fixture.remember("pnpm", body);
+        fixture.import();
         fs::remove_file(path).unwrap();
         assert_eq!(fixture.counts(), [0, 0, 0, 1], "{round}");
-        assert!(fixture.texts().is_empty());
+        fixture.remember("pnpm", body);
+        assert_eq!(fixture.counts(), [0, 1, 0, 0], "{round}");
+        assert!(!fixture.note("pnpm").has_tag(GONE_TAG));
+        assert_eq!(fixture.texts(), [text("pnpm", body)]);
+        assert_eq!(fixture.counts(), [0, 0, 1, 0], "{round}");
+    }
+    // What a person decided meanwhile holds.
+    let path = fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    fs::remove_file(&path).unwrap();
+    fixture.import();
+    fixture.forget("pnpm");
+    fixture.remember("pnpm", "Use pnpm.");
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    assert!(fixture.texts().is_empty());
+}
+
+#[test]
+fn a_renamed_file_keeps_its_note() {
+    let fixture = Fixture::new();
+    let path = fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    fixture.remember("package_manager", "Use pnpm.");
+    fs::remove_file(path).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    assert!(!fixture.note("pnpm").has_tag(GONE_TAG));
+    fixture.remember("package_manager", "Use pnpm 9.");
+    assert_eq!(fixture.counts(), [0, 1, 0, 0]);
+    assert_eq!(fixture.texts(), [text("package_manager", "Use pnpm 9.")]);
+    assert_eq!(fixture.note("pnpm").body, "Use pnpm 9.");
+}
+
+#[test]
+fn text_in_the_list_of_the_memory_is_a_note_of_its_own() {
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    let list = |text: &str| fixture.write(&format!("{SLUG}/MEMORY"), text);
+    list("# Memory\n- [pnpm](pnpm.md)\n\n## Ports\nThe stub is on 9090.\n");
+    assert_eq!(fixture.counts(), [2, 0, 0, 0]);
+    let note = text("Memory", "## Ports\nThe stub is on 9090.");
+    assert_eq!(fixture.texts(), [note.clone(), text("pnpm", "Use pnpm.")]);
+    list("# Memory\n- [pnpm](pnpm.md)\n- [ports](ports.md)\n");
+    assert_eq!(fixture.counts(), [0, 0, 1, 1]);
+    assert_eq!(fixture.texts(), [note, text("pnpm", "Use pnpm.")]);
+    assert!(fixture.note("MEMORY").has_tag(GONE_TAG));
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+}
+
+#[test]
+fn the_folder_that_the_person_named_is_copied_too() {
+    let mut fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    let named = fixture.root.path().join("Agents");
+    fixture.memory_folder = Some(named.clone());
+    assert_eq!(fixture.counts(), [1, 0, 0, 0]);
+    fs::create_dir(&named).unwrap();
+    fs::write(named.join("ports.md"), "The stub is on 9090.").unwrap();
+    assert_eq!(fixture.counts(), [1, 0, 1, 0]);
+    let texts = [
+        text("pnpm", "Use pnpm."),
+        text("ports", "The stub is on 9090."),
+    ];
+    assert_eq!(fixture.texts(), texts);
+    assert_eq!(fixture.journal.native_copies("agents").unwrap().len(), 1);
+    // The files of a folder that is not named any more are not gone.
+    fixture.memory_folder = None;
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    fixture.memory_folder = Some(named.clone());
+    fs::remove_file(named.join("ports.md")).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 1, 1]);
+    assert_eq!(fixture.texts(), texts);
+}
+
+#[test]
+fn every_skipped_file_has_a_reason() {
+    let mut fixture = Fixture::new();
+    for stem in ["same", "mine", "gone", "copy", "empty", "large"] {
+        fixture.remember(stem, stem);
+    }
+    fixture.began("-srv-cart", "/srv/cart");
+    fixture.write("-srv-cart/a", &memory("a", "Carts."));
+    fixture.exclude = vec!["/srv/cart".to_owned()];
+    fixture.write(&format!("{SLUG}/copy"), &memory("copy", "same"));
+    let large = "x".repeat(MAX_LENGTH + 1);
+    fixture.write(&format!("{SLUG}/large"), &large);
+    fixture.write(&format!("{SLUG}/empty"), "\n");
+    fixture.import();
+    fixture.change("mine", |note| note.body = "Mine.".to_owned());
+    fixture.remember("mine", "theirs");
+    fixture.forget("gone");
+    fixture.remember("gone", "gone again");
+    for _ in 0..2 {
+        let reasons = fixture.import().skip_reasons();
+        let reasons: Vec<String> = reasons
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
+        assert_eq!(
+            reasons,
+            [
+                "1 already in another note",
+                "1 changed by you in the note",
+                "1 forgotten by you",
+                "1 in excluded folders",
+                "1 over 256 KiB",
+                "1 without text to copy",
+            ]
+        );
     }
 }
 
@@ -391,8 +527,8 @@ fn a_note_with_the_same_text_is_enough() {
     assert_eq!(fixture.counts(), [2, 0, 1, 0]);
     assert_eq!(fixture.counts(), [0, 0, 3, 0]);
     fs::remove_file(first).unwrap();
-    assert_eq!(fixture.counts(), [0, 0, 2, 1]);
-    assert_eq!(fixture.counts(), [1, 0, 1, 0]);
+    assert_eq!(fixture.counts(), [0, 0, 2, 0]);
+    assert_eq!(fixture.texts().len(), 2);
 }
 
 #[test]
@@ -570,6 +706,7 @@ fn nothing_is_followed_and_nothing_too_large_is_read() {
     let outside = fixture.root.path().join("outside.md");
     fs::write(&outside, memory("outside", "needle")).unwrap();
     symlink(&outside, memory_folder.join("link.md")).unwrap();
+    fs::hard_link(&outside, memory_folder.join("hard.md")).unwrap();
     fs::create_dir(memory_folder.join("folder.md")).unwrap();
     let large = fs::File::create(memory_folder.join("large.md")).unwrap();
     large.set_len(50 * 1024 * 1024).unwrap();
@@ -590,7 +727,7 @@ fn nothing_is_followed_and_nothing_too_large_is_read() {
     )
     .unwrap();
     let done = fixture.import();
-    assert_eq!((done.imported, done.skipped), (1, 4));
+    assert_eq!((done.imported, done.skipped), (1, 5));
     let problems: Vec<String> = done
         .problems
         .iter()
@@ -604,18 +741,19 @@ fn nothing_is_followed_and_nothing_too_large_is_read() {
         [
             "memory: a link or a file in place of a folder; not followed",
             "folder.md: not a regular file",
+            "hard.md: a hard link to a file with other names; not followed",
             "large.md: over 256 KiB",
             "link.md: a link; not followed",
             "pipe.md: not a regular file",
         ]
     );
     assert_eq!(fixture.texts(), [text("good", "Good.")]);
-    // Each file is reported once.
-    assert_eq!(fixture.import().problems.len(), 1);
+    // Each import reports them.
+    assert_eq!(fixture.import().problems.len(), 6);
     // A file replaced by a link does not count as removed.
     fs::remove_file(&good).unwrap();
     symlink(&outside, &good).unwrap();
-    assert_eq!(fixture.counts(), [0, 0, 5, 0]);
+    assert_eq!(fixture.counts(), [0, 0, 6, 0]);
     assert_eq!(fixture.texts(), [text("good", "Good.")]);
 }
 

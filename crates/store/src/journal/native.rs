@@ -24,18 +24,21 @@ pub(crate) enum Fate {
     Forgotten,
     /// The file has nothing to copy.
     Nothing,
-    /// The file and its note were removed.
+    /// The file and its note were removed, by an earlier version.
     Gone,
+    /// The file was removed; the note stays and is marked.
+    Orphaned,
 }
 
 impl Fate {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Copied,
         Self::Elsewhere,
         Self::Left,
         Self::Forgotten,
         Self::Nothing,
         Self::Gone,
+        Self::Orphaned,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -46,6 +49,7 @@ impl Fate {
             Self::Forgotten => "forgotten",
             Self::Nothing => "nothing",
             Self::Gone => "gone",
+            Self::Orphaned => "orphaned",
         }
     }
 

@@ -1,0 +1,82 @@
+//! Reads the files of a memory folder, without following links.
+
+use std::{
+    ffi::OsString,
+    fs::{self, DirEntry, Metadata},
+    io::{self, Read},
+    path::Path,
+};
+
+use anamnesis_session::claude_memory::{MAX_LENGTH, MemoryFile};
+
+use crate::fs::file::{self, Stamp};
+
+/// The maximum number of project folders, and of files in one.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Returns the memory files in a folder, sorted by name.
+pub(super) fn memory_files(memory: &Path) -> io::Result<Vec<(String, DirEntry)>> {
+    if !fs::symlink_metadata(memory)?.is_dir() {
+        return Err(io::Error::other(
+            "a link or a file in place of a folder; not followed",
+        ));
+    }
+    let entries = entries(memory)?.ok_or_else(|| io::Error::other("too many files"))?;
+    let named = entries.into_iter().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let stem = name.strip_suffix(".md")?;
+        // Dot files are temporary files of editors.
+        (!name.starts_with('.')).then(|| (stem.to_owned(), entry))
+    });
+    Ok(named.collect())
+}
+
+/// Returns the entries of a folder, sorted by name; none if there are too many.
+pub(super) fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
+    let entries: Vec<DirEntry> = fs::read_dir(folder)?
+        .take(MAX_ENTRIES + 1)
+        .collect::<io::Result<_>>()?;
+    if entries.len() > MAX_ENTRIES {
+        return Ok(None);
+    }
+    let mut named: Vec<(OsString, DirEntry)> = entries
+        .into_iter()
+        .map(|entry| (entry.file_name(), entry))
+        .collect();
+    named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(Some(named.into_iter().map(|(_, entry)| entry).collect()))
+}
+
+/// Reads a file; none if it has no text to copy.
+pub(super) fn read(path: &Path, stem: &str) -> io::Result<(Option<MemoryFile>, Stamp)> {
+    let (open, metadata) =
+        file::open_regular(path).map_err(|error| match error.raw_os_error() {
+            // The system's message for a link that is not followed is not helpful.
+            Some(_) if path.is_symlink() => io::Error::other("a link; not followed"),
+            _ => error,
+        })?;
+    if has_other_names(&metadata) {
+        return Err(io::Error::other(
+            "a hard link to a file with other names; not followed",
+        ));
+    }
+    let limit = u64::try_from(MAX_LENGTH).unwrap_or(u64::MAX);
+    if metadata.len() > limit {
+        return Err(io::Error::other(format!("over {} KiB", MAX_LENGTH / 1024)));
+    }
+    let mut bytes = Vec::new();
+    open.take(limit).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok((MemoryFile::parse(&text, stem), Stamp::of(&metadata)))
+}
+
+/// Tells whether a file has other names, which may be outside of the memory.
+#[cfg(unix)]
+fn has_other_names(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &Metadata) -> bool {
+    false
+}
