@@ -10,6 +10,7 @@
 //! what a threshold needs.
 
 mod query;
+mod rarity;
 mod rerank;
 
 use std::{
@@ -27,6 +28,7 @@ use anamnesis_store::index::{
 
 pub use query::{MAX_SEGMENTS, Query};
 use query::{MIN_NAME_LENGTH, QueryTerm, Segment};
+use rarity::{is_common, rarity, typical_share};
 
 /// The maximum number of terms of a segment that are scored, the rarest ones. Quality is flat from
 /// sixteen on.
@@ -63,6 +65,14 @@ const LANGUAGE_FACTOR: f32 = 0.2;
 
 /// An identifier that occurs in at most so many notes counts as naming them.
 const MAX_NAMED_NOTES: u32 = 2;
+
+/// The share of a small store's match that counts its best line only, and the share that counts at
+/// all: among few notes, one has the words by chance more often.
+const LINE_SHARE: f32 = 0.7;
+const SMALL_STORE_SHARE: f32 = 0.7;
+
+/// The minimum coverage of the best line for an identifier to name a note of a small store.
+const MIN_NAMED_COVERAGE: f32 = 0.15;
 
 /// A single word is enough to match if its weight is at least this share of the highest idf.
 const MIN_RARITY: f32 = 0.7;
@@ -182,7 +192,7 @@ pub struct Candidate {
     pub origin: Origin,
     /// The relevance score. Higher is better; comparable only within one query.
     pub score: f32,
-    /// The share of the segment's words that the note has, weighted by idf, from 0 to 1. A word
+    /// The share of the segment's words that the note has, weighted by rarity, from 0 to 1. A word
     /// that no note has weighs most.
     pub coverage: f32,
     /// The confidence that the note is relevant at all. Comparable between queries and stores of
@@ -369,12 +379,15 @@ fn candidate(
     let scorer = scorers.get(hit.segment)?;
     let document = searched.document(hit.number)?;
     let coverage = scorer.coverage(hit.terms);
+    let small_share = typical_share(searched.count);
     let exact = if named.contains_key(&hit.number) {
         Some(Exact::Id)
     } else if scorer.segment.names_title(&title) {
         Some(Exact::Title)
     } else {
-        scorer.identifier(hit.terms)
+        scorer
+            .identifier(hit.terms)
+            .filter(|_| hit.line_coverage >= MIN_NAMED_COVERAGE * small_share)
     };
     Some(Candidate {
         id,
@@ -383,13 +396,23 @@ fn candidate(
         origin: searched.origin(document)?,
         score: hit.score,
         coverage,
-        fit: coverage.powf(1.5) * hit.score / searched.max_idf / searched.fit_divisor(),
+        fit: fit(&hit, scorer, searched),
         matched: scorer.matched(hit.terms),
         is_telling: scorer.is_telling(hit.terms, searched),
         exact,
         segment: hit.segment,
         is_superseded: document.is_superseded(),
     })
+}
+
+/// Returns the confidence that a note is relevant: see [`Candidate::fit`].
+fn fit(hit: &Hit, scorer: &Scorer<'_>, searched: &Searched<'_>) -> f32 {
+    let small_share = typical_share(searched.count);
+    let of_line = LINE_SHARE * small_share;
+    let coverage = (1.0 - of_line) * scorer.coverage(hit.terms) + of_line * hit.line_coverage;
+    let score = hit.score * scorer.rarity_gain(hit.terms);
+    let share = 1.0 - (1.0 - SMALL_STORE_SHARE) * small_share;
+    coverage.powf(1.5) * score / rarity(searched.count, 0, false) / searched.fit_divisor() * share
 }
 
 /// Adds notes that have no matching word.
@@ -507,7 +530,10 @@ impl<'a> Searched<'a> {
     /// The divisor of `fit`: among more notes, the best one matches better by chance.
     #[expect(clippy::cast_precision_loss, reason = "a logarithm of it is taken")]
     fn fit_divisor(&self) -> f32 {
-        (1.0 + self.count as f32).ln().sqrt()
+        let count = self.count as f32;
+        (1.0 + count + rarity::typical_notes(self.count))
+            .ln()
+            .sqrt()
     }
 }
 
@@ -522,7 +548,11 @@ pub fn term_idf(index: &Index, doc_count: usize, term: &str) -> Result<f64, Erro
 /// BM25's inverse document frequency of a term in `doc_freq` of `doc_count` notes.
 #[expect(clippy::cast_precision_loss, reason = "a logarithm of it is taken")]
 pub(crate) fn idf(doc_count: usize, doc_freq: u32) -> f32 {
-    let (doc_count, doc_freq) = (doc_count as f32, doc_freq as f32);
+    expected_idf(doc_count as f32, doc_freq as f32)
+}
+
+/// The [`idf`] of expected frequencies, which need not be whole.
+fn expected_idf(doc_count: f32, doc_freq: f32) -> f32 {
     (1.0 + ((doc_count - doc_freq).max(0.0) + 0.5) / (doc_freq + 0.5)).ln()
 }
 
@@ -598,6 +628,10 @@ struct Term<'a> {
     /// The idf in the store, and the weight in the score.
     store_idf: f32,
     weight: f32,
+    is_common: bool,
+    /// The [`rarity`] among the searched notes, and in the store.
+    rarity: f32,
+    store_rarity: f32,
     /// For an abbreviation, the index of its long form, which matches as well.
     long_form: Option<usize>,
 }
@@ -619,6 +653,7 @@ impl<'a> Scorer<'a> {
             let term = asked.term.as_str();
             let in_store = lists.frequencies.get(term).copied().unwrap_or(0);
             let store_idf = idf(notes_in_store, in_store);
+            let is_common = is_common(term);
             let is_language = LANGUAGES.binary_search(&term).is_ok();
             Term {
                 asked,
@@ -627,6 +662,9 @@ impl<'a> Scorer<'a> {
                 idf: 0.0,
                 store_idf,
                 weight: store_idf * if is_language { LANGUAGE_FACTOR } else { 1.0 },
+                is_common,
+                rarity: 0.0,
+                store_rarity: rarity(notes_in_store, in_store, is_common),
                 long_form: long_form_of(asked),
             }
         });
@@ -640,6 +678,7 @@ impl<'a> Scorer<'a> {
     fn set_idf(&mut self, searched: usize) {
         for term in &mut self.terms {
             term.idf = idf(searched, term.doc_freq);
+            term.rarity = rarity(searched, term.doc_freq, term.is_common);
         }
     }
 
@@ -656,9 +695,24 @@ impl<'a> Scorer<'a> {
 
     fn coverage(&self, terms: u32) -> f32 {
         let words = self.terms.iter().filter(|term| term.asked.is_word);
-        let all: f32 = words.map(|term| term.idf).sum();
-        let matched: f32 = self.matched_terms(terms).map(|term| term.idf).sum();
+        let all: f32 = words.map(|term| term.rarity).sum();
+        let matched: f32 = self.matched_terms(terms).map(|term| term.rarity).sum();
         matched / all.max(f32::MIN_POSITIVE)
+    }
+
+    /// Returns how much more the matched terms tell than their idf in a small store says.
+    fn rarity_gain(&self, terms: u32) -> f32 {
+        let matched = || {
+            let terms = self
+                .terms
+                .iter()
+                .enumerate()
+                .filter(move |(place, _)| has(terms, *place));
+            terms.map(|(_, term)| term)
+        };
+        let idf: f32 = matched().map(|term| term.store_idf).sum();
+        let rarity: f32 = matched().map(|term| term.store_rarity).sum();
+        rarity / idf.max(f32::MIN_POSITIVE)
     }
 
     fn matched(&self, terms: u32) -> Vec<String> {
@@ -703,6 +757,8 @@ struct Hit {
     score: f32,
     /// A bit set of matched terms.
     terms: u32,
+    /// The coverage of the line that covers most; set by reranking.
+    line_coverage: f32,
     segment: usize,
 }
 
@@ -747,6 +803,7 @@ fn score_part(
                 score,
                 terms,
                 segment,
+                ..Hit::default()
             });
         }
     }
@@ -842,7 +899,7 @@ mod tests {
         assert_eq!(found[0].matched, ["Migrations", "run", "before", "deploys"]);
         assert!((found[0].coverage - 1.0).abs() < 1e-6);
         assert_eq!(found[1].matched, ["deploys"]);
-        assert!(found[1].coverage < 0.3);
+        assert!(found[1].coverage < 0.4);
         assert!(found[0].is_telling && !found[1].is_telling);
         assert!(found[0].fit > found[1].fit);
         // Words that no note has lower the coverage of all.
@@ -852,6 +909,19 @@ mod tests {
             &Mask::from_filter(&Filter::default()),
         );
         assert!(less[0].coverage < 0.7 && less[0].fit < found[0].fit);
+    }
+
+    #[test]
+    fn the_only_note_of_a_project_is_found_by_a_prompt_with_four_of_its_words() {
+        let fixture = Fixture::new();
+        fixture.add("now I want to implement a search box", |note| {
+            note.body = "**Said:**\n- the search box demo has to keep its filter".to_owned();
+        });
+        let index = fixture.refreshed();
+        let fit = |prompt| of(&index, prompt, &Mask::from_filter(&Filter::default()))[0].fit;
+        let related = fit("the filter in the search box demo resets on every frame");
+        let unrelated = fit("add a test for the new parser and implement the search");
+        assert!(related > 0.32 && unrelated < 0.1, "{related} {unrelated}");
     }
 
     #[test]

@@ -77,7 +77,9 @@ pub(super) fn rerank(
     for TitledHit { hit, .. } in ranked.iter_mut().take(MAX_RERANKED) {
         if let (Some(reranker), Some(text)) = (rerankers.get(hit.segment), index.text(hit.number)?)
         {
-            hit.score += reranker.score(hit.terms, &text, highest, &mut idf_of)?;
+            let (score, line_coverage) = reranker.score(hit.terms, &text, highest, &mut idf_of)?;
+            hit.score += score;
+            hit.line_coverage = line_coverage;
         }
     }
     Ok(())
@@ -124,7 +126,8 @@ impl<'a> Reranker<'a> {
         }
     }
 
-    /// Returns the amount to add to the score of a note that has these terms.
+    /// Returns the amount to add to the score of a note that has these terms, and the coverage of
+    /// its best line.
     ///
     /// `highest` is the best score before reranking, `idf` the idf of any term.
     pub(super) fn score(
@@ -133,7 +136,7 @@ impl<'a> Reranker<'a> {
         [title, tags, body]: &[String; 3],
         highest: f32,
         mut idf: impl FnMut(&str) -> Result<f32, Error>,
-    ) -> Result<f32, Error> {
+    ) -> Result<(f32, f32), Error> {
         let mut note = NoteFeatures::new(self, terms);
         let mut title_terms = BTreeMap::new();
         words(title, |word| {
@@ -143,9 +146,13 @@ impl<'a> Reranker<'a> {
                 title_terms.insert(word.term.to_owned(), known);
             }
         });
+        note.end_line();
         let in_title = note.has;
         note.place = BODY_START;
-        words(head(body, MAX_BODY), |word| note.take(&word));
+        for line in head(body, MAX_BODY).lines() {
+            words(line, |word| note.take(&word));
+            note.end_line();
+        }
         note.place = note.place.saturating_add(BODY_START);
         words(tags, |word| note.take(&word));
 
@@ -187,7 +194,7 @@ impl<'a> Reranker<'a> {
                 score += NEAR * share * least / f32::from(distance.max(1));
             }
         }
-        Ok(score)
+        Ok((score, note.best_line))
     }
 
     fn weight(&self, term: usize) -> f32 {
@@ -214,6 +221,9 @@ struct NoteFeatures<'a> {
     has: u32,
     early: u32,
     spelled: u32,
+    /// The bit set of the current line, and the coverage of the best line.
+    line: u32,
+    best_line: f32,
     /// The positions of each term.
     places: Vec<Vec<u16>>,
     missing: Vec<MissingTerm<'a>>,
@@ -239,8 +249,18 @@ impl<'a> NoteFeatures<'a> {
             has: 0,
             early: 0,
             spelled: 0,
+            line: 0,
+            best_line: 0.0,
             places: vec![Vec::new(); reranker.scorer.terms.len()],
             missing: missing.take(MAX_COMPARED).collect(),
+        }
+    }
+
+    /// Ends the title, or a line of the body.
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if line != 0 {
+            self.best_line = self.best_line.max(self.reranker.scorer.coverage(line));
         }
     }
 
@@ -255,6 +275,7 @@ impl<'a> NoteFeatures<'a> {
             return;
         };
         self.has |= 1 << term;
+        self.line |= 1 << term;
         if has_place && (BODY_START..BODY_START + EARLY_WORDS).contains(&place) {
             self.early |= 1 << term;
         }
