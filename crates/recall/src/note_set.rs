@@ -575,6 +575,7 @@ pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Reca
         .map(|edge| format!("disputed by #{}", edge.other(note.id).short()));
     Ok(Recalled {
         at: best_offset(&note.body, &why.evidence.matched),
+        matched: why.evidence.matched.clone(),
         remarks: why.remarks.iter().cloned().chain(disputes).collect(),
         note,
     })

@@ -5,6 +5,7 @@
 //! notes on the same day give the same block.
 
 mod recalled;
+mod session_lines;
 mod warning;
 
 use std::{borrow::Cow, fmt::Write as _};
@@ -341,6 +342,10 @@ fn heading(note: &Note, facts: &[String]) -> String {
         title(note),
         facts.join(" · ")
     )
+}
+
+fn is_session_note(note: &Note) -> bool {
+    note.source == Source::SessionEnd
 }
 
 fn shown_kind(note: &Note) -> &'static str {

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Block, CLOSE, Level, MAX_BODY_LENGTH, OPEN, cut, facts, heading, indented, inert_body,
-    inert_line, left_out_line, title, units,
+    inert_line, is_session_note, left_out_line, session_lines, title, units,
 };
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
@@ -21,6 +21,9 @@ const INTRODUCTION: &str = "Recalled notes from earlier sessions. They may be ou
 const MAX_PASSAGE_LENGTH: usize = 400;
 const MAX_LINE_LENGTH: usize = 160;
 
+/// The maximum length of the chosen lines of a session's note, in characters.
+const MAX_SESSION_PASSAGE: usize = 600;
+
 /// The maximum length in UTF-16 code units. The client moves longer output to a file.
 const MAX_LENGTH: usize = MAX_CONTEXT_LENGTH - 500;
 
@@ -31,6 +34,8 @@ pub struct Recalled {
     pub note: Note,
     /// The byte offset of the matched words in the body. The passage is cut around it.
     pub at: usize,
+    /// The matched words. The lines of a session's note that have them are shown first.
+    pub matched: Vec<String>,
     /// Remarks beside origin, age and id: another project, links, staleness, contradictions.
     pub remarks: Vec<String>,
 }
@@ -181,22 +186,26 @@ fn item(recalled: &Recalled, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> S
     facts.extend(recalled.remarks.iter().map(|remark| inert_line(remark)));
     let body = inert_body(note);
     let body = body.trim();
-    // Cleaning may have shifted the offset slightly, which only moves the cut.
-    let line = around(body, recalled.at, MAX_LINE_LENGTH, &['\n']);
-    let passage = around(
-        body,
-        recalled.at,
-        MAX_PASSAGE_LENGTH,
-        &['\n', '.', '!', '?'],
-    );
-    let whole = cut(body, MAX_BODY_LENGTH);
-    let is_whole = [line == body, passage == body, whole == body];
+    let texts = if is_session_note(note) {
+        let wanted = session_lines::wanted(&recalled.matched);
+        [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_BODY_LENGTH]
+            .map(|length| session_lines::shortened(&note.title, body, length, &wanted, &[]))
+    } else {
+        // Cleaning may have shifted the offset slightly, which only moves the cut.
+        let around = |length, ends: &[char]| around(body, recalled.at, length, ends);
+        [
+            around(MAX_LINE_LENGTH, &['\n']),
+            around(MAX_PASSAGE_LENGTH, &['\n', '.', '!', '?']),
+            cut(body, MAX_BODY_LENGTH),
+        ]
+    };
+    let is_whole = [0, 1, 2].map(|depth| texts[depth] == body);
     Item {
         id: note.id,
         short_id,
         title: title(note),
         heading: heading(note, &facts),
-        texts: [line, passage, whole].map(|text| indented(&text)),
+        texts: texts.map(|text| indented(&text)),
         is_whole,
     }
 }
@@ -267,6 +276,7 @@ mod tests {
         Recalled {
             note,
             at: 0,
+            matched: Vec::new(),
             remarks: Vec::new(),
         }
     }

@@ -1,0 +1,205 @@
+//! Shortens the text of a session's note to its telling lines.
+//!
+//! A session's note has parts with labels: see `anamnesis_session::session_note`. A block has no room
+//! for all of them, so the lines that match the prompt, and those that tell most, are shown whole.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use anamnesis_text::terms::terms;
+
+/// How much a line of each part tells without a prompt; a line of any other part tells 1.
+const WORTH: [(&str, f32); 9] = [
+    ("Said", 3.0),
+    ("Still failing", 2.8),
+    ("Decided", 2.2),
+    ("Outcome", 2.0),
+    ("Failed and fixed", 1.8),
+    ("Next steps", 1.8),
+    ("Ask", 1.2),
+    ("Files", 0.6),
+    ("Branch", 0.4),
+];
+
+/// How much a matched word of the prompt adds to a line.
+const MATCHED_WORD: f32 = 1.5;
+
+/// The maximum number of files named in a block.
+const MAX_FILES: usize = 4;
+
+/// A line of a note.
+struct Line {
+    label: Option<String>,
+    text: String,
+    worth: f32,
+}
+
+/// Returns the lines that match `wanted` words or tell most, in the order of the note, within a
+/// length in characters. Empty if not even one line fits.
+///
+/// The beginning of the request that repeats the title, lines in `known`, absolute paths and parts
+/// without a line are left out.
+pub(super) fn shortened(
+    title: &str,
+    body: &str,
+    length: usize,
+    wanted: &BTreeSet<String>,
+    known: &[String],
+) -> String {
+    let lines = lines(title, body, wanted, known);
+    let mut order: Vec<usize> = (0..lines.len()).collect();
+    order.sort_by(|a, b| lines[*b].worth.total_cmp(&lines[*a].worth).then(a.cmp(b)));
+    let mut labels: Vec<Option<&str>> = Vec::new();
+    let mut chosen = BTreeSet::new();
+    let mut used = 0;
+    for index in order {
+        let line = &lines[index];
+        let label = line.label.as_deref();
+        let is_new = label.is_some() && !labels.contains(&label);
+        // `**`, `:**`, the marker and line ends.
+        let of_label = label.filter(|_| is_new).map_or(0, |label| label.len() + 6);
+        let cost = of_label + line.text.chars().count() + 3;
+        if used + cost <= length {
+            used += cost;
+            labels.push(label);
+            chosen.insert(index);
+        }
+    }
+    let chosen: Vec<&Line> = chosen.into_iter().map(|index| &lines[index]).collect();
+    written(&chosen)
+}
+
+/// Returns the terms of words.
+pub(super) fn wanted(words: &[String]) -> BTreeSet<String> {
+    words.iter().flat_map(|word| terms(word)).collect()
+}
+
+fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut label: Option<&str> = None;
+    for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (of, text) = match labelled(line) {
+            Some((heading, "")) => {
+                label = Some(heading);
+                continue;
+            }
+            Some((heading, text)) => {
+                label = None;
+                (Some(heading), text)
+            }
+            None => match line.strip_prefix("- ") {
+                Some(item) => (label, item),
+                None => {
+                    label = None;
+                    (None, line)
+                }
+            },
+        };
+        let text = match of {
+            Some("Ask") => without_title(text, title).to_owned(),
+            Some("Files") => files(text),
+            _ => text.to_owned(),
+        };
+        if text.is_empty() || known.contains(&text) {
+            continue;
+        }
+        let own = WORTH.iter().find(|(label, _)| of == Some(label));
+        let mut worth = own.map_or(1.0, |(_, worth)| *worth);
+        let found: BTreeSet<String> = terms(&text).into_iter().collect();
+        for _ in wanted.intersection(&found) {
+            worth += MATCHED_WORD;
+        }
+        lines.push(Line {
+            label: of.map(str::to_owned),
+            text,
+            worth,
+        });
+    }
+    lines
+}
+
+/// Splits a line that begins with a label.
+fn labelled(line: &str) -> Option<(&str, &str)> {
+    let (label, text) = line.strip_prefix("**")?.split_once(":**")?;
+    (!label.contains('*')).then_some((label, text.trim()))
+}
+
+/// Removes the title from the beginning of the request.
+fn without_title<'a>(ask: &'a str, title: &str) -> &'a str {
+    let title = title.trim_end_matches(['…', ' ']);
+    match ask.strip_prefix(title) {
+        Some(rest) if !title.is_empty() => rest.trim_start_matches([' ', '.', ':', '—', '…']),
+        _ => ask,
+    }
+}
+
+/// Returns the first of the files, without absolute paths.
+fn files(text: &str) -> String {
+    let is_absolute = |file: &&str| file.starts_with(['/', '~', '\\']) || file.contains(":\\");
+    let files = text.split(", ").filter(|file| !is_absolute(file));
+    let named: Vec<&str> = files.take(MAX_FILES).collect();
+    named.join(", ")
+}
+
+/// Writes lines with their labels, a single line of a part behind its label.
+fn written(lines: &[&Line]) -> String {
+    let mut text = String::new();
+    for part in lines.chunk_by(|a, b| a.label == b.label) {
+        match (part, part.first().and_then(|line| line.label.as_deref())) {
+            ([only], Some(label)) => {
+                let _ = writeln!(text, "**{label}:** {}", only.text);
+            }
+            (lines, Some(label)) => {
+                let _ = writeln!(text, "**{label}:**");
+                for line in lines {
+                    let _ = writeln!(text, "- {}", line.text);
+                }
+            }
+            (lines, None) => {
+                for line in lines {
+                    let _ = writeln!(text, "{}", line.text);
+                }
+            }
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = "\
+        **Ask:** Deploy the app. to staging, please\n\n**Said:**\n- use `make deploy-staging`\n\
+        - never touch the login\n\n**Decided:**\n- the port is 9090 because 8080 is taken\n\n\
+        **Outcome:** Version is 2 now.\n\n**Files:** /home/ann/x.rs, a.rs, b.rs, c.rs, d.rs, e.rs";
+
+    fn short(length: usize, words: &[&str], known: &[&str]) -> String {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let known: Vec<String> = known.iter().map(|line| (*line).to_owned()).collect();
+        shortened("Deploy the app.", BODY, length, &wanted(&words), &known)
+    }
+
+    #[test]
+    fn the_request_is_not_repeated_and_no_path_is_absolute() {
+        assert_eq!(
+            short(1000, &[], &["never touch the login"]),
+            "**Ask:** to staging, please\n**Said:** use `make deploy-staging`\n\
+             **Decided:** the port is 9090 because 8080 is taken\n**Outcome:** Version is 2 now.\n\
+             **Files:** a.rs, b.rs, c.rs, d.rs"
+        );
+    }
+
+    #[test]
+    fn lines_that_match_the_prompt_are_shown_whole_before_others() {
+        assert_eq!(
+            short(60, &["port"], &[]),
+            "**Decided:** the port is 9090 because 8080 is taken"
+        );
+        assert_eq!(
+            short(70, &[], &[]),
+            "**Said:**\n- use `make deploy-staging`\n- never touch the login"
+        );
+        assert_eq!(short(10, &[], &[]), "");
+    }
+}
