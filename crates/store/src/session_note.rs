@@ -86,10 +86,7 @@ pub fn capture(
         .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);
     let text = own_text(&title, &body);
     // If the journal cannot be read, the text may have been forgotten.
-    let forgotten = match journal {
-        Some(journal) => journal.forgotten_at(&body)?.is_some(),
-        None => false,
-    };
+    let forgotten = journal.map_or(Ok(None), |journal| journal.forgotten_at(&body))?;
     // A time in the future would keep the note first for ever.
     let changed_at = account
         .last_at
@@ -106,25 +103,19 @@ pub fn capture(
         _ => Ok(()),
     };
     let Some(path) = notes.find(id) else {
-        if forgotten {
+        if forgotten.is_some() {
             return Ok(Outcome::Forgotten(id));
         }
         let created_at = account
             .first_at
             .map_or(changed_at, |time| time.min(changed_at));
-        let mut note = Note {
+        let note = Note {
             title,
             body,
-            project: request.project.to_owned(),
-            machine_id: request.machine_id.to_owned(),
-            source: Source::SessionEnd,
-            confidence: CONFIDENCE,
-            session: request.session.map(str::to_owned),
             created_at: timestamp(created_at),
             updated_at: timestamp(changed_at),
-            ..Note::new(id, NoteType::Episodic, request.now)
+            ..new_note(id, request)
         };
-        note.add_tags(std::iter::once(TAG).chain(request.source));
         // An unrecorded text would count as a person's from then on.
         keep_text()?;
         let stored = notes.create(&lock, &note)?;
@@ -139,8 +130,10 @@ pub fn capture(
         |session| journal.is_some_and(|journal| is_own(journal, session, before.file.note()));
     let is_same_state = written_at.is_some() && written_at == request.change;
     let replace = !(is_same_state && before.file.note().model.is_some())
-        && request.session.is_some_and(is_ours)
-        && keep_text().is_ok();
+        && request.session.is_some_and(is_ours);
+    if replace {
+        keep_text()?;
+    }
     let after = notes.update(&lock, path, |note| {
         if replace && (note.title != title || note.body != body) {
             note.title = title;
@@ -150,11 +143,7 @@ pub fn capture(
             // The reflection used an earlier text.
             note.tags.retain(|tag| tag != REFLECTED);
         }
-        if let Some(end) = request.source.filter(|source| ENDS.contains(source)) {
-            note.tags
-                .retain(|tag| tag == end || !ENDS.contains(&tag.as_str()));
-        }
-        note.add_tags(std::iter::once(TAG).chain(request.source));
+        tag(note, request.source);
     })?;
     mark_noted(journal, request);
     Ok(if after.stamp == before.stamp {
@@ -162,6 +151,29 @@ pub fn capture(
     } else {
         Outcome::Written(Box::new(after))
     })
+}
+
+/// Returns the note of a session, without its text and times.
+fn new_note(id: NoteId, request: &Request<'_>) -> Note {
+    let mut note = Note {
+        project: request.project.to_owned(),
+        machine_id: request.machine_id.to_owned(),
+        source: Source::SessionEnd,
+        confidence: CONFIDENCE,
+        session: request.session.map(str::to_owned),
+        ..Note::new(id, NoteType::Episodic, request.now)
+    };
+    tag(&mut note, request.source);
+    note
+}
+
+/// Adds the tags of a session note, and removes that of an earlier end.
+fn tag(note: &mut Note, source: Option<&str>) {
+    if let Some(end) = source.filter(|source| ENDS.contains(source)) {
+        note.tags
+            .retain(|tag| tag == end || !ENDS.contains(&tag.as_str()));
+    }
+    note.add_tags(std::iter::once(TAG).chain(source));
 }
 
 /// Returns the state of the session that its note was written from; none if it is not asked for.

@@ -14,12 +14,9 @@ use std::{
 use anamnesis_session::event::Record;
 use ulid::Ulid;
 
-use crate::{
-    fs::{
-        file,
-        home::{Home, ensure_folder},
-    },
-    journal,
+use crate::fs::{
+    file,
+    home::{Home, ensure_folder},
 };
 
 /// The maximum size of a file, in bytes. A record is far smaller.
@@ -70,15 +67,16 @@ impl<'a> Spool<'a> {
 
     /// Stores a record with `store`, and keeps it if that fails. If the journal is busy, `store` is called
     /// again after the record was kept, because this process may be ended while it waits.
-    pub fn keep_unless_stored<T>(
+    pub fn keep_unless_stored<T, E>(
         &self,
         record: &Record,
-        mut store: impl FnMut() -> Result<T, journal::Error>,
-    ) -> (Result<T, journal::Error>, io::Result<()>) {
+        is_busy: impl FnOnce(&E) -> bool,
+        mut store: impl FnMut() -> Result<T, E>,
+    ) -> (Result<T, E>, io::Result<()>) {
         let first = store();
         let is_busy = match &first {
             Ok(_) => return (first, Ok(())),
-            Err(error) => error.is_busy(),
+            Err(error) => is_busy(error),
         };
         let kept = self.keep(record);
         if !is_busy {
@@ -345,18 +343,16 @@ mod tests {
         let (_folder, home) = home();
         let spool = Spool::new(&home);
         let mut kept = Vec::new();
-        let (stored, put_away) = spool.keep_unless_stored(&record("a"), || {
+        let store = || {
             kept.push(spool.len());
-            match kept.len() {
-                1 => Err(journal::Error::Locked),
-                _ => Ok(()),
-            }
-        });
+            if kept.len() == 1 { Err("busy") } else { Ok(()) }
+        };
+        let (stored, put_away) = spool.keep_unless_stored(&record("a"), |_| true, store);
         assert!(stored.is_ok() && put_away.is_ok());
         assert_eq!((kept, spool.len()), (vec![0, 1], 0));
         // It stays there until the journal takes it.
-        let (stored, _) =
-            spool.keep_unless_stored::<()>(&record("b"), || Err(journal::Error::Locked));
+        let store = || Err::<(), _>("busy");
+        let (stored, _) = spool.keep_unless_stored(&record("b"), |_| true, store);
         assert!(stored.is_err());
         assert_eq!(spool.len(), 1);
     }

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_store::{journal::HookRuns, settings::config::Paused};
+use anamnesis_store::{
+    journal::{self, HookRuns},
+    settings::config::Paused,
+};
 use anamnesis_text::clean::one_line;
 use serde_json::Value;
 
@@ -81,6 +84,11 @@ pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
     let context = it.context;
     let journal = match &it.journal {
         Some(Ok(journal)) => journal,
+        Some(Err(journal::Error::Newer(_))) => {
+            // `status` shortens the line.
+            let line = "update anamnesis: a newer version wrote journal.db";
+            return CheckResult::broken(line);
+        }
         Some(Err(error)) if !error.is_damage() => return unusable_journal(error),
         _ => {
             let line = "this machine's records cannot be used (log/anamnesis.log says why)";

@@ -56,7 +56,7 @@ impl Hook {
             Ok(journal) => {
                 let patience = journal_patience(&self.context);
                 let mut next_patience = patience.min(FIRST_PATIENCE);
-                let (stored, kept) = spool.keep_unless_stored(&record, || {
+                let store = || {
                     journal.set_patience(next_patience)?;
                     next_patience = patience.saturating_sub(FIRST_PATIENCE);
                     let taken = journal.in_transaction(|journal| {
@@ -67,7 +67,9 @@ impl Hook {
                     })?;
                     journal.set_patience(patience)?;
                     Ok(taken)
-                });
+                };
+                let (stored, kept) =
+                    spool.keep_unless_stored(&record, journal::Error::is_busy, store);
                 (stored.map_err(|error| error.to_string()), kept)
             }
             Err(error) => (Err(error.to_string()), spool.keep(&record).map(drop)),
