@@ -21,8 +21,10 @@ const INTRODUCTION: &str = "Recalled notes from earlier sessions. They may be ou
 const MAX_PASSAGE_LENGTH: usize = 400;
 const MAX_LINE_LENGTH: usize = 160;
 
-/// The maximum length of the chosen lines of a session's note, in characters.
+/// The maximum lengths of the chosen lines of a session's note, in characters. Hardly any note is
+/// longer than the second.
 const MAX_SESSION_PASSAGE: usize = 600;
+const MAX_SESSION_LENGTH: usize = 1_700;
 
 /// The maximum length in UTF-16 code units. The client moves longer output to a file.
 const MAX_LENGTH: usize = MAX_CONTEXT_LENGTH - 500;
@@ -188,7 +190,7 @@ fn item(recalled: &Recalled, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> S
     let body = body.trim();
     let texts = if is_session_note(note) {
         let wanted = session_lines::wanted(&recalled.matched);
-        [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_BODY_LENGTH]
+        [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_SESSION_LENGTH]
             .map(|length| session_lines::shortened(&note.title, body, length, &wanted, &[]))
     } else {
         // Cleaning may have shifted the offset slightly, which only moves the cut.
