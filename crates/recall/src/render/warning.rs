@@ -20,6 +20,11 @@ const FIX_INTRODUCTION: &str = "This failure was seen before, and what worked th
 /// The maximum length of a text, in characters: a call costs about 150 tokens.
 const MAX_TEXT_LENGTH: usize = 160;
 
+/// The maximum length of the title and of the text of a known fix, in characters. They are not
+/// cut, because the remedy is at their end: observations and notes write no longer ones.
+const MAX_FIX_TITLE: usize = 200;
+const MAX_FIX_LENGTH: usize = 400;
+
 /// How many characters of a session id are shown.
 const SHORT_SESSION: usize = 8;
 
@@ -135,9 +140,9 @@ pub fn fix_block(fixes: &[KnownFix], now: DateTime<Utc>) -> Block {
         let note = known.note.as_ref().map(|(_, id)| format!(" · #{id}"));
         text.push_str(&format!(
             "\n## {}\nsession {session} · {age}{}\n{}",
-            cut(&inert_line(&known.title), super::MAX_TITLE_LENGTH),
+            cut(&inert_line(&known.title), MAX_FIX_TITLE),
             note.unwrap_or_default(),
-            indented(&cut(&inert_line(&known.narrative), MAX_TEXT_LENGTH)),
+            indented(&cut(&inert_line(&known.narrative), MAX_FIX_LENGTH)),
         ));
     }
     text.push_str(CLOSE);
@@ -207,6 +212,19 @@ mod tests {
                 assert!(!text.contains(order), "{order}: {text}");
             }
         }
+    }
+
+    #[test]
+    fn the_remedy_at_the_end_of_a_known_fix_is_whole() {
+        let remedy = "It passed after a change of crates/store/src/settings/declaration.rs.";
+        let fix = KnownFix {
+            title: "`cargo test -p store` passes again".to_owned(),
+            narrative: format!("`cargo test` failed: {}. {remedy}", "error ".repeat(30)),
+            at: now(),
+            session: "s".to_owned(),
+            note: None,
+        };
+        assert!(fix_block(&[fix], now()).text.contains(remedy));
     }
 
     /// INJ-01: nothing in a note ends the block or looks like one of our tags.
