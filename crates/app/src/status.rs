@@ -115,12 +115,14 @@ fn at_start(
         also: &project.also,
         k: DEFAULT_K,
         session: None,
+        resumed: None,
         now,
         had: &claude_memory::copies(journal, &project.key),
     };
     let mut chosen = session_start::select(index, &context.notes, &request)?;
     let injected = chosen.len();
     chosen.extend(session_start::open_tasks(index, &context.notes, &request)?);
-    let block = render::hook_block(&chosen, now, |id| Context::short(index, id));
+    let standing = session_start::standing(index, &context.notes, &request)?;
+    let block = render::start_block(&chosen, &standing, now, |id| Context::short(index, id));
     Ok((injected, block.tokens()))
 }

@@ -23,6 +23,7 @@ pub mod search;
 pub mod session_start;
 pub mod similar;
 pub mod stale;
+pub mod standing;
 pub mod threshold;
 pub mod usage_detection;
 pub mod usefulness;

@@ -7,9 +7,13 @@
 
 use std::cmp::Ordering;
 
-use crate::render::{Chosen, Reason};
+use crate::{
+    render::{Chosen, Reason},
+    standing::{Instruction, instructions},
+};
 use anamnesis_note::{
     id::NoteId,
+    merge::CONFLICT_TAG,
     note::{GLOBAL, Kind, Note, NoteType, Visibility},
 };
 use anamnesis_store::{
@@ -25,8 +29,12 @@ pub const DEFAULT_K: usize = 8;
 /// The maximum number of open tasks.
 const MAX_TASKS: usize = 3;
 
-/// How many of the `k` notes may be session notes.
-const MAX_SESSIONS: usize = 2;
+/// How many of the `k` notes are session notes at least, and at most where places are free.
+const RESERVED_SESSIONS: usize = 2;
+const MAX_SESSIONS: usize = 4;
+
+/// How many of the latest session notes are read for standing instructions.
+const MAX_READ_SESSIONS: usize = 20;
 
 /// A working set request.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +47,8 @@ pub struct Request<'a> {
     pub k: usize,
     /// The session that continues after a compaction.
     pub session: Option<&'a str>,
+    /// The session that goes on with its history. Its own note is left out.
+    pub resumed: Option<&'a str>,
     /// The current time.
     pub now: DateTime<Utc>,
     /// Notes that the session has from elsewhere, with the file stamp for which that holds. They
@@ -61,6 +71,32 @@ pub fn select(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec
         }
     }
     Ok(chosen)
+}
+
+/// Returns the standing instructions of the project: see [`crate::standing`].
+pub fn standing(
+    index: &Index,
+    notes: &Notes,
+    request: &Request<'_>,
+) -> Result<Vec<Instruction>, Error> {
+    let mut entries = Vec::new();
+    for project in keys(request).filter(|key| *key != GLOBAL) {
+        entries.extend(index.recent(Recent {
+            project,
+            note_type: NoteType::Episodic,
+            now: request.now,
+            only_pinned: false,
+            limit: MAX_READ_SESSIONS,
+        })?);
+    }
+    entries.sort_by(|a, b| newest_first(a, b).then(b.id().cmp(&a.id())));
+    entries.truncate(MAX_READ_SESSIONS);
+    let own = request.resumed.map(NoteId::of_session);
+    entries.retain(|entry| Some(entry.id()) != own);
+    let read = entries
+        .iter()
+        .filter_map(|entry| current(notes, entry, request, Reason::LastSession));
+    Ok(instructions(&read.collect::<Vec<_>>()))
 }
 
 /// Returns the project's open tasks to name beside the working set: tasks in progress first, then
@@ -123,8 +159,10 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     if request.project == GLOBAL {
         return Ok(selection);
     }
-    let sessions = of_all_keys(NoteType::Episodic, MAX_SESSIONS)?;
-    let reserved = sessions.len().min(request.k);
+    let mut sessions = of_all_keys(NoteType::Episodic, MAX_SESSIONS + 1)?;
+    let own = request.resumed.map(NoteId::of_session);
+    sessions.retain(|entry| Some(entry.id()) != own);
+    let reserved = sessions.len().min(request.k).min(RESERVED_SESSIONS);
     let mut durable = of_all_keys(NoteType::Procedural, fetch_limit(request))?;
     durable.extend(of_all_keys(NoteType::Semantic, fetch_limit(request))?);
     // The sort is stable: for equal notes, procedural ones stay first.
@@ -133,11 +171,12 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     kept.extend(durable.into_iter().filter(|entry| !entry.pinned));
     kept.retain(|entry| !request.had.contains(&(entry.id(), entry.stamp)));
     kept.truncate(request.k - reserved);
+    let places = (request.k - kept.len()).min(MAX_SESSIONS);
     selection.extend(kept.into_iter().map(|entry| (entry, Reason::Project)));
     selection.extend(
         sessions
             .into_iter()
-            .take(reserved)
+            .take(places)
             .map(|entry| (entry, Reason::LastSession)),
     );
     Ok(selection)
@@ -184,7 +223,9 @@ fn current(notes: &Notes, entry: &Entry, request: &Request<'_>, reason: Reason) 
     let mut visibility = Visibility::from_note(&note);
     visibility.is_reflected &= reason != Reason::ThisSession;
     let is_here = keys(request).any(|key| note.project == key) || note.is_global();
-    (visibility.may_surface() && is_here).then_some(note)
+    // Only a person can tell which of two conflicting texts is right.
+    let is_conflicting = note.tags.iter().any(|tag| tag == CONFLICT_TAG);
+    (visibility.may_surface() && is_here && !is_conflicting).then_some(note)
 }
 
 #[cfg(test)]
@@ -243,6 +284,7 @@ pub(crate) mod tests {
                 also: &[],
                 k,
                 session: None,
+                resumed: None,
                 now: now(),
                 had: &[],
             };
@@ -318,12 +360,51 @@ pub(crate) mod tests {
             also: &[],
             k: 3,
             session: None,
+            resumed: None,
             now: now(),
             had: &had,
         };
         let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
         let titles: Vec<&str> = chosen.iter().map(|chosen| &*chosen.note.title).collect();
         assert_eq!(titles, ["had 1", "fact 1", "fact 2"]);
+    }
+
+    #[test]
+    fn a_resumed_session_does_not_get_its_own_note_and_no_conflicting_text_is_given() {
+        let fixture = Fixture::new();
+        fixture.add("", |note| {
+            note.id = NoteId::of_session("s");
+            session("own", 1)(note);
+            note.body = "**Said:**\n- never touch the login".to_owned();
+        });
+        fixture.add("", session("other", 2));
+        fixture.add("second text", |note| {
+            note.tags.push(CONFLICT_TAG.to_owned());
+        });
+        let index = fixture.refreshed();
+        let mut request = Request {
+            project: "p",
+            also: &[],
+            k: 8,
+            session: None,
+            resumed: None,
+            now: now(),
+            had: &[],
+        };
+        let titles = |request: &Request<'_>| -> Vec<String> {
+            let chosen = select(&index, &fixture.notes, request).unwrap();
+            chosen.into_iter().map(|chosen| chosen.note.title).collect()
+        };
+        assert_eq!(titles(&request), ["own", "other"]);
+        let said = standing(&index, &fixture.notes, &request).unwrap();
+        assert_eq!(said[0].text, "never touch the login");
+        request.resumed = Some("s");
+        assert_eq!(titles(&request), ["other"]);
+        assert!(
+            standing(&index, &fixture.notes, &request)
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]
@@ -369,6 +450,7 @@ pub(crate) mod tests {
             also: &[],
             k: 8,
             session: None,
+            resumed: None,
             now: now(),
             had: &[],
         };
@@ -438,6 +520,7 @@ pub(crate) mod tests {
             also: &[],
             k: 8,
             session: None,
+            resumed: None,
             now: now(),
             had: &[],
         };
@@ -465,6 +548,7 @@ pub(crate) mod tests {
             also: &[],
             k: 8,
             session: None,
+            resumed: None,
             now: now(),
             had: &[],
         };
@@ -492,18 +576,19 @@ pub(crate) mod tests {
             also: &[],
             k: 8,
             session: Some("s"),
+            resumed: None,
             now: now(),
             had: &[],
         };
         let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
         assert_eq!(chosen[0].note.title, "this one");
         assert_eq!(chosen[0].reason, Reason::ThisSession);
-        assert_eq!(chosen.len(), 3);
+        assert_eq!(chosen.len(), 4);
         // INJ-16: a forgotten note does not come back.
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         let lock = fixture.notes.lock().unwrap();
         fixture.notes.forget(&lock, path, now()).unwrap();
         let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
-        assert_eq!(chosen.len(), 2);
+        assert_eq!(chosen.len(), 3);
     }
 }

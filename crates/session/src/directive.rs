@@ -137,6 +137,11 @@ fn directive_in(sentence: &str, words: &Words) -> Option<Directive> {
         .then_some(Directive::Preference)
 }
 
+/// Returns whether a sentence states a rule in a general form: "never …", "from now on …".
+pub fn is_general_rule(sentence: &str) -> bool {
+    directive(sentence) == Some(Directive::Rule) && Words::new(sentence).contain(GENERAL)
+}
+
 /// Returns how much a sentence of a person tells a later session; 0 or less is nothing.
 pub(crate) fn weight(sentence: &str) -> f32 {
     if is_small_talk(sentence) {

@@ -182,6 +182,7 @@ fn working_sets(
             also: &[],
             k: DEFAULT_K,
             session: None,
+            resumed: None,
             now,
             had: &[],
         };

@@ -118,6 +118,7 @@ impl Hook {
             also: &self.project().also,
             k: DEFAULT_K,
             session: None,
+            resumed: None,
             now: self.context.environment.now,
             had: &claude_memory::copies(Some(journal), &self.project().key),
         };

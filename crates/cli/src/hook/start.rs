@@ -5,11 +5,15 @@ use anamnesis_app::{
     sync::History,
 };
 use anamnesis_note::note::{Note, Source, parse_timestamp};
-use anamnesis_recall::render::{self, Block, Chosen, Reason};
+use anamnesis_recall::render::{self, Block, Chosen, Level, Reason};
 use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
+use anamnesis_recall::standing;
 use anamnesis_session::hook::StartSource;
 use anamnesis_store::{
-    index::Index, journal::Journal, project::Project, settings::config::SessionLine,
+    index::Index,
+    journal::{Journal, Shown},
+    project::Project,
+    settings::config::SessionLine,
 };
 use anamnesis_text::{clean::one_line, hash::text_hash};
 
@@ -64,6 +68,8 @@ impl Hook {
             also: &project.also,
             k: DEFAULT_K,
             session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
+            resumed: matches!(source, StartSource::Resume | StartSource::Fork)
+                .then_some(self.session_id.as_str()),
             now: self.context.environment.now,
             had: &claude_memory::copies(journal, &project.key),
         };
@@ -94,8 +100,22 @@ impl Hook {
                     .is_some_and(|seen| seen.with_text && seen.hash == text_hash(&chosen.note.body))
             });
         }
-        let block = render::hook_block(&chosen, request.now, |id| Context::short(index, id));
-        handled.given.push(("start", shown(&chosen, &block)));
+        let said = session_start::standing(index, notes, &request).unwrap_or_default();
+        let block =
+            render::start_block(&chosen, &said, request.now, |id| Context::short(index, id));
+        let mut given = shown(&chosen, &block);
+        for known in said {
+            if given.iter().all(|shown| shown.note != known.note) {
+                given.push(Shown {
+                    note: known.note,
+                    hash: known.hash,
+                    level: Level::Name.as_str(),
+                    reason: standing::REASON,
+                    evidence: None,
+                });
+            }
+        }
+        handled.given.push(("start", given));
         (chosen, block)
     }
 

@@ -87,7 +87,7 @@ fn a_prompt_that_fits_brings_its_note_and_one_that_does_not_brings_nothing() {
     prompt 1 · 4 min ago
       #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
               matches the question · matched integration, tests, hang, without,
-              stub, server · fits 5.42 of 0.32 needed
+              stub, server · fits 2.58 of 0.32 needed
       1 more note held back · anamnesis why --all
 
     3 prompt or events with nothing that fits

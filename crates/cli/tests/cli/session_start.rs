@@ -119,8 +119,12 @@ fn a_store_without_notes_gives_nothing() {
 #[test]
 fn after_a_compaction_the_sessions_own_note_comes_back() {
     let home = indexed();
-    // Newer sessions take the two places that are kept for the last ones.
-    for (short, title) in [("S0000A", "Newer one"), ("S0000B", "Newer two")] {
+    // Newer sessions take the four places that sessions can have.
+    for (short, title) in [
+        ("S0000A", "Newer one"),
+        ("S0000B", "Newer two"),
+        ("S0000C", "Newer three"),
+    ] {
         home.add(
             &NoteText::new(&id(short), title)
                 .session()

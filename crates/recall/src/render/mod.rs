@@ -8,7 +8,9 @@ mod recalled;
 mod session_lines;
 mod warning;
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _};
+
+use crate::standing::Instruction;
 
 use anamnesis_note::{
     id::NoteId,
@@ -78,6 +80,12 @@ const GLOBAL_SHARE: usize = MAX_CONTEXT_LENGTH / 3;
 /// The longest body in the block, in characters.
 const MAX_BODY_LENGTH: usize = 1_200;
 
+/// The longest text of a session's note at a start, in characters.
+const MAX_SESSION_BODY: usize = 900;
+
+/// The longest standing instruction, in characters.
+const MAX_INSTRUCTION_LENGTH: usize = 200;
+
 /// The minimum length of a partial body, in UTF-16 code units.
 const MIN_BODY_LENGTH: usize = 80;
 
@@ -129,6 +137,10 @@ impl Block {
 }
 
 struct Item {
+    /// Whether it is a session's note.
+    is_session: bool,
+    /// Whether `body` is all of the note's text.
+    is_whole: bool,
     title: String,
     heading: String,
     body: String,
@@ -146,18 +158,32 @@ pub fn hook_block(
     now: DateTime<Utc>,
     short_id: impl Fn(NoteId) -> String,
 ) -> Block {
-    if chosen.is_empty() {
+    start_block(chosen, &[], now, short_id)
+}
+
+/// Renders the block of a session's start: [`hook_block`] with the standing instructions before
+/// the session notes.
+pub fn start_block(
+    chosen: &[Chosen],
+    standing: &[Instruction],
+    now: DateTime<Utc>,
+    short_id: impl Fn(NoteId) -> String,
+) -> Block {
+    if chosen.is_empty() && standing.is_empty() {
         return Block::default();
     }
+    let standing_part = standing_part(standing, &short_id);
+    let known: Vec<String> = standing.iter().map(|known| known.text.clone()).collect();
     let (tasks, notes): (Vec<&Chosen>, Vec<&Chosen>) = chosen
         .iter()
         .partition(|chosen| chosen.reason == Reason::OpenTask);
     let tasks_line = tasks_line(&tasks, &short_id);
     let items = notes
         .iter()
-        .map(|chosen| item(chosen, now, &short_id))
+        .map(|chosen| item(chosen, &known, now, &short_id))
         .collect();
     let frame = units(OPEN) + units(INTRODUCTION) + units(CLOSE) + units(&tasks_line) + 2;
+    let frame = frame + units(&standing_part);
     let mut layout = Layout {
         items,
         fixed: frame,
@@ -177,10 +203,11 @@ pub fn hook_block(
     let mut text = String::from(OPEN);
     text.push_str(INTRODUCTION);
     text.push('\n');
-    for item in layout.items.iter().filter(|item| item.level != Level::Name) {
-        text.push_str(&item.heading);
-        text.push_str(&item.shown);
-    }
+    let (sessions, others): (Vec<&Item>, Vec<&Item>) =
+        layout.items.iter().partition(|item| item.is_session);
+    push_items(&mut text, &others);
+    text.push_str(&standing_part);
+    push_items(&mut text, &sessions);
     text.push_str(&tasks_line);
     text.push_str(&left_out);
     text.push_str(CLOSE);
@@ -295,7 +322,7 @@ pub fn arrivals(
         machines.join(" and ")
     );
     for chosen in chosen {
-        text.push_str(&item(chosen, now, &short_id).heading);
+        text.push_str(&item(chosen, &[], now, &short_id).heading);
     }
     text.push_str(CLOSE);
     let levels = chosen.iter().map(|chosen| (chosen.note.id, Level::Heading));
@@ -305,14 +332,56 @@ pub fn arrivals(
     }
 }
 
-fn item(chosen: &Chosen, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> String) -> Item {
+/// Appends the notes that have at least a heading.
+fn push_items(text: &mut String, items: &[&Item]) {
+    for item in items.iter().filter(|item| item.level != Level::Name) {
+        text.push_str(&item.heading);
+        text.push_str(&item.shown);
+    }
+}
+
+/// Renders the standing instructions with the ids of their notes, or nothing.
+fn standing_part(standing: &[Instruction], short_id: &impl Fn(NoteId) -> String) -> String {
+    let mut text = String::new();
+    for instruction in standing {
+        if text.is_empty() {
+            text.push_str("\nYou said:\n");
+        }
+        let line = cut(&inert_line(&instruction.text), MAX_INSTRUCTION_LENGTH);
+        let _ = writeln!(text, "- {line} (#{})", short_id(instruction.note));
+    }
+    text
+}
+
+fn item(
+    chosen: &Chosen,
+    known: &[String],
+    now: DateTime<Utc>,
+    short_id: &impl Fn(NoteId) -> String,
+) -> Item {
     let note = &chosen.note;
+    let whole = inert_body(note);
+    let whole = whole.trim();
+    let is_session = is_session_note(note);
+    let body = if is_session {
+        session_lines::shortened(
+            &note.title,
+            whole,
+            MAX_SESSION_BODY,
+            &BTreeSet::new(),
+            known,
+        )
+    } else {
+        cut(whole, MAX_BODY_LENGTH)
+    };
     let mut facts = facts(note, now);
     facts.push(format!("#{}", short_id(note.id)));
     Item {
         title: title(note),
         heading: heading(note, &facts),
-        body: body(note),
+        is_session,
+        is_whole: body == whole,
+        body: indented(&body),
         shown: String::new(),
         level: Level::Name,
         is_global: chosen.reason == Reason::AllProjects,
@@ -372,11 +441,6 @@ pub fn inert_line(text: &str) -> String {
     defuse(&redact::redact(&line).text)
 }
 
-/// Returns the body, each line indented, so that no line starts a heading, a fence or a tag.
-fn body(note: &Note) -> String {
-    indented(&cut(inert_body(note).trim(), MAX_BODY_LENGTH))
-}
-
 /// Returns the inert body, or its beginning if it is large.
 ///
 /// The cut is far beyond what is shown, so a secret that the cut splits is never shown.
@@ -411,10 +475,10 @@ fn add_body(item: &mut Item, room: usize) -> usize {
         return 0;
     }
     if units(&item.body) <= room {
-        item.level = if item.body.ends_with("…\n") {
-            Level::Part
-        } else {
+        item.level = if item.is_whole {
             Level::Body
+        } else {
+            Level::Part
         };
         item.shown = std::mem::take(&mut item.body);
         return units(&item.shown);
@@ -751,6 +815,31 @@ mod tests {
           **Outcome:** limiter and 4 tests
         </anamnesis-context>
         ");
+    }
+
+    #[test]
+    fn standing_instructions_come_before_session_notes_and_are_not_repeated() {
+        let mut notes = working_set();
+        notes[3].note.body = "**Said:**\n- never touch the login\n- the logo is blue".to_owned();
+        let said = Instruction {
+            note: notes[3].note.id,
+            hash: String::new(),
+            text: "never touch the login".to_owned(),
+        };
+        let block = start_block(&notes, &[said], now(), NoteId::short);
+        let end = block.text.split("middleware/limit.rs").nth(1).unwrap();
+        assert_snapshot!(end, @"
+        by agent · today · #9G0003
+
+        You said:
+        - never touch the login (#9G0004)
+
+        ## [session] Add rate limits to the login
+        age unknown · desktop · #9G0004
+          **Said:** the logo is blue
+        </anamnesis-context>
+        ");
+        assert_eq!(block.levels.len(), notes.len());
     }
 
     #[test]

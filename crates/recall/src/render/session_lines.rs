@@ -86,13 +86,14 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
                 label = None;
                 (Some(heading), text)
             }
-            None => match line.strip_prefix("- ") {
-                Some(item) => (label, item),
-                None => {
+            None => {
+                if let Some(item) = line.strip_prefix("- ") {
+                    (label, item)
+                } else {
                     label = None;
                     (None, line)
                 }
-            },
+            }
         };
         let text = match of {
             Some("Ask") => without_title(text, title).to_owned(),

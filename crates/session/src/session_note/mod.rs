@@ -75,6 +75,9 @@ const MAX_FILES: usize = 8;
 /// The maximum length of a line of a list, in characters.
 const MAX_LINE: usize = 160;
 
+/// The label of the person's sentences.
+const SAID_LABEL: &str = "Said";
+
 /// Branches that say nothing, because most work is done on them.
 const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
 
@@ -202,6 +205,18 @@ impl SessionDigest {
         self.first_at = earlier.first_at.or(self.first_at);
         self.last_at = self.last_at.or(earlier.last_at);
     }
+}
+
+/// Returns the sentences of the person that the text of a session's note quotes.
+pub fn said_in(body: &str) -> impl Iterator<Item = &str> {
+    let heading = format!("**{SAID_LABEL}:**");
+    let lines = body.lines().skip_while(move |line| line.trim() != heading);
+    lines.skip(1).map_while(|line| line.strip_prefix("- "))
+}
+
+/// Returns whether most words of the shorter of two sentences are in the other.
+pub fn says_the_same(one: &str, other: &str) -> bool {
+    repeats(&word_set(one), &word_set(other))
 }
 
 /// The text of a session's note.
@@ -335,7 +350,7 @@ fn body(account: &Account, title: &str) -> String {
         paragraph(&mut body, "Branch", branch);
     }
     let said = said(&account.prompts, &ask);
-    list(&mut body, "Said", &said);
+    list(&mut body, SAID_LABEL, &said);
     let failing = failing(account);
     list(&mut body, "Still failing", &failing);
     let fixed: Vec<String> = lines(&digest.fixed, MAX_FIXED);

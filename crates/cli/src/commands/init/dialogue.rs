@@ -399,7 +399,7 @@ pub(super) mod tests {
         ✓ reached: 1,204 notes, from desktop
           here: 12 notes. Together 1,216. Join? [Y/n] y
           The remote deleted 3 of these. Keep them, here and there? [Y/n] y
-        agreed: Restore
+        agreed: KeepAll
         ");
         assert!(met(&remote, &[true, false]).ends_with("[Y/n] n\nagreed: Accept"));
         assert!(met(&remote, &[false]).ends_with("Join? [Y/n] n\nagreed: no"));

@@ -47,6 +47,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         also: &project.also,
         k: usize::try_from(args.k).unwrap_or(0),
         session: None,
+        resumed: None,
         now: context.environment.now,
         had: &[],
     };
