@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod chart;
 pub mod eval;
+pub mod masks;
 pub mod novelty;
 pub mod random;
 #[cfg(unix)]

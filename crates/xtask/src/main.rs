@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 #[cfg(unix)]
 use anamnesis_lab::target_folder;
-use anamnesis_lab::{Result, at, cargo, chart, eval, novelty, root, run, say};
+use anamnesis_lab::{Result, at, cargo, chart, eval, masks, novelty, root, run, say};
 #[cfg(unix)]
 use anamnesis_lab::{bench, references, retention};
 use clap::{Parser, Subcommand};
@@ -49,6 +49,7 @@ enum Task {
     Eval(eval::Arguments),
     Chart(chart::Arguments),
     Novelty(novelty::Arguments),
+    Masks(masks::Arguments),
     #[cfg(unix)]
     Bench(bench::Arguments),
     #[cfg(unix)]
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Task::Eval(arguments) => eval::run(arguments),
         Task::Chart(arguments) => chart::run(arguments),
         Task::Novelty(arguments) => novelty::run(arguments),
+        Task::Masks(arguments) => masks::run(arguments),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),
         #[cfg(unix)]
