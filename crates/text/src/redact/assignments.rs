@@ -130,12 +130,21 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
         b',' if quoted => paired(scan, blank, class),
         b'(' if blank == end => arguments(scan, blank + 1, class),
         b'>' if matches!(byte(text, start.wrapping_sub(1)), b'<' | b':') => {
-            element(scan, blank + 1, class);
+            // `<secret>` marks a text as often as it names a value.
+            let is_mark = text.get(start..end) == Some(b"secret");
+            let syntax = if is_mark {
+                ValueSyntax::Loose
+            } else {
+                ValueSyntax::Config
+            };
+            element(scan, blank + 1, class, syntax);
         }
         b'\\' if starts(text, blank, b"\\u003d") => {
             value(scan, start, blank + 6, class, true, b'=');
         }
-        b'\\' if starts(text, blank, b"\\u003e") => element(scan, blank + 6, class),
+        b'\\' if starts(text, blank, b"\\u003e") => {
+            element(scan, blank + 6, class, ValueSyntax::Config)
+        }
         b'%' if starts(text, blank, b"%3D") => {
             value(scan, start, blank + 3, class, true, b'=');
         }
@@ -271,11 +280,11 @@ fn paired(scan: &mut Scan, at: usize, class: NameClass) {
 }
 
 /// Masks the content of an XML element.
-fn element(scan: &mut Scan, at: usize, class: NameClass) {
+fn element(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     let text = scan.text;
     let end = Alphabet::new(b"<\n\\").until(text, at, JUDGED);
     let closed = byte(text, end) == b'<' || starts(text, end, b"\\u003c");
-    if closed && values::is_secret(scan.slice(at, end), class, ValueSyntax::Config) {
+    if closed && values::is_secret(scan.slice(at, end), class, syntax) {
         scan.found(at, end);
     }
 }
