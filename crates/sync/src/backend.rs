@@ -113,8 +113,18 @@ pub enum Answer {
     None,
     /// Apply it.
     Accept,
-    /// Reject it: restore everything, here and in the remote.
+    /// Reject it: restore what was held back, here and in the remote.
     Restore,
+    /// Keep every note that the remote deleted, here and in the remote, also those that were
+    /// forgotten one by one.
+    KeepAll,
+}
+
+impl Answer {
+    /// Returns whether something that is gone comes back.
+    pub(crate) fn restores(self) -> bool {
+        matches!(self, Self::Restore | Self::KeepAll)
+    }
 }
 
 /// The settings of a backend.

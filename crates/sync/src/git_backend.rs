@@ -372,7 +372,7 @@ impl GitBackend<'_> {
             let mut run = self.run(repository);
             let recovered = run.repository.recover(&lock, self.notes)?;
             run.record_in_index(recovered);
-            if self.settings.answer == Answer::Restore {
+            if self.settings.answer.restores() {
                 let restored = run.repository.restore_missing(&lock, self.notes)?;
                 run.record_in_index(restored);
             }

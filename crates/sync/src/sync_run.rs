@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
         };
         // Only what was held back is restored.
         let keeps = match mass {
-            _ if start.is_undone => Some(gone.into_keys().collect()),
+            _ if start.is_undone || answer == Answer::KeepAll => Some(gone.into_keys().collect()),
             Some(_) => {
                 let side = side(Some(&incoming));
                 Some(join::without_single_ones(
@@ -482,7 +482,7 @@ impl Repository {
             Some(joined) => joined.id() != incoming.id() && !self.is_ahead(incoming, joined)?,
             None => false,
         };
-        if answer == Answer::Restore {
+        if answer.restores() {
             start.is_undone = is_rewritten;
         } else if let Some(joined) = joined.filter(|_| is_rewritten) {
             start.purged = self.purged_between(&joined, incoming)?;
@@ -500,7 +500,7 @@ impl Repository {
         }
         // The tip that was joined last is lost, so a purge looks like any other change. The purged text
         // must not be pushed again.
-        if !is_known && self.has_former() && answer != Answer::Restore {
+        if !is_known && self.has_former() && !answer.restores() {
             let base = start.base.as_ref().map(Commit::tree).transpose()?;
             start.purged = self.purged_since(base.as_ref(), &their_tree)?;
             start.keeps_history = start.purged.is_none();

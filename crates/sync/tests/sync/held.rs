@@ -252,7 +252,7 @@ fn notes_that_the_remote_deleted_are_counted_before_a_join() {
     laptop.write("laptop's");
     let reached = laptop.init().unwrap();
     assert_eq!((reached.deleted_there, reached.notes_here), (2, 9));
-    laptop.answer(Answer::Restore);
+    laptop.answer(Answer::KeepAll);
     assert_eq!(laptop.titles().len(), 10);
 }
 

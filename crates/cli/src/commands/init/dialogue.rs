@@ -111,7 +111,7 @@ where
         Unsaid::Yes,
     );
     Ok(Some(if is_kept {
-        Answer::Restore
+        Answer::KeepAll
     } else {
         Answer::Accept
     }))
