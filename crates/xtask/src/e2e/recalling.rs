@@ -179,6 +179,30 @@ pub(super) fn lasting_words(stage: &Stage) -> Result<()> {
     })
 }
 
+/// A resumed session goes on with its one note, and is not told its own words.
+pub(super) fn resumed(stage: &Stage) -> Result<()> {
+    const DECISION: &str = "We keep prices in whole cents, never in floats";
+    const LATER: &str = "Always round totals of the cart half up";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let first = say(&machine, DECISION, None)?;
+    let begun = store.wait_for_session(&first.session)?;
+    say(&machine, LATER, Some(&first.session))?;
+    let sent = last_request(&machine)?.text();
+    let is_told = context_blocks(&sent)
+        .iter()
+        .any(|block| block.contains(begun.short_id()) || block.contains(DECISION));
+    check(!is_told, || {
+        format!("a resumed session is told its own note:\n{sent}")
+    })?;
+    let note = store.wait_for("the note with both prompts", |note| {
+        note.body.contains(LATER) && format!("{} {}", note.title(), note.body).contains(DECISION)
+    })?;
+    check(note.id() == begun.id() && store.notes().len() == 1, || {
+        format!("one session has {} notes", store.notes().len())
+    })
+}
+
 /// Writes a note as a person does in a terminal.
 fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
     let file = machine.home().join("note.txt");

@@ -63,6 +63,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("recall", recalling::recall),
     headless("failure", recalling::failure),
     headless("lasting-words", recalling::lasting_words),
+    headless("resumed", recalling::resumed),
     headless("two-machines", machines::two_machines),
     headless("hostile-project", machines::hostile_project),
     Scenario {
