@@ -3,6 +3,7 @@
 //! Nothing is recorded or updated. Index and journal are read as they are, so the result misses
 //! what a hook would miss.
 
+use anamnesis_note::id::NoteId;
 use anamnesis_recall::{note_set::Silence, rank::Query};
 use anamnesis_session::{
     intake::MAX_TEXT,
@@ -112,6 +113,9 @@ impl Trial<'_> {
                     Lane::Prompt => ledger,
                     Lane::Agent => Ledger::new(),
                 },
+                own: session
+                    .as_ref()
+                    .map(|session| NoteId::of_session(&session.id)),
                 agent: String::new(),
             }
             .recall(&query)?),

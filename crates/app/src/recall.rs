@@ -88,6 +88,8 @@ pub struct Asker<'a> {
     pub lane: Lane,
     /// The notes that this context has already seen.
     pub ledger: Ledger,
+    /// The note of the session that asks.
+    pub own: Option<NoteId>,
     /// The subagent; empty for the session's own context.
     pub agent: String,
 }
@@ -190,6 +192,7 @@ impl Asker<'_> {
             also: &self.project.also,
             limits,
             ledger: &self.ledger,
+            own: self.own,
             knowledge: &known(self.context, &index, self.journal),
         };
         let outcome = note_set::recall(&index, &self.context.notes, &request)?;

@@ -135,6 +135,8 @@ pub struct Request<'a> {
     pub limits: Limits,
     /// What the context has seen.
     pub ledger: &'a Ledger,
+    /// The note of the session that asks. The context has what it tells.
+    pub own: Option<NoteId>,
     /// Usage, staleness and derived links of notes.
     pub knowledge: &'a dyn Knowledge,
 }
@@ -529,10 +531,12 @@ impl Selection<'_> {
         if !visibility.may_surface() || self.mask.origin(&note.project).is_none() {
             return Ok(Err(WithholdingReason::NotInUseHere));
         }
-        if let Some(seen) = self.request.ledger.get(&note.id)
-            && seen.hash == text_hash(&note.body)
-            && (seen.with_text || candidate.evidence.score < REPEAT_FACTOR * self.outcome.floor)
-        {
+        let is_own = self.request.own == Some(note.id);
+        let is_seen = self.request.ledger.get(&note.id).is_some_and(|seen| {
+            seen.hash == text_hash(&note.body)
+                && (seen.with_text || candidate.evidence.score < REPEAT_FACTOR * self.outcome.floor)
+        });
+        if is_own || is_seen {
             self.has_seen_match = true;
             return Ok(Err(WithholdingReason::GivenBefore));
         }

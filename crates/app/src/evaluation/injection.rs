@@ -179,6 +179,7 @@ impl Gate<'_> {
                 ..self.limits
             },
             ledger: &Ledger::new(),
+            own: None,
             knowledge: &known(self.context, self.index, self.journal),
         };
         Ok(note_set::recall(index, &self.context.notes, &request)?.given)

@@ -7,6 +7,7 @@ use anamnesis_app::{
     recall::{self, Asker, Lane},
     remember, sync, task,
 };
+use anamnesis_note::id::NoteId;
 use anamnesis_recall::render::{self, Block};
 use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
 use anamnesis_session::{
@@ -72,6 +73,7 @@ impl Hook {
             journal: Some(journal),
             lane,
             ledger: self.ledger(&self.agent),
+            own: Some(NoteId::of_session(&self.session_id)),
             agent: self.agent.clone(),
         };
         match asker.recall(&query) {

@@ -629,7 +629,7 @@ struct Term<'a> {
     store_idf: f32,
     weight: f32,
     is_common: bool,
-    /// The [`rarity`] among the searched notes, and in the store.
+    /// The [`rarity()`] among the searched notes, and in the store.
     rarity: f32,
     store_rarity: f32,
     /// For an abbreviation, the index of its long form, which matches as well.
