@@ -37,9 +37,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     })?;
     steps.run("tests", || {
         let runner: &[&str] = if has(cargo(root).args(["nextest", "--version"])) {
-            &["nextest", "run"]
+            &["nextest", "run", "--no-fail-fast"]
         } else {
-            &["test", "--all-targets"]
+            &["test", "--all-targets", "--no-fail-fast"]
         };
         passed(cargo(root).args(runner).args(["--locked", "--workspace"]))
     })?;

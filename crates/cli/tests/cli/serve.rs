@@ -1292,11 +1292,10 @@ fn servers_and_hooks_at_once_lose_nothing() {
     home.run("reindex").well();
     assert_eq!(found(&mut client), before);
     client.leave();
-    let locked = home.log();
-    assert!(
-        !locked.iter().any(|line| line.contains("locked")),
-        "{locked:?}"
-    );
+    // A write waits 150 ms for the index; then the next search adds the note, which is no loss.
+    let mut log = home.log();
+    log.retain(|line| line.contains("locked") && !line.contains("is not in the index yet"));
+    assert!(log.is_empty(), "{log:?}");
     assert_eq!(home.run("status --json").json()["sync"]["dirty"], false);
 }
 
