@@ -20,6 +20,7 @@ use anamnesis_store::{
     usage_log::Receipts,
 };
 use git2::{Commit, ObjectType, Oid};
+use ulid::Ulid;
 
 use crate::{
     commit::{Act, Committed, FileChanges},
@@ -96,10 +97,7 @@ impl Repository {
             return Ok(None);
         };
         self.move_branch(lock, made.commit, &changes)?;
-        Ok(Some(Committed {
-            batch: made.batch,
-            notes: ids_of(&changes),
-        }))
+        Ok(Some(committed(made.batch, &changes)))
     }
 
     /// Like [`Repository::commit_notes`], but takes the notes lock only to move the branch: hooks do
@@ -125,10 +123,7 @@ impl Repository {
             return self.commit_notes(&lock, ids, act);
         }
         self.move_branch_flushed(&lock, made.commit, &changes)?;
-        Ok(Some(Committed {
-            batch: made.batch,
-            notes: ids_of(&changes),
-        }))
+        Ok(Some(committed(made.batch, &changes)))
     }
 
     /// Finds what changed of some notes since a commit.
@@ -244,7 +239,7 @@ impl Repository {
         Ok(mass)
     }
 
-    /// Tells whether the folder differs from the branch's tip.
+    /// Returns whether the folder differs from the branch's tip.
     pub(crate) fn is_dirty(
         &self,
         notes: &Notes,
@@ -382,8 +377,8 @@ impl Repository {
         Ok(staged)
     }
 
-    /// Tells whether a path does not exist. A path behind a link or in an unreadable folder is not
-    /// gone, nor is one where something else replaced the file.
+    /// Returns whether a path does not exist. A path behind a link or in an unreadable folder is
+    /// not gone, nor is one where something else replaced the file.
     fn is_gone(&self, name: &str) -> bool {
         let mut place = self.folder();
         for part in Path::new(name) {
@@ -475,13 +470,16 @@ fn settle(changes: &mut FileChanges, places: &[NotePresence]) {
     }
 }
 
-/// Returns the notes among changed files.
-fn ids_of(changes: &FileChanges) -> BTreeSet<NoteId> {
+/// Describes a commit of changed files by the notes among them.
+fn committed(batch: Ulid, changes: &FileChanges) -> Committed {
     let notes = changes.keys().filter_map(|path| match tree::named(path) {
         Named::Note(_, id) => Some(id),
         _ => None,
     });
-    notes.collect()
+    Committed {
+        batch,
+        notes: notes.collect(),
+    }
 }
 
 /// Returns session and author of a note, for the trailers of its commit.
