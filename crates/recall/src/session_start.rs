@@ -56,6 +56,13 @@ pub struct Request<'a> {
     pub had: &'a [(NoteId, Stamp)],
 }
 
+impl Request<'_> {
+    /// Returns whether an entry is the note of the session that is resumed.
+    fn is_own(&self, entry: &Entry) -> bool {
+        self.resumed.map(NoteId::of_session) == Some(entry.id())
+    }
+}
+
 /// Chooses the working set and reads its notes.
 ///
 /// Only chosen files are read: a file that changed since it was indexed is used as it is now, and
@@ -91,8 +98,7 @@ pub fn standing(
     }
     entries.sort_by(|a, b| newest_first(a, b).then(b.id().cmp(&a.id())));
     entries.truncate(MAX_READ_SESSIONS);
-    let own = request.resumed.map(NoteId::of_session);
-    entries.retain(|entry| Some(entry.id()) != own);
+    entries.retain(|entry| !request.is_own(entry));
     let read = entries
         .iter()
         .filter_map(|entry| current(notes, entry, request, Reason::LastSession));
@@ -153,15 +159,14 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
         .map(|entry| (entry, Reason::AllProjects))
         .collect();
     if let Some(session) = request.session {
-        let own = anamnesis_note::id::NoteId::of_session(session);
+        let own = NoteId::of_session(session);
         selection.extend(index.get(own)?.map(|entry| (entry, Reason::ThisSession)));
     }
     if request.project == GLOBAL {
         return Ok(selection);
     }
     let mut sessions = of_all_keys(NoteType::Episodic, MAX_SESSIONS + 1)?;
-    let own = request.resumed.map(NoteId::of_session);
-    sessions.retain(|entry| Some(entry.id()) != own);
+    sessions.retain(|entry| !request.is_own(entry));
     let reserved = sessions.len().min(request.k).min(RESERVED_SESSIONS);
     let mut durable = of_all_keys(NoteType::Procedural, fetch_limit(request))?;
     durable.extend(of_all_keys(NoteType::Semantic, fetch_limit(request))?);
