@@ -11,7 +11,7 @@ pub fn process(number: Option<&str>) -> Option<ClientProcess> {
     })
 }
 
-/// Tells whether a process is still running; `None` if that cannot be determined.
+/// Returns whether a process is still running; `None` if that cannot be determined.
 pub fn is_running(process: ClientProcess) -> Option<bool> {
     let expected = process.started?;
     match started(process.id) {

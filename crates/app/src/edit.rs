@@ -217,7 +217,7 @@ pub struct MarkedNote {
 }
 
 impl MarkedNote {
-    /// Tells whether the note changed at all.
+    /// Returns whether the note changed at all.
     pub fn is_changed(&self) -> bool {
         self.stored.stamp != self.entry.stamp
     }

@@ -413,7 +413,7 @@ impl Environment {
     }
 }
 
-/// Tells whether a text is a valid session id. Ids are written into notes as one line.
+/// Returns whether a text is a valid session id. Ids are written into notes as one line.
 fn is_session_id(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
@@ -461,7 +461,7 @@ fn without_home(mut roots: Vec<PathBuf>, user_home: Option<&Path>) -> Vec<PathBu
     roots
 }
 
-/// Tells whether Claude Code's settings of a folder set variables, or cannot be read.
+/// Returns whether Claude Code's settings of a folder set variables, or cannot be read.
 fn sets_variables(folder: &Path) -> bool {
     let files = ["settings.json", "settings.local.json"];
     files
@@ -473,8 +473,8 @@ fn sets_variables(folder: &Path) -> bool {
         })
 }
 
-/// Tells whether a path leads into one of these folders. For a folder that does not exist yet, its
-/// nearest existing ancestor decides.
+/// Returns whether a path leads into one of these folders. For a folder that does not exist yet,
+/// its nearest existing ancestor decides.
 ///
 /// A path through `/proc`, `/dev` or `..` counts as inside: with it, a project can name itself without
 /// knowing where it is.

@@ -156,7 +156,7 @@ impl From<index::Error> for Error {
             index::Error::Locked => (Kind::Busy, TRY_AGAIN),
             _ => (
                 Kind::Store,
-                "anamnesis internal reindex   (builds it anew from the notes; nothing is lost)",
+                "anamnesis internal reindex   (rebuilds it from the notes; nothing is lost)",
             ),
         };
         Self::caused_by(error).kind_of(kind).hint(hint)

@@ -32,7 +32,7 @@ pub fn unrecorded(context: &Context, event: &mut Event) {
     }
 }
 
-/// Tells whether calls of a tool are never recorded.
+/// Returns whether calls of a tool are never recorded.
 pub fn is_skipped_name(context: &Context, tool: &str) -> bool {
     OWN_TOOLS.iter().any(|own| tool.starts_with(own)) || context.config.skips(tool)
 }
@@ -45,7 +45,7 @@ fn is_skipped(context: &Context, call: &ToolCall) -> bool {
             .any(|path| is_ours(context, Path::new(path)))
 }
 
-/// Tells whether a path is in the store, or among the client's transcripts and memories.
+/// Returns whether a path is in the store, or among the client's transcripts and memories.
 fn is_ours(context: &Context, path: &Path) -> bool {
     context.home.contains(path)
         || context

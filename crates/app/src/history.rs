@@ -47,7 +47,7 @@ impl<'a> Past<'a> {
     /// Opens the history of a store.
     pub fn open(context: &'a Context) -> Result<Self, Error> {
         Self::open_if_any(context)?.ok_or_else(|| {
-            Error::failed("there is no history yet: nothing was committed")
+            Error::failed("there is no history yet, because nothing has been committed")
                 .hint("anamnesis sync   (commits the notes, with a remote or without)")
         })
     }
@@ -182,7 +182,7 @@ impl<'a> Past<'a> {
         file.map(|file| stored(id, &file)).transpose()
     }
 
-    /// Tells whether a note is withheld from the agent that asks: it is forgotten or deleted.
+    /// Returns whether a note is withheld from the agent that asks: it is forgotten or deleted.
     pub fn is_withheld(&self, id: NoteId) -> bool {
         let is_living = || {
             let entry = self.index.get(id).ok().flatten();

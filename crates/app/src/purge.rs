@@ -305,7 +305,7 @@ impl PurgePlan<'_> {
             anamnesis_sync::Error::Network(ref network) => {
                 let hint = match network.advice() {
                     Some(advice) => format!("{advice}\n  then: {again}"),
-                    None => format!("when that is mended: {again}"),
+                    None => format!("once that is fixed: {again}"),
                 };
                 Error::failed(format!(
                     "files and records here are purged, git history and the remote are as before: {error}"

@@ -119,7 +119,7 @@ fn approve(
     seen(context, journal, &lock, &stored)
 }
 
-/// Tells whether a proposal replaces a machine-local note. The proposal then stays local, too.
+/// Returns whether a proposal replaces a machine-local note. The proposal then stays local, too.
 fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Error> {
     let note = context.notes.read(path)?.note();
     let ids = note.supersedes.iter().filter_map(|id| id.parse().ok());

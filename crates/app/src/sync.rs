@@ -126,8 +126,8 @@ impl History {
         }
     }
 
-    /// Tells whether the deferred process has to sync: a sync was requested since the last one, and
-    /// the back-off has passed.
+    /// Returns whether the deferred process has to sync: a sync was requested since the last one,
+    /// and the back-off has passed.
     pub fn is_due(&self, wanted: Option<i64>, now: i64) -> bool {
         let Some(tried) = self.tried_at else {
             return true;
@@ -249,7 +249,7 @@ impl Standing {
         })
     }
 
-    /// Tells whether the person may have to do something.
+    /// Returns whether the person may have to do something.
     pub fn needs_attention(&self) -> bool {
         self.problem.is_some()
             || self.history.held.is_some()
@@ -397,7 +397,7 @@ impl From<anamnesis_sync::Error> for Error {
             let text = if error.may_be_damage() {
                 "anamnesis doctor --fix   (replaces a damaged repository; no note is lost)"
             } else {
-                "no note is lost; when it is mended: anamnesis sync"
+                "no note is lost; once it is fixed: anamnesis sync"
             };
             text.to_owned()
         });

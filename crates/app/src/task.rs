@@ -22,7 +22,7 @@ use crate::{
     write::{self, INDEX_PATIENCE},
 };
 
-/// Tells whether a note is a task and not forgotten.
+/// Returns whether a note is a task and not forgotten.
 pub fn is_task(entry: &Entry) -> bool {
     entry.kind == Kind::Task && entry.state != State::Forgotten
 }

@@ -158,7 +158,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(&temporary, to)
 }
 
-/// Tells whether a shell finds this program by its name.
+/// Returns whether a shell finds this program by its name.
 pub fn is_found(context: &Context) -> bool {
     first_on_path(context).is_some() && other(context).is_none()
 }
@@ -205,7 +205,7 @@ fn first_on_path(context: &Context) -> Option<PathBuf> {
     paths.find(|path| path.is_file())
 }
 
-/// Tells whether a file is a Python script as package managers generate them.
+/// Returns whether a file is a Python script as package managers generate them.
 fn starts_python(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
@@ -216,7 +216,7 @@ fn starts_python(path: &Path) -> bool {
         && text.lines().take(3).any(|line| line.contains("python"))
 }
 
-/// Tells whether a folder is on PATH.
+/// Returns whether a folder is on PATH.
 pub fn is_on_path(environment: &Environment, folder: &Path) -> bool {
     let mut folders = environment.path.iter().flat_map(env::split_paths);
     folders.any(|on_path| on_path == folder)

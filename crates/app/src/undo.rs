@@ -27,7 +27,7 @@ pub struct UndoOutcome<'a> {
 }
 
 impl UndoOutcome<'_> {
-    /// Tells whether any note was changed.
+    /// Returns whether any note was changed.
     pub fn has_effect(&self) -> bool {
         let mut fates = self.notes.values();
         self.batch.is_some() || fates.any(|fate| !matches!(fate, Fate::Left(_)))

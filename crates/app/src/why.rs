@@ -130,7 +130,7 @@ impl ReceivedNotes<'_> {
         entry(&self.index, id)
     }
 
-    /// Tells whether the note changed since the injection. An observation only refers to its
+    /// Returns whether the note changed since the injection. An observation only refers to its
     /// session, so it is not compared.
     pub fn has_changed(&self, given: &Given) -> bool {
         if given.level == OBSERVATION {

@@ -22,12 +22,12 @@ use crate::{Error, context::Context, format};
 /// unique id.
 pub const INDEX_PATIENCE: Duration = Duration::from_millis(150);
 
-/// Tells whether a note is a person's or for all projects.
+/// Returns whether a note is a person's or for all projects.
 pub fn is_a_persons(entry: &Entry) -> bool {
     agent_policy::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
 }
 
-/// Tells whether an agent can change a note only through a proposal: a person's note, one for all
+/// Returns whether an agent can change a note only through a proposal: a person's note, one for all
 /// projects, and any active note if the person approves everything.
 pub fn is_out_of_reach(context: &Context, entry: &Entry) -> bool {
     is_a_persons(entry) || context.config.review.holds(entry.state)

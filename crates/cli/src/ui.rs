@@ -146,12 +146,12 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer, "y" | "Y" | "yes")
 }
 
-/// Tells whether stdin is a terminal.
+/// Returns whether stdin is a terminal.
 pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Tells whether stderr is a terminal.
+/// Returns whether stderr is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }

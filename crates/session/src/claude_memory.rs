@@ -101,7 +101,7 @@ impl MemoryFile {
     }
 }
 
-/// Tells whether a file is the client's list of memory files.
+/// Returns whether a file is the client's list of memory files.
 pub fn is_list(stem: &str) -> bool {
     stem.eq_ignore_ascii_case(LIST)
 }
@@ -171,7 +171,7 @@ fn without_listing(text: &str) -> String {
     kept.join("\n").trim().to_owned()
 }
 
-/// Tells whether a line is an item that begins with a link to a file beside this one.
+/// Returns whether a line is an item that begins with a link to a file beside this one.
 fn lists_a_file(line: &str) -> bool {
     let item = line.trim_start().trim_start_matches(['-', '*', '+', ' ']);
     let target = item

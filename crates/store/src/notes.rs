@@ -245,7 +245,7 @@ impl Notes {
         }
     }
 
-    /// Tells whether the path is a folder. A link or a file instead of it is reported.
+    /// Returns whether the path is a folder. A link or a file instead of it is reported.
     fn is_folder(&self, path: &Path, listing: &mut Listing) -> bool {
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_dir() => true,
@@ -762,7 +762,7 @@ impl Notes {
         removed
     }
 
-    /// Tells whether a note is a tombstone.
+    /// Returns whether a note is a tombstone.
     pub fn is_forgotten(&self, path: NotePath) -> bool {
         self.read(path)
             .is_ok_and(|stored| stored.file.note().state == State::Forgotten)

@@ -254,7 +254,7 @@ pub fn retell(
     Ok(Some(after))
 }
 
-/// Tells whether a session's note has the text that capture wrote. Otherwise a person changed it.
+/// Returns whether a session's note has the text that capture wrote. Otherwise a person changed it.
 pub fn is_own(journal: &Journal, session: &str, note: &Note) -> bool {
     journal
         .is_session_body(session, &own_text(&note.title, &note.body))

@@ -109,13 +109,13 @@ impl<'a> Spool<'a> {
         self.paths().len()
     }
 
-    /// Tells whether no file is pending.
+    /// Returns whether no file is pending.
     pub fn is_empty(&self) -> bool {
         self.paths().is_empty()
     }
 
     /// Deletes a file whose record is in the journal, and moves an unreadable one to the quarantine.
-    /// Tells whether it moved one.
+    /// Returns whether it moved one.
     pub fn put_away(&self, waiting: &Waiting) -> io::Result<bool> {
         let result = if waiting.record.is_some() {
             fs::remove_file(&waiting.path)
@@ -222,7 +222,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|found| found == ending)
 }
 
-/// Tells whether a path is a temporary file that nobody writes any more.
+/// Returns whether a path is a temporary file that nobody writes any more.
 fn is_leftover(path: &Path, age: Duration) -> bool {
     let modified = || fs::symlink_metadata(path).and_then(|file| file.modified());
     // A time in the future is from a wrong clock.

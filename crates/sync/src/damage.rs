@@ -307,7 +307,7 @@ fn oid(text: &str) -> Option<Oid> {
 }
 
 impl Repository {
-    /// Tells whether this repository replaced a damaged one in which the joined tip was lost.
+    /// Returns whether this repository replaced a damaged one in which the joined tip was lost.
     pub(crate) fn has_former(&self) -> bool {
         self.git_folder().join(FORMER).exists()
     }

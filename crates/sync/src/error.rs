@@ -85,7 +85,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Tells whether a damaged repository can be the cause: libgit2 or git failed for another
+    /// Returns whether a damaged repository can be the cause: libgit2 or git failed for another
     /// reason than a lock, the network, the remote or the settings. [`GitBackend::repair`] checks.
     ///
     /// [`GitBackend::repair`]: crate::GitBackend::repair

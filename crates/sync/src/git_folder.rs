@@ -45,7 +45,7 @@ pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
     Ok(fresh)
 }
 
-/// Tells whether a file named `.git` refers to a repository, as in a work tree of git's.
+/// Returns whether a file named `.git` refers to a repository, as in a work tree of git's.
 pub(crate) fn is_git_link(path: &Path) -> bool {
     text(path).starts_with("gitdir:")
 }
@@ -112,7 +112,7 @@ pub(crate) fn text(path: &Path) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
-/// Tells whether the log of a reference shows that it existed: a line that begins with a commit.
+/// Returns whether the log of a reference shows that it existed: a line that begins with a commit.
 pub(crate) fn has_moved(git: &Path, reference: &str) -> bool {
     let log = text(&git.join("logs").join(reference));
     let mut before = log.lines().filter_map(|line| line.split(' ').next());

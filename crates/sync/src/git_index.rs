@@ -113,7 +113,7 @@ impl Repository {
     }
 }
 
-/// Tells whether a file matches its entry in git's index. An entry without a stamp never matches.
+/// Returns whether a file matches its entry in git's index. An entry without a stamp never matches.
 pub(crate) fn same(known: IndexStamp, stamp: Stamp) -> bool {
     known.modified() != 0
         && known.modified() == stamp.modified

@@ -610,7 +610,7 @@ impl Undo<'_> {
         file.is_ok_and(|file| file.note().state == State::Forgotten)
     }
 
-    /// Tells whether a machine-local note equals a portable one except for its scope.
+    /// Returns whether a machine-local note equals a portable one except for its scope.
     fn travels_as(&self, local: &[u8], portable: &[u8]) -> bool {
         let rewritten = || {
             let file = NoteFile::parse(local, self.id).ok()?;
@@ -654,7 +654,7 @@ impl<'a> Lookup<'a> {
         Ok(None)
     }
 
-    /// Tells whether the note in a commit differs from that in all parents.
+    /// Returns whether the note in a commit differs from that in all parents.
     fn is_touched_by(&mut self, commit: &Commit<'_>) -> Result<bool, Error> {
         let own = self.place_in(&commit.tree()?)?;
         for parent in commit.parents() {

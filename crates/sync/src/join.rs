@@ -137,7 +137,7 @@ pub(crate) fn without_single_ones(
     Ok(if is_mass { rest } else { gone }.into_keys().collect())
 }
 
-/// Tells whether a project with several notes has none left.
+/// Returns whether a project with several notes has none left.
 fn empties_a_project(
     repository: &Repository,
     gone: &BTreeMap<NoteId, Oid>,
@@ -319,12 +319,12 @@ impl Join<'_> {
         Ok(())
     }
 
-    /// Tells whether a note stays that the other side took away.
+    /// Returns whether a note stays that the other side took away.
     fn is_kept(&self, id: NoteId) -> bool {
         self.keeps.is_some_and(|kept| kept.contains(&id))
     }
 
-    /// Tells whether a change deletes or forgets a note.
+    /// Returns whether a change deletes or forgets a note.
     fn takes_away(&self, id: NoteId, change: Change<NoteBlob>) -> Result<bool, Error> {
         match (change.old, change.new) {
             (None, _) => Ok(false),
@@ -569,7 +569,7 @@ impl Join<'_> {
     }
 }
 
-/// Tells whether a joined file contains a word that was masked.
+/// Returns whether a joined file contains a word that was masked.
 fn brings_back(before: &[u8], masked: &[u8], joined: &[u8]) -> bool {
     fn words(bytes: &[u8]) -> BTreeSet<&[u8]> {
         bytes
@@ -583,7 +583,7 @@ fn brings_back(before: &[u8], masked: &[u8], joined: &[u8]) -> bool {
         .any(|word| !masked.contains(word) && joined.contains(word))
 }
 
-/// Tells whether bytes are a valid note.
+/// Returns whether bytes are a valid note.
 pub(crate) fn is_sound(bytes: &[u8], id: NoteId) -> bool {
     NoteFile::parse(bytes, id).is_ok() && !merge::has_conflict_markers(bytes)
 }
@@ -606,8 +606,8 @@ pub(crate) fn folder_of(
     file.map_or(a.min(b), |file| file.note().note_type)
 }
 
-/// Tells whether another program made the last commit that changed a path. The Python version drops
-/// unknown keys when it rewrites a note.
+/// Returns whether another program made the last commit that changed a path. The Python version
+/// drops unknown keys when it rewrites a note.
 fn is_foreign(side: Side<'_>, path: &str) -> Result<bool, Error> {
     let Some(mut commit) = side.commit.cloned() else {
         return Ok(false);
@@ -632,7 +632,7 @@ fn is_foreign(side: Side<'_>, path: &str) -> Result<bool, Error> {
     }
 }
 
-/// Tells whether a commit was made by this program.
+/// Returns whether a commit was made by this program.
 pub(crate) fn is_ours(commit: &Commit<'_>) -> bool {
     let message = commit.message().unwrap_or_default();
     message

@@ -71,7 +71,7 @@ pub(crate) fn check_remote(repository: &Repository, tree: &Tree<'_>) -> Result<(
     }
 }
 
-/// Tells whether hosts add such a file to a new repository.
+/// Returns whether hosts add such a file to a new repository.
 fn is_starter(path: &str) -> bool {
     let stem = path.split('.').next().unwrap_or_default();
     let stem = stem.to_ascii_uppercase();

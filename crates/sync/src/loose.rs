@@ -145,7 +145,7 @@ fn changed(metadata: &Metadata) -> SystemTime {
     metadata.modified().unwrap_or_else(|_| SystemTime::now())
 }
 
-/// Tells whether bytes are the loose object of this id.
+/// Returns whether bytes are the loose object of this id.
 fn is_object(bytes: &[u8], oid: Oid) -> bool {
     let Ok(object) = decompress_to_vec_zlib_with_limit(bytes, MAX_LENGTH) else {
         return false;

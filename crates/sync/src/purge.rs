@@ -73,7 +73,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Tells whether history does not contain it.
+    /// Returns whether history does not contain it.
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty() && self.others.is_empty() && self.messages == 0
     }
@@ -483,7 +483,7 @@ impl Repository {
         Ok((!record.is_empty()).then_some(record))
     }
 
-    /// Tells whether the new part of a history contains each of some notes. If so, they were
+    /// Returns whether the new part of a history contains each of some notes. If so, they were
     /// deleted there by ordinary commits.
     fn were_all_there(
         &self,
@@ -516,7 +516,7 @@ impl Repository {
         fs::write(&marker, "").map_err(Error::io(&marker))
     }
 
-    /// Tells whether objects still have to be removed.
+    /// Returns whether objects still have to be removed.
     pub(crate) fn is_pruning(&self) -> bool {
         self.git_folder().join(PRUNING).exists()
     }

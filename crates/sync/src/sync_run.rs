@@ -129,7 +129,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells whether only a local mass deletion is held back. The rest is still joined and pushed.
+    /// Returns whether only a local mass deletion is held back. The rest is still joined and
+    /// pushed.
     fn is_local_hold(&self) -> bool {
         matches!(self.held, Some(Held::LocalMassDeletion { .. }))
     }
@@ -232,7 +233,7 @@ impl<'a> Run<'a> {
         self.commit_folder(place)
     }
 
-    /// Tells whether a commit is the remote's tip.
+    /// Returns whether a commit is the remote's tip.
     pub(crate) fn is_pushed(&self, head: Oid) -> Result<bool, Error> {
         let there = self.repository.tip(INCOMING)?;
         Ok(there.is_some_and(|tip| tip.id() == head))
@@ -508,7 +509,7 @@ impl Repository {
         Ok(Some(start))
     }
 
-    /// Tells whether a commit descends from another one.
+    /// Returns whether a commit descends from another one.
     fn is_ahead(&self, commit: &Commit<'_>, of: &Commit<'_>) -> Result<bool, Error> {
         Ok(self.git.graph_descendant_of(commit.id(), of.id())?)
     }

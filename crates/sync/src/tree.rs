@@ -66,19 +66,19 @@ pub(crate) fn note_path(folder: NoteType, id: NoteId) -> String {
     format!("{folder}/{id}.md")
 }
 
-/// Tells whether a folder in `.usage` can be a machine's.
+/// Returns whether a folder in `.usage` can be a machine's.
 pub(crate) fn is_machine(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !name.starts_with('.') && (1..=64).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Tells whether a file in a machine's folder belongs to its usage log.
+/// Returns whether a file in a machine's folder belongs to its usage log.
 pub(crate) fn is_receipt(name: &str) -> bool {
     let plain = !name.starts_with('.') && name.bytes().all(|byte| byte.is_ascii_graphic());
     plain && (name == "owner" || is_log(name) || name.ends_with(".fold.json"))
 }
 
-/// Tells whether a file is an append-only log.
+/// Returns whether a file is an append-only log.
 #[expect(
     clippy::case_sensitive_file_extension_comparisons,
     reason = "a name in git has one spelling"
@@ -357,7 +357,7 @@ const GITLINK: i32 = 0o160_000;
 /// The reason for refusing a second file of a note.
 const DUPLICATE_ID: &str = "the same id as another file";
 
-/// Tells whether a mode is that of a regular file.
+/// Returns whether a mode is that of a regular file.
 pub(crate) fn is_file(mode: i32) -> bool {
     !matches!(mode, TREE | LINK | GITLINK)
 }
@@ -368,7 +368,7 @@ pub(crate) fn entry(tree: &Tree<'_>, path: &str) -> Option<Oid> {
     is_file(entry.filemode_raw()).then(|| entry.id())
 }
 
-/// Tells whether a file is a tombstone.
+/// Returns whether a file is a tombstone.
 pub(crate) fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
     NoteFile::parse(bytes, id).is_ok_and(|file| file.note().state == State::Forgotten)
 }
@@ -449,7 +449,7 @@ fn danger(
     })
 }
 
-/// Tells whether a file system could read a name as `.git`: other case, characters that HFS+
+/// Returns whether a file system could read a name as `.git`: other case, characters that HFS+
 /// ignores, NTFS short names, streams and trailing dots.
 fn is_git_folder(name: &str) -> bool {
     let ignored = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');

@@ -341,7 +341,7 @@ impl Reader {
     }
 }
 
-/// Tells whether an item is compiled for tests only.
+/// Returns whether an item is compiled for tests only.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         if attribute.path().is_ident("test") {

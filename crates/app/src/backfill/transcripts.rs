@@ -195,7 +195,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, fs::Metadata)> + use
     entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
 }
 
-/// Tells whether a time is recent enough for the session to be running. A time in the future does
+/// Returns whether a time is recent enough for the session to be running. A time in the future does
 /// not count.
 fn is_recent(time: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     (now - time).abs() < SILENCE

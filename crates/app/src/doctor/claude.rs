@@ -135,7 +135,7 @@ pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
     CheckResult::well(summary)
 }
 
-/// Tells whether Claude Code wrote a transcript long after the last hook ran.
+/// Returns whether Claude Code wrote a transcript long after the last hook ran.
 fn is_silent(context: &Context, last_at: i64) -> bool {
     let Some(folder) = &context.environment.claude_folder else {
         return false;

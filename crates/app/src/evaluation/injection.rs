@@ -269,7 +269,7 @@ impl Gate<'_> {
     }
 }
 
-/// Tells whether a setting uses this threshold.
+/// Returns whether a setting uses this threshold.
 pub fn is_same(floor: f32, setting: Floor) -> bool {
     (floor - setting.threshold(1)).abs() < 0.001
 }

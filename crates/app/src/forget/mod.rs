@@ -135,8 +135,8 @@ pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Tells whether the person named a note in `/memory-forget`, or after it, if the command had only words
-/// to search for.
+/// Returns whether the person named a note in `/memory-forget`, or after it, if the command had
+/// only words to search for.
 fn request(
     context: &Context,
     journal: &Journal,

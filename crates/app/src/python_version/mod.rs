@@ -96,7 +96,7 @@ pub fn note_hooks(environment: &Environment, journal: &Journal) -> Result<(), jo
     journal.set_meta(NOTED_TWICE, mark)
 }
 
-/// Tells whether the Python version was recording sessions as well at the last check.
+/// Returns whether the Python version was recording sessions as well at the last check.
 pub fn is_noting(journal: &Journal) -> bool {
     let mark = journal.meta(NOTED_TWICE).ok().flatten();
     mark.is_some_and(|mark| !mark.is_empty())
@@ -117,7 +117,7 @@ fn unusable(environment: &Environment, path: &Path, why: &str) -> Error {
     .hint(format!("mend {path}, then run it again"))
 }
 
-/// Tells whether the Python version wrote this hook command. Such a command contains one of its
+/// Returns whether the Python version wrote this hook command. Such a command contains one of its
 /// three verbs, after its name or its variables.
 fn is_ours(command: &str) -> bool {
     const VERBS: [&str; 3] = ["inject", "sync", "capture"];
@@ -129,7 +129,7 @@ fn is_ours(command: &str) -> bool {
     is_named || (command.contains("ANAMNESIS_") && words.any(|word| VERBS.contains(&word)))
 }
 
-/// Tells whether a server is the Python version's.
+/// Returns whether a server is the Python version's.
 fn is_server(name: &str, server: &Value, own_name: &str) -> bool {
     let is_named = name == "anamnesis" || name == own_name;
     let arguments = server.get("args").and_then(Value::as_array);

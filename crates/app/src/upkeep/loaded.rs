@@ -75,14 +75,14 @@ impl Loaded {
         self.stored.values()
     }
 
-    /// Tells whether a note is active and not superseded.
+    /// Returns whether a note is active and not superseded.
     pub fn is_in_use(&self, id: NoteId) -> bool {
         let is_active = |stored: &Stored| stored.file.note().state == State::Active;
         !self.note_set.replaced.contains(&id) && self.stored(id).is_some_and(is_active)
     }
 }
 
-/// Tells whether a note can be changed key by key.
+/// Returns whether a note can be changed key by key.
 fn can_be_changed(stored: &Stored) -> bool {
     let note = stored.file.note();
     let mut other = Note {

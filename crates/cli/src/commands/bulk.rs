@@ -27,7 +27,7 @@ pub(crate) struct Apply {
 }
 
 impl Apply {
-    /// Tells whether `--apply` is set.
+    /// Returns whether `--apply` is set.
     pub(crate) fn is_meant(&self) -> bool {
         self.apply
     }

@@ -98,7 +98,7 @@ impl Hook {
         }
     }
 
-    /// Tells whether there are sessions without an end, or notes still to be written.
+    /// Returns whether there are sessions without an end, or notes still to be written.
     pub(super) fn has_unfinished_sessions(&self) -> bool {
         let now = self.context.environment.now.timestamp_millis();
         self.journal.as_ref().is_ok_and(|journal| {
@@ -154,7 +154,7 @@ impl Hook {
         intake.record(payload, safe)
     }
 
-    /// Tells whether the event's prompt may be private, or the event may repeat private tokens.
+    /// Returns whether the event's prompt may be private, or the event may repeat private tokens.
     fn is_unsure(&self, prompt_id: Option<&str>, waiting: &[Waiting]) -> bool {
         !self.knows_private_tokens
             || self.journal_to_read().is_none_or(|journal| {
@@ -165,7 +165,7 @@ impl Hook {
             || self.is_private_in_spool(waiting, prompt_id)
     }
 
-    /// Tells whether an event's prompt is in the spool and private. If the spool was not read
+    /// Returns whether an event's prompt is in the spool and private. If the spool was not read
     /// completely, it may be.
     pub(super) fn is_private_in_spool(&self, waiting: &[Waiting], prompt_id: Option<&str>) -> bool {
         let records = waiting

@@ -192,7 +192,7 @@ impl Hook {
     }
 }
 
-/// Tells whether a session begins with an empty context.
+/// Returns whether a session begins with an empty context.
 pub(super) fn is_beginning(source: StartSource) -> bool {
     matches!(source, StartSource::Startup | StartSource::Clear)
 }

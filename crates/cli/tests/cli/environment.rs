@@ -73,7 +73,7 @@ fn bare_repository(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Tells whether a text is in any file below a folder.
+/// Returns whether a text is in any file below a folder.
 fn holds(folder: &Path, text: &str) -> bool {
     folder.is_dir()
         && files_below(folder).iter().any(|file| {

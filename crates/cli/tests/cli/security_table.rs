@@ -43,7 +43,7 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// Tells whether a word is a row's id: capitals, a dash, two digits.
+/// Returns whether a word is a row's id: capitals, a dash, two digits.
 fn is_id(word: &str) -> bool {
     word.split_once('-').is_some_and(|(family, number)| {
         family

@@ -57,8 +57,8 @@ fn contains_lines(outer: &str, inner: &str) -> bool {
     format!("\n{outer}\n").contains(&format!("\n{inner}\n"))
 }
 
-/// Tells whether `whole` already has the change from `base` to `part`: undoing the change and making
-/// it again gives `whole`.
+/// Returns whether `whole` already has the change from `base` to `part`: undoing the change and
+/// making it again gives `whole`.
 fn absorbs(
     base: &[usize],
     whole: &[usize],

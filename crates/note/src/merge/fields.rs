@@ -129,7 +129,7 @@ impl NoteContent {
     }
 }
 
-/// Tells whether a line between two keys is a comment.
+/// Returns whether a line between two keys is a comment.
 fn is_comment(line: &str) -> bool {
     line.starts_with('#')
 }

@@ -115,7 +115,7 @@ pub struct Transcript {
     pub skipped_lines: usize,
 }
 
-/// Reads a whole transcript. Returns the error that ended it early, if any.
+/// Reads a whole transcript with its tool calls. Returns the error that ended it early, if any.
 ///
 /// What was read before the error is as valid as a shorter transcript.
 pub fn read(reader: impl BufRead) -> (Transcript, Option<io::Error>) {
@@ -138,7 +138,7 @@ pub struct TranscriptPart<'a> {
     pub has_tools: bool,
 }
 
-/// Like [`read`], for a part of a transcript.
+/// Like [`read`], for a part of a transcript, and with the tool calls only if asked for.
 pub fn read_part(
     reader: impl BufRead,
     part: TranscriptPart<'_>,

@@ -531,7 +531,7 @@ impl Checkout {
         Some(Gone { since, at, now })
     }
 
-    /// Tells whether a place had a citation in a commit; none if a limit was reached.
+    /// Returns whether a place had a citation in a commit; none if a limit was reached.
     fn stands_in(
         &mut self,
         asked: Asked,

@@ -181,7 +181,7 @@ pub fn look(
     Ok(looked)
 }
 
-/// Tells whether changes of the project can make a note false.
+/// Returns whether changes of the project can make a note false.
 fn is_looked_at(entry: &Entry) -> bool {
     entry.kind != NoteKind::Experience && entry.state.is_in_use() && entry.project != GLOBAL
 }

@@ -93,7 +93,7 @@ impl<'a> Scan<'a> {
         scan
     }
 
-    /// Tells whether a file with this path may contain a citation.
+    /// Returns whether a file with this path may contain a citation.
     pub(super) fn looks_into(&self, path: &str) -> bool {
         (!self.symbols.is_empty() && is_code(path))
             || self
@@ -187,13 +187,13 @@ fn is_code(path: &str) -> bool {
     !ending.is_some_and(|ending| PAGES.contains(&ending)) && !name.starts_with("LICENSE")
 }
 
-/// Tells whether a folder or the file has this name, because a module has the name of its file.
+/// Returns whether a folder or the file has this name, because a module has the name of its file.
 fn lies_below(path: &str, name: &str) -> bool {
     path.split('/')
         .any(|part| part == name || part.split('.').next() == Some(name))
 }
 
-/// Tells whether a program reads its targets from files of this path.
+/// Returns whether a program reads its targets from files of this path.
 fn defines(path: &str, program: &str) -> bool {
     let name = name_of(path);
     let ends_in = |ending| {
@@ -211,7 +211,7 @@ fn defines(path: &str, program: &str) -> bool {
     }
 }
 
-/// Tells whether the text of such a file defines the target.
+/// Returns whether the text of such a file defines the target.
 fn is_target_of(text: &[u8], program: &str, target: &str) -> bool {
     if program == "cargo" {
         let names = [target.replace('-', "_"), camel(target), target.to_owned()];

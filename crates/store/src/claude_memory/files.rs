@@ -70,7 +70,7 @@ pub(super) fn read(path: &Path, stem: &str) -> io::Result<(Option<MemoryFile>, S
     Ok((MemoryFile::parse(&text, stem), Stamp::of(&metadata)))
 }
 
-/// Tells whether a file has other names, which may be outside of the memory.
+/// Returns whether a file has other names, which may be outside of the memory.
 #[cfg(unix)]
 fn has_other_names(metadata: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(metadata) > 1

@@ -83,7 +83,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Tells whether any note changed.
+    /// Returns whether any note changed.
     pub fn has_changes(&self) -> bool {
         self.imported + self.updated + self.orphaned > 0
     }
@@ -628,7 +628,7 @@ impl Import<'_> {
         Ok(Some(self.notes.update(&lock, stored.path, mark)?))
     }
 
-    /// Tells whether the other note with a file's text still has it.
+    /// Returns whether the other note with a file's text still has it.
     fn says_the_same(&self, source: &Source) -> bool {
         let stored = self
             .notes
@@ -760,7 +760,7 @@ fn fingerprint_of(memory: &MemoryFile, project: &str) -> String {
     })
 }
 
-/// Tells whether a note has exactly the text of a file.
+/// Returns whether a note has exactly the text of a file.
 fn says(note: &Note, memory: &MemoryFile) -> bool {
     fingerprint(note) == fingerprint_of(memory, &note.project)
 }

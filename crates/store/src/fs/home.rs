@@ -96,7 +96,7 @@ impl Home {
         }
     }
 
-    /// Tells whether a path is in the store, with or without symbolic links.
+    /// Returns whether a path is in the store, with or without symbolic links.
     pub fn contains(&self, path: &Path) -> bool {
         is_below(path, &self.named)
     }
@@ -278,12 +278,12 @@ pub fn resolve(path: &Path) -> PathBuf {
     resolved.unwrap_or_else(|| path.to_owned())
 }
 
-/// Tells whether `path` is `folder` or below it, as written or with links resolved.
+/// Returns whether `path` is `folder` or below it, as written or with links resolved.
 pub fn is_below(path: &Path, folder: &Path) -> bool {
     path.starts_with(folder) || resolve(path).starts_with(resolve(folder))
 }
 
-/// Tells whether `path` is a folder and not a link to one.
+/// Returns whether `path` is a folder and not a link to one.
 pub fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }

@@ -65,7 +65,7 @@ pub struct Prefix {
 }
 
 impl Phrase {
-    /// Tells whether a text has the phrase.
+    /// Returns whether a text has the phrase.
     fn is_in(&self, text: &str) -> bool {
         let mut wholes = PhraseMatcher::new(&self.wholes);
         let mut parts = PhraseMatcher::new(&self.parts);
@@ -145,7 +145,7 @@ impl Index {
         Ok(numbers.unwrap_or_default())
     }
 
-    /// Tells whether a candidate has the phrases among the conditions.
+    /// Returns whether a candidate has the phrases among the conditions.
     pub fn has_phrases(&self, number: u32, conditions: &[WordCondition]) -> Result<bool, Error> {
         // The dictionary is enough for a phrase of one word.
         let mut phrases = conditions.iter().filter_map(|condition| match condition {

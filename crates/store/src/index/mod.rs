@@ -76,7 +76,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Tells whether another process held our lock or SQLite's for longer than the timeout.
+    /// Returns whether another process held our lock or SQLite's for longer than the timeout.
     fn is_busy(&self) -> bool {
         match self {
             Self::Locked => true,
@@ -88,7 +88,7 @@ impl Error {
         }
     }
 
-    /// Tells whether the store can only be read.
+    /// Returns whether the store can only be read.
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Io(error) => matches!(
@@ -100,7 +100,7 @@ impl Error {
         }
     }
 
-    /// Tells whether the file must be rebuilt.
+    /// Returns whether the file must be rebuilt.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Sqlite(error) => matches!(

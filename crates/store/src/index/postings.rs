@@ -117,12 +117,12 @@ impl Document {
             .unwrap_or(Scope::MachineLocal)
     }
 
-    /// Tells whether an active note supersedes it.
+    /// Returns whether an active note supersedes it.
     pub fn is_superseded(&self) -> bool {
         self.properties.get() >> SUPERSEDED & 1 == 1
     }
 
-    /// Tells whether a reflection has used it.
+    /// Returns whether a reflection has used it.
     pub fn is_reflected(&self) -> bool {
         self.properties.get() >> REFLECTED & 1 == 1
     }
@@ -185,7 +185,7 @@ impl Document {
         })
     }
 
-    /// Tells whether this module could have written the properties.
+    /// Returns whether this module could have written the properties.
     fn is_sound(&self) -> bool {
         let properties = self.properties.get();
         properties & 1 == 1

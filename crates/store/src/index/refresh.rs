@@ -190,7 +190,7 @@ impl Index {
         Ok(())
     }
 
-    /// Tells whether a folder changed since the last refresh.
+    /// Returns whether a folder changed since the last refresh.
     pub fn is_behind(&self, notes: &Notes) -> bool {
         let recorded: rusqlite::Result<String> = self.connection.query_row(
             "SELECT value FROM meta WHERE key = 'folder_times'",

@@ -49,7 +49,7 @@ const NAMES_OPTIONS: &str = "-";
 /// The maximum number of words per call that are read.
 const MAX_HITS: i64 = 4096;
 
-/// Tells whether projects have a warning that is indexed by words.
+/// Returns whether projects have a warning that is indexed by words.
 pub(super) const HAVE_WORDS: &str = "SELECT EXISTS (SELECT 1
   FROM json_each(?1) AS own CROSS JOIN warning_word ON warning_word.project = own.value)";
 

@@ -70,7 +70,7 @@ pub enum Examination {
 }
 
 impl Error {
-    /// Tells whether the file is damaged, so that neither waiting nor freeing space helps.
+    /// Returns whether the file is damaged, so that neither waiting nor freeing space helps.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
@@ -79,7 +79,7 @@ impl Error {
         }
     }
 
-    /// Tells whether the disk is full.
+    /// Returns whether the disk is full.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
@@ -88,7 +88,8 @@ impl Error {
         }
     }
 
-    /// Tells whether the disk failed. A new file would not help, and the rows may be readable later.
+    /// Returns whether the disk failed. A new file would not help, and the rows may be readable
+    /// later.
     pub fn is_disk_failure(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure),
@@ -140,7 +141,7 @@ fn shows_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Tells whether this process met damage since the last call.
+/// Returns whether this process met damage since the last call.
 pub fn damage_was_seen() -> bool {
     WAS_SEEN.swap(false, Ordering::Relaxed)
 }
@@ -155,12 +156,12 @@ pub fn request_repair(home: &Home) -> bool {
         .is_ok()
 }
 
-/// Tells whether a repair is requested and not done yet.
+/// Returns whether a repair is requested and not done yet.
 pub fn is_repair_requested(home: &Home) -> bool {
     request(home).exists()
 }
 
-/// Tells whether a repair failed a short time ago, so that the next one waits.
+/// Returns whether a repair failed a short time ago, so that the next one waits.
 pub fn is_repair_delayed(home: &Home, now: DateTime<Utc>) -> bool {
     let Ok((text, ..)) = file::read_head(&request(home), 32) else {
         return false;

@@ -179,8 +179,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether a prompt of the session was forgotten. Its transcript still has that prompt and
-    /// must not be read as a whole.
+    /// Returns whether a prompt of the session was forgotten. Its transcript still has that prompt
+    /// and must not be read as a whole.
     pub fn has_forgotten_prompt(&self, session: &str) -> Result<bool, Error> {
         Ok(self.meta(&key_of(session))?.is_some())
     }

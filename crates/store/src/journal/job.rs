@@ -125,7 +125,7 @@ impl Journal {
         )?)
     }
 
-    /// Tells whether a job is free now.
+    /// Returns whether a job is free now.
     pub fn has_jobs(&self, now: i64) -> Result<bool, Error> {
         let has_jobs = self
             .connection

@@ -38,7 +38,7 @@ impl Journal {
         })
     }
 
-    /// Tells whether the origin of a note is known. Returns true for every note before the first
+    /// Returns whether the origin of a note is known. Returns true for every note before the first
     /// check.
     pub fn knows(&self, note: NoteId) -> Result<bool, Error> {
         if self.meta(BEGUN)?.is_none() {

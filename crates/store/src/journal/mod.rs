@@ -116,7 +116,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Tells whether another process holds a lock on it; it may be free in a moment.
+    /// Returns whether another process holds a lock on it; it may be free in a moment.
     pub fn is_busy(&self) -> bool {
         match self {
             Self::Locked => true,
@@ -128,7 +128,7 @@ impl Error {
         }
     }
 
-    /// Tells whether the written values caused the error, not the file or a lock.
+    /// Returns whether the written values caused the error, not the file or a lock.
     fn is_refusal(&self) -> bool {
         let Self::Sqlite(error) = self else {
             return false;
@@ -292,7 +292,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether capture wrote this body for the session. Otherwise a person changed it.
+    /// Returns whether capture wrote this body for the session. Otherwise a person changed it.
     pub fn is_session_body(&self, session: &str, body: &str) -> Result<bool, Error> {
         let found = self
             .connection
@@ -442,7 +442,7 @@ impl Journal {
             .query_row("PRAGMA journal_mode", [], |row| row.get(0))?)
     }
 
-    /// Tells whether the write-ahead log should be checkpointed.
+    /// Returns whether the write-ahead log should be checkpointed.
     ///
     /// A hook that is the only user of the journal reads the whole log first, so each hook would be
     /// slower than the one before.
@@ -569,7 +569,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether a person wrote or approved exactly this file of a note on this machine.
+    /// Returns whether a person wrote or approved exactly this file of a note on this machine.
     pub fn was_written_here(&self, note: NoteId, file: &[u8]) -> Result<bool, Error> {
         Ok(self
             .connection

@@ -145,7 +145,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether a note is a copy of a file in another client folder.
+    /// Returns whether a note is a copy of a file in another client folder.
     pub(crate) fn is_native_copy_elsewhere(
         &self,
         claude: &str,

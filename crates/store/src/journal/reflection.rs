@@ -62,7 +62,7 @@ impl Reflection {
         self.key.get(start..).unwrap_or(&self.key)
     }
 
-    /// Tells whether a typed key means this reflection.
+    /// Returns whether a typed key means this reflection.
     pub fn is_meant_by(&self, typed: &str) -> bool {
         typed.len() >= SHORT_KEY && self.key.ends_with(typed)
     }

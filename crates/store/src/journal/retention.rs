@@ -196,7 +196,7 @@ impl Journal {
         Ok(now.saturating_sub(since) >= DAY)
     }
 
-    /// Tells whether the rows nearly reach the ceiling. The records until the next run need space
+    /// Returns whether the rows nearly reach the ceiling. The records until the next run need space
     /// too.
     pub fn needs_room(&self, retention: &Retention) -> Result<bool, Error> {
         let ceiling = ceiling(retention);

@@ -69,12 +69,12 @@ pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connecti
     Ok(connection)
 }
 
-/// Tells whether the schema can be read.
+/// Returns whether the schema can be read.
 pub(super) fn is_readable(source: &Connection) -> bool {
     source.prepare("SELECT 1 FROM meta").is_ok() || source.prepare("SELECT 1 FROM session").is_ok()
 }
 
-/// Tells whether `integrity_check` accepts a table.
+/// Returns whether `integrity_check` accepts a table.
 pub(super) fn is_sound(source: &Connection, table: &str) -> bool {
     let answer = source.query_row(&format!("PRAGMA integrity_check(\"{table}\")"), [], |row| {
         row.get::<_, String>(0)

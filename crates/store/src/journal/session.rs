@@ -92,8 +92,8 @@ fn client_of(process: Option<String>, started: Option<i64>) -> Option<ClientProc
     Some(ClientProcess { id, started })
 }
 
-/// Tells whether an open session is lost: its client has ended or, if that is unknown, it was silent
-/// for too long.
+/// Returns whether an open session is lost: its client has ended or, if that is unknown, it was
+/// silent for too long.
 fn is_lost(
     client: Option<ClientProcess>,
     seen_at: i64,
@@ -116,7 +116,7 @@ pub struct Extent {
 }
 
 impl Session {
-    /// Tells whether it has ended.
+    /// Returns whether it has ended.
     pub fn is_completed(&self) -> bool {
         self.state == "completed"
     }
@@ -132,7 +132,7 @@ impl Journal {
             .optional()?)
     }
 
-    /// Tells whether a part of a session is private or may be. An unknown session is not private.
+    /// Returns whether a part of a session is private or may be. An unknown session is not private.
     pub fn has_private_part(&self, session: &str) -> Result<bool, Error> {
         Ok(self
             .connection
@@ -196,8 +196,8 @@ impl Journal {
             .collect())
     }
 
-    /// Tells whether there are [lost sessions](Self::lost_sessions). It asks for each client once,
-    /// even if it has many sessions, because hooks call it.
+    /// Returns whether there are [lost sessions](Self::lost_sessions). It asks for each client
+    /// once, even if it has many sessions, because hooks call it.
     pub fn has_lost_sessions(
         &self,
         now: i64,

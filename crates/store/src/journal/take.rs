@@ -357,7 +357,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether events of this prompt are not stored, or may not be. A caller can then skip
+    /// Returns whether events of this prompt are not stored, or may not be. A caller can then skip
     /// making the record.
     pub fn is_private(&self, session: &str, prompt_id: Option<&str>) -> Result<bool, Error> {
         let owner = self.owner(session, prompt_id)?;
@@ -535,7 +535,7 @@ impl Journal {
         Ok(is_private.unwrap_or(false))
     }
 
-    /// Tells whether an open session has no note or an outdated one.
+    /// Returns whether an open session has no note or an outdated one.
     fn is_note_old(&self, session: &str, now: i64) -> Result<bool, Error> {
         let is_old = self
             .connection

@@ -16,7 +16,7 @@ const SURE: &str = "sure";
 const TERM: i64 = 30 * 24 * 60 * 60 * 1000;
 
 impl Journal {
-    /// Tells whether lost rows may have marked something in a session as private.
+    /// Returns whether lost rows may have marked something in a session as private.
     pub fn is_unsure(&self, session: &str) -> Result<bool, Error> {
         Ok(self
             .connection

@@ -197,7 +197,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Tells whether a repository has the same first commit as the one with its name.
+    /// Returns whether a repository has the same first commit as the one with its name.
     fn has_first_commit(&self, place: &Place, bound: &Bound) -> Result<bool, journal::Error> {
         let name = format!("{PLACE}{}", bound.place);
         let row = self.rows(&[&name])?.remove(&name);
@@ -521,8 +521,8 @@ impl Place {
         digits
     }
 
-    /// Tells whether a marker has another project's key: one that is bound to another remote here, or
-    /// that looks like a remote's and is not its own.
+    /// Returns whether a marker has another project's key: one that is bound to another remote
+    /// here, or that looks like a remote's and is not its own.
     fn needs_trust(&self, key: &str, bound: Option<&Bound>) -> bool {
         // HOOK-03
         let remote = self.remote();

@@ -80,7 +80,7 @@ impl From<Paused> for Option<Value> {
 }
 
 impl Paused {
-    /// Tells whether a project is paused by its key, ignoring case.
+    /// Returns whether a project is paused by its key, ignoring case.
     pub fn names(&self, project: &str) -> bool {
         let project = project.to_lowercase();
         self.projects
@@ -240,7 +240,7 @@ impl Config {
         }
     }
 
-    /// Tells whether a tool is not recorded. `Agent` and `Task` are the same tool.
+    /// Returns whether a tool is not recorded. `Agent` and `Task` are the same tool.
     pub fn skips(&self, tool: &str) -> bool {
         let names: &[&str] = match tool {
             "Agent" | "Task" => &["Agent", "Task"],

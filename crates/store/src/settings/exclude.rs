@@ -80,12 +80,12 @@ impl Exclusions {
         self.patterns.push(names);
     }
 
-    /// Tells whether nothing is excluded.
+    /// Returns whether nothing is excluded.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// Tells whether an absolute folder is excluded, as written or with its links resolved.
+    /// Returns whether an absolute folder is excluded, as written or with its links resolved.
     pub fn excludes(&self, folder: &Path) -> bool {
         if self.is_empty() {
             return false;
@@ -101,7 +101,7 @@ impl Exclusions {
     }
 }
 
-/// Tells whether a pattern is empty or means the current folder.
+/// Returns whether a pattern is empty or means the current folder.
 pub(crate) fn names_nothing(pattern: &str) -> bool {
     let pattern = slashes(pattern.trim());
     !is_rooted(&pattern) && below_home(&pattern).is_none() && names_of(&pattern).is_empty()
@@ -125,7 +125,7 @@ fn slashes(path: &str) -> String {
     }
 }
 
-/// Tells whether a path begins at a root or with a drive.
+/// Returns whether a path begins at a root or with a drive.
 fn is_rooted(path: &str) -> bool {
     let mut start = path.chars();
     match start.next() {

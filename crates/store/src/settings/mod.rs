@@ -99,8 +99,8 @@ fn distance(one: &str, other: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// Tells whether a text is a valid machine name: 1 to 64 ASCII letters, digits, `.`, `_` and `-`, not
-/// beginning with a dash. It is used in notes, file names and commits.
+/// Returns whether a text is a valid machine name: 1 to 64 ASCII letters, digits, `.`, `_` and `-`,
+/// not beginning with a dash. It is used in notes, file names and commits.
 pub fn is_machine_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && !text.starts_with('-')
@@ -129,12 +129,13 @@ impl Kind {
         }
     }
 
-    /// Tells whether it restricts recording. While such a setting is invalid, nothing is recorded.
+    /// Returns whether it restricts recording. While such a setting is invalid, nothing is
+    /// recorded.
     fn restricts_recording(self) -> bool {
         matches!(self, Self::Folders | Self::Paused)
     }
 
-    /// Tells whether a value may contain a password or a key.
+    /// Returns whether a value may contain a password or a key.
     fn may_hold_secret(self) -> bool {
         matches!(self, Self::Address | Self::Server | Self::Secret)
     }

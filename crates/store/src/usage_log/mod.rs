@@ -644,7 +644,7 @@ fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// Tells whether a character is allowed in a folder's name, which must be a valid path on every
+/// Returns whether a character is allowed in a folder's name, which must be a valid path on every
 /// system.
 fn is_machine_folder(name: &str) -> bool {
     (1..=MAX_NAME_LENGTH).contains(&name.len())

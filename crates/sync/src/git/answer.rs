@@ -105,12 +105,12 @@ pub(super) fn verdict(stdout: &str, stderr: &str) -> Option<Verdict> {
     }))
 }
 
-/// Tells whether the repository is missing, rather than unreachable.
+/// Returns whether the repository is missing, rather than unreachable.
 pub(super) fn lacks_main(stderr: &str) -> bool {
     own_lines(stderr).any(|line| line.contains("couldn't find remote ref refs/heads/main"))
 }
 
-/// Tells whether the system stopped git because a file grew over the limit.
+/// Returns whether the system stopped git because a file grew over the limit.
 pub(super) fn grew_too_large(stderr: &str) -> bool {
     // SIGXFSZ has this number on Linux, macOS and the BSDs.
     own_lines(stderr).any(|line| {
@@ -118,12 +118,12 @@ pub(super) fn grew_too_large(stderr: &str) -> bool {
     })
 }
 
-/// Tells whether ssh refused the host because of its key.
+/// Returns whether ssh refused the host because of its key.
 pub(super) fn is_host_refused(stderr: &str) -> bool {
     own_lines(stderr).any(|line| line.starts_with("Host key verification failed"))
 }
 
-/// Tells whether the host's key has changed.
+/// Returns whether the host's key has changed.
 pub(super) fn is_host_changed(stderr: &str) -> bool {
     own_lines(stderr).any(|line| line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"))
 }

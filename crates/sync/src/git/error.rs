@@ -155,7 +155,7 @@ impl fmt::Display for Task {
 }
 
 impl Error {
-    /// Tells whether the remote was unreachable, so that a later try may succeed.
+    /// Returns whether the remote was unreachable, so that a later try may succeed.
     pub fn is_offline(&self) -> bool {
         matches!(
             self,

@@ -226,7 +226,7 @@ fn rows(before: &Measured, after: &Measured) -> Vec<Row> {
 }
 
 impl Row {
-    /// Tells whether the figure got worse.
+    /// Returns whether the figure got worse.
     fn is_regression(&self) -> bool {
         let (Some(before), Some(after)) = (self.before, self.after) else {
             return false;

@@ -24,7 +24,7 @@ pub(super) trait Talk {
     /// Asks a question and returns whether the answer is yes.
     fn asks(&mut self, question: &str, unsaid: Unsaid) -> bool;
 
-    /// Tells whether a person answers.
+    /// Returns whether a person answers.
     fn is_person(&self) -> bool;
 }
 

@@ -5,7 +5,7 @@ use std::{fs::File, io::BufReader, process::ExitCode};
 use anamnesis_app::context::Context;
 use anamnesis_recall::render;
 use anamnesis_recall::session_start::{self, Request};
-use anamnesis_session::transcript;
+use anamnesis_session::transcript::{self, TranscriptPart};
 use serde_json::json;
 
 use super::session_folder;
@@ -77,5 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 /// The folder in which a transcript began.
 fn begun_in(transcript: &str) -> Option<String> {
     let file = File::open(transcript).ok()?;
-    transcript::read(BufReader::new(file)).0.cwd
+    // Only the folder is needed, so the tool calls are not read.
+    let part = TranscriptPart::default();
+    transcript::read_part(BufReader::new(file), part).0.cwd
 }

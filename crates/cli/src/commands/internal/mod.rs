@@ -30,7 +30,7 @@ enum Verb {
 }
 
 impl Args {
-    /// Tells whether this is the deferred process.
+    /// Returns whether this is the deferred process.
     pub(crate) fn is_deferred(&self) -> bool {
         matches!(self.verb, Verb::Work(_))
     }

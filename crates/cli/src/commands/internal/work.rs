@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     outcome
 }
 
-/// Tells whether records or jobs are pending, without the lock.
+/// Returns whether records or jobs are pending, without the lock.
 fn has_work(context: &Context) -> bool {
     let now = context.environment.now.timestamp_millis();
     let journal = Journal::open_to_read(&context.home, REPAIR_PATIENCE);
@@ -249,7 +249,7 @@ fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
     })
 }
 
-/// Tells whether a sync is due: a session began or ended, or there are new notes.
+/// Returns whether a sync is due: a session began or ended, or there are new notes.
 fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
     let now = context.environment.current_time().timestamp_millis();
     let wanted = journal.meta(sync::WANTED).ok().flatten();
@@ -259,7 +259,7 @@ fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
         && History::load(journal).is_due(if has_news { Some(now) } else { wanted }, now)
 }
 
-/// Tells whether there is new work that can be done now.
+/// Returns whether there is new work that can be done now.
 fn is_called(context: &Context, journal: &Journal) -> bool {
     if let Err(error) = summary::queue(context, journal) {
         context.log(&format!("work: {error}"));
@@ -271,7 +271,7 @@ fn is_called(context: &Context, journal: &Journal) -> bool {
         || is_damaged(context)
 }
 
-/// Tells whether a hook or this process found damage in the journal that can be repaired now.
+/// Returns whether a hook or this process found damage in the journal that can be repaired now.
 fn is_damaged(context: &Context) -> bool {
     if journal::damage_was_seen() {
         journal::request_repair(&context.home);
@@ -283,7 +283,7 @@ fn is_repair_delayed(context: &Context) -> bool {
     journal::is_repair_delayed(&context.home, context.environment.now)
 }
 
-/// Tells whether a hook found damage in the index.
+/// Returns whether a hook found damage in the index.
 fn has_damage(journal: &Journal) -> bool {
     let mark = journal.meta(INDEX_DAMAGED).ok().flatten();
     mark.is_some_and(|mark| !mark.is_empty())
