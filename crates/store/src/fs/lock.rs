@@ -60,7 +60,15 @@ impl Lock {
 }
 
 /// Takes a lock within `patience`; `None` if another process keeps it.
+///
+/// # Errors
+/// If the folder of the locks is a symbolic link: all that is written there needs a lock.
 pub fn acquire(home: &Home, subject: Subject, patience: Duration) -> io::Result<Option<Lock>> {
+    if home.derived().is_symlink() {
+        return Err(io::Error::other(
+            "a link in place of a folder; not followed",
+        ));
+    }
     acquire_file(&home.derived().join(subject.file_name()), patience)
 }
 
@@ -89,6 +97,19 @@ fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_place_of_the_folder_of_locks_is_not_followed() {
+        // PATH-03
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        std::os::unix::fs::symlink(outside.path(), home.derived()).unwrap();
+        assert!(acquire(&home, Subject::Work, Duration::ZERO).is_err());
+        assert!(!crate::journal::request_repair(&home));
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn a_lock_is_held_by_one() {

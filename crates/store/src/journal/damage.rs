@@ -149,11 +149,8 @@ pub fn damage_was_seen() -> bool {
 /// Requests a [repair](super::repair()), which checks the file first. Returns whether this is the first
 /// request since the last check.
 pub fn request_repair(home: &Home) -> bool {
-    let _ = ensure_folder(&home.derived());
-    private_options()
-        .create_new(true)
-        .open(request(home))
-        .is_ok()
+    let mut file = private_options();
+    ensure_folder(&home.derived()).is_ok() && file.create_new(true).open(request(home)).is_ok()
 }
 
 /// Returns whether a repair is requested and not done yet.
