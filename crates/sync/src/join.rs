@@ -64,7 +64,7 @@ pub(crate) struct Joined {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Returns the notes that a side deleted or forgot.
+/// Returns the notes that a side deleted, forgot or emptied.
 pub(crate) fn deletions(
     repository: &Repository,
     changes: &NoteChanges,
@@ -72,11 +72,7 @@ pub(crate) fn deletions(
     let mut gone = BTreeMap::new();
     for (id, change) in changes {
         let Some((_, old)) = change.old else { continue };
-        let is_gone = match change.new {
-            None => true,
-            Some((_, new)) => is_tombstone(&repository.read(new)?, *id),
-        };
-        if is_gone && !is_tombstone(&repository.read(old)?, *id) {
+        if repository.takes_away(*id, *change)? && !is_tombstone(&repository.read(old)?, *id) {
             gone.insert(*id, old);
         }
     }
@@ -96,8 +92,8 @@ pub(crate) fn mass_deletion(
     }
     let notes = tree::own_files(&repository.git, base)?.notes;
     let stayed = notes.iter().map(|((_, id), oid)| (*id, *oid));
-    let stayed = stayed.filter(|(id, _)| !gone.contains_key(id));
-    let is_mass = gone.len() > MAX_GONE || empties_a_project(repository, gone, stayed.chain(came))?;
+    let left = stayed.chain(came).filter(|(id, _)| !gone.contains_key(id));
+    let is_mass = gone.len() > MAX_GONE || empties_a_project(repository, gone, left)?;
     Ok(is_mass.then_some((gone.len(), notes.len())))
 }
 
@@ -137,6 +133,11 @@ pub(crate) fn without_single_ones(
     Ok(if is_mass { rest } else { gone }.into_keys().collect())
 }
 
+/// Returns whether a note has no text.
+fn is_empty(bytes: &[u8], id: NoteId) -> bool {
+    NoteFile::parse(bytes, id).is_ok_and(|file| file.note().body.trim().is_empty())
+}
+
 /// Returns whether a project with several notes has none left.
 fn empties_a_project(
     repository: &Repository,
@@ -165,6 +166,17 @@ impl Repository {
     /// Returns the bytes of a blob.
     pub(crate) fn read(&self, oid: Oid) -> Result<Vec<u8>, Error> {
         Ok(self.git.find_blob(oid)?.content().to_vec())
+    }
+
+    /// Returns whether a change takes a note's content away: it deletes, forgets or empties the note.
+    fn takes_away(&self, id: NoteId, change: Change<NoteBlob>) -> Result<bool, Error> {
+        let (old, new) = match (change.old, change.new) {
+            (None, _) => return Ok(false),
+            (_, None) => return Ok(true),
+            (Some((_, old)), Some((_, new))) => (old, new),
+        };
+        let new = self.read(new)?;
+        Ok(is_tombstone(&new, id) || is_empty(&new, id) && !is_empty(&self.read(old)?, id))
     }
 
     /// Returns the last version of a note in a history that is a valid note, if there is one.
@@ -294,7 +306,9 @@ impl Join<'_> {
                 (their.old, result)
             }
             (Some(our), Some(their)) => {
-                let stays = self.is_kept(id) && our.new.is_some() && !self.takes_away(id, *our)?;
+                let stays = self.is_kept(id)
+                    && our.new.is_some()
+                    && !self.repository.takes_away(id, *our)?;
                 let result = if stays {
                     our.new
                 } else {
@@ -322,15 +336,6 @@ impl Join<'_> {
     /// Returns whether a note stays that the other side took away.
     fn is_kept(&self, id: NoteId) -> bool {
         self.keeps.is_some_and(|kept| kept.contains(&id))
-    }
-
-    /// Returns whether a change deletes or forgets a note.
-    fn takes_away(&self, id: NoteId, change: Change<NoteBlob>) -> Result<bool, Error> {
-        match (change.old, change.new) {
-            (None, _) => Ok(false),
-            (_, None) => Ok(true),
-            (_, Some((_, oid))) => Ok(is_tombstone(&self.repository.read(oid)?, id)),
-        }
     }
 
     /// Joins a note that one side changed: takes that side's version, if it is readable, and

@@ -328,6 +328,44 @@ fn many_tombstones_are_a_mass_deletion() {
 }
 
 #[test]
+fn emptying_every_note_is_held_like_a_deletion() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    for path in &paths {
+        laptop.edit(*path, |note| note.body = "words".to_owned());
+    }
+    laptop.sync();
+    desktop.sync();
+    for path in &paths[..25] {
+        desktop.edit(*path, |note| note.body = " \n".to_owned());
+    }
+    desktop.sync();
+    let body = |machine: &Machine, path| machine.notes.read(path).unwrap().note().body;
+    for _ in 0..2 {
+        let synced = laptop.sync();
+        assert_eq!(synced.held, Some(Held::MassDeletion { gone: 25, of: 30 }));
+        assert_eq!(body(&laptop, paths[0]), "words");
+    }
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(body(&desktop, paths[0]), "words");
+    // The same, on purpose, and notes that had no text before.
+    for path in &paths[..25] {
+        desktop.edit(*path, |note| note.body = String::new());
+    }
+    desktop.sync();
+    laptop.answer(Answer::Accept);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(body(&laptop, paths[0]), "");
+    for path in &paths[..25] {
+        desktop.edit(*path, |note| note.title.push('!'));
+    }
+    desktop.sync();
+    assert_eq!(laptop.sync().held, None);
+}
+
+#[test]
 fn moved_notes_are_not_gone() {
     // GIT-07
     let fleet = Fleet::new();
