@@ -83,6 +83,9 @@ const LOCAL: &[&str] = &[
     "gc.autoDetach=false",
 ];
 
+/// The receiving git of a push to a folder runs on this machine. Our settings do not reach it.
+const RECEIVE_IN_FOLDER: &str = "--receive-pack=git -c core.hooksPath=/dev/null receive-pack";
+
 /// Lock files that a killed git leaves behind.
 const LOCKS: &[&str] = &[
     "refs/anamnesis/incoming.lock",
@@ -115,6 +118,17 @@ pub enum Pushed {
         /// git's message, for when more tries fail too.
         reason: String,
     },
+}
+
+/// A branch or tag of a remote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OtherReference {
+    /// The full name.
+    pub(crate) name: String,
+    /// The object that it names.
+    pub(crate) object: Oid,
+    /// The commit of that object.
+    pub(crate) commit: Oid,
 }
 
 /// The user's git for one repository.
@@ -247,6 +261,16 @@ impl Git {
         remote: &Remote,
         replacing: Option<Oid>,
     ) -> Result<Pushed, Error> {
+        let lease = replacing.map(|expected| format!("refs/heads/main:{expected}"));
+        self.push_refspec(&format!("{reference}:refs/heads/main"), remote, lease)
+    }
+
+    fn push_refspec(
+        &self,
+        refspec: &str,
+        remote: &Remote,
+        lease: Option<String>,
+    ) -> Result<Pushed, Error> {
         let connection = self.connect(remote)?;
         self.remove_leftovers();
         let mut command = self.network_command(remote, &connection.ssh);
@@ -260,11 +284,11 @@ impl Git {
             "--no-signed",
             "--recurse-submodules=no",
         ]);
-        if let Some(expected) = replacing {
-            command.arg(format!("--force-with-lease=refs/heads/main:{expected}"));
+        if remote.folder().is_some() {
+            command.arg(RECEIVE_IN_FOLDER);
         }
-        command.arg("origin");
-        command.arg(format!("{reference}:refs/heads/main"));
+        command.args(lease.map(|lease| format!("--force-with-lease={lease}")));
+        command.args(["origin", refspec]);
         let finished = self.run(command, self.limits())?;
         if succeeded(&finished) {
             return Ok(Pushed::Done);
@@ -308,15 +332,49 @@ impl Git {
     /// # Errors
     /// If there is no repository, its configuration has an untrusted setting, or git fails.
     pub fn prune_remote(&self, folder: &Path) -> Result<(), Error> {
+        self.prune(&self.check_folder(folder)?)
+    }
+
+    /// Returns the repository in a remote that is a folder. git reads its configuration on this
+    /// machine, so it must not have an untrusted setting.
+    fn check_folder(&self, folder: &Path) -> Result<PathBuf, Error> {
         let git_dir = remote_git_dir(folder).ok_or_else(|| Error::NoRepository {
             remote: folder.display().to_string(),
             words: "there is no repository in this folder".to_owned(),
         })?;
         let settings = self.settings(&git_dir)?;
-        if let Some(setting) = settings::untrusted_of_remote(&settings) {
-            return Err(untrusted(setting, &git_dir));
+        match settings::untrusted_of_remote(&settings) {
+            Some(setting) => Err(untrusted(setting, &git_dir)),
+            None => Ok(git_dir),
         }
-        self.prune(&git_dir)
+    }
+
+    /// Returns the branches and tags of the remote except `main`, each with its object and its commit.
+    pub(crate) fn other_references(&self, remote: &Remote) -> Result<Vec<OtherReference>, Error> {
+        let connection = self.connect(remote)?;
+        let mut command = self.network_command(remote, &connection.ssh);
+        command.args(["ls-remote", "--quiet", "--heads", "--tags", "origin"]);
+        let finished = self.run(command, self.limits())?;
+        let task = Task::Fetch(remote.to_string());
+        if finished.status.is_none() {
+            return Err(self.timed_out(task));
+        }
+        if !succeeded(&finished) {
+            let said = String::from_utf8_lossy(&finished.stderr);
+            return Err(self.explain(task, remote, &connection, &said));
+        }
+        Ok(answer::other_references(&finished.stdout))
+    }
+
+    /// Deletes a branch or tag of the remote, if it is still at its object.
+    pub(crate) fn delete_reference(
+        &self,
+        remote: &Remote,
+        reference: &OtherReference,
+    ) -> Result<Pushed, Error> {
+        let OtherReference { name, object, .. } = reference;
+        let lease = Some(format!("{name}:{object}"));
+        self.push_refspec(&format!(":{name}"), remote, lease)
     }
 
     fn prune(&self, git_dir: &Path) -> Result<(), Error> {
@@ -450,6 +508,9 @@ impl Git {
                 remote: remote.to_string(),
                 words: "there is no such folder now".to_owned(),
             });
+        }
+        if let Some(folder) = remote.folder() {
+            self.check_folder(folder)?;
         }
         Ok(Connection {
             ssh: settings::ssh_command(&settings),
@@ -601,7 +662,12 @@ fn untrusted(setting: &Setting, git_dir: &Path) -> Error {
 fn remote_git_dir(folder: &Path) -> Option<PathBuf> {
     let mut with_suffix = folder.as_os_str().to_owned();
     with_suffix.push(".git");
-    [folder.join(".git"), folder.to_owned(), with_suffix.into()]
-        .into_iter()
-        .find(|git_dir| git_dir.join("HEAD").is_file() && git_dir.join("objects").is_dir())
+    let places = [folder.join(".git"), folder.to_owned(), with_suffix.into()];
+    // A file `.git` leads git to another repository.
+    if places[0].is_file() {
+        return None;
+    }
+    let is_repository =
+        |git_dir: &PathBuf| git_dir.join("HEAD").is_file() && git_dir.join("objects").is_dir();
+    places.into_iter().find(is_repository)
 }

@@ -21,13 +21,15 @@ use anamnesis_note::{
     purge_pattern::PurgePattern,
     usage_log::{FoldFile, PortableId, Receipt, ReceiptKey},
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use git2::{Commit, ObjectType, Oid, Sort, Tree};
 
 use crate::{
     error::Error,
-    git::{Git, INCOMING},
+    git::{Git, INCOMING, Pushed},
     loose,
+    remote::Remote,
     repository::{BRANCH, JOINED, Repository},
     tree::{Changes, FILE, Named, entry, is_log, is_tombstone, named, note_path},
 };
@@ -542,6 +544,38 @@ impl Repository {
         }
     }
 
+    /// Deletes the remote's branches and tags that name the old history. Returns their names, and a
+    /// remark on each one that is left although it may name it.
+    pub(crate) fn drop_remote_references(
+        &self,
+        git: &Git,
+        remote: &Remote,
+    ) -> Result<(Vec<String>, Vec<String>), Error> {
+        let head = self.head()?.map(|head| head.id());
+        let (mut dropped, mut left) = (Vec::new(), Vec::new());
+        for reference in git.other_references(remote)? {
+            let name = one_line(&reference.name);
+            if self.git.find_commit(reference.commit).is_err() {
+                left.push(format!(
+                    "{name} has commits that this machine does not know"
+                ));
+            } else if !self.is_in_history(reference.commit, head)? {
+                match git.delete_reference(remote, &reference) {
+                    Ok(Pushed::Done) => dropped.push(format!("{name} of the remote")),
+                    Ok(Pushed::Rejected { reason }) => left.push(format!("{name}: {reason}")),
+                    Err(error) => left.push(format!("{name}: {error}")),
+                }
+            }
+        }
+        Ok((dropped, left))
+    }
+
+    /// Tells whether a commit is the branch's tip or one of its ancestors.
+    fn is_in_history(&self, commit: Oid, head: Option<Oid>) -> Result<bool, Error> {
+        let Some(head) = head else { return Ok(false) };
+        Ok(head == commit || self.git.graph_descendant_of(head, commit)?)
+    }
+
     /// Deletes the references that could name an old history, except the branch and its ancestors.
     /// Returns the names of those that are not ours.
     pub(crate) fn drop_references(&self) -> Result<Vec<String>, Error> {
@@ -554,11 +588,9 @@ impl Repository {
                 continue;
             }
             let commit = reference.peel_to_commit().ok().map(|commit| commit.id());
-            let is_in_branch = match (head, commit) {
-                (Some(head), Some(commit)) => {
-                    head == commit || self.git.graph_descendant_of(head, commit)?
-                }
-                _ => false,
+            let is_in_branch = match commit {
+                Some(commit) => self.is_in_history(commit, head)?,
+                None => false,
             };
             if !is_in_branch && reference.symbolic_target_bytes().is_none() {
                 reference.delete()?;

@@ -117,7 +117,11 @@ impl<'a> Run<'a> {
             self.conflicts += applied.proposals;
             self.repository.set_joined(&lock, joined.incoming)?;
             drop(lock);
+            let is_purged = joined.purged.is_some();
             self.record_in_index(applied);
+            if is_purged && self.home.index().exists() {
+                self.rebuild_index();
+            }
             self.pulled += joined.pulled;
             self.conflicts += joined.conflicts;
             for problem in joined.problems {
@@ -349,23 +353,44 @@ impl<'a> Run<'a> {
         Ok(Ok(()))
     }
 
-    /// Removes the objects of the old history, here and in a remote that is a folder.
+    /// Removes the objects of the old history, here and in a remote that is a folder, and the other
+    /// branches and tags of the remote that name it.
     pub(crate) fn finish_purge(&self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
+        let remote = self.settings.remote.as_ref();
+        let mut left = Vec::new();
+        // This needs the old commits.
+        if let Some(remote) = remote {
+            match self.repository.drop_remote_references(git, remote) {
+                Ok((dropped, unknown)) => {
+                    purged.dropped = dropped;
+                    left = unknown;
+                }
+                Err(error) => left.push(error.to_string()),
+            }
+        }
         let lock = self.notes.lock()?;
-        purged.dropped = self.repository.drop_references()?;
+        purged.dropped.extend(self.repository.drop_references()?);
         self.repository.prune(git)?;
         drop(lock);
-        let Some(remote) = &self.settings.remote else {
+        let Some(remote) = remote else {
             return Ok(());
         };
-        purged.remote_left = match remote.folder() {
-            Some(folder) => git
-                .prune_remote(folder)
-                .err()
-                .map(|error| error.to_string()),
-            None => Some("its host keeps replaced objects until it runs gc".to_owned()),
-        };
+        match remote.folder() {
+            Some(folder) => left.extend(git.prune_remote(folder).err().map(|e| e.to_string())),
+            None => left.push("its host keeps replaced objects until it runs gc".to_owned()),
+        }
+        purged.remote_left = (!left.is_empty()).then(|| left.join("; "));
         Ok(())
+    }
+
+    /// Rebuilds the index after a purge: free pages of the old file contain the text.
+    fn rebuild_index(&mut self) {
+        if let Err(error) = Index::rebuild(self.home, self.notes, INDEX_TIMEOUT) {
+            self.problems.push(Problem {
+                path: self.home.relative(&self.home.index()),
+                reason: format!("it may still contain purged text: {error}"),
+            });
+        }
     }
 
     /// Removes the objects of a purged history. If this fails, the next run does it.

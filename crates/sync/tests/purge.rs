@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "sync/after_push.rs"]
+mod after_push;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -33,6 +36,8 @@ use anamnesis_sync::{
 use anamnesis_text::redact::MASK;
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
+
+use after_push::{after_push, variables};
 
 const SECRET: &str = "gr33n-T7-apple";
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -160,7 +165,7 @@ impl Machine {
         let settings = Settings {
             machine_id: self.name.to_owned(),
             remote: self.remote.clone(),
-            environment: GitEnvironment::choose(std::env::vars_os()),
+            environment: GitEnvironment::choose(variables(self.home.root().parent().unwrap())),
             now: now(),
             patience: PATIENCE,
             time_limit: Duration::from_secs(60),
@@ -478,6 +483,16 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
     for machine in &machines {
         machine.sync();
     }
+    // After the laptop's push, the user commits with git on the laptop.
+    let is_due = fleet.folder.path().join("due");
+    let script = format!(
+        "[ -e {} ] || exit\ncd {}\necho own >> semantic/{}.md\n\
+         git -c user.name=x -c user.email=x@y commit --quiet --all -m own",
+        is_due.display(),
+        laptop.home.tree(Scope::Portable).display(),
+        leaked.id
+    );
+    after_push(fleet.folder.path(), &script);
     // The desktop pushes between the laptop's fetch and its push.
     let mut said = Vec::new();
     let between = desktop.write("between", &format!("with {SECRET}"));
@@ -488,19 +503,7 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
         let masked = &what.masked;
         if said.is_empty() {
             desktop.sync();
-            // After the laptop's push, the user commits with git on the laptop.
-            let memory = laptop.home.tree(Scope::Portable);
-            let hook = format!(
-                "#!/bin/sh\nunset $(git rev-parse --local-env-vars)\ncd {}\necho own >> semantic/{}.md\n\
-                 git -c user.name=x -c user.email=x@y commit --quiet --all -m own\n",
-                memory.display(),
-                leaked.id
-            );
-            let path = fleet.remote().join("hooks/post-receive");
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, hook).unwrap();
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            fs::set_permissions(&path, mode).unwrap();
+            fs::write(&is_due, "").unwrap();
         }
         said.push(masked.clone());
         let mut receipt = Receipt::new(now());
@@ -511,7 +514,7 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
         let written = receipts.append(&journal, "laptop", &receipt, PATIENCE);
         written.map_err(|error| error.to_string())
     });
-    fs::remove_file(fleet.remote().join("hooks/post-receive")).unwrap();
+    fs::remove_file(fleet.folder.path().join("bin/git")).unwrap();
     assert_eq!(purged.unwrap().remote_left, None);
     let both = BTreeSet::from([leaked.id, between.id]);
     assert_eq!(said, [BTreeSet::from([leaked.id]), both]);
@@ -705,4 +708,101 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), target).unwrap();
         }
     }
+}
+
+#[test]
+fn a_purged_text_is_in_no_branch_or_tag_of_the_remote() {
+    // DEL-01
+    let fleet = Fleet::new();
+    let laptop = fleet.machine("laptop");
+    laptop.write("before", "nothing to hide");
+    laptop.sync();
+    let remote = fleet.remote();
+    let there = |arguments: &[&str]| {
+        let mut all = vec![
+            "-C",
+            remote.to_str().unwrap(),
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@y",
+        ];
+        all.extend(arguments);
+        String::from_utf8(run(&all)).unwrap()
+    };
+    there(&["branch", "clean", "main"]);
+    laptop.write(SECRET, &format!("the value is {SECRET}"));
+    laptop.sync();
+    there(&["branch", "backup", "main"]);
+    there(&["tag", "plain", "main"]);
+    there(&["tag", "-a", "-m", "x", "signed", "main"]);
+    laptop.write("later", "x");
+    laptop.sync();
+    let purged = laptop.purge(&text());
+    fleet.assert_clean();
+    let left = there(&["for-each-ref", "--format=%(refname)"]);
+    assert_eq!(left, "refs/heads/clean\nrefs/heads/main\n");
+    let dropped = [
+        "backup of the remote",
+        "plain of the remote",
+        "signed of the remote",
+    ];
+    let dropped: Vec<String> = ["heads", "tags", "tags"]
+        .iter()
+        .zip(dropped)
+        .map(|(folder, name)| format!("refs/{folder}/{name}"))
+        .collect();
+    assert_eq!(purged.dropped, dropped);
+}
+
+#[test]
+fn a_branch_of_the_remote_that_cannot_be_looked_into_is_named() {
+    // DEL-01
+    let fleet = Fleet::new();
+    let laptop = fleet.machine("laptop");
+    laptop.write("x", SECRET);
+    laptop.sync();
+    let remote = fleet.remote();
+    let commit = run(&[
+        "-C",
+        remote.to_str().unwrap(),
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x@y",
+        "commit-tree",
+        "-p",
+        "main",
+        "-m",
+        "of somebody",
+        "main^{tree}",
+    ]);
+    let commit = String::from_utf8(commit).unwrap();
+    run(&[
+        "-C",
+        remote.to_str().unwrap(),
+        "branch",
+        "theirs",
+        commit.trim(),
+    ]);
+    let purged = laptop.try_purge(&text()).unwrap();
+    let left = purged.remote_left.unwrap();
+    assert!(left.contains("refs/heads/theirs"), "{left}");
+    assert_eq!(purged.dropped, [""; 0]);
+}
+
+#[test]
+fn a_joined_purge_leaves_no_text_in_the_index() {
+    // DEL-01
+    let fleet = Fleet::new();
+    let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
+    laptop.write("x", &format!("the value is {SECRET}"));
+    laptop.sync();
+    desktop.sync();
+    let index = Index::in_step(&desktop.home, &desktop.notes, PATIENCE).unwrap();
+    drop(index);
+    assert!(!holding(&desktop.home.derived()).is_empty());
+    laptop.purge(&text());
+    desktop.sync();
+    assert_no_file_holds(&desktop.home.derived());
 }

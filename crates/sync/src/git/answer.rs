@@ -5,8 +5,12 @@
 //! different message for its failure.
 
 use anamnesis_text::clean::{clean, one_line};
+use git2::Oid;
 
-use super::error::{Error, Task};
+use super::{
+    OtherReference,
+    error::{Error, Task},
+};
 use crate::remote::{Remote, hide_credentials};
 
 /// The length of a server's message that is kept.
@@ -69,6 +73,32 @@ pub(super) fn other_branches(answer: &[u8]) -> Vec<String> {
         .filter(|branch| *branch != "main")
         .map(|branch| clip(&one_line(branch)));
     branches.take(MAX_BRANCHES).collect()
+}
+
+/// Returns the branches and tags except `main` in the output of `git ls-remote`. A line with `^{}`
+/// names the commit of the tag before it.
+pub(super) fn other_references(answer: &[u8]) -> Vec<OtherReference> {
+    let answer = String::from_utf8_lossy(answer);
+    let mut references: Vec<OtherReference> = Vec::new();
+    for line in answer.lines() {
+        let Some((object, name)) = line.split_once('\t') else {
+            continue;
+        };
+        let Ok(object) = Oid::from_str(object) else {
+            continue;
+        };
+        match (name.strip_suffix("^{}"), references.last_mut()) {
+            (Some(tag), Some(last)) if last.name == tag => last.commit = object,
+            _ if name == "refs/heads/main" => {}
+            _ if !name.starts_with("refs/") => {}
+            _ => references.push(OtherReference {
+                name: name.to_owned(),
+                object,
+                commit: object,
+            }),
+        }
+    }
+    references
 }
 
 /// Parses the result of `git push --porcelain` for its only reference; `None` if it was accepted.

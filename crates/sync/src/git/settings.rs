@@ -39,15 +39,20 @@ const TRUSTED: &[&str] = &[
     "user.name",
 ];
 
-/// Additional settings that a bare remote may have.
+/// Additional settings that a remote in a folder may have.
 const TRUSTED_OF_REMOTE: &[&str] = &[
+    "core.compression",
     "core.sharedrepository",
+    "extensions.objectformat",
+    "extensions.refstorage",
     "http.receivepack",
     "receive.denycurrentbranch",
     "receive.denydeletes",
     "receive.denynonfastforwards",
     "receive.fsckobjects",
+    "receive.unpacklimit",
     "transfer.fsckobjects",
+    "transfer.unpacklimit",
 ];
 
 /// The setting that holds the address of the remote.
@@ -58,7 +63,7 @@ pub(super) fn untrusted(settings: &[Setting]) -> Option<&Setting> {
     own(settings).find(|setting| !TRUSTED.contains(&setting.key.as_str()))
 }
 
-/// Returns the first untrusted setting of a bare remote.
+/// Returns the first untrusted setting of a remote in a folder.
 pub(super) fn untrusted_of_remote(settings: &[Setting]) -> Option<&Setting> {
     own(settings).find(|setting| {
         let key = setting.key.as_str();

@@ -6,7 +6,7 @@ use anamnesis_sync::{
 };
 use git2::Repository;
 
-use crate::{Machine, commit, initialize, write_program};
+use crate::{Machine, commit, initialize};
 
 /// A machine and a bare repository beside it.
 fn joined() -> (Machine, Remote, Repository) {
@@ -117,26 +117,6 @@ fn a_locked_branch_is_a_race() {
     assert!(matches!(pushed, Pushed::Rejected { .. }), "{pushed:?}");
     std::fs::remove_file(&lock).unwrap();
     assert_eq!(machine.git().push(&remote, None).unwrap(), Pushed::Done);
-}
-
-#[test]
-fn a_refusal_has_the_servers_words() {
-    let (machine, remote, bare) = joined();
-    machine.commit("note.md", b"");
-    let hook = bare.path().join("hooks/pre-receive");
-    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    let words = "commits must be signed: https://me:s3cret@host/";
-    write_program(&hook, &format!("printf '\\033[31m{words}\\n'; exit 1"));
-    let error = machine.git().push(&remote, None).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "{remote} refused the push: commits must be signed: https://host/\n\
-             (pre-receive hook declined)"
-        )
-    );
-    assert!(error.advice().unwrap().contains("signed commits"));
-    assert!(!error.is_offline());
 }
 
 #[test]

@@ -58,6 +58,98 @@ fn no_hook_of_the_store_runs() {
     assert!(marker.exists());
 }
 
+/// GIT-05: git runs the receiving side of a push to a folder on this machine.
+#[test]
+fn no_hook_of_a_folder_remote_runs() {
+    let (machine, remote) = joined();
+    let marker = machine.path("marker");
+    let folder = machine.path("remote.git");
+    for hook in [
+        "pre-receive",
+        "update",
+        "proc-receive",
+        "post-receive",
+        "post-update",
+        "reference-transaction",
+        "pre-auto-gc",
+    ] {
+        Trap::program(&marker, &folder.join("hooks").join(hook));
+    }
+    machine.send_and_bring(&remote);
+    machine.git().prune_remote(&folder).unwrap();
+    assert!(!marker.exists(), "{}", fs::read_to_string(marker).unwrap());
+    // Plain git runs the hooks.
+    crate::run(
+        Command::new("git")
+            .arg(format!("--git-dir={}", machine.git_dir().display()))
+            .args(["push", "--quiet", "origin", "main:copy"]),
+    );
+    assert!(marker.exists());
+}
+
+/// GIT-04: git reads the settings of a folder remote on this machine.
+#[test]
+fn no_setting_of_a_folder_remote_runs_a_program() {
+    let (machine, remote) = joined();
+    machine.commit("note.md", b"");
+    let folder = machine.path("remote.git");
+    let marker = machine.path("marker");
+    let trap = machine.path("trap");
+    Trap::program(&marker, &trap);
+    let trap = trap.to_str().unwrap();
+    let alternates = machine.path("alternates.git");
+    initialize(&alternates, false);
+    let objects = alternates.join("objects").display().to_string();
+    fs::create_dir_all(folder.join("objects/info")).unwrap();
+    fs::write(folder.join("objects/info/alternates"), objects).unwrap();
+    for key in [
+        "core.alternateRefsCommand",
+        "core.fsmonitor",
+        "gc.recentObjectsHook",
+        "uploadpack.packObjectsHook",
+    ] {
+        let config = |arguments: &[&str]| {
+            let mut command = Command::new("git");
+            command.arg("config").arg("--file");
+            crate::run(command.arg(folder.join("config")).args(arguments));
+        };
+        config(&[key, trap]);
+        let git = machine.git();
+        for error in [
+            git.push(&remote, None).unwrap_err(),
+            git.fetch(&remote).unwrap_err(),
+            git.prune_remote(&folder).unwrap_err(),
+        ] {
+            let Error::Config { key: named, file } = &error else {
+                panic!("{key}: {error}");
+            };
+            assert_eq!(*named, key.to_lowercase());
+            assert_eq!(*file, folder.join("config"));
+        }
+        config(&["--unset-all", key]);
+    }
+    assert!(!marker.exists(), "{}", fs::read_to_string(marker).unwrap());
+    machine.send_and_bring(&remote);
+}
+
+/// GIT-04: git would follow such a file to a repository whose settings were not checked.
+#[test]
+fn a_folder_remote_that_names_another_one_is_refused() {
+    let (machine, _) = joined();
+    machine.commit("note.md", b"");
+    let named = machine.path("elsewhere");
+    fs::create_dir_all(&named).unwrap();
+    let target = machine.path("remote.git");
+    fs::write(
+        named.join(".git"),
+        format!("gitdir: {}\n", target.display()),
+    )
+    .unwrap();
+    let remote = machine.join(named.to_str().unwrap());
+    let error = machine.git().push(&remote, None).unwrap_err();
+    assert!(matches!(error, Error::NoRepository { .. }), "{error}");
+}
+
 /// GIT-04: each of these can make git run a program, or go where it should not.
 #[test]
 fn hostile_settings_are_refused_by_name() {

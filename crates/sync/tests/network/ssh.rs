@@ -18,7 +18,7 @@ use anamnesis_sync::{
     remote::Remote,
 };
 
-use crate::{Machine, initialize, run};
+use crate::{Machine, initialize, run, write_program};
 
 /// The daemon, and the configuration of a client that may log in.
 struct Sshd {
@@ -231,4 +231,25 @@ fn a_host_that_does_not_answer_is_offline() {
     drop(sshd);
     let error = machine.git().fetch(&remote).unwrap_err();
     assert!(error.is_offline(), "{error}");
+}
+
+#[test]
+fn a_refusal_has_the_servers_words() {
+    let (machine, sshd, remote) = joined();
+    sshd.know("host_key.pub");
+    machine.commit("note.md", b"");
+    let hook = machine.path("remote.git/hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let words = "commits must be signed: https://me:s3cret@host/";
+    write_program(&hook, &format!("printf '\\033[31m{words}\\n'; exit 1"));
+    let error = machine.git().push(&remote, None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{remote} refused the push: commits must be signed: https://host/\n\
+             (pre-receive hook declined)"
+        )
+    );
+    assert!(error.advice().unwrap().contains("signed commits"));
+    assert!(!error.is_offline());
 }

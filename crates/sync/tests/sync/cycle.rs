@@ -2,7 +2,7 @@
 
 use anamnesis_note::note::{NoteType, Scope};
 
-use crate::fleet::Fleet;
+use crate::{after_push::after_push, fleet::Fleet};
 
 #[test]
 fn notes_reach_the_other_machine() {
@@ -102,28 +102,24 @@ fn commits_after_a_killed_sync_stay() {
 #[cfg(unix)]
 #[test]
 fn a_commit_during_a_push_is_no_rewritten_history() {
-    use std::os::unix::fs::PermissionsExt;
-
     let fleet = Fleet::new();
     let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
     laptop.write("first");
     laptop.sync();
     desktop.sync();
     // The remote has accepted the branch, but the laptop's push has not returned.
-    let hook = format!("{}/hooks/post-receive", fleet.remote());
     let own = laptop.home.tree(Scope::Portable);
     let own = own.join(".git").display().to_string();
     let script = format!(
-        "#!/bin/sh\nunset GIT_DIR GIT_QUARANTINE_PATH\nexport GIT_DIR='{own}'\n\
+        "unset GIT_QUARANTINE_PATH\nexport GIT_DIR='{own}'\n\
          git -c user.name=a -c user.email=b update-ref refs/heads/main \\\n\
          $(git -c user.name=a -c user.email=b commit-tree -p main -m later main^{{tree}})\n"
     );
-    std::fs::write(&hook, script).unwrap();
-    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    after_push(&fleet.path(""), &script);
     laptop.write("second");
     laptop.sync();
     assert_eq!(laptop.git(&["log", "-1", "--format=%s"]), "later\n");
-    std::fs::remove_file(&hook).unwrap();
+    std::fs::remove_file(fleet.path("bin/git")).unwrap();
     let third = desktop.write("third");
     desktop.sync();
     let synced = laptop.sync();

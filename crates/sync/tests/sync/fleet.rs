@@ -24,6 +24,8 @@ use chrono::{DateTime, Utc};
 use git2::{ObjectType, Oid, Signature, Time};
 use tempfile::TempDir;
 
+use crate::after_push::variables;
+
 /// git's modes of what a tree holds.
 pub(crate) const FILE: u32 = 0o100_644;
 pub(crate) const EXECUTABLE: u32 = 0o100_755;
@@ -175,7 +177,7 @@ impl Machine {
         Settings {
             machine_id: self.name.to_owned(),
             remote: self.remote.clone(),
-            environment: GitEnvironment::choose(std::env::vars_os()),
+            environment: GitEnvironment::choose(variables(self.home.root().parent().unwrap())),
             now: self.now,
             patience: Duration::from_secs(30),
             time_limit: Duration::from_secs(120),
