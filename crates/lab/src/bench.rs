@@ -440,14 +440,14 @@ impl<'a> Stage<'a> {
                 program: self.binary.clone(),
                 ..nothing.clone()
             },
-            "suppressOutput",
+            "{}",
         ));
         cases.push(Case {
             budget: Budget {
                 cpu_to_git: Some(3),
                 ..Budget::wall(5)
             },
-            ..Case::new("hook with nothing to say", nothing, "suppressOutput")
+            ..Case::new("hook with nothing to say", nothing, "{}")
         });
         for (store, &size) in stores.iter().zip(sizes) {
             cases.push(self.session_start(store, size));
@@ -528,7 +528,7 @@ impl<'a> Stage<'a> {
                     stdin_file: Some(response),
                     ..self.hook(&format!("events-{}", sizes[0]), &Value::Null)
                 },
-                "suppressOutput",
+                "{}",
             )
         });
         cases.extend(self.backfill()?);
@@ -628,7 +628,7 @@ impl<'a> Stage<'a> {
         let mut cases = Vec::new();
         for (what, text, sign) in [
             ("prompt with notes", &*question, "Recalled notes"),
-            ("prompt that nothing fits", nothing, "suppressOutput"),
+            ("prompt that nothing fits", nothing, "{}"),
         ] {
             cases.push(Case {
                 budget,
@@ -774,7 +774,7 @@ impl Stage<'_> {
             ..Case::new(
                 format!("{event}, {} events", grouped(size)),
                 self.hook(&format!("events-{size}"), &self.event(event, &fields)),
-                "suppressOutput",
+                "{}",
             )
         })
         .collect()

@@ -361,9 +361,10 @@ pub struct HookOutput {
 }
 
 impl HookOutput {
-    /// Formats the output as JSON with a line feed. Without content it is the no-op object.
+    /// Formats the output as JSON with a line feed. Without content it is `{}`: every host accepts an
+    /// empty object, and some refuse keys that they do not know.
     pub fn to_json(&self, event_name: &str) -> String {
-        let mut object = json!({"continue": true, "suppressOutput": true});
+        let mut object = json!({});
         if let Some(message) = &self.system_message {
             object["systemMessage"] = json!(message);
         }
@@ -591,10 +592,7 @@ mod tests {
 
     #[test]
     fn empty_output_is_the_no_op() {
-        assert_eq!(
-            HookOutput::default().to_json("SessionStart"),
-            "{\"continue\":true,\"suppressOutput\":true}\n"
-        );
+        assert_eq!(HookOutput::default().to_json("SessionStart"), "{}\n");
         let answer = HookOutput {
             context: Some("c".to_owned()),
             system_message: Some("m".to_owned()),
@@ -602,7 +600,7 @@ mod tests {
         };
         assert_eq!(
             answer.to_json("SessionStart"),
-            "{\"continue\":true,\"suppressOutput\":true,\"systemMessage\":\"m\",\"hookSpecificOutput\":\
+            "{\"systemMessage\":\"m\",\"hookSpecificOutput\":\
              {\"hookEventName\":\"SessionStart\",\"additionalContext\":\"c\"}}\n"
         );
     }

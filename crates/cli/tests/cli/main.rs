@@ -56,7 +56,7 @@ mod writing;
 use anamnesis_testkit::home::{NoteText, TestHome};
 
 /// What a hook prints when it has nothing to say.
-const NO_OP: &str = "{\"continue\":true,\"suppressOutput\":true}\n";
+const NO_OP: &str = "{}\n";
 
 /// A session's id in the form of the client's.
 const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
