@@ -10,11 +10,14 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use crate::joiner::belongs;
+
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 const STRING_TERMINATOR: char = '\u{9c}';
 
-/// Returns the text without terminal sequences, control characters and invisible characters.
+/// Returns the text without terminal sequences, control characters and invisible characters. Joiners
+/// and selectors that belong to a script or an emoji are text and stay.
 ///
 /// Every other line end (`\r\n`, `\r`, vertical tab, form feed, U+0085, U+2028, U+2029) becomes
 /// `\n`. A clean text is borrowed.
@@ -37,6 +40,10 @@ pub fn clean(text: &str) -> Cow<'_, str> {
             }
             _ if is_line_end(character) => {
                 cleaned.push('\n');
+                character.len_utf8()
+            }
+            _ if belongs(&cleaned, unclean) => {
+                cleaned.push(character);
                 character.len_utf8()
             }
             _ => sequence_length(unclean).unwrap_or(character.len_utf8()),
@@ -384,6 +391,14 @@ mod tests {
             "\u{85}",
             "\u{200b}",
             "\u{e0041}",
+            "\u{200c}",
+            "\u{200d}",
+            "\u{fe0f}",
+            "ی",
+            "्",
+            "क",
+            "❤",
+            "👩",
             " ",
         ]);
         prop::collection::vec(parts, 0..40).prop_map(|parts| parts.concat())
@@ -393,7 +408,8 @@ mod tests {
         #[test]
         fn the_result_is_clean(text in prop_oneof![hostile(), any::<String>()]) {
             let cleaned = clean(&text);
-            prop_assert!(cleaned.chars().all(is_plain), "{cleaned:?}");
+            let is_clean = |(place, c)| is_plain(c) || belongs(&cleaned[..place], &cleaned[place..]);
+            prop_assert!(cleaned.char_indices().all(is_clean), "{cleaned:?}");
             prop_assert_eq!(clean(&cleaned), cleaned.as_ref());
             let line = one_line(&text);
             prop_assert!(!line.contains(['\n', '\t']) && line.trim() == line);

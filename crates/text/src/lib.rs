@@ -8,6 +8,7 @@ pub mod clean;
 pub mod contradiction;
 pub mod glob;
 pub mod hash;
+mod joiner;
 pub mod privacy;
 pub mod private_tokens;
 pub mod prompt_text;

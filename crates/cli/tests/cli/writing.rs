@@ -666,3 +666,30 @@ fn a_session_of_an_agent_writes_ten_notes() {
     let person = home.command(["write"]).input("Maps are tiled").run();
     assert_eq!(person.code, Some(0), "{person:?}");
 }
+
+#[test]
+fn joiners_of_a_script_and_of_emoji_are_kept_and_found() {
+    let home = home();
+    let text = "❤\u{fe0f} می\u{200c}خواهم क्\u{200d}ष by 👩\u{200d}💻";
+    home.command(["write", "--stdin"])
+        .input(format!("{text}\n\n{text}"))
+        .run()
+        .well();
+    let (_, file) = only_note(&home);
+    assert_eq!(file.matches(text).count(), 3, "{file}");
+    for query in [
+        "❤",
+        "❤\u{fe0f}",
+        "💻",
+        "👩\u{200d}💻",
+        "میخواهم",
+        "می\u{200c}خواهم",
+    ] {
+        let found = home.command(["search", query, "--json"]).run().json();
+        assert_eq!(
+            found["notes"].as_array().map(Vec::len),
+            Some(1),
+            "{query}: {found}"
+        );
+    }
+}

@@ -16,7 +16,8 @@ const MAX_TEXT: usize = 16 * 1024;
 /// The maximum number of distinct terms of a segment that are looked up.
 const MAX_LOOKED_UP: usize = 256;
 
-/// Words of confirmation, thanks or continuation. Notes contain them, but nobody searches for them.
+/// Words of confirmation, thanks or continuation. Notes contain them, but nobody searches for them. A
+/// prompt's emoji count as such, too.
 const SMALL_TALK: [&str; 21] = [
     "again", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no", "ok",
     "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
@@ -144,7 +145,8 @@ impl Segment {
                     stands_for: before.filter(|_| word.role == Role::LongForm),
                     is_identifier: word.is_identifier()
                         && word.written.chars().count() >= MIN_NAME_LENGTH,
-                    is_small_talk: SMALL_TALK.binary_search(&word.folded).is_ok(),
+                    is_small_talk: word.is_emoji()
+                        || SMALL_TALK.binary_search(&word.folded).is_ok(),
                 });
                 asked.len() - 1
             });

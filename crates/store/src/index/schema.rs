@@ -9,7 +9,7 @@ use super::{Error, cited, links, postings, supersession, tasks, triggers, usage}
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 7;
+pub(super) const VERSION: i64 = 8;
 
 const SCHEMA: &str = "
 CREATE TABLE note (

@@ -4,6 +4,8 @@
 //! Cyrillic) and for full-width forms. Letters that do not decompose (`ø`, `ł`, `ß`) are kept, and
 //! so are kana and Hangul syllables, because people search for the syllable.
 
+use crate::joiner::is_joiner;
+
 /// The base letters of U+00C0 to U+024F; a dot marks a character that is its own base.
 const LATIN: &[u8; 400] = b"\
 aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y\
@@ -21,9 +23,9 @@ mmmmnnnnnnnnoooooooopppprrrrrrrrssssssssssttttttttuuuuuuuuuuvvvv\
 wwwwwwwwwwxxxxyyzzzzzzhtwy.s....aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
 
-/// Returns whether a character is a combining mark on the letter before it.
+/// Returns whether a character is a combining mark on the letter before it, or a joiner.
 pub(super) fn is_mark(character: char) -> bool {
-    matches!(character, '\u{300}'..='\u{36f}')
+    matches!(character, '\u{300}'..='\u{36f}') || is_joiner(character)
 }
 
 /// Appends the folded form of a character.

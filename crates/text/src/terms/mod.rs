@@ -5,6 +5,7 @@
 //! - An identifier of several parts (`load_user_profile`, `loadUserProfile`) yields one term for
 //!   the whole, the same in both spellings, and one for each part.
 //! - Chinese, Japanese and Korean yield character bigrams; a single character is a term by itself.
+//! - Each emoji of a sequence is a term, and so is a flag.
 //!
 //! Terms depend on the text alone. Tokenizing takes linear time.
 
@@ -13,6 +14,10 @@ mod forms;
 mod porter;
 
 use self::forms::WordForm;
+use crate::joiner::{is_emoji, is_flag_letter};
+
+/// Characters below are signs such as `©` and `™`, not emoji that people search for.
+const FIRST_EMOJI: char = '\u{2190}';
 
 /// Longer terms are truncated, in bytes. Only encoded data is longer, and it is not worth the
 /// space.
@@ -152,6 +157,12 @@ impl Word<'_, '_> {
         self.folded.len() <= LONGEST_STOP_WORD && STOP_WORDS.binary_search(&self.folded).is_ok()
     }
 
+    /// Returns whether it is an emoji.
+    pub fn is_emoji(&self) -> bool {
+        let first = self.written.chars().next();
+        first.is_some_and(|c| is_emoji(c) || is_flag_letter(c))
+    }
+
     /// Returns whether it looks like a program identifier: several parts, or letters with digits.
     pub fn is_identifier(&self) -> bool {
         let has = |kind: fn(&char) -> bool| self.written.chars().any(|c| kind(&c));
@@ -168,6 +179,7 @@ pub fn words<'text>(text: &'text str, emit: impl FnMut(Word<'text, '_>)) {
         parts: Vec::new(),
     };
     let mut start = None;
+    let mut flag = None;
     for (place, character) in text.char_indices() {
         let is_inside = match character {
             '_' => start.is_some(),
@@ -182,6 +194,22 @@ pub fn words<'text>(text: &'text str, emit: impl FnMut(Word<'text, '_>)) {
                 start = None;
             }
             _ => {}
+        }
+        if is_inside || character < FIRST_EMOJI {
+            flag = None;
+            continue;
+        }
+        let first = match flag.take() {
+            _ if is_emoji(character) => Some(place),
+            None if is_flag_letter(character) => {
+                flag = Some(place);
+                None
+            }
+            first => first.filter(|_| is_flag_letter(character)),
+        };
+        if let Some(first) = first {
+            let end = place + character.len_utf8();
+            tokenizer.word(text.get(first..end).unwrap_or_default(), Role::Plain);
         }
     }
     if let Some(first) = start {
@@ -426,6 +454,15 @@ mod tests {
         check("データベース", "デー ータ タベ ベー ース");
         check("데이터를 저장", "데이 이터 터를 저장");
         check("数_据", "数 据");
+    }
+
+    #[test]
+    fn emoji_are_terms_and_joiners_are_ignored() {
+        check(
+            "❤\u{fe0f} 👩\u{200d}💻 ship🚀it 🇩🇪🇫🇷 👍🏽 ✓ ™",
+            "❤ 👩 💻 ship 🚀 it 🇩🇪 🇫🇷 👍",
+        );
+        assert_eq!(terms("می\u{200c}خواهم"), terms("میخواهم"));
     }
 
     #[test]
