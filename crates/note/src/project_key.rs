@@ -4,7 +4,12 @@
 //! repository's folder, the folder itself. This module turns their text into a key; the store finds
 //! the text.
 
+use anamnesis_text::clean::one_line;
+
 use crate::note::GLOBAL;
+
+/// The key of a folder named `global`. No other folder has it: a folder's name has no slash.
+const GLOBAL_FOLDER: &str = "folder/global";
 
 /// The longest key, in characters. A marker file may contain any text.
 const MAX_LENGTH: usize = 200;
@@ -39,12 +44,14 @@ pub fn of_remote(address: &str) -> Option<String> {
 /// `global` is not a valid key, so a marker cannot make notes global.
 pub fn of_marker(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    valid(line).filter(|key| key != GLOBAL)
+    valid(line)
 }
 
 /// Returns the key of a folder's name.
 pub fn of_folder_name(name: &str) -> Option<String> {
-    valid(&name.to_lowercase())
+    let name = name.to_lowercase();
+    // The notes of such a project must not apply to all projects.
+    valid(&name).or_else(|| (one_line(&name) == GLOBAL).then(|| GLOBAL_FOLDER.to_owned()))
 }
 
 /// Returns whether a text is a valid key: one line of printable text within the length limit.
@@ -53,16 +60,17 @@ pub fn of_folder_name(name: &str) -> Option<String> {
 pub fn is_key(text: &str) -> bool {
     !text.is_empty()
         && text.chars().take(MAX_LENGTH + 1).count() <= MAX_LENGTH
-        && anamnesis_text::clean::one_line(text) == text
+        && one_line(text) == text
 }
 
-/// Returns a text as a key: one line of printable text within the length limit, without secrets.
+/// Returns a text as a key of a project: one line of printable text within the length limit, without
+/// secrets, and not `global`.
 fn valid(text: &str) -> Option<String> {
-    let line = anamnesis_text::clean::one_line(text);
+    let line = one_line(text);
     let redacted = anamnesis_text::redact::redact(&line);
     let key: String = redacted.text.chars().take(MAX_LENGTH).collect();
     let key = key.trim_end();
-    (!key.is_empty()).then(|| key.to_owned())
+    (!key.is_empty() && key != GLOBAL).then(|| key.to_owned())
 }
 
 #[cfg(test)]
@@ -94,6 +102,7 @@ mod tests {
             assert_eq!(of_remote(address).as_deref(), Some(key), "{address}");
         }
         assert_eq!(of_remote("   "), None);
+        assert_eq!(of_remote("global"), None);
     }
 
     #[test]
@@ -114,5 +123,13 @@ mod tests {
     fn a_folder_is_its_name_in_lower_case() {
         assert_eq!(of_folder_name("My Shop"), Some("my shop".to_owned()));
         assert_eq!(of_folder_name(""), None);
+    }
+
+    #[test]
+    fn a_folder_named_global_is_not_all_projects() {
+        for name in ["global", "Global", "glo\u{200b}bal", "global\n", " global"] {
+            let key = of_folder_name(name);
+            assert_eq!(key.as_deref(), Some("folder/global"), "{name:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use crate::{
+    note_set::Knowledge,
     render::{Chosen, Reason},
     standing::{Instruction, instructions},
 };
@@ -74,10 +75,23 @@ pub fn select(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec
             continue;
         }
         if let Some(note) = current(notes, &entry, request, reason) {
-            chosen.push(Chosen { note, reason });
+            chosen.push(Chosen {
+                note,
+                reason,
+                stale: None,
+            });
         }
     }
     Ok(chosen)
+}
+
+/// Adds to each note what it cites and is gone, as it is injected with a prompt.
+pub fn mark_stale(chosen: &mut [Chosen], knowledge: &impl Knowledge) {
+    let ids: Vec<NoteId> = chosen.iter().map(|chosen| chosen.note.id).collect();
+    let mut stale = knowledge.stale(&ids);
+    for chosen in chosen {
+        chosen.stale = stale.remove(&chosen.note.id);
+    }
 }
 
 /// Returns the standing instructions of the project: see [`crate::standing`].
@@ -123,6 +137,7 @@ pub fn open_tasks(
         fits.then_some(Chosen {
             note,
             reason: Reason::OpenTask,
+            stale: None,
         })
     });
     Ok(tasks.collect())

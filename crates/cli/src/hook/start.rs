@@ -5,9 +5,12 @@ use anamnesis_app::{
     sync::History,
 };
 use anamnesis_note::note::{Note, Source, parse_timestamp};
-use anamnesis_recall::render::{self, Block, Chosen, Level, Reason};
-use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
-use anamnesis_recall::standing;
+use anamnesis_recall::{
+    knowledge::StoreKnowledge,
+    render::{self, Block, Chosen, Level, Reason},
+    session_start::{self, DEFAULT_K, Request},
+    standing,
+};
 use anamnesis_session::hook::StartSource;
 use anamnesis_store::{
     index::Index,
@@ -100,6 +103,13 @@ impl Hook {
                     .is_some_and(|seen| seen.with_text && seen.hash == text_hash(&chosen.note.body))
             });
         }
+        let knowledge = StoreKnowledge {
+            index,
+            journal,
+            with_learned: false,
+            now: request.now,
+        };
+        session_start::mark_stale(&mut chosen, &knowledge);
         let said = session_start::standing(index, notes, &request).unwrap_or_default();
         let block =
             render::start_block(&chosen, &said, request.now, |id| Context::short(index, id));

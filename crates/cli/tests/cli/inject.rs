@@ -193,3 +193,18 @@ fn the_block_is_under_the_cap() {
         );
     }
 }
+
+#[test]
+fn a_note_by_hand_prints_no_terminal_sequence() {
+    let home = home();
+    let escape = "a\u{1b}[31mb";
+    home.add(
+        &NoteText::new(&id("AAAAA9"), "Title")
+            .with("title", r#""a\e[31mb""#)
+            .with("machine_id", r#""a\e[31mb""#)
+            .body(escape),
+    );
+    let block = home.run("inject").well();
+    assert!(!block.contains('\u{1b}'), "{block:?}");
+    assert_eq!(block.matches("ab").count(), 3, "{block:?}");
+}

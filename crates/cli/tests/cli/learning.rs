@@ -406,6 +406,11 @@ fn what_a_note_cites_is_gone() {
         remarked.contains("stale: middleware/limit.rs is gone"),
         "{remarked}"
     );
+    let started = home.hook(&home.start("5b0c8f1e-start", "startup")).stdout;
+    assert!(
+        started.contains("stale: middleware/limit.rs is gone"),
+        "{started}"
+    );
     home.run("verify B2M6RD").well();
     assert_eq!(home.run("stale").well(), "no note is worth a look\n");
     let recalled = recalled("5b0c8f1e-after");

@@ -181,3 +181,13 @@ fn a_home_without_a_store_has_projects() {
     assert!(!home.store().exists());
     assert_eq!(home.run("project list").well(), "0 projects\n");
 }
+
+#[test]
+fn a_folder_named_global_is_a_project_of_its_own() {
+    let home = crate::home();
+    let folder = home.root().join("Global");
+    std::fs::create_dir_all(&folder).unwrap();
+    let command = home.command(["write"]).within(&folder);
+    let said = command.input("Only here").run().well();
+    assert!(said.contains("fact for folder/global"), "{said}");
+}

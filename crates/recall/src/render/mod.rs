@@ -8,7 +8,7 @@ mod recalled;
 mod session_lines;
 mod warning;
 
-use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _};
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::standing::Instruction;
 
@@ -61,6 +61,8 @@ pub struct Chosen {
     pub note: Note,
     /// Why it was chosen.
     pub reason: Reason,
+    /// What it cites and is gone, in a few words.
+    pub stale: Option<String>,
 }
 
 /// Tells the model what the block is.
@@ -376,6 +378,8 @@ fn item(
     };
     let mut facts = facts(note, now);
     facts.push(format!("#{}", short_id(note.id)));
+    let stale = chosen.stale.iter();
+    facts.extend(stale.map(|reason| inert_line(&format!("stale: {reason}"))));
     Item {
         title: title(note),
         heading: heading(note, &facts),
@@ -600,16 +604,17 @@ pub fn inject_block(chosen: &[Chosen], short_id: impl Fn(NoteId) -> String) -> S
         .iter()
         .map(|chosen| inject_heading(&chosen.note))
         .collect();
-    // A note written by hand may contain secrets, and this text goes to a model.
-    let bodies: Vec<Cow<'_, str>> = chosen
+    // A note written by hand may contain secrets and terminal sequences, and this text goes to a model
+    // or a terminal.
+    let bodies: Vec<String> = chosen
         .iter()
-        .map(|chosen| redact::redact(&chosen.note.body).text)
+        .map(|chosen| printable(&chosen.note.body))
         .collect();
     let whole = inject_text(
         heads
             .iter()
             .zip(&bodies)
-            .map(|(head, body)| (head.as_str(), body.as_ref())),
+            .map(|(head, body)| (head.as_str(), body.as_str())),
     );
     if units(&whole) <= MAX_CONTEXT_LENGTH {
         return whole;
@@ -653,21 +658,23 @@ pub fn inject_block(chosen: &[Chosen], short_id: impl Fn(NoteId) -> String) -> S
     text
 }
 
+/// Returns a text without terminal sequences, invisible characters and secrets.
+fn printable(text: &str) -> String {
+    redact::redact(&clean(text)).text.into_owned()
+}
+
 const INJECT_TITLE: &str = "# Anamnesis memory (auto-injected)\n\n";
 
 fn inject_heading(note: &Note) -> String {
-    let title = if note
-        .title
-        .contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
-    {
-        one_line(&note.title)
-    } else {
-        note.title.clone()
+    let title = match printable(&note.title) {
+        title if title.contains('\n') => one_line(&title),
+        title => title,
     };
-    let title = redact::redact(&title).text.into_owned();
     let mut heading = format!(
         "## [{}] {title}\n_project: {} | origin: {}",
-        note.note_type, note.project, note.machine_id
+        note.note_type,
+        one_line(&note.project),
+        one_line(&note.machine_id)
     );
     if note.source != Source::Human || note.confidence < 1.0 {
         let source = if note.is_by_agent() {
@@ -746,7 +753,11 @@ mod tests {
         } else {
             Reason::Project
         };
-        Chosen { note, reason }
+        Chosen {
+            note,
+            reason,
+            stale: None,
+        }
     }
 
     fn global(note: &mut Note) {
