@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use anamnesis_note::agent_policy;
 use anamnesis_session::{
     session_note::SessionDigest,
     summary,
@@ -19,9 +20,10 @@ use anamnesis_store::{
     journal::{Job, Journal, LOST, NOTE, Session},
     session_note::{self, Outcome, Request},
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use crate::{Error, context::Context, learn};
+use crate::{Error, context::Context, learn, write};
 
 /// The timeout for the index lock. It is short because a session may be waiting.
 const INDEX_PATIENCE: Duration = Duration::from_millis(20);
@@ -41,6 +43,87 @@ pub fn write(
         context.take_up(stored, INDEX_PATIENCE);
     }
     Ok(outcome)
+}
+
+/// Writes the note of a session for an agent: it is marked and counted like the agent's other notes. An
+/// existing note stays as it is.
+pub fn write_for_agent(
+    context: &Context,
+    journal: Option<&Journal>,
+    account: &SessionDigest,
+    request: &Request<'_>,
+) -> Result<Outcome, Error> {
+    let Some(mut note) = session_note::draft(account, request) else {
+        return Ok(Outcome::Trivial);
+    };
+    if let Some(path) = context.notes.find(note.id) {
+        return Ok(if context.notes.is_forgotten(path) {
+            Outcome::Forgotten(note.id)
+        } else {
+            Outcome::Unchanged(path)
+        });
+    }
+    let is_held = context.config.review.holds(note.state);
+    agent_policy::sign(&mut note, request.session, is_held);
+    if let Some(journal) = journal {
+        if journal.forgotten_at(&note.body)?.is_some() {
+            return Ok(Outcome::Forgotten(note.id));
+        }
+        if let Some(session) = request.session {
+            // The session's hooks replace this text, and no other text of an agent.
+            session_note::keep_own(journal, session, &note)?;
+        }
+    }
+    // The session of the note is the agent's to choose, so it cannot be the one that is counted.
+    let day = context.environment.now.date_naive().to_string();
+    let counted_to = context.agent_session().unwrap_or(&day);
+    let stored = write::save(context, journal, &note, Some(counted_to))?;
+    Ok(Outcome::Written(Box::new(stored)))
+}
+
+/// Returns the project of an agent's own session. Refuses a key, or a session, of another project.
+pub fn project_of_agent(
+    context: &Context,
+    journal: Option<&Journal>,
+    named: Option<&str>,
+    (session, began_in): (Option<&str>, Option<&Path>),
+) -> Result<String, Error> {
+    let known = match (journal, session) {
+        (Some(journal), Some(session)) => journal.session(session)?,
+        _ => None,
+    };
+    let began_in = began_in.map(|folder| context.project_of(folder).key);
+    let captured = known.map(|session| session.project).or(began_in);
+    let own = context.project_to_write(None);
+    let keys = own.all_keys();
+    let mut asked = captured.iter().map(String::as_str).chain(named);
+    match asked.find(|key| !keys.iter().any(|own| own == key)) {
+        None => Ok(own.key),
+        Some(other) => Err(Error::failed(format!(
+            "cannot capture a session for the project {}: an agent captures sessions of its own \
+             project, {}",
+            one_line(other),
+            one_line(&own.key)
+        ))
+        .hint("a person can, in a terminal: anamnesis capture --transcript FILE --project KEY")),
+    }
+}
+
+/// Refuses a transcript outside the client's own folder of transcripts: an agent may have written it.
+pub fn check_agents_transcript(context: &Context, path: &Path) -> Result<(), Error> {
+    let folder = context.environment.own_claude_folder();
+    let folder = folder.and_then(|folder| folder.join("projects").canonicalize().ok());
+    let real = path.canonicalize().ok();
+    match (real, folder) {
+        (Some(real), Some(folder)) if real.starts_with(&folder) => Ok(()),
+        // A missing file has nothing to capture.
+        (None, _) => Ok(()),
+        _ => Err(Error::failed(format!(
+            "cannot capture {}: an agent captures transcripts of Claude Code only",
+            one_line(&path.display().to_string())
+        ))
+        .hint("transcripts are below ~/.claude/projects")),
+    }
 }
 
 /// Writes or updates the note of a session in the journal, and marks it as noted there. Returns a

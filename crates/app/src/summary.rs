@@ -95,22 +95,22 @@ pub fn tomorrow(now: DateTime<Utc>) -> i64 {
         .timestamp_millis()
 }
 
-/// Asks the model and replaces the rule-based text by its answer.
+/// Asks the model and replaces the rule-based text by its answer. Returns whether it removed the note,
+/// because the model found nothing worth noting.
 fn tell(
     context: &Context,
     journal: &Journal,
     session: &str,
     model: Model,
     prompt: &prompts::Prompt,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let model = model.within(MAX_TIME);
     let answer = model
         .ask(prompt.system, &prompt.user)
         .map_err(Error::caused_by)?;
     let told = reply::summary(&answer).map_err(Error::caused_by)?;
     let Summary::Note { title, body } = told else {
-        // The model found nothing worth noting. The rule-based note stays.
-        return Ok(());
+        return Ok(session_note::skip(&context.notes, journal, session)?);
     };
     let label = one_line(&model.label());
     let text = (title.as_str(), body.as_str());
@@ -119,7 +119,7 @@ fn tell(
     if let Some(stored) = stored {
         context.take_up(&stored, Duration::from_secs(1));
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Builds the description of a recorded session for the model: prompts, changed files, failures and
@@ -169,7 +169,8 @@ fn told(
 }
 
 /// Summarises a session whose note a command has just written, from its transcript or the journal.
-/// The session is sent once and within the daily budget. On failure the rule-based note stays.
+/// The session is sent once and within the daily budget. Returns whether the note was removed, because
+/// the model found nothing worth noting. On failure the rule-based note stays.
 ///
 /// # Errors
 /// The reason why there is no summary.
@@ -178,13 +179,13 @@ pub fn tell_now(
     journal: &Journal,
     session: &str,
     transcript: &Transcript,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let found = model::find(context).ok().flatten();
     let Some(model) = found.filter(|_| !context.environment.is_agent) else {
-        return Ok(());
+        return Ok(false);
     };
     if transcript.private || journal.has_private_part(session)? {
-        return Ok(());
+        return Ok(false);
     }
     let known = journal.session(session)?;
     let record = if known.is_some() {
@@ -195,13 +196,13 @@ pub fn tell_now(
         told(asked, account, Vec::new(), &PrivateTokens::default())
     };
     let Some(record) = record else {
-        return Ok(());
+        return Ok(false);
     };
     let prompt = prompts::summary(&window(&record, MAX_TOKENS));
     let of = known.map(|_| session);
     match spend(context, journal, of, prompt.tokens())? {
         Spending::Granted => tell(context, journal, session, model, &prompt),
-        Spending::Asked => Ok(()),
+        Spending::Asked => Ok(false),
         Spending::UsedUp => Err(Error::failed("the budget of today is used up")),
     }
 }

@@ -13,6 +13,7 @@ use anamnesis_session::session_note::{NoteText, SessionDigest, note_text};
 use chrono::{DateTime, Utc};
 
 use crate::{
+    fs::lock::Lock,
     journal::{self, Journal, LOST},
     notes::{Error, NotePath, Notes, Stored},
 };
@@ -61,7 +62,31 @@ pub enum Outcome {
     Forgotten(NoteId),
 }
 
-/// Writes or updates the note of a session.
+/// Returns the new note of a session; `None` if the session has nothing that is useful later.
+pub fn draft(account: &SessionDigest, request: &Request<'_>) -> Option<Note> {
+    let NoteText::Note { title, body } = note_text(account) else {
+        return None;
+    };
+    let id = request
+        .session
+        .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);
+    // A time in the future would keep the note first for ever.
+    let changed_at = account
+        .last_at
+        .map_or(request.now, |time| time.min(request.now));
+    let created_at = account
+        .first_at
+        .map_or(changed_at, |time| time.min(changed_at));
+    Some(Note {
+        title,
+        body,
+        created_at: timestamp(created_at),
+        updated_at: timestamp(changed_at),
+        ..new_note(id, request)
+    })
+}
+
+/// Writes or updates the note of a session. A note that an agent's capture wrote becomes the session's.
 ///
 /// Without the journal, a note can be created. An existing text is kept, because a person may have
 /// changed it. Two processes may capture a session at once: a note of a later state is kept, and so is
@@ -75,26 +100,21 @@ pub fn capture(
     account: &SessionDigest,
     request: &Request<'_>,
 ) -> Result<Outcome, Error> {
-    let NoteText::Note { title, body } = note_text(account) else {
-        if account.is_undone {
-            remove_own(notes, journal, request)?;
+    let Some(draft) = draft(account, request) else {
+        if account.is_undone
+            && let (Some(session), Some(journal)) = (request.session, journal)
+        {
+            remove_own(notes, journal, session, request)?;
         }
         return Ok(Outcome::Trivial);
     };
-    let id = request
-        .session
-        .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);
-    let text = own_text(&title, &body);
+    let text = own_text(&draft.title, &draft.body);
     // If the journal cannot be read, the text may have been forgotten.
-    let forgotten = journal.map_or(Ok(None), |journal| journal.forgotten_at(&body))?;
-    // A time in the future would keep the note first for ever.
-    let changed_at = account
-        .last_at
-        .map_or(request.now, |time| time.min(request.now));
+    let forgotten = journal.map_or(Ok(None), |journal| journal.forgotten_at(&draft.body))?;
     let lock = notes.lock()?;
     let written_at = written_at(journal, request)?;
     if written_at > request.change {
-        let path = notes.find(id);
+        let path = notes.find(draft.id);
         return Ok(path.map_or(Outcome::Trivial, Outcome::Unchanged));
     }
     // Before the file: see `Journal::session_body_written`.
@@ -102,44 +122,43 @@ pub fn capture(
         (Some(journal), Some(session)) => journal.session_body_written(session, &text),
         _ => Ok(()),
     };
-    let Some(path) = notes.find(id) else {
+    let Some(path) = notes.find(draft.id) else {
         if forgotten.is_some() {
-            return Ok(Outcome::Forgotten(id));
+            return Ok(Outcome::Forgotten(draft.id));
         }
-        let created_at = account
-            .first_at
-            .map_or(changed_at, |time| time.min(changed_at));
-        let note = Note {
-            title,
-            body,
-            created_at: timestamp(created_at),
-            updated_at: timestamp(changed_at),
-            ..new_note(id, request)
-        };
         // An unrecorded text would count as a person's from then on.
         keep_text()?;
-        let stored = notes.create(&lock, &note)?;
+        let stored = notes.create(&lock, &draft)?;
         mark_noted(journal, request);
         return Ok(Outcome::Written(Box::new(stored)));
     };
     let before = notes.read(path)?;
-    if before.file.note().state == State::Forgotten {
-        return Ok(Outcome::Forgotten(id));
+    let old = before.file.note();
+    if old.state == State::Forgotten {
+        return Ok(Outcome::Forgotten(draft.id));
     }
-    let is_ours =
-        |session| journal.is_some_and(|journal| is_own(journal, session, before.file.note()));
+    let is_ours = |session| journal.is_some_and(|journal| is_own(journal, session, old));
     let is_same_state = written_at.is_some() && written_at == request.change;
-    let replace = !(is_same_state && before.file.note().model.is_some())
-        && request.session.is_some_and(is_ours);
+    let replace = !(is_same_state && old.model.is_some()) && request.session.is_some_and(is_ours);
     if replace {
         keep_text()?;
     }
-    let after = notes.update(&lock, path, |note| {
-        if replace && (note.title != title || note.body != body) {
-            note.title = title;
-            note.body = body;
+    let is_taken_over = replace && old.is_by_agent();
+    let scope = match old.state {
+        State::Proposed if is_taken_over => draft.scope,
+        _ => path.scope,
+    };
+    let after = notes.move_changed(&lock, path, scope, |note| {
+        if is_taken_over {
+            note.source = draft.source;
+            note.actor = None;
+            note.state = State::Active;
+        }
+        if replace && (note.title != draft.title || note.body != draft.body) {
+            note.title = draft.title;
+            note.body = draft.body;
             note.model = None;
-            note.updated_at = timestamp(changed_at);
+            note.updated_at = draft.updated_at;
             // The reflection used an earlier text.
             note.tags.retain(|tag| tag != REFLECTED);
         }
@@ -194,28 +213,45 @@ fn mark_noted(journal: Option<&Journal>, request: &Request<'_>) {
     }
 }
 
-/// Removes the note of a session in which all that was made was removed again. A note that a person
-/// changed, or that was distilled, is kept.
+/// Removes the note of a session in which all that was made was removed again.
 fn remove_own(
     notes: &Notes,
-    journal: Option<&Journal>,
+    journal: &Journal,
+    session: &str,
     request: &Request<'_>,
 ) -> Result<(), Error> {
-    let (Some(session), Some(journal)) = (request.session, journal) else {
-        return Ok(());
-    };
     let lock = notes.lock()?;
-    let Some(path) = notes.find(NoteId::of_session(session)) else {
-        return Ok(());
-    };
-    if written_at(Some(journal), request)? > request.change {
-        return Ok(());
-    }
-    let note = notes.read(path)?.note();
-    if note.state == State::Active && !note.has_tag(REFLECTED) && is_own(journal, session, &note) {
-        notes.remove(&lock, path)?;
+    if written_at(Some(journal), request)? <= request.change {
+        remove_useless(notes, &lock, journal, session)?;
     }
     Ok(())
+}
+
+/// Removes the note of a session in which a model found nothing useful. Returns whether it did.
+///
+/// # Errors
+/// The note on disk is unchanged.
+pub fn skip(notes: &Notes, journal: &Journal, session: &str) -> Result<bool, Error> {
+    remove_useless(notes, &notes.lock()?, journal, session)
+}
+
+/// Removes the note of a session. A note that a person changed, or that was distilled, is kept.
+fn remove_useless(
+    notes: &Notes,
+    lock: &Lock,
+    journal: &Journal,
+    session: &str,
+) -> Result<bool, Error> {
+    let Some(path) = notes.find(NoteId::of_session(session)) else {
+        return Ok(false);
+    };
+    let note = notes.read(path)?.note();
+    let is_removed =
+        note.state == State::Active && !note.has_tag(REFLECTED) && is_own(journal, session, &note);
+    if is_removed {
+        notes.remove(lock, path)?;
+    }
+    Ok(is_removed)
 }
 
 /// Replaces a rule-made text with a model's. Returns whether it did. A note that a person changed, or

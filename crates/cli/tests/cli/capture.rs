@@ -261,10 +261,10 @@ fn a_transcript_that_is_not_there() {
     assert_eq!(home.hook(&home.payload("SessionEnd", SESSION)).well(), "");
     assert_eq!(home.log(), [""; 0]);
     snapshot!(home.run("capture --transcript missing.jsonl").shown(), @"
-    exit 1
+    exit 0
+    capture: skipped trivial session (project=github.com/acme/shop, source=session-end)
     on stderr:
-    anamnesis: cannot read the transcript missing.jsonl: No such file or directory (os error 2)
-    → transcripts are below ~/.claude/projects
+    capture: there is no missing.jsonl
     ");
     snapshot!(home.run("capture --transcript .").shown(), @"
     exit 1
@@ -444,6 +444,98 @@ fn a_note_of_the_future_is_not() {
     let text = note(&home);
     assert!(
         text.contains("2026-01-02") && !text.contains("2999"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_an_agent_captures_is_marked_and_limited() {
+    let home = home();
+    let capture = |session: &str, options: &[&str]| {
+        let turns = [
+            asked(&format!("Add rate limits to the login of {session}")),
+            edited("/srv/shop/src/limit.rs"),
+            answered("Added a limiter and 4 tests; all pass."),
+        ];
+        let path = home.write_transcript(session, &turns);
+        let command = home.command(["capture", "--no-sync", "--transcript"]);
+        command.arg(&path).args(options).by_agent().run()
+    };
+    capture("one", &[]).well();
+    let text = note(&home);
+    assert!(
+        text.contains("prov_actor: agent") && text.contains("confidence: 0.6"),
+        "{text}"
+    );
+    assert_eq!(home.run("review --json").json()["total"], 1);
+    // A second capture changes nothing.
+    let again = capture("one", &[]).well();
+    assert!(again.starts_with("capture: left the note "), "{again}");
+    for number in 2..=10 {
+        capture(&format!("session {number}"), &[]).well();
+    }
+    let full = capture("one more", &[]);
+    assert_eq!(full.code, Some(1), "{full:?}");
+    assert!(
+        full.stderr.contains("agents have written 10 notes"),
+        "{full:?}"
+    );
+    assert_eq!(home.notes().len(), 10);
+}
+
+#[test]
+fn an_agent_captures_only_its_own_project_and_what_the_client_wrote() {
+    let home = home();
+    let path = session(&home);
+    let capture = |path: &Path, options: &[&str]| {
+        let command = home.command(["capture", "--no-sync", "--transcript"]);
+        let output = command.arg(path).args(options).by_agent().run();
+        assert_eq!(home.notes(), [""; 0], "{output:?}");
+        (output.code, output.stderr)
+    };
+    for project in ["global", "github.com/acme/cart"] {
+        let (code, said) = capture(&path, &["--project", project]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(
+            said.contains(&format!("for the project {project}")),
+            "{said}"
+        );
+    }
+    let outside = home.root().join("elsewhere.jsonl");
+    fs::copy(&path, &outside).unwrap();
+    let in_folder = home.claude().join("own.jsonl");
+    fs::copy(&path, &in_folder).unwrap();
+    for path in [&outside, &in_folder] {
+        let (code, said) = capture(path, &[]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("transcripts of Claude Code only"), "{said}");
+    }
+    // A session of another project.
+    let elsewhere = home.root().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let mut turn = asked("Add rate limits to the login");
+    turn["cwd"] = elsewhere.to_string_lossy().into();
+    let mut answer = answered("Added a limiter and 4 tests; all pass.");
+    answer["cwd"] = turn["cwd"].clone();
+    let path = home.write_transcript("other", &[turn, edited("/x/a.rs"), answer]);
+    let (code, said) = capture(&path, &[]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
+#[test]
+fn the_end_of_a_session_takes_over_the_note_that_an_agent_captured() {
+    let home = home();
+    let path = session(&home);
+    home.command(["capture", "--no-sync", "--transcript"])
+        .arg(&path)
+        .by_agent()
+        .run()
+        .well();
+    assert!(note(&home).contains("prov_actor: agent"));
+    assert_eq!(home.hook(&home.payload("SessionEnd", SESSION)).well(), "");
+    let text = note(&home);
+    assert!(
+        !text.contains("prov_actor") && text.contains("prov_source: session-end"),
         "{text}"
     );
 }

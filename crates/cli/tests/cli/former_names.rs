@@ -106,7 +106,7 @@ fn a_former_name_keeps_its_exit_codes() {
         ("migrate", 2),
         ("migrate --map missing.json", 2),
         ("capture --source", 2),
-        ("capture --transcript missing.jsonl", 1),
+        ("capture --transcript missing.jsonl", 0),
         ("inject", 0),
         ("reindex", 0),
         ("reindex extra", 2),

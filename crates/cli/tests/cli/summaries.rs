@@ -95,7 +95,6 @@ fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
     for play_of_server in [
         says("Sure! {}"),
         says(r#"{"skip": false, "title": "", "body": "b"}"#),
-        says(r#"{"skip": true, "title": "", "body": ""}"#),
         Play::Refuses(500, String::new()),
         Play::Silence,
         Play::Drips,
@@ -310,4 +309,29 @@ fn capture_asks_nobody_about_a_private_session() {
     let command = home.command(["capture", "--no-sync", "--transcript"]);
     command.arg(&transcript).run().well();
     assert_eq!(server.requests(), []);
+}
+
+#[test]
+fn a_session_that_a_model_skips_has_no_note() {
+    let skips = || ModelServer::start([says(r#"{"skip": true, "title": "", "body": ""}"#)]);
+    let (home, server) = (home(), skips());
+    name(&home, &server);
+    play(&home, "s1", "limit the login");
+    assert_eq!(home.notes(), [""; 0]);
+    home.run("work").well();
+    assert_eq!((home.notes().len(), server.requests().len()), (0, 1));
+    let transcript = home.write_transcript(
+        crate::SESSION,
+        &[
+            asked("add a rate limiter to the login"),
+            answered("It is in middleware/limit.rs, with four tests."),
+        ],
+    );
+    let command = home.command(["capture", "--no-sync", "--transcript"]);
+    let shown = command.arg(&transcript).run().shown();
+    assert!(
+        shown.starts_with("exit 0\ncapture: skipped trivial session "),
+        "{shown}"
+    );
+    assert_eq!(home.notes(), [""; 0]);
 }

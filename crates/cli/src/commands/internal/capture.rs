@@ -1,7 +1,7 @@
 //! `internal capture`: writes the note of a session, for a person or for the Python version's hooks.
 
 use std::{
-    io::BufReader,
+    io::{self, BufReader},
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -33,7 +33,8 @@ const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 /// Write the note of a session from its transcript
 ///
 /// Takes the JSON of a SessionEnd or PreCompact hook on stdin, if there is one. One session has one
-/// note: capturing it again updates the note and never touches what you changed.
+/// note: capturing it again updates the note and never touches what you changed. Claude captures
+/// sessions of its own project only; the note is marked as written by Claude.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The transcript [default: the one that the hook names]
@@ -61,19 +62,26 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .clone()
         .or_else(|| input.transcript_path.map(PathBuf::from));
     let transcript = match &path {
-        Some(path) => read(path, context)?,
+        Some(path) => read(path, context, ui)?,
         None => Transcript::default(),
     };
-    let project = args.project.clone().unwrap_or_else(|| {
-        let folder = super::session_folder(transcript.cwd.clone(), input.cwd);
-        context.project_of(&folder).key
-    });
+    let by_agent = context.environment.is_agent;
     let journal = context.journal();
     let machine_id = context.machine_id();
     let session = transcript
         .session_id
         .as_deref()
         .or(input.session_id.as_deref());
+    let named = args.project.as_deref();
+    let project = if by_agent {
+        let began_in = transcript.cwd.as_deref().map(Path::new);
+        capture::project_of_agent(context, journal.as_ref(), named, (session, began_in))?
+    } else if let Some(key) = named {
+        key.to_owned()
+    } else {
+        let folder = super::session_folder(transcript.cwd.clone(), input.cwd);
+        context.project_of(&folder).key
+    };
     if let (Some(journal), Some(session)) = (&journal, session)
         && journal.has_forgotten_prompt(session)?
     {
@@ -88,30 +96,25 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         change: None,
         now: context.environment.now,
     };
-    let captured = capture::write(
-        context,
-        journal.as_ref(),
-        &SessionDigest::from(&transcript),
-        &request,
-    )?;
-    // The note is written. A model may write a better summary later.
-    if let (Captured::Written(_), Some(journal), Some(session)) = (&captured, &journal, session)
-        && let Err(error) = summary::tell_now(context, journal, session, &transcript)
-    {
-        ui.note(&format!(
-            "capture: the session stays as rules tell it: {}\n",
-            one_line(error.message())
-        ));
-    }
-    let note = match &captured {
-        Captured::Written(stored) => Some(stored.path.id),
-        Captured::Unchanged(path) => Some(path.id),
-        Captured::Trivial | Captured::Forgotten(_) => None,
+    let digest = SessionDigest::from(&transcript);
+    let captured = if by_agent {
+        capture::write_for_agent(context, journal.as_ref(), &digest, &request)?
+    } else {
+        capture::write(context, journal.as_ref(), &digest, &request)?
     };
-    let what = match (note, captured) {
-        (Some(id), _) => format!("wrote episodic note {id}"),
-        (None, Captured::Forgotten(id)) => format!("skipped, the note {id} was forgotten"),
-        (None, _) => "skipped trivial session".to_owned(),
+    let is_skipped = matches!(captured, Captured::Written(_))
+        && is_found_useless(context, journal.as_ref(), session, &transcript, ui);
+    let (note, what) = match captured {
+        Captured::Written(stored) if !is_skipped => {
+            let id = stored.path.id;
+            (Some(id), format!("wrote episodic note {id}"))
+        }
+        Captured::Unchanged(path) if by_agent => {
+            (None, format!("left the note {} as it is", path.id))
+        }
+        Captured::Unchanged(path) => (Some(path.id), format!("wrote episodic note {}", path.id)),
+        Captured::Forgotten(id) => (None, format!("skipped, the note {id} was forgotten")),
+        Captured::Written(_) | Captured::Trivial => (None, "skipped trivial session".to_owned()),
     };
     ui.print(&format!(
         "capture: {what} (project={project}, source={source})\n"
@@ -126,6 +129,28 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has the configured model summarise the session. Returns whether the model found nothing useful, which
+/// removes the note.
+fn is_found_useless(
+    context: &Context,
+    journal: Option<&Journal>,
+    session: Option<&str>,
+    transcript: &Transcript,
+    ui: &Ui,
+) -> bool {
+    let (Some(journal), Some(session)) = (journal, session) else {
+        return false;
+    };
+    let told = summary::tell_now(context, journal, session, transcript);
+    told.unwrap_or_else(|error| {
+        let reason = one_line(error.message());
+        ui.note(&format!(
+            "capture: the session stays as rules tell it: {reason}\n"
+        ));
+        false
+    })
 }
 
 /// Commits the note, and syncs unless `no_sync` is set. The note is already written, so errors are
@@ -145,14 +170,25 @@ fn send(id: NoteId, no_sync: bool, context: &Context, journal: Option<&Journal>,
     }
 }
 
-/// Reads a transcript. A person may name any regular file.
-fn read(path: &Path, context: &Context) -> Result<Transcript, Error> {
+/// Reads a transcript. A person may name any regular file, an agent what the client wrote.
+fn read(path: &Path, context: &Context, ui: &Ui) -> Result<Transcript, Error> {
+    if context.environment.is_agent {
+        capture::check_agents_transcript(context, path)?;
+    }
     let open = || {
         // A person may name a link, but its target must be a regular file.
         let real = path.canonicalize()?;
         file::open_regular(&real)
     };
-    let (file, _) = open().map_err(|error| {
+    let opened = match open() {
+        // The Python version takes a transcript that does not exist for an empty session.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            ui.note(&format!("capture: there is no {}\n", path.display()));
+            return Ok(Transcript::default());
+        }
+        opened => opened,
+    };
+    let (file, _) = opened.map_err(|error| {
         Error::failed(format!(
             "cannot read the transcript {}: {error}",
             path.display()
