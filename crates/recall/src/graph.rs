@@ -255,13 +255,17 @@ pub fn with_neighbours(ranked: &[(NoteId, f64)], groups: &[Vec<NoteId>]) -> Vec<
             *known = known.max(gain);
         }
     }
-    let mut ranked: Vec<(NoteId, f64)> = gains
+    let ranks: HashMap<NoteId, usize> = (ranked.iter().map(|(id, _)| *id)).zip(0..).collect();
+    let mut rescored: Vec<(NoteId, f64)> = gains
         .into_iter()
         .map(|(id, gain)| (id, score(Some(&id)) + gain))
         .filter(|(_, score)| *score > 0.0)
         .collect();
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    ranked
+    // Ties keep the order of the ranking, newest first. Neighbours that it lacks come last.
+    let rank = |id: &NoteId| ranks.get(id).copied().unwrap_or(usize::MAX);
+    let tie = |a: &NoteId, b: &NoteId| rank(a).cmp(&rank(b)).then(b.cmp(a));
+    rescored.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| tie(&a.0, &b.0)));
+    rescored
 }
 
 #[cfg(test)]

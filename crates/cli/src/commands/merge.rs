@@ -131,7 +131,8 @@ fn with_model<E: std::error::Error + 'static>(
             model: label.to_owned(),
             now: context.environment.now,
         },
-        taken: 0,
+        merged: 0,
+        proposed: 0,
         text: String::new(),
     };
     for project in projects(args, context, &loaded) {
@@ -150,7 +151,13 @@ fn with_model<E: std::error::Error + 'static>(
         }
     }
     ui.print(&work.text);
-    let told = (work.taken, "group(s)", "merged");
+    let (merged, proposed) = (work.merged, work.proposed);
+    let (things, done) = match (merged, proposed) {
+        (_, 0) => ("group(s)", "merged".to_owned()),
+        (0, _) => ("group(s)", "proposed".to_owned()),
+        _ => ("group(s):", format!("{merged} merged, {proposed} proposed")),
+    };
+    let told = (merged + proposed, things, done.as_str());
     args.apply.finish(work.batch, told, ui)
 }
 
@@ -184,8 +191,10 @@ struct Work<'a, 'c> {
     loaded: &'a Loaded,
     trial: Option<MergeTrial<'c>>,
     author: Author,
-    /// How many groups were accepted.
-    taken: usize,
+    /// How many groups were merged.
+    merged: usize,
+    /// How many groups wait for the person's approval.
+    proposed: usize,
     text: String,
 }
 
@@ -208,16 +217,21 @@ impl Work<'_, '_> {
                     continue;
                 }
             }
-            match merged {
+            let count = match merged {
                 MergeOutcome::Changed(note) => {
                     if let Some(stored) = self.loaded.stored(note.id) {
                         self.batch.change(stored, &note)?;
                     }
+                    &mut self.merged
                 }
-                MergeOutcome::Made(note) => self.batch.make(*note),
+                MergeOutcome::Made(note) => {
+                    self.batch.make(*note);
+                    &mut self.merged
+                }
                 MergeOutcome::Proposed(note) => {
                     self.batch.make(*note);
                     line = format!("proposed: {line}");
+                    &mut self.proposed
                 }
                 MergeOutcome::Left => {
                     self.text.push_str(&format!(
@@ -225,8 +239,8 @@ impl Work<'_, '_> {
                     ));
                     continue;
                 }
-            }
-            self.taken += 1;
+            };
+            *count += 1;
             self.text
                 .push_str(&format!("merge: {project}: {line}{recall}\n"));
         }

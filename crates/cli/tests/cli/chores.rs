@@ -584,3 +584,21 @@ fn an_answer_with_a_fault_merges_nothing() {
     );
     assert_eq!(tree(&home), before);
 }
+
+#[test]
+fn a_merge_that_is_only_proposed_is_not_called_merged() {
+    let proposed = r#"{"action": "synthesize", "type": "semantic", "title": "Invoices without gaps", "body": "Invoices are numbered on sending, without gaps.", "superseded_ids": ["@E", "@F"]}"#;
+    let merged = r#"{"action": "keep", "keeper_id": "@C", "superseded_ids": ["@D"]}"#;
+    for (answer, said) in [
+        (format!("[{proposed}]"), "merge: 1 group(s) proposed\n"),
+        (
+            format!("[{proposed}, {merged}]"),
+            "merge: 2 group(s): 1 merged, 1 proposed\n",
+        ),
+    ] {
+        let home = distilled();
+        let command = answered(&home, &answer);
+        let output = home.run(&format!("{command} --apply --no-sync --no-gate"));
+        assert!(output.stdout.contains(said), "{output:?}");
+    }
+}

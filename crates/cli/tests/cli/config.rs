@@ -697,3 +697,16 @@ fn a_remote_that_can_be_none_is_named_by_doctor() {
                  → anamnesis config set remote URL, or: config unset remote
     ");
 }
+
+#[test]
+fn a_whole_number_as_python_writes_it_is_taken() {
+    let home = crate::home();
+    home.write("config.json", r#"{"reflection": {"timeout": 12.0}}"#);
+    assert_eq!(
+        home.run("config get reflection.timeout").shown(),
+        "exit 0\n12\n"
+    );
+    home.run("config set reflection.timeout 13.0").well();
+    assert_eq!(home.run("config get reflection.timeout").well(), "13\n");
+    assert_eq!(home.run("config set reflection.timeout 1.5").code, Some(2));
+}

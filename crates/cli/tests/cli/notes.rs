@@ -796,3 +796,18 @@ fn json_forms_have_the_keys_that_scripts_rely_on() {
     expected.retain(|key| key != "body");
     assert_eq!(keys(&listed["notes"][0]), expected);
 }
+
+#[test]
+fn of_equal_results_the_newest_leads() {
+    let home = home();
+    for (short, day) in [("AAAA01", 1), ("CCCC02", 3), ("BBBB03", 2)] {
+        home.add(
+            &NoteText::new(&id(short), "The cache grows")
+                .at(&format!("2025-12-0{day}T00:00:00+00:00")),
+        );
+    }
+    let found = home.run("search cache --json").json();
+    let hits = found["notes"].as_array().unwrap().iter();
+    let hits: Vec<&str> = hits.map(|hit| hit["id"].as_str().unwrap()).collect();
+    assert_eq!(hits, [id("CCCC02"), id("BBBB03"), id("AAAA01")]);
+}

@@ -149,8 +149,8 @@ impl Kind {
                 _ => return value.as_bool().map(Value::Bool),
             },
             Self::Number => {
-                let number = u32::try_from(value.as_u64()?).ok()?;
-                return Some(number.into());
+                let number = value.as_number()?.to_string();
+                return whole_number(&number).map(Value::from);
             }
             _ => {}
         }
@@ -180,6 +180,11 @@ impl Kind {
     }
 }
 
+/// Parses a whole number. Python's JSON writes one of type float as `12.0`.
+fn whole_number(text: &str) -> Option<u32> {
+    text.strip_suffix(".0").unwrap_or(text).parse().ok()
+}
+
 impl Setting {
     /// Returns the value in these settings.
     pub fn value(&self, config: &Config) -> Value {
@@ -204,8 +209,8 @@ impl Setting {
                 word => word.into(),
             },
             (Kind::Number, [word]) => {
-                let number = word.trim().parse::<u32>();
-                number.map_or_else(|_| word.as_str().into(), Value::from)
+                let number = whole_number(word.trim());
+                number.map_or_else(|| word.as_str().into(), Value::from)
             }
             (Kind::MachineName, [word]) if !is_machine_name(word.trim()) => {
                 return Err(self.invalid(&word.as_str().into()));
