@@ -168,6 +168,7 @@ fn groups(waiting: Vec<PendingNote>, reflections: &[Reflection]) -> Vec<PendingG
         .iter()
         .map(|reflection| reflection.notes.iter().copied().collect())
         .collect();
+    let session = |entry: &Entry| entry.session.clone().unwrap_or_default();
     let mut grouped: BTreeMap<(usize, String, String), Vec<PendingNote>> = BTreeMap::new();
     for waiting in waiting {
         let place = notes_of
@@ -176,12 +177,22 @@ fn groups(waiting: Vec<PendingNote>, reflections: &[Reflection]) -> Vec<PendingG
         let key = match (place, waiting.reason) {
             (Some(place), PendingReason::Proposal) => (place, String::new(), String::new()),
             // A conflict does not come from an operation, so each note is its own group.
-            (_, PendingReason::Conflict | PendingReason::Foreign | PendingReason::Forgotten) => {
+            (_, PendingReason::Conflict | PendingReason::Forgotten) => {
                 (usize::MAX, waiting.entry.id().to_string(), String::new())
             }
+            // Notes of one source are one group, whatever their projects.
+            (_, PendingReason::Foreign) => {
+                let source = format!("foreign {}", waiting.entry.machine_id);
+                (usize::MAX, source, session(&waiting.entry))
+            }
             (_, PendingReason::Proposal | PendingReason::ByAgent) => {
-                let session = waiting.entry.session.clone().unwrap_or_default();
-                (usize::MAX, waiting.entry.project.clone(), session)
+                match session(&waiting.entry) {
+                    session if session.is_empty() => {
+                        let project = format!("project {}", waiting.entry.project);
+                        (usize::MAX, project, session)
+                    }
+                    session => (usize::MAX, "session".to_owned(), session),
+                }
             }
             // A clean-up may remove all files of all projects, which is one decision.
             (_, PendingReason::Orphaned) => (usize::MAX, "\0orphaned".to_owned(), String::new()),

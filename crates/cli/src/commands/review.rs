@@ -206,7 +206,12 @@ fn heading(context: &Context, batch: &PendingGroup) -> String {
                 .filter_map(|waiting| parse_timestamp(&waiting.entry.created_at))
                 .max();
             let age = newest.map_or_else(String::new, |at| format!(" {}", ui::ago(at, now)));
-            format!("from a session{age}, {}", one_line(&first.entry.project))
+            let projects = batch.notes.iter().map(|waiting| &waiting.entry.project);
+            let projects: BTreeSet<&String> = projects.collect();
+            match projects.len() {
+                1 => format!("from a session{age}, {}", one_line(&first.entry.project)),
+                many => format!("from a session{age}, {many} projects"),
+            }
         }
         PendingReason::Proposal | PendingReason::ByAgent => {
             format!("for {}", one_line(&first.entry.project))

@@ -483,3 +483,37 @@ fn a_note_for_all_projects_that_nobody_brought_is_foreign() {
     );
     assert_eq!(home.run("review").shown(), "exit 0\nnothing waits\n");
 }
+
+#[test]
+fn ten_notes_of_one_source_are_one_group() {
+    // INJ-18
+    let home = home();
+    home.command(["write"]).input("Mine").run().well();
+    home.run("work").well();
+    for number in 0..10 {
+        let project = ["github.com/acme/shop", "github.com/acme/cart"][number % 2];
+        home.add(
+            &NoteText::new(&id(&format!("AAAA{number:02}")), &format!("Rule {number}"))
+                .with("project", project)
+                .with("prov_actor", "agent")
+                .with("prov_session", "s1")
+                .body("Do it."),
+        );
+        home.add(
+            &NoteText::new(
+                &id(&format!("BBBB{number:02}")),
+                &format!("Always {number}"),
+            )
+            .with("project", "global")
+            .body("Do it."),
+        );
+    }
+    let json = home.run("review --json").json();
+    let groups = json["batches"].as_array().unwrap().iter();
+    let sizes: Vec<usize> = groups
+        .map(|group| group["notes"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(sizes, [10, 10], "{json}");
+    let shown = home.run("review --list").stdout;
+    assert!(shown.contains("2 projects: 10 notes"), "{shown}");
+}
