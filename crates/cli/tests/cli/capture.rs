@@ -450,6 +450,7 @@ fn a_note_of_the_future_is_not() {
 
 #[test]
 fn what_an_agent_captures_is_marked_and_limited() {
+    // MCP-02
     let home = home();
     let capture = |session: &str, options: &[&str]| {
         let turns = [
@@ -485,6 +486,7 @@ fn what_an_agent_captures_is_marked_and_limited() {
 
 #[test]
 fn an_agent_captures_only_its_own_project_and_what_the_client_wrote() {
+    // CAP-06
     let home = home();
     let path = session(&home);
     let capture = |path: &Path, options: &[&str]| {
