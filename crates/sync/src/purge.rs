@@ -570,7 +570,7 @@ impl Repository {
         Ok((dropped, left))
     }
 
-    /// Tells whether a commit is the branch's tip or one of its ancestors.
+    /// Returns whether a commit is the branch's tip or one of its ancestors.
     fn is_in_history(&self, commit: Oid, head: Option<Oid>) -> Result<bool, Error> {
         let Some(head) = head else { return Ok(false) };
         Ok(head == commit || self.git.graph_descendant_of(head, commit)?)

@@ -87,7 +87,7 @@ pub fn forget(
 }
 
 /// Writes a tombstone for the session's note, even if there is no note, so that none is written
-/// later. Tells whether there was a note.
+/// later. Returns whether there was a note.
 fn forget_note(
     id: &str,
     session: Option<&Session>,
