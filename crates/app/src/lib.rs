@@ -42,6 +42,7 @@ pub mod session;
 pub mod spawn;
 pub mod spool;
 pub mod status;
+pub mod suggestion;
 pub mod summary;
 pub mod sync;
 pub mod task;

@@ -15,7 +15,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::{Entry, Error, Index, Recent},
-    journal::{Journal, Ledger, STOPPED, Shown},
+    journal::{Journal, Ledger, OBSERVATION, STOPPED, Shown},
     project::Project,
 };
 use anamnesis_text::hash::text_hash;
@@ -140,10 +140,6 @@ pub fn warn(
         },
     }))
 }
-
-/// The `level` of an injected observation in the journal. Its `hash` is that of the observation's
-/// title, not of a note.
-pub const OBSERVATION: &str = "observation";
 
 /// Returns how the same failure was fixed in another session of the project.
 pub fn mended(

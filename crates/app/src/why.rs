@@ -17,7 +17,6 @@ use crate::{
     Error,
     context::{Context, PATIENCE},
     session,
-    tool_hooks::OBSERVATION,
 };
 
 /// How many bytes of an instructions file are searched.
@@ -130,10 +129,9 @@ impl ReceivedNotes<'_> {
         entry(&self.index, id)
     }
 
-    /// Returns whether the note changed since the injection. An observation only refers to its
-    /// session, so it is not compared.
+    /// Returns whether the note changed since its text was injected.
     pub fn has_changed(&self, given: &Given) -> bool {
-        if given.level == OBSERVATION {
+        if !given.is_of_note() {
             return false;
         }
         self.entry(&given.note)

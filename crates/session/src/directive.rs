@@ -79,6 +79,15 @@ const LASTING: &str = "\
     needs to be|should be|should use|我希望|我们用|应该|ほしい|べき|prefiero|usamos|je préfère|\
     on utilise|wir verwenden|wir nutzen";
 
+/// Phrases of [`LASTING`] that say how a person or a team does things, whatever the step is.
+const HABIT: &str = "\
+    prefer|i'd rather|we use|we rely|we're using|we are using|we never|we don't use|we dont use|\
+    we do not use|remember that|remember to|keep in mind|我们用|我们使用|使っています|prefiero|usamos|je préfère|on utilise|\
+    nous utilisons|wir verwenden|wir nutzen|wir benutzen|ich bevorzuge";
+
+/// The longest sentence that is taken for a rule or a habit, in characters. A longer one describes.
+const MAX_LASTING: usize = 200;
+
 /// Phrases that give a reason.
 const REASON: &str = "\
     because|since|so that|the reason|due to|that's why|thats why|in order to|the issue was|\
@@ -140,6 +149,18 @@ fn directive_in(sentence: &str, words: &Words) -> Option<Directive> {
 /// Returns whether a sentence states a rule in a general form: "never …", "from now on …".
 pub fn is_general_rule(sentence: &str) -> bool {
     directive(sentence) == Some(Directive::Rule) && Words::new(sentence).contain(GENERAL)
+}
+
+/// Returns whether a sentence holds beyond its session by its own words: a general rule, a habit, or
+/// what to use instead of something else.
+///
+/// Stricter than [`directive`], which also takes corrections of this session's work.
+pub fn sounds_lasting(sentence: &str) -> bool {
+    let words = Words::new(sentence);
+    let chooses = || words.begin("use|please use|no use|no please use") && words.contain(CONTRAST);
+    directive_in(sentence, &words).is_some()
+        && sentence.chars().count() <= MAX_LASTING
+        && (words.contain(GENERAL) || words.contain(HABIT) || chooses())
 }
 
 /// Returns how much a sentence of a person tells a later session; 0 or less is nothing.
@@ -214,6 +235,30 @@ fn is_too_short(sentence: &str, words: &Words) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_holds_by_its_own_words_sounds_lasting() {
+        for sentence in [
+            "Never push to main without a review.",
+            "we use pnpm for everything",
+            "no, use pnpm instead of npm",
+            "remember that the tests need the stub server",
+            "ab jetzt bitte immer mit pnpm bauen",
+            "以后不要提交生成的文件",
+        ] {
+            assert!(sounds_lasting(sentence), "{sentence}");
+        }
+        for sentence in [
+            "that's not correct, the command uses the main workspace",
+            "make sure the readme is up to date",
+            "you left out the front matter",
+            "don't run it yet",
+            "do we always deploy on Fridays?",
+            "Use your personal access token",
+        ] {
+            assert!(!sounds_lasting(sentence), "{sentence}");
+        }
+    }
 
     #[test]
     fn lasting_sentences() {

@@ -9,13 +9,12 @@ use anamnesis_app::{
     environment::Environment,
     format::WIDTH,
     recall::Lane,
-    tool_hooks::OBSERVATION,
     why::{self, InjectionMoment, LAST, ReceivedNotes},
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::Index,
-    journal::{Evidence, Given, Held, Run},
+    journal::{Evidence, Given, Held, Run, SUGGESTION},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -159,7 +158,9 @@ impl Page<'_> {
             }
             text.push_str(&format!("\n{}\n", self.occasion(&moment)));
             for given in &moment.given {
-                first = first.or(given.note.parse().ok());
+                if given.level != SUGGESTION {
+                    first = first.or(given.note.parse().ok());
+                }
                 text.push_str(&self.given(given, moment.run));
             }
             for held in held.iter().filter(|_| with_held) {
@@ -173,8 +174,12 @@ impl Page<'_> {
             }
         }
         if silent > 0 {
-            let count = ui::count(silent, "prompt or event");
-            text.push_str(&format!("\n{count} with nothing that fits\n"));
+            let what = if silent == 1 {
+                "prompt or event"
+            } else {
+                "prompts or events"
+            };
+            text.push_str(&format!("\n{silent} {what} with nothing that fits\n"));
         }
         text + &self.next_step(first)
     }
@@ -220,6 +225,7 @@ impl Page<'_> {
             ("arrivals", Some(number)) => format!("arrived before prompt {number}"),
             ("prompt", Some(number)) => format!("prompt {number}"),
             ("agent", _) => "for a subagent".to_owned(),
+            (SUGGESTION, Some(number)) => format!("suggested to Claude at prompt {number}"),
             ("tool", Some(number)) => format!("before a tool, prompt {number}"),
             ("failure", Some(number)) => format!("after a failure, prompt {number}"),
             (lane, _) => one_line(lane),
@@ -235,6 +241,9 @@ impl Page<'_> {
     /// The lines about an injected note.
     fn given(&self, given: &Given, run: Option<&Run>) -> String {
         let mut reason = one_line(&given.reason);
+        if given.level == SUGGESTION {
+            return indented(&reason);
+        }
         if let Some(evidence) = &given.evidence {
             reason.push_str(&matched(evidence));
             let floor = run.map_or(0.0, |run| run.floor);
@@ -265,7 +274,7 @@ impl Page<'_> {
                     .map(|given| {
                         json!({
                             "id": given.note,
-                            "body_sha256": (given.level != OBSERVATION).then_some(&given.hash),
+                            "body_sha256": given.is_of_note().then_some(&given.hash),
                             "level": given.level,
                             "reason": given.reason,
                             "evidence": given.evidence,

@@ -261,6 +261,18 @@ struct Handled {
 }
 
 impl Handled {
+    /// Adds a text to the context, on a line of its own.
+    fn add_context(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let context = self.answer.context.get_or_insert_default();
+        if !context.is_empty() && !context.ends_with('\n') {
+            context.push('\n');
+        }
+        context.push_str(text);
+    }
+
     /// Adds the warnings and fixes found for a tool call.
     fn take(&mut self, lane: &'static str, found: AtTool) {
         self.answer.context = found.context;

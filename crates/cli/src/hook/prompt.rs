@@ -5,7 +5,7 @@ use anamnesis_app::{
     context::Context,
     learn,
     recall::{self, Asker, Lane},
-    remember, sync, task,
+    remember, suggestion, sync, task,
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::render::{self, Block};
@@ -16,7 +16,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::{self, Index},
-    journal::Shown,
+    journal::{SUGGESTION, Shown},
 };
 use anamnesis_text::clean::one_line;
 
@@ -45,6 +45,7 @@ impl Hook {
             }
             if let Some(prompt) = prompt {
                 self.recall(Lane::Prompt, prompt, &mut handled);
+                self.suggest(prompt, &mut handled);
             }
             return handled;
         };
@@ -82,13 +83,7 @@ impl Hook {
                     handled.answer.system_message =
                         recall::line(&answer.outcome).map(|text| line(&text));
                 }
-                if !answer.block.text.is_empty() {
-                    let context = handled.answer.context.get_or_insert_default();
-                    if !context.is_empty() {
-                        context.push('\n');
-                    }
-                    context.push_str(&answer.block.text);
-                }
+                handled.add_context(&answer.block.text);
                 handled.given.push((lane.as_str(), answer.shown));
                 handled.run = Some(answer.run);
             }
@@ -99,6 +94,25 @@ impl Hook {
                     handled.errors.push(error.to_string());
                 }
             }
+        }
+    }
+
+    /// Tells the agent that a sentence of the prompt sounds lasting.
+    fn suggest(&self, prompt: &SafePrompt, handled: &mut Handled) {
+        let Ok(journal) = &self.journal else {
+            return;
+        };
+        let suggestion = suggestion::suggestion(
+            &self.context,
+            journal,
+            self.project(),
+            &self.session_id,
+            prompt,
+        );
+        // Without a usable index nobody knows whether a note has the sentence; recall reports it.
+        if let Ok(Some(suggestion)) = suggestion {
+            handled.add_context(&suggestion.text);
+            handled.given.push((SUGGESTION, vec![suggestion.shown]));
         }
     }
 

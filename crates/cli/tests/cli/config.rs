@@ -31,6 +31,7 @@ fn every_setting_and_where_it_comes_from() {
     import_native               on                            default
     learn.sync                  on                            default
     learn.links                 on                            default
+    learn.suggest               on                            default
     recall.prompt               on                            default
     recall.agent                on                            default
     recall.tool                 on                            default
@@ -104,6 +105,12 @@ fn every_setting_and_where_it_comes_from() {
       },
       {
         "key": "learn.links",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "learn.suggest",
         "value": true,
         "source": "default",
         "variable": null

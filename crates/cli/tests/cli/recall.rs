@@ -90,7 +90,7 @@ fn a_prompt_that_fits_brings_its_note_and_one_that_does_not_brings_nothing() {
               stub, server · fits 2.58 of 0.32 needed
       1 more note held back · anamnesis why --all
 
-    3 prompt or events with nothing that fits
+    3 prompts or events with nothing that fits
     → anamnesis edit 7Q4KZ9   |   anamnesis forget 7Q4KZ9
     ");
     let json = home.run("why --json").json();
@@ -408,4 +408,84 @@ fn the_line_and_the_switch() {
     let home = filled();
     home.run("config set recall.prompt off").well();
     assert_eq!(prompt(&home, "03:00:01", FITTING), "");
+}
+
+#[test]
+fn a_lasting_sentence_that_no_note_has_is_suggested_to_the_agent() {
+    let home = filled();
+    let add = |time: &str| prompt(&home, time, "We never add dependencies here. Add a parser.");
+    snapshot!(add("03:00:01"), @r#"
+    anamnesis: "We never add dependencies here." sounds lasting, and no note has it. If it holds beyond this session, keep it with memory_write (kind preference).
+    "#);
+    // The second time it is no news.
+    assert_eq!(add("03:00:02"), "");
+    // A note has it already.
+    let known = "From now on the search page has no paging.";
+    assert!(!prompt(&home, "03:00:03", known).contains("memory_write"));
+    // It is about this one step, or a question, or nobody is meant to keep it.
+    for (time, text) in [
+        ("03:00:04", "Don't run it yet."),
+        ("03:00:05", "Do we always deploy on Fridays?"),
+        (
+            "03:00:06",
+            "<private>Never tell the landlord.</private> Go on.",
+        ),
+        ("03:00:07", "/compact always keep the ports"),
+    ] {
+        assert!(
+            !prompt(&home, time, text).contains("memory_write"),
+            "{text}"
+        );
+    }
+    let count = |times: &[&str]| {
+        let said = times.iter().enumerate().map(|(number, time)| {
+            prompt(
+                &home,
+                time,
+                &format!("Always use tool{number} for part{number}."),
+            )
+        });
+        said.filter(|text| text.contains("memory_write")).count()
+    };
+    // Three a session.
+    assert_eq!(count(&["03:00:08", "03:00:09", "03:00:10", "03:00:11"]), 2);
+    snapshot!(home.run("why").well(), @"
+    session 5b0c8f1e of github.com/acme/shop, 4 min ago
+
+    suggested to Claude at prompt 1 · 4 min ago
+              a sentence of the prompt sounds lasting, and no note had it
+
+    prompt 3 · 4 min ago
+      #AAAA04 fact  The search page has no paging  you, 10 d
+              matches the question · matched search, page, no · fits 0.99 of 0.32
+              needed
+
+    suggested to Claude at prompt 8 · 3 min ago
+              a sentence of the prompt sounds lasting, and no note had it
+
+    suggested to Claude at prompt 9 · 3 min ago
+              a sentence of the prompt sounds lasting, and no note had it
+
+    9 prompts or events with nothing that fits
+    → anamnesis edit AAAA04   |   anamnesis forget AAAA04
+    ");
+    // The session's own note is not counted as injected.
+    let shown = rows(&home, "SELECT note FROM shown WHERE lane = 'suggestion'");
+    assert_eq!(shown.len(), 3);
+    home.settle();
+    let receipts = rows(&home, "SELECT text FROM receipt");
+    assert!(
+        !receipts.iter().any(|text| text.contains(&shown[0])),
+        "{receipts:?}"
+    );
+}
+
+#[test]
+fn suggestions_can_be_switched_off() {
+    let home = filled();
+    home.run("config set learn.suggest off").well();
+    assert_eq!(
+        prompt(&home, "03:00:01", "We never add dependencies here."),
+        ""
+    );
 }

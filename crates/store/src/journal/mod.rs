@@ -38,7 +38,9 @@ pub use self::{
     job::{Job, NOTE, Queue},
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
     purge::Mentions,
-    recall::{Evidence, Given, Held, Ledger, Run, STOPPED, Seen, WARNING, Warned},
+    recall::{
+        Evidence, Given, Held, Ledger, OBSERVATION, Run, STOPPED, SUGGESTION, Seen, WARNING, Warned,
+    },
     reference::Stale,
     reflection::{ForgetRequest, Reflection},
     repair::{Repair, drop_old_quarantine, kept_files, repair},

@@ -86,6 +86,10 @@ pub struct Warned {
 
 /// The lane of warnings.
 pub const WARNING: &str = "tool";
+/// The level of injected observations. Their `hash` is that of the observation's title.
+pub const OBSERVATION: &str = "observation";
+/// The lane and level of suggestions to keep a sentence. Their `hash` is that of the sentence.
+pub const SUGGESTION: &str = "suggestion";
 /// The reason of warnings that blocked a call.
 pub const STOPPED: &str = "stopped a call that it warns of";
 
@@ -94,11 +98,11 @@ pub const STOPPED: &str = "stopped a call that it warns of";
 pub struct Given {
     /// The note's id.
     pub note: String,
-    /// SHA-256 of its body at that time.
+    /// SHA-256 of its body at that time, or what [`OBSERVATION`] and [`SUGGESTION`] say.
     pub hash: String,
     /// The occasion.
     pub lane: String,
-    /// How much of it: `body`, `part`, `heading` or `name`.
+    /// How much of it: `body`, `part`, `heading` or `name`; else [`OBSERVATION`] or [`SUGGESTION`].
     pub level: String,
     /// Why it was chosen, in words.
     pub reason: String,
@@ -108,6 +112,13 @@ pub struct Given {
     pub at: i64,
     /// Why it matched, if it was searched for.
     pub evidence: Option<Evidence>,
+}
+
+impl Given {
+    /// Returns whether text of the note itself was injected.
+    pub fn is_of_note(&self) -> bool {
+        ![OBSERVATION, SUGGESTION].contains(&self.level.as_str())
+    }
 }
 
 impl Journal {
@@ -170,6 +181,15 @@ impl Journal {
             warned.in_turn += usize::from(row.get::<_, bool>(3)?);
         }
         Ok(warned)
+    }
+
+    /// Returns the hashes of the sentences that a session was told to keep.
+    pub fn suggested(&self, session: &str) -> Result<BTreeSet<String>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached("SELECT hash FROM shown WHERE session = ? AND lane = ?")?
+            .query_map([session, SUGGESTION], |row| row.get(0))?
+            .collect::<Result<_, _>>()?)
     }
 
     /// Returns the task of a starting subagent of this type: the oldest one without a subagent.

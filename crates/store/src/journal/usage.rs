@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
 
-use super::{Error, Held, Journal};
+use super::{Error, Held, Journal, SUGGESTION};
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
@@ -215,8 +215,11 @@ impl Journal {
     fn uncounted(&self, session: &str) -> Result<Usage, Error> {
         let shown: Vec<String> = self
             .connection
-            .prepare_cached("SELECT DISTINCT note FROM shown WHERE session = ? AND is_counted = 0")?
-            .query_map([session], |row| row.get(0))?
+            .prepare_cached(
+                "SELECT DISTINCT note FROM shown
+                 WHERE session = ? AND is_counted = 0 AND lane <> ?",
+            )?
+            .query_map([session, SUGGESTION], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         let mut usage = Usage {
             shown: shown.iter().filter_map(|note| note.parse().ok()).collect(),

@@ -1,0 +1,115 @@
+//! Suggests to the agent that it keeps a lasting sentence of a prompt.
+
+use anamnesis_note::id::NoteId;
+use anamnesis_recall::rank::{Mask, Query, rank};
+use anamnesis_session::{
+    directive::sounds_lasting, prompt::SafePrompt, prose::Prose, session_note::says_the_same,
+};
+use anamnesis_store::{
+    index::{Filter, Index},
+    journal::{Journal, SUGGESTION, Shown},
+    project::Project,
+};
+use anamnesis_text::{clean::one_line, hash::text_hash};
+
+use crate::{Error, context::Context, format};
+
+/// The maximum number of suggestions in a session.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// How many of the best matching notes are compared with a sentence.
+const COMPARED_NOTES: usize = 5;
+
+/// The minimum number of words of a note's line that can make a sentence known.
+const MIN_WORDS: usize = 2;
+
+/// The longest quoted sentence, in characters.
+const MAX_QUOTE: usize = 160;
+
+/// A line for the agent, with its record.
+pub struct Suggestion {
+    /// The line.
+    pub text: String,
+    /// The record. It names the session's own note, because no note has the sentence yet.
+    pub shown: Shown,
+}
+
+/// Suggests to keep the first sentence of a prompt that sounds lasting, if no note has it and the
+/// session has suggestions left.
+pub fn suggestion(
+    context: &Context,
+    journal: &Journal,
+    project: &Project,
+    session: &str,
+    prompt: &SafePrompt,
+) -> Result<Option<Suggestion>, Error> {
+    let Some(typed) = prompt.question().filter(|_| context.config.learn.suggest) else {
+        return Ok(None);
+    };
+    let sentences = Prose::new(&typed).sentences;
+    let mut lasting = sentences
+        .iter()
+        .filter(|sentence| sounds_lasting(sentence))
+        .peekable();
+    if lasting.peek().is_none() {
+        return Ok(None);
+    }
+    let suggested = journal.suggested(session)?;
+    if suggested.len() >= MAX_SUGGESTIONS {
+        return Ok(None);
+    }
+    let index = Index::open(&context.home)?;
+    for sentence in lasting {
+        let hash = text_hash(sentence);
+        if suggested.contains(&hash) || is_known(context, &index, project, sentence)? {
+            continue;
+        }
+        let quote = format::shorten(&one_line(sentence), MAX_QUOTE);
+        return Ok(Some(Suggestion {
+            text: format!(
+                "anamnesis: \"{quote}\" sounds lasting, and no note has it. \
+                 If it holds beyond this session, keep it with memory_write (kind preference)."
+            ),
+            shown: Shown {
+                note: NoteId::of_session(session),
+                hash,
+                level: SUGGESTION,
+                reason: "a sentence of the prompt sounds lasting, and no note had it",
+                evidence: None,
+            },
+        }));
+    }
+    Ok(None)
+}
+
+/// Returns whether a note that the session could be given says the same.
+fn is_known(
+    context: &Context,
+    index: &Index,
+    project: &Project,
+    sentence: &str,
+) -> Result<bool, Error> {
+    let query = Query::from_segments(&[sentence.to_owned()]);
+    let mut mask = Mask::from_filter(&Filter {
+        projects: project.all_keys(),
+        ..Filter::default()
+    });
+    mask.with_global = true;
+    let found = rank(index, &query, &mask, COMPARED_NOTES)?.candidates;
+    for found in found {
+        let Some(entry) = index.get(found.id)? else {
+            continue;
+        };
+        let Ok(stored) = context.notes.read(entry.path) else {
+            continue;
+        };
+        let note = stored.note();
+        let mut lines = std::iter::once(note.title.as_str()).chain(note.body.lines());
+        if lines.any(|line| {
+            line.split_whitespace().nth(MIN_WORDS - 1).is_some() && says_the_same(line, sentence)
+        }) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
