@@ -73,6 +73,8 @@ pub enum Event {
         source: StartSource,
         /// The model, if the client names it.
         model: Option<String>,
+        /// The seconds since the last answer in the history, of a resumed or forked session.
+        idle_seconds: Option<i64>,
     },
     /// A prompt was sent, as typed.
     UserPromptSubmit {
@@ -192,6 +194,8 @@ struct Wire {
     #[serde(default)]
     source: Value,
     #[serde(default)]
+    seconds_since_last_response: Value,
+    #[serde(default)]
     model: Value,
     #[serde(default)]
     reason: Value,
@@ -275,6 +279,7 @@ impl Payload {
             "SessionStart" => Event::SessionStart {
                 source: StartSource::of(wire.source.as_str().unwrap_or_default()),
                 model: id(wire.model),
+                idle_seconds: wire.seconds_since_last_response.as_i64(),
             },
             "UserPromptSubmit" => Event::UserPromptSubmit {
                 prompt: RawPrompt::new(self::text(wire.prompt).unwrap_or_default()),
@@ -395,10 +400,11 @@ mod tests {
     fn events_are_parsed() {
         for (own, event) in [
             (
-                r#""SessionStart", "source": "resume""#,
+                r#""SessionStart", "source": "resume", "seconds_since_last_response": 3"#,
                 Event::SessionStart {
                     source: StartSource::Resume,
                     model: None,
+                    idle_seconds: Some(3),
                 },
             ),
             (
@@ -406,6 +412,7 @@ mod tests {
                 Event::SessionStart {
                     source: StartSource::Other,
                     model: None,
+                    idle_seconds: None,
                 },
             ),
             (
@@ -413,6 +420,7 @@ mod tests {
                 Event::SessionStart {
                     source: StartSource::Other,
                     model: None,
+                    idle_seconds: None,
                 },
             ),
             (
@@ -433,6 +441,7 @@ mod tests {
                 Event::SessionStart {
                     source: StartSource::Startup,
                     model: Some("m".to_owned()),
+                    idle_seconds: None,
                 },
             ),
             (

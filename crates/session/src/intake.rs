@@ -100,7 +100,7 @@ impl Intake<'_> {
         marks: &mut Marks,
     ) -> RecordedEvent {
         match event {
-            Event::SessionStart { source, model } => RecordedEvent::Started {
+            Event::SessionStart { source, model, .. } => RecordedEvent::Started {
                 source: source.as_str().to_owned(),
                 model,
             },

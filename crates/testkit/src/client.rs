@@ -148,6 +148,8 @@ impl Permissions {
 pub struct Ask<'a> {
     /// The session to resume, or `None` for a new session.
     pub resume: Option<&'a str>,
+    /// Whether the resumed session goes on as a new one, with its history.
+    pub fork: bool,
     /// Whether tools need permission.
     pub permissions: Permissions,
 }
@@ -423,6 +425,9 @@ impl<'a> Sandbox<'a> {
         command.args(how.permissions.arguments());
         if let Some(session) = how.resume {
             command.args(["--resume", session]);
+        }
+        if how.fork {
+            command.arg("--fork-session");
         }
         process::start(&mut command)
     }

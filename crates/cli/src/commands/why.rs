@@ -14,7 +14,7 @@ use anamnesis_app::{
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::Index,
-    journal::{Evidence, Given, Held, Run, SUGGESTION},
+    journal::{Evidence, Given, Held, INHERITED, Run, SUGGESTION},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -222,6 +222,7 @@ impl Page<'_> {
         let prompt = self.received.prompt_at(moment);
         let what = match (moment.lane, prompt) {
             ("start", _) => "at its start".to_owned(),
+            (INHERITED, _) => "in its history, before it was forked".to_owned(),
             ("arrivals", Some(number)) => format!("arrived before prompt {number}"),
             ("prompt", Some(number)) => format!("prompt {number}"),
             ("agent", _) => "for a subagent".to_owned(),

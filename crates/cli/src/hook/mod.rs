@@ -192,7 +192,7 @@ fn answer_event(
 /// Answers nothing. Only a mistake in the settings that stops recording is reported.
 fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply {
     let is_start = payload.is_some_and(
-        |payload| matches!(plan(payload).action, Action::Start(source) if is_beginning(source)),
+        |payload| matches!(plan(payload).action, Action::Start { source, .. } if is_beginning(source)),
     );
     let answer = if off == Off::Settings && is_start && context.environment.is_interactive {
         let text = format!("nothing is recorded: {} · anamnesis doctor", off.reason());
@@ -340,7 +340,10 @@ impl Hook {
     fn handle(&self, plan: &Plan<'_>, prompt: Option<&SafePrompt>) -> Handled {
         let mut handled = match plan.action {
             Action::Nothing => Handled::default(),
-            Action::Start(source) => self.session_start(source),
+            Action::Start {
+                source,
+                idle_seconds,
+            } => self.session_start(source, idle_seconds),
             Action::Prompt(raw) => self.prompt(raw, prompt),
             Action::Task(agent) => self.subagent_start(agent),
             Action::Warn(call) => self.before_tool(call),
@@ -373,12 +376,17 @@ impl Hook {
         &known.project
     }
 
-    /// What a context of the session has already received.
-    fn ledger(&self, agent: &str) -> Ledger {
+    /// What a context of a session has already received.
+    fn ledger_of(&self, session: &str, agent: &str) -> Ledger {
         let journal = self.journal.as_ref().ok();
         journal
-            .and_then(|journal| journal.ledger(&self.session_id, agent).ok())
+            .and_then(|journal| journal.ledger(session, agent).ok())
             .unwrap_or_default()
+    }
+
+    /// What a context of this session has already received.
+    fn ledger(&self, agent: &str) -> Ledger {
+        self.ledger_of(&self.session_id, agent)
     }
 }
 

@@ -27,7 +27,11 @@ pub(super) struct Plan<'a> {
 pub(super) enum Action<'a> {
     Nothing,
     /// Inject the working set.
-    Start(StartSource),
+    Start {
+        source: StartSource,
+        /// The seconds since the last answer in the session's history.
+        idle_seconds: Option<i64>,
+    },
     /// Run our slash command, or inject matching notes.
     Prompt(&'a RawPrompt),
     /// Inject notes that match the subagent's task.
@@ -66,10 +70,23 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
         is_awaited: true,
     };
     match &payload.event {
-        Event::SessionStart { source, .. } => Plan {
-            syncs: true,
-            ..plan(Action::Start(*source), Worker::Pending)
-        },
+        Event::SessionStart {
+            source,
+            idle_seconds,
+            ..
+        } => {
+            let (source, idle_seconds) = (*source, *idle_seconds);
+            Plan {
+                syncs: true,
+                ..plan(
+                    Action::Start {
+                        source,
+                        idle_seconds,
+                    },
+                    Worker::Pending,
+                )
+            }
+        }
         Event::UserPromptSubmit { prompt } => plan(Action::Prompt(prompt), Worker::Pending),
         Event::SubagentStart => plan(agent.map_or(Action::Nothing, Action::Task), Worker::Never),
         Event::PreToolUse(call) => plan(Action::Warn(call), Worker::Never),
@@ -114,7 +131,11 @@ mod tests {
     fn each_event_has_its_plan() {
         let agent = r#", "agent_id": "a", "agent_type": "Explore""#;
         for (event, fields, expected) in [
-            ("SessionStart", "", "Start(Other) Pending sync"),
+            (
+                "SessionStart",
+                "",
+                "Start { source: Other, idle_seconds: None } Pending sync",
+            ),
             ("UserPromptSubmit", "", "Prompt(RawPrompt) Pending"),
             ("PreToolUse", "", "Warn Never"),
             ("PostToolUse", "", "Nothing Never"),

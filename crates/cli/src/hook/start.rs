@@ -4,7 +4,10 @@ use anamnesis_app::{
     claude_memory, context::Context, journal_repair, python_version, spawn::INDEX_DAMAGED,
     sync::History,
 };
-use anamnesis_note::note::{Note, Source, parse_timestamp};
+use anamnesis_note::{
+    id::NoteId,
+    note::{Note, Source, parse_timestamp},
+};
 use anamnesis_recall::{
     knowledge::StoreKnowledge,
     render::{self, Block, Chosen, Level, Reason},
@@ -14,7 +17,8 @@ use anamnesis_recall::{
 use anamnesis_session::hook::StartSource;
 use anamnesis_store::{
     index::Index,
-    journal::{Journal, Shown},
+    journal::{INHERITED, Journal, Ledger, Shown},
+    notes::Notes,
     project::Project,
     settings::config::SessionLine,
 };
@@ -31,7 +35,7 @@ const MAX_LINE_LENGTH: usize = 100;
 
 impl Hook {
     /// Injects the working set, and returns one line for the person.
-    pub(super) fn session_start(&self, source: StartSource) -> Handled {
+    pub(super) fn session_start(&self, source: StartSource, idle_seconds: Option<i64>) -> Handled {
         let mut handled = Handled {
             empties_context: matches!(
                 source,
@@ -42,7 +46,9 @@ impl Hook {
         let project = self.project();
         let (chosen, block) = if let Ok(index) = Index::open(&self.context.home) {
             handled.start_work = index.is_behind(&self.context.notes);
-            self.working_set(&index, project, source, &mut handled)
+            let history = self.session_of_history(source, idle_seconds);
+            let history = history.as_deref();
+            self.working_set(&index, project, source, history, &mut handled)
         } else {
             // There is no index, or it must be rebuilt. The deferred process does that.
             handled.start_work = true;
@@ -63,6 +69,7 @@ impl Hook {
         index: &Index,
         project: &Project,
         source: StartSource,
+        history: Option<&str>,
         handled: &mut Handled,
     ) -> (Vec<Chosen>, Block) {
         let journal = self.journal.as_ref().ok();
@@ -71,8 +78,7 @@ impl Hook {
             also: &project.also,
             k: DEFAULT_K,
             session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
-            resumed: matches!(source, StartSource::Resume | StartSource::Fork)
-                .then_some(self.session_id.as_str()),
+            resumed: history,
             now: self.context.environment.now,
             had: &claude_memory::copies(journal, &project.key),
         };
@@ -94,9 +100,13 @@ impl Hook {
                 Vec::new()
             }
         };
-        if matches!(source, StartSource::Resume | StartSource::Fork) {
+        if let Some(history) = history {
             // Notes that were injected earlier are still in the session's history.
-            let ledger = self.ledger("");
+            let ledger = self.ledger_of(history, "");
+            if history != self.session_id {
+                let inherited = inherited(index, notes, history, &ledger);
+                handled.given.push((INHERITED, inherited));
+            }
             chosen.retain(|chosen| {
                 let seen = ledger.get(&chosen.note.id);
                 !seen
@@ -127,6 +137,27 @@ impl Hook {
         }
         handled.given.push(("start", given));
         (chosen, block)
+    }
+
+    /// The session whose history this one begins with: itself, if it is resumed, or the one that it
+    /// was forked from.
+    ///
+    /// The client does not name that one, but tells how long ago it was answered.
+    fn session_of_history(&self, source: StartSource, idle_seconds: Option<i64>) -> Option<String> {
+        match source {
+            StartSource::Resume => Some(self.session_id.clone()),
+            StartSource::Fork => {
+                let now = self.context.environment.now.timestamp_millis();
+                let answered = now.checked_sub(idle_seconds?.checked_mul(1000)?)?;
+                let keys = self.project().all_keys();
+                self.journal
+                    .as_ref()
+                    .ok()?
+                    .answered_at(&keys, answered)
+                    .ok()?
+            }
+            _ => None,
+        }
     }
 
     /// The line for the person: the first one that applies.
@@ -200,6 +231,32 @@ impl Hook {
             ui::number(block.tokens())
         )))
     }
+}
+
+/// What a forked session has in its history: the notes that were injected there, and what is in that
+/// session's own note.
+fn inherited(index: &Index, notes: &Notes, history: &str, ledger: &Ledger) -> Vec<Shown> {
+    let shown = |note: NoteId, hash: String, level: Level| Shown {
+        note,
+        hash,
+        level: level.as_str(),
+        reason: "in the history of the session that this one was forked from",
+        evidence: None,
+    };
+    let own = NoteId::of_session(history);
+    let entry = index.get(own).ok().flatten();
+    let own = entry
+        .and_then(|entry| notes.read(entry.path).ok())
+        .map(|stored| shown(own, text_hash(&stored.note().body), Level::Body));
+    let seen = ledger.iter().map(|(note, seen)| {
+        let level = if seen.with_text {
+            Level::Body
+        } else {
+            Level::Name
+        };
+        shown(*note, seen.hash.clone(), level)
+    });
+    own.into_iter().chain(seen).collect()
 }
 
 /// Returns whether a session begins with an empty context.

@@ -5,7 +5,12 @@ use std::fs;
 use anamnesis_testkit::home::{NoteText, TestHome, asked, edited};
 use serde_json::{Value, json};
 
-use crate::{NO_OP, SESSION, furnished, home, id, snapshot};
+use crate::{
+    NO_OP, SESSION, furnished, home, id,
+    journal::rows,
+    sessions::{event, hook_at},
+    snapshot,
+};
 
 /// The most that a hook may give, in UTF-16 code units.
 const CAP: usize = 9_500;
@@ -71,9 +76,7 @@ fn the_block_is_the_same_at_every_source_and_time_of_day() {
         assert_eq!(start(&home, source).0, first, "{source}");
     }
     // What the session was given still stands in its history.
-    for source in ["resume", "fork"] {
-        assert_eq!(start(&home, source).0, "", "{source}");
-    }
+    assert_eq!(start(&home, "resume").0, "");
     home.add(&NoteText::new(&id("NEWNEW"), "Said meanwhile"));
     home.run("reindex").well();
     let (fresh, _) = start(&home, "resume");
@@ -96,6 +99,53 @@ fn the_block_is_the_same_at_every_source_and_time_of_day() {
         !first.contains("03:04") && !first.contains("2026"),
         "{first}"
     );
+}
+
+#[test]
+fn a_forked_session_is_not_told_what_its_history_has() {
+    let home = indexed();
+    let at = |time: &str, name: &str, session: &str, fields: Value| {
+        let answer = hook_at(&home, time, &event(&home, name, session, fields)).well();
+        // The end of a session prints nothing.
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let context = &answer["hookSpecificOutput"]["additionalContext"];
+        context.as_str().unwrap_or_default().to_owned()
+    };
+    let begun = at(
+        "03:00:00",
+        "SessionStart",
+        SESSION,
+        json!({ "source": "startup" }),
+    );
+    assert!(begun.contains("pnpm"), "{begun}");
+    let prompt = json!({ "prompt_id": "p", "prompt": "We keep prices in whole cents from now on" });
+    at("03:00:01", "UserPromptSubmit", SESSION, prompt);
+    let stop = json!({ "prompt_id": "p", "last_assistant_message": "Prices are in cents." });
+    at("03:00:05", "Stop", SESSION, stop);
+    at(
+        "03:00:06",
+        "SessionEnd",
+        SESSION,
+        json!({ "reason": "other" }),
+    );
+    home.settle();
+    let fork = |idle: i64| json!({ "source": "fork", "seconds_since_last_response": idle });
+    assert_eq!(at("03:01:07", "SessionStart", "forked", fork(60)), "");
+    let asked = json!({ "prompt_id": "q", "prompt": "Where do we keep prices in whole cents?" });
+    assert_eq!(at("03:01:08", "UserPromptSubmit", "forked", asked), "");
+    let why = home.run("why forked").well();
+    assert!(
+        why.contains("in its history, before it was forked"),
+        "{why}"
+    );
+    home.settle();
+    let counted = rows(
+        &home,
+        "SELECT count(*) FROM receipt WHERE session = 'forked'",
+    );
+    assert_eq!(counted, ["0"]);
+    // Nothing tells which session this one was forked from.
+    assert!(at("03:01:09", "SessionStart", "unknown", fork(7_000)).contains("pnpm"));
 }
 
 #[test]

@@ -39,7 +39,8 @@ pub use self::{
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
     purge::Mentions,
     recall::{
-        Evidence, Given, Held, Ledger, OBSERVATION, Run, STOPPED, SUGGESTION, Seen, WARNING, Warned,
+        Evidence, Given, Held, INHERITED, Ledger, OBSERVATION, Run, STOPPED, SUGGESTION, Seen,
+        WARNING, Warned,
     },
     reference::Stale,
     reflection::{ForgetRequest, Reflection},

@@ -86,6 +86,8 @@ pub struct Warned {
 
 /// The lane of warnings.
 pub const WARNING: &str = "tool";
+/// The lane of what a forked session has in its history. It is not injected, so it is not counted.
+pub const INHERITED: &str = "inherited";
 /// The level of injected observations. Their `hash` is that of the observation's title.
 pub const OBSERVATION: &str = "observation";
 /// The lane and level of suggestions to keep a sentence. Their `hash` is that of the sentence.
@@ -134,11 +136,11 @@ impl Journal {
     /// session's own.
     pub fn ledger(&self, session: &str, agent: &str) -> Result<Ledger, Error> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT note, hash, level FROM shown WHERE session = ?1 AND agent = ?2
+            "SELECT note, hash, level FROM shown WHERE session = ?1 AND agent = ?2 AND lane <> ?3
                AND epoch = coalesce((SELECT epoch FROM session WHERE id = ?1), 0)
              ORDER BY at, position",
         )?;
-        let mut rows = statement.query([session, agent])?;
+        let mut rows = statement.query([session, agent, SUGGESTION])?;
         let mut ledger = Ledger::new();
         while let Some(row) = rows.next()? {
             let Ok(note) = row.get::<_, String>(0)?.parse() else {

@@ -21,6 +21,10 @@ const MAX_NAMED: i64 = 500;
 /// The silence after which a session is lost if its client cannot be looked up, milliseconds.
 const SILENCE: i64 = 30 * 60 * 1000;
 
+/// How far the recorded time of an answer may be from the one that the client tells, in
+/// milliseconds.
+const ANSWER_TOLERANCE: i64 = 5_000;
+
 /// A session of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
@@ -150,6 +154,22 @@ impl Journal {
             .connection
             .prepare_cached("SELECT max(at) FROM prompt WHERE session = ?")?
             .query_row([session], |row| row.get(0))?)
+    }
+
+    /// Returns the session of these projects that was answered at this time, in milliseconds since
+    /// 1970, give or take some seconds.
+    pub fn answered_at(&self, projects: &[String], at: i64) -> Result<Option<String>, Error> {
+        let keys = serde_json::to_string(projects).unwrap_or_default();
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT session.id FROM turn_end JOIN session ON session.id = turn_end.session
+                 WHERE turn_end.speaker = 'main' AND turn_end.at BETWEEN ?1 - ?2 AND ?1 + ?2
+                   AND session.project IN (SELECT value FROM json_each(?3))
+                 ORDER BY abs(turn_end.at - ?1), turn_end.number DESC LIMIT 1",
+            )?
+            .query_row(params![at, ANSWER_TOLERANCE, keys], |row| row.get(0))
+            .optional()?)
     }
 
     /// Returns the sessions of a project, or all, most recent first.

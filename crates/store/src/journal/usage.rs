@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
 
-use super::{Error, Held, Journal, SUGGESTION};
+use super::{Error, Held, INHERITED, Journal, SUGGESTION};
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
@@ -217,9 +217,9 @@ impl Journal {
             .connection
             .prepare_cached(
                 "SELECT DISTINCT note FROM shown
-                 WHERE session = ? AND is_counted = 0 AND lane <> ?",
+                 WHERE session = ? AND is_counted = 0 AND lane NOT IN (?, ?)",
             )?
-            .query_map([session, SUGGESTION], |row| row.get(0))?
+            .query_map([session, SUGGESTION, INHERITED], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         let mut usage = Usage {
             shown: shown.iter().filter_map(|note| note.parse().ok()).collect(),

@@ -156,6 +156,7 @@ pub(super) fn hostile_project(stage: &Stage) -> Result<()> {
     let allowed = Ask {
         permissions: Permissions::Skipped,
         resume: None,
+        fork: false,
     };
     let answer = machine.ask("Move the gateway to port 7070", &allowed)?;
     let requests = machine.api().requests_of(Kind::Main);

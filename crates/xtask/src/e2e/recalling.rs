@@ -203,6 +203,33 @@ pub(super) fn resumed(stage: &Stage) -> Result<()> {
     })
 }
 
+/// A forked session has the history of the session it comes from, and is not told that one's note.
+pub(super) fn forked(stage: &Stage) -> Result<()> {
+    const DECISION: &str = "We keep prices in whole cents, never in floats";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let first = say(&machine, DECISION, None)?;
+    let begun = store.wait_for_session(&first.session)?;
+    let how = Ask {
+        permissions: Permissions::Skipped,
+        resume: Some(&first.session),
+        fork: true,
+    };
+    machine.api().play(Script::default());
+    let second = machine.ask("Where do prices in cents come from?", &how)?;
+    clean(&second)?;
+    check(second.session != first.session, || {
+        "the client did not fork the session".to_owned()
+    })?;
+    let sent = last_request(&machine)?.text();
+    let is_told = context_blocks(&sent)
+        .iter()
+        .any(|block| block.contains(begun.short_id()));
+    check(!is_told, || {
+        format!("a forked session is told the note of its history:\n{sent}")
+    })
+}
+
 /// Writes a note as a person does in a terminal.
 fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
     let file = machine.home().join("note.txt");
@@ -225,6 +252,7 @@ fn ask(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer>
     let how = Ask {
         permissions: Permissions::Skipped,
         resume: session,
+        fork: false,
     };
     let answer = machine.ask(prompt, &how)?;
     clean(&answer)?;

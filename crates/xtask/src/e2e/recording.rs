@@ -19,6 +19,7 @@ const END_LIMIT: Duration = Duration::from_secs(30);
 const UNASKED: Ask<'static> = Ask {
     permissions: Permissions::Skipped,
     resume: None,
+    fork: false,
 };
 
 /// Every hook of a session without a compaction has run and left its rows: for successful, failed

@@ -64,6 +64,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("failure", recalling::failure),
     headless("lasting-words", recalling::lasting_words),
     headless("resumed", recalling::resumed),
+    headless("forked", recalling::forked),
     headless("two-machines", machines::two_machines),
     headless("hostile-project", machines::hostile_project),
     Scenario {
@@ -144,6 +145,7 @@ fn remembers(stage: &Stage) -> Result<()> {
         &Ask {
             permissions: Permissions::Skipped,
             resume: None,
+            fork: false,
         },
     )?;
     clean(&first)?;
@@ -191,6 +193,7 @@ fn compact(stage: &Stage) -> Result<()> {
     let id = session.value("prov_session").unwrap_or_default();
     let how = Ask {
         resume: Some(id),
+        fork: false,
         ..Ask::default()
     };
 
@@ -300,6 +303,7 @@ fn commands(stage: &Stage) -> Result<()> {
     let allowed = Ask {
         permissions: Permissions::Skipped,
         resume: None,
+        fork: false,
     };
     clean(&machine.ask(&forget, &allowed)?)?;
     tool_result(&machine)?;

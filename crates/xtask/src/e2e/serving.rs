@@ -514,6 +514,7 @@ fn calling(
     let how = Ask {
         permissions: Permissions::Skipped,
         resume: session,
+        fork: false,
     };
     let answer = machine.ask(prompt, &how)?;
     clean(&answer)?;
