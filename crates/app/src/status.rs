@@ -110,19 +110,19 @@ fn at_start(
     project: &Project,
 ) -> Result<(usize, usize), Error> {
     let now = context.environment.now;
+    let folder = Context::current_folder();
     let request = Request {
         project: &project.key,
         also: &project.also,
         k: DEFAULT_K,
         session: None,
         resumed: None,
+        folder: folder.as_deref(),
         now,
         had: &claude_memory::copies(journal, &project.key),
     };
-    let mut chosen = session_start::select(index, &context.notes, &request)?;
-    let injected = chosen.len();
-    chosen.extend(session_start::open_tasks(index, &context.notes, &request)?);
-    let standing = session_start::standing(index, &context.notes, &request)?;
-    let block = render::start_block(&chosen, &standing, now, |id| Context::short(index, id));
+    let set = session_start::working_set(index, &context.notes, &request)?;
+    let injected = set.with_texts().count();
+    let block = render::start_block(&set.chosen, &set.said, now, |id| Context::short(index, id));
     Ok((injected, block.tokens()))
 }

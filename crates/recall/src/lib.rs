@@ -9,6 +9,7 @@ pub mod evaluation;
 pub mod freshness;
 pub mod graph;
 pub mod knowledge;
+mod last_sessions;
 pub mod learned;
 pub mod mining;
 pub mod note_set;

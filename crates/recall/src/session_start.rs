@@ -1,13 +1,17 @@
 //! Chooses the working set, the notes that are injected at the start of a session.
 //!
 //! These are all notes for all projects, then `k` notes of the project: pinned notes, then the
-//! newest durable ones, with up to two places reserved for the last sessions. Superseded notes,
-//! notes not in use, tasks, and session notes that a reflection has merged are excluded. After a
-//! compaction this session's own note is added.
+//! newest durable ones, with up to two places reserved for those of the last sessions that are worth
+//! most now; then open tasks. Superseded notes, notes not in use, and session notes that a reflection
+//! has merged are excluded. After a compaction this session's own note is added.
 
-use std::cmp::Ordering;
+use std::{
+    cmp::Ordering,
+    path::{Component, Path},
+};
 
 use crate::{
+    last_sessions::{Situation, by_worth},
     note_set::Knowledge,
     render::{Chosen, Reason},
     standing::{Instruction, instructions},
@@ -21,6 +25,7 @@ use anamnesis_store::{
     fs::file::Stamp,
     index::{Entry, Error, Index, Recent},
     notes::Notes,
+    project::branch_of,
 };
 use chrono::{DateTime, Utc};
 
@@ -50,6 +55,9 @@ pub struct Request<'a> {
     pub session: Option<&'a str>,
     /// The session that goes on with its history. Its own note is left out.
     pub resumed: Option<&'a str>,
+    /// The folder in which the session starts. Its branch and its files tell which session notes
+    /// matter.
+    pub folder: Option<&'a Path>,
     /// The current time.
     pub now: DateTime<Utc>,
     /// Notes that the session has from elsewhere, with the file stamp for which that holds. They
@@ -64,25 +72,74 @@ impl Request<'_> {
     }
 }
 
+/// What a session starts with.
+#[derive(Debug, Default)]
+pub struct WorkingSet {
+    /// The notes, open tasks last.
+    pub chosen: Vec<Chosen>,
+    /// The standing instructions: see [`crate::standing`].
+    pub said: Vec<Instruction>,
+}
+
+impl WorkingSet {
+    /// Returns the notes that are injected with their texts: all but the open tasks.
+    pub fn with_texts(&self) -> impl Iterator<Item = &Chosen> {
+        let chosen = self.chosen.iter();
+        chosen.filter(|chosen| chosen.reason != Reason::OpenTask)
+    }
+}
+
 /// Chooses the working set and reads its notes.
 ///
-/// Only chosen files are read: a file that changed since it was indexed is used as it is now, and
-/// one that is gone or no longer qualifies is dropped.
-pub fn select(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec<Chosen>, Error> {
+/// Only chosen files are read, and those of the latest sessions: a file that changed since it was
+/// indexed is used as it is now, and one that is gone or no longer qualifies is dropped.
+pub fn working_set(
+    index: &Index,
+    notes: &Notes,
+    request: &Request<'_>,
+) -> Result<WorkingSet, Error> {
+    let tasks = open_tasks(index, notes, request)?;
+    let sessions = latest_sessions(index, notes, request)?;
+    let said = instructions(&sessions);
+    let with_tasks = tasks.iter().filter_map(|task| task.note.session.as_deref());
+    let situation = Situation {
+        now: request.now,
+        branch: request.folder.and_then(branch_of),
+        with_tasks: with_tasks.map(NoteId::of_session).collect(),
+        changed_at: &|file| changed_at(request.folder?, file),
+    };
     let mut chosen: Vec<Chosen> = Vec::new();
-    for (entry, reason) in candidates(index, request)? {
-        if chosen.iter().any(|earlier| earlier.note.id == entry.id()) {
-            continue;
-        }
-        if let Some(note) = current(notes, &entry, request, reason) {
+    let mut add = |note: Note, reason| {
+        if chosen.iter().all(|earlier| earlier.note.id != note.id) {
             chosen.push(Chosen {
                 note,
                 reason,
                 stale: None,
             });
         }
+    };
+    let (kept, places) = candidates(index, request, sessions.len())?;
+    for (entry, reason) in kept {
+        if let Some(note) = current(notes, &entry, request, reason) {
+            add(note, reason);
+        }
     }
-    Ok(chosen)
+    for note in by_worth(sessions, &situation).into_iter().take(places) {
+        add(note, Reason::LastSession);
+    }
+    chosen.extend(tasks);
+    Ok(WorkingSet { chosen, said })
+}
+
+/// Returns when a file below a folder was last changed.
+fn changed_at(folder: &Path, file: &str) -> Option<DateTime<Utc>> {
+    let is_inside = |part| matches!(part, Component::Normal(_));
+    let file = Path::new(file);
+    let metadata = file
+        .components()
+        .all(is_inside)
+        .then(|| folder.join(file).metadata());
+    Some(metadata?.ok()?.modified().ok()?.into())
 }
 
 /// Adds to each note what it cites and is gone, as it is injected with a prompt.
@@ -94,38 +151,48 @@ pub fn mark_stale(chosen: &mut [Chosen], knowledge: &impl Knowledge) {
     }
 }
 
-/// Returns the standing instructions of the project: see [`crate::standing`].
-pub fn standing(
+/// Reads the notes of the project's latest sessions, newest first.
+fn latest_sessions(
     index: &Index,
     notes: &Notes,
     request: &Request<'_>,
-) -> Result<Vec<Instruction>, Error> {
-    let mut entries = Vec::new();
-    for project in keys(request).filter(|key| *key != GLOBAL) {
-        entries.extend(index.recent(Recent {
-            project,
-            note_type: NoteType::Episodic,
-            now: request.now,
-            only_pinned: false,
-            limit: MAX_READ_SESSIONS,
-        })?);
+) -> Result<Vec<Note>, Error> {
+    if request.project == GLOBAL {
+        return Ok(Vec::new());
     }
-    entries.sort_by(|a, b| newest_first(a, b).then(b.id().cmp(&a.id())));
-    entries.truncate(MAX_READ_SESSIONS);
+    let mut entries = recent(index, request, NoteType::Episodic, MAX_READ_SESSIONS)?;
     entries.retain(|entry| !request.is_own(entry));
     let read = entries
         .iter()
         .filter_map(|entry| current(notes, entry, request, Reason::LastSession));
-    Ok(instructions(&read.collect::<Vec<_>>()))
+    Ok(read.collect())
+}
+
+/// Returns the newest notes of a type under all keys of the project.
+fn recent(
+    index: &Index,
+    request: &Request<'_>,
+    note_type: NoteType,
+    limit: usize,
+) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    for project in keys(request) {
+        entries.extend(index.recent(Recent {
+            project,
+            note_type,
+            now: request.now,
+            only_pinned: false,
+            limit,
+        })?);
+    }
+    entries.sort_by(|a, b| newest_first(a, b).then(b.id().cmp(&a.id())));
+    entries.truncate(limit);
+    Ok(entries)
 }
 
 /// Returns the project's open tasks to name beside the working set: tasks in progress first, then
 /// the newest. Each is read from its file.
-pub fn open_tasks(
-    index: &Index,
-    notes: &Notes,
-    request: &Request<'_>,
-) -> Result<Vec<Chosen>, Error> {
+fn open_tasks(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec<Chosen>, Error> {
     let projects: Vec<&str> = keys(request).collect();
     let tasks = index.open_tasks(&projects, MAX_TASKS)?;
     let tasks = tasks.into_iter().filter_map(|entry| {
@@ -143,30 +210,26 @@ pub fn open_tasks(
     Ok(tasks.collect())
 }
 
-fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason)>, Error> {
-    let recent = |project, note_type, limit| {
+/// Returns the notes to read besides session notes, and how many session notes come after them.
+fn candidates(
+    index: &Index,
+    request: &Request<'_>,
+    sessions: usize,
+) -> Result<(Vec<(Entry, Reason)>, usize), Error> {
+    let for_all = |note_type| {
         index.recent(Recent {
-            project,
+            project: GLOBAL,
             note_type,
             now: request.now,
             only_pinned: false,
-            limit,
+            limit: usize::MAX,
         })
     };
-    let of_all_keys = |note_type, limit| {
-        let mut entries = Vec::new();
-        for key in keys(request) {
-            entries.extend(recent(key, note_type, limit)?);
-        }
-        entries.sort_by(|a, b| newest_first(a, b).then(b.id().cmp(&a.id())));
-        entries.truncate(limit);
-        Ok::<_, Error>(entries)
-    };
-    let mut globals = recent(GLOBAL, NoteType::Procedural, usize::MAX)?;
-    globals.extend(recent(GLOBAL, NoteType::Semantic, usize::MAX)?);
+    let mut globals = for_all(NoteType::Procedural)?;
+    globals.extend(for_all(NoteType::Semantic)?);
     // Session notes without a project are shown only to sessions without a project.
     if request.project == GLOBAL {
-        globals.extend(recent(GLOBAL, NoteType::Episodic, usize::MAX)?);
+        globals.extend(for_all(NoteType::Episodic)?);
     }
     globals.sort_by(|a, b| (&b.updated_at, b.id()).cmp(&(&a.updated_at, a.id())));
     let mut selection: Vec<(Entry, Reason)> = globals
@@ -178,13 +241,12 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
         selection.extend(index.get(own)?.map(|entry| (entry, Reason::ThisSession)));
     }
     if request.project == GLOBAL {
-        return Ok(selection);
+        return Ok((selection, 0));
     }
-    let mut sessions = of_all_keys(NoteType::Episodic, MAX_SESSIONS + 1)?;
-    sessions.retain(|entry| !request.is_own(entry));
-    let reserved = sessions.len().min(request.k).min(RESERVED_SESSIONS);
-    let mut durable = of_all_keys(NoteType::Procedural, fetch_limit(request))?;
-    durable.extend(of_all_keys(NoteType::Semantic, fetch_limit(request))?);
+    let reserved = sessions.min(request.k).min(RESERVED_SESSIONS);
+    let limit = fetch_limit(request);
+    let mut durable = recent(index, request, NoteType::Procedural, limit)?;
+    durable.extend(recent(index, request, NoteType::Semantic, limit)?);
     // The sort is stable: for equal notes, procedural ones stay first.
     durable.sort_by(newest_first);
     let mut kept = pinned(index, request)?;
@@ -193,13 +255,7 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     kept.truncate(request.k - reserved);
     let places = (request.k - kept.len()).min(MAX_SESSIONS);
     selection.extend(kept.into_iter().map(|entry| (entry, Reason::Project)));
-    selection.extend(
-        sessions
-            .into_iter()
-            .take(places)
-            .map(|entry| (entry, Reason::LastSession)),
-    );
-    Ok(selection)
+    Ok((selection, places))
 }
 
 /// How many notes to fetch so that `k` are left after removing those the session has.
@@ -299,18 +355,28 @@ pub(crate) mod tests {
         }
 
         fn selected(&self, k: usize) -> Vec<String> {
-            let request = Request {
-                project: "p",
-                also: &[],
-                k,
-                session: None,
-                resumed: None,
-                now: now(),
-                had: &[],
-            };
-            let chosen = select(&self.refreshed(), &self.notes, &request).unwrap();
+            let request = Request { k, ..request() };
+            let chosen = selection(&self.refreshed(), &self.notes, &request);
             chosen.into_iter().map(|chosen| chosen.note.title).collect()
         }
+    }
+
+    fn request() -> Request<'static> {
+        Request {
+            project: "p",
+            also: &[],
+            k: 8,
+            session: None,
+            resumed: None,
+            folder: None,
+            now: now(),
+            had: &[],
+        }
+    }
+
+    fn selection(index: &Index, notes: &Notes, request: &Request<'_>) -> Vec<Chosen> {
+        let set = working_set(index, notes, request).unwrap();
+        set.with_texts().cloned().collect()
     }
 
     pub(crate) fn now() -> DateTime<Utc> {
@@ -376,15 +442,11 @@ pub(crate) mod tests {
         // A note that changed since then counts as new.
         had[0].1.modified += 1;
         let request = Request {
-            project: "p",
-            also: &[],
             k: 3,
-            session: None,
-            resumed: None,
-            now: now(),
             had: &had,
+            ..request()
         };
-        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        let chosen = selection(&fixture.refreshed(), &fixture.notes, &request);
         let titles: Vec<&str> = chosen.iter().map(|chosen| &*chosen.note.title).collect();
         assert_eq!(titles, ["had 1", "fact 1", "fact 2"]);
     }
@@ -402,29 +464,39 @@ pub(crate) mod tests {
             note.tags.push(CONFLICT_TAG.to_owned());
         });
         let index = fixture.refreshed();
-        let mut request = Request {
-            project: "p",
-            also: &[],
-            k: 8,
-            session: None,
-            resumed: None,
-            now: now(),
-            had: &[],
-        };
+        let mut request = request();
         let titles = |request: &Request<'_>| -> Vec<String> {
-            let chosen = select(&index, &fixture.notes, request).unwrap();
+            let chosen = selection(&index, &fixture.notes, request);
             chosen.into_iter().map(|chosen| chosen.note.title).collect()
         };
         assert_eq!(titles(&request), ["own", "other"]);
-        let said = standing(&index, &fixture.notes, &request).unwrap();
+        let said = working_set(&index, &fixture.notes, &request).unwrap().said;
         assert_eq!(said[0].text, "never touch the login");
         request.resumed = Some("s");
         assert_eq!(titles(&request), ["other"]);
         assert!(
-            standing(&index, &fixture.notes, &request)
+            working_set(&index, &fixture.notes, &request)
                 .unwrap()
+                .said
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_session_that_left_something_failing_comes_before_newer_ones() {
+        let fixture = Fixture::new();
+        for number in 1..=3 {
+            fixture.add("", session(&format!("session {number}"), number));
+        }
+        fixture.add("", |note| {
+            session("the cart fails", 4)(note);
+            note.body = "**Still failing:**\n- `make test`: total is 0".to_owned();
+        });
+        for number in 1..=8 {
+            fixture.add(&format!("fact {number}"), |_| {});
+        }
+        let selected = fixture.selected(8);
+        assert_eq!(selected[6..], ["the cart fails", "session 1"]);
     }
 
     #[test]
@@ -465,15 +537,7 @@ pub(crate) mod tests {
                 note.status = Some("done".to_owned());
             })
             .unwrap();
-        let request = Request {
-            project: "p",
-            also: &[],
-            k: 8,
-            session: None,
-            resumed: None,
-            now: now(),
-            had: &[],
-        };
+        let request = request();
         let tasks = open_tasks(&index, &fixture.notes, &request).unwrap();
         let titles: Vec<&str> = tasks.iter().map(|task| &*task.note.title).collect();
         assert_eq!(titles, ["begun", "pending"]);
@@ -537,14 +601,9 @@ pub(crate) mod tests {
         assert_eq!(fixture.selected(8), ["mine"]);
         let request = Request {
             project: GLOBAL,
-            also: &[],
-            k: 8,
-            session: None,
-            resumed: None,
-            now: now(),
-            had: &[],
+            ..request()
         };
-        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        let chosen = selection(&fixture.refreshed(), &fixture.notes, &request);
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].note.title, "of no project");
     }
@@ -563,16 +622,8 @@ pub(crate) mod tests {
             .unwrap();
         fixture.notes.forget(&lock, forgotten.path, now()).unwrap();
         std::fs::remove_file(gone.path.absolute(&fixture.home)).unwrap();
-        let request = Request {
-            project: "p",
-            also: &[],
-            k: 8,
-            session: None,
-            resumed: None,
-            now: now(),
-            had: &[],
-        };
-        let chosen = select(&index, &fixture.notes, &request).unwrap();
+        let request = request();
+        let chosen = selection(&index, &fixture.notes, &request);
         let titles: Vec<&str> = chosen
             .iter()
             .map(|chosen| chosen.note.title.as_str())
@@ -592,15 +643,10 @@ pub(crate) mod tests {
             note.tags = vec!["reflected".to_owned()];
         });
         let request = Request {
-            project: "p",
-            also: &[],
-            k: 8,
             session: Some("s"),
-            resumed: None,
-            now: now(),
-            had: &[],
+            ..request()
         };
-        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        let chosen = selection(&fixture.refreshed(), &fixture.notes, &request);
         assert_eq!(chosen[0].note.title, "this one");
         assert_eq!(chosen[0].reason, Reason::ThisSession);
         assert_eq!(chosen.len(), 4);
@@ -608,7 +654,7 @@ pub(crate) mod tests {
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         let lock = fixture.notes.lock().unwrap();
         fixture.notes.forget(&lock, path, now()).unwrap();
-        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        let chosen = selection(&fixture.refreshed(), &fixture.notes, &request);
         assert_eq!(chosen.len(), 3);
     }
 }

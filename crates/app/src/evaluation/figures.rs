@@ -183,12 +183,13 @@ fn working_sets(
             k: DEFAULT_K,
             session: None,
             resumed: None,
+            folder: None,
             now,
             had: &[],
         };
-        let mut chosen = session_start::select(index, &context.notes, &request)?;
-        chosen.extend(session_start::open_tasks(index, &context.notes, &request)?);
-        let block = render::hook_block(&chosen, now, |id| Context::short(index, id));
+        let set = session_start::working_set(index, &context.notes, &request)?;
+        let block =
+            render::start_block(&set.chosen, &set.said, now, |id| Context::short(index, id));
         tokens.insert(project.to_owned(), block.tokens());
     }
     Ok(tokens)

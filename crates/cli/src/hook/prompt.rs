@@ -135,10 +135,12 @@ impl Hook {
             k: DEFAULT_K,
             session: None,
             resumed: None,
+            folder: Some(&self.folder),
             now: self.context.environment.now,
             had: &claude_memory::copies(Some(journal), &self.project().key),
         };
-        let mut chosen = session_start::select(&index, &self.context.notes, &request).ok()?;
+        let set = session_start::working_set(&index, &self.context.notes, &request).ok()?;
+        let mut chosen: Vec<_> = set.with_texts().cloned().collect();
         let known = journal.notes_shown_in(&self.session_id).ok()?;
         let machine = self.context.machine_id();
         chosen

@@ -11,7 +11,7 @@ use anamnesis_note::{
 use anamnesis_recall::{
     knowledge::StoreKnowledge,
     render::{self, Block, Chosen, Level, Reason},
-    session_start::{self, DEFAULT_K, Request},
+    session_start::{self, DEFAULT_K, Request, WorkingSet},
     standing,
 };
 use anamnesis_session::hook::StartSource;
@@ -79,27 +79,25 @@ impl Hook {
             k: DEFAULT_K,
             session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
             resumed: history,
+            folder: Some(&self.folder),
             now: self.context.environment.now,
             had: &claude_memory::copies(journal, &project.key),
         };
         let notes = &self.context.notes;
-        let selected = session_start::select(index, notes, &request).and_then(|mut chosen| {
-            chosen.extend(session_start::open_tasks(index, notes, &request)?);
-            Ok(chosen)
-        });
-        let mut chosen = match selected {
-            Ok(chosen) => chosen,
-            Err(error) => {
-                handled.check_index = error.is_damage();
-                if handled.check_index {
-                    // A running deferred process would not notice the damage otherwise.
-                    handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
+        let WorkingSet { mut chosen, said } =
+            match session_start::working_set(index, notes, &request) {
+                Ok(set) => set,
+                Err(error) => {
+                    handled.check_index = error.is_damage();
+                    if handled.check_index {
+                        // A running deferred process would not notice the damage otherwise.
+                        handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
+                    }
+                    handled.errors.push(error.to_string());
+                    handled.start_work = true;
+                    WorkingSet::default()
                 }
-                handled.errors.push(error.to_string());
-                handled.start_work = true;
-                Vec::new()
-            }
-        };
+            };
         if let Some(history) = history {
             // Notes that were injected earlier are still in the session's history.
             let ledger = self.ledger_of(history, "");
@@ -120,7 +118,6 @@ impl Hook {
             now: request.now,
         };
         session_start::mark_stale(&mut chosen, &knowledge);
-        let said = session_start::standing(index, notes, &request).unwrap_or_default();
         let block =
             render::start_block(&chosen, &said, request.now, |id| Context::short(index, id));
         let mut given = shown(&chosen, &block);

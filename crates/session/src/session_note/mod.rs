@@ -209,9 +209,17 @@ impl SessionDigest {
 
 /// Returns the sentences of the person that the text of a session's note quotes.
 pub fn said_in(body: &str) -> impl Iterator<Item = &str> {
-    let heading = format!("**{SAID_LABEL}:**");
-    let lines = body.lines().skip_while(move |line| line.trim() != heading);
-    lines.skip(1).map_while(|line| line.strip_prefix("- "))
+    part_of(body, SAID_LABEL)
+}
+
+/// Returns the lines of a part of a session's note, such as `Files`: one paragraph, or a list.
+pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> {
+    let heading = format!("**{label}:**");
+    let mut lines = body.lines();
+    let paragraph = lines.find_map(|line| line.trim().strip_prefix(&heading));
+    let paragraph = paragraph.map(str::trim).filter(|text| !text.is_empty());
+    let list = lines.map_while(|line| line.strip_prefix("- "));
+    paragraph.into_iter().chain(list)
 }
 
 /// Returns whether most words of the shorter of two sentences are in the other.

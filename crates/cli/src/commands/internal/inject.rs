@@ -48,10 +48,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         k: usize::try_from(args.k).unwrap_or(0),
         session: None,
         resumed: None,
+        folder: None,
         now: context.environment.now,
         had: &[],
     };
-    let chosen = session_start::select(&index, &context.notes, &request)?;
+    let set = session_start::working_set(&index, &context.notes, &request)?;
+    let chosen: Vec<_> = set.with_texts().cloned().collect();
     if args.json {
         let notes: Vec<serde_json::Value> = chosen
             .iter()
