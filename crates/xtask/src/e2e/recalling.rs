@@ -4,7 +4,7 @@ use std::fs;
 
 use anamnesis_testkit::client::{Answer, Ask, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Request, Script, text, tool};
-use anamnesis_testkit::process::{Context as _, Result};
+use anamnesis_testkit::process::{Context as _, Failure, Result};
 use serde_json::json;
 
 use super::machines::anamnesis;
@@ -228,6 +228,54 @@ pub(super) fn forked(stage: &Stage) -> Result<()> {
     check(!is_told, || {
         format!("a forked session is told the note of its history:\n{sent}")
     })
+}
+
+/// The copy of a memory that the client deleted stays, reaches the model and waits in `review`.
+pub(super) fn deleted_memory(stage: &Stage) -> Result<()> {
+    const FACT: &str = "Prices of the cart are whole cents, never floats.";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    say(&machine, "hi", None)?;
+    // The client names the folder after the project's path, as it likes.
+    let projects = machine.home().join(".claude/projects");
+    let mut folders = fs::read_dir(&projects).context(projects.display())?;
+    let Some(Ok(folder)) = folders.next() else {
+        return Err(Failure::new("the client made no folder for the project"));
+    };
+    let memory = folder.path().join("memory");
+    fs::create_dir_all(&memory).context(memory.display())?;
+    let index = "- [Prices](prices.md) - how prices are kept\n";
+    for (name, text) in [("MEMORY.md", index), ("prices.md", FACT)] {
+        let file = memory.join(name);
+        fs::write(&file, text).context(file.display())?;
+    }
+    say(&machine, "hi", None)?;
+    let copy = store.wait_for("the copy of the memory", |note| note.body.contains(FACT))?;
+
+    fs::remove_dir_all(&memory).context(memory.display())?;
+    say(&machine, "hi", None)?;
+    anamnesis(&machine, &["work"])?;
+    say(
+        &machine,
+        "Are prices of the cart floats or whole cents?",
+        None,
+    )?;
+    let sent = last_request(&machine)?.text();
+    check(sent.contains(FACT), || {
+        format!("the copy of a deleted memory is not in what the model is sent:\n{sent}")
+    })?;
+    let kept = store.notes().into_iter().any(|note| note.id() == copy.id());
+    check(kept, || "the copy went with the memory".to_owned())?;
+    // Its exit code says that something is pending.
+    let program = machine.plugin_root()?.join("bin/anamnesis");
+    let mut review = machine.command(program);
+    let review = review.args(["review", "--list"]).output();
+    let review = review.context("review")?.stdout;
+    let review = String::from_utf8_lossy(&review);
+    check(
+        review.contains("Claude Code deleted the memory file"),
+        || format!("review does not name the deleted memory:\n{review}"),
+    )
 }
 
 /// Writes a note as a person does in a terminal.

@@ -65,6 +65,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("lasting-words", recalling::lasting_words),
     headless("resumed", recalling::resumed),
     headless("forked", recalling::forked),
+    headless("deleted-memory", recalling::deleted_memory),
     headless("two-machines", machines::two_machines),
     headless("hostile-project", machines::hostile_project),
     Scenario {
