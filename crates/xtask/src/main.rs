@@ -8,7 +8,6 @@ mod ci;
 mod crash;
 #[cfg(unix)]
 mod e2e;
-mod icon;
 #[cfg(unix)]
 mod inspect;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -40,8 +39,6 @@ struct Arguments {
 enum Task {
     Plugin(plugin::Arguments),
     PublishAs(manifest::PublishArguments),
-    /// Draw the plugin's icon
-    Icon,
     #[cfg(unix)]
     E2e(e2e::Arguments),
     #[cfg(unix)]
@@ -71,7 +68,6 @@ fn main() -> ExitCode {
     let outcome = match &arguments.task {
         Task::Plugin(arguments) => plugin::run(&root, arguments),
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
-        Task::Icon => icon::write(&root),
         Task::Eval(arguments) => eval::run(arguments),
         Task::Chart(arguments) => chart::run(arguments),
         Task::Novelty(arguments) => novelty::run(arguments),

@@ -277,6 +277,20 @@ fn allowed_tools_are_ours_and_minimal() {
     }
 }
 
+/// The directory of plugins shows a PNG of this size; its first chunk names both.
+#[test]
+fn the_icon_is_a_png_of_512_by_512_pixels() {
+    let manifest = fs::read_to_string(root().join(".claude-plugin/plugin.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let icon = fs::read(root().join(manifest["icon"].as_str().unwrap())).unwrap();
+    assert!(icon.starts_with(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"));
+    assert_eq!(
+        icon[16..24],
+        [512_u32.to_be_bytes(), 512_u32.to_be_bytes()].concat()
+    );
+    assert!(icon.ends_with(b"IEND\xae\x42\x60\x82"), "the file is cut");
+}
+
 /// The model would call an unknown tool and be refused.
 #[test]
 fn every_named_tool_exists() {
