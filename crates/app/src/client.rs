@@ -46,6 +46,8 @@ fn started(_id: i64) -> Option<i64> {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use anamnesis_testkit::wait_for;
+
     use super::*;
 
     #[test]
@@ -76,9 +78,7 @@ mod tests {
         assert_eq!(is_running(running), Some(true));
         child.kill().unwrap();
         // The killed child is a zombie until it is waited for.
-        while is_running(running) == Some(true) {
-            std::thread::yield_now();
-        }
+        wait_for("the zombie", || is_running(running) != Some(true));
         assert_eq!(is_running(running), Some(false));
         child.wait().unwrap();
         assert_eq!(is_running(running), Some(false));

@@ -233,6 +233,7 @@ fn is_leftover(path: &Path, age: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use anamnesis_session::event::{RecordedEvent, Surroundings};
+    use anamnesis_testkit::wait_for;
 
     use super::*;
 
@@ -266,14 +267,9 @@ mod tests {
             spool.keep(&record(session)).unwrap();
             // The order of names is by milliseconds.
             let kept = SystemTime::now();
-            while SystemTime::now()
-                .duration_since(kept)
-                .unwrap_or_default()
-                .as_millis()
-                < 2
-            {
-                std::hint::spin_loop();
-            }
+            wait_for("a later millisecond", || {
+                SystemTime::now() > kept + Duration::from_millis(1)
+            });
         }
         assert_eq!(spool.len(), 3);
         assert!(home.open_to_others().is_empty());

@@ -12,11 +12,13 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::wait::poll;
 
 /// The current time of every run.
 pub const NOW: &str = "2026-01-02T03:04:05Z";
@@ -336,21 +338,21 @@ impl TestHome {
     /// # Panics
     /// Panics if a process exceeds the time limit.
     pub fn settle(&self) {
-        let deadline = Instant::now() + BACKGROUND_TIMEOUT;
         // A process has no environment for a moment while it starts, and may start the next one
         // while the list is read. So several checks in a row must find none.
         let mut quiet = 0;
-        while quiet < 5 {
+        let ended = poll(BACKGROUND_TIMEOUT, Duration::from_millis(4), || {
             quiet = if self.is_busy() { 0 } else { quiet + 1 };
-            assert!(
-                Instant::now() < deadline,
-                "a background process of this test does not end"
-            );
-            thread::sleep(Duration::from_millis(4));
-        }
+            (quiet == 5).then_some(())
+        });
+        assert!(
+            ended.is_some(),
+            "a background process of this test does not end"
+        );
     }
 
-    fn is_busy(&self) -> bool {
+    /// Returns whether a background process of this home is running; see [`TestHome::settle`].
+    pub fn is_busy(&self) -> bool {
         let own = std::process::id().to_string();
         let root = self.root.as_os_str().as_encoded_bytes();
         fs::read_dir("/proc")

@@ -12,5 +12,6 @@ pub mod npm;
 pub mod process;
 #[cfg(unix)]
 pub mod tmux;
+mod wait;
 
-pub use self::linear::assert_linear;
+pub use self::{linear::assert_linear, wait::wait_for};

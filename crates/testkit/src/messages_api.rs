@@ -571,6 +571,7 @@ fn tokens(value: &Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait_for;
 
     /// Sends one request and returns the answer's status line and body.
     fn send_request(api: &MessagesApi, head: &str, body: &str) -> (String, String) {
@@ -812,9 +813,7 @@ mod tests {
             "POST /v1/messages HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{body}"
         )
         .unwrap();
-        while api.requests().is_empty() {
-            thread::yield_now();
-        }
+        wait_for("the request", || !api.requests().is_empty());
         drop(api);
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::wait::poll;
 
 /// The interval between two checks of a condition.
 const POLL: Duration = Duration::from_millis(30);
@@ -196,19 +197,12 @@ fn contents(file: &mut File) -> io::Result<String> {
 pub fn wait_until<T>(
     limit: Duration,
     what: impl Display,
-    mut look: impl FnMut() -> Option<T>,
+    look: impl FnMut() -> Option<T>,
 ) -> Result<T> {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        if begun.elapsed() > limit {
-            let seconds = limit.as_secs();
-            return Err(Failure(format!("{what} did not come in {seconds} s")));
-        }
-        thread::sleep(POLL);
-    }
+    poll(limit, POLL, look).ok_or_else(|| {
+        let seconds = limit.as_secs();
+        Failure(format!("{what} did not come in {seconds} s"))
+    })
 }
 
 #[cfg(test)]

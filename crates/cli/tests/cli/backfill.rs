@@ -7,7 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_testkit::home::{TestHome, answered, asked, edited};
+use anamnesis_testkit::{
+    home::{TestHome, answered, asked, edited},
+    wait_for,
+};
 use serde_json::json;
 
 use crate::{home, snapshot, untouched_home};
@@ -344,10 +347,10 @@ fn an_interrupted_run_is_finished_by_the_next() {
     file.set_len(1 << 40).unwrap();
     changed_at(&long, hours(5) - Duration::from_secs(60));
     let mut run = home.command(["backfill", "--apply"]).start();
-    while home.notes().len() < 5 {
+    wait_for("the fifth note", || {
         assert!(run.try_wait().unwrap().is_none(), "it ended by itself");
-        std::thread::yield_now();
-    }
+        home.notes().len() == 5
+    });
     run.kill().unwrap();
     run.wait().unwrap();
     assert_eq!(home.notes().len(), 5);

@@ -53,7 +53,7 @@ mod upkeep;
 mod why;
 mod writing;
 
-use anamnesis_testkit::home::{NoteText, TestHome};
+use anamnesis_testkit::home::{NoteText, TestHome, printed};
 
 /// What a hook prints when it has nothing to say.
 const NO_OP: &str = "{}\n";
@@ -93,6 +93,29 @@ fn untouched_home() -> TestHome {
 /// A note's id that ends in these six characters.
 fn id(short: &str) -> String {
     format!("01JZ0000000000000000{short}")
+}
+
+/// Checks that no hook reached its deadline.
+fn gave_up_never(home: &TestHome) {
+    let log = home.log();
+    assert!(
+        !log.iter().any(|line| line.contains("gave up after")),
+        "{log:?}"
+    );
+}
+
+/// Returns after so many hooks, one after the other, have reached their deadline.
+fn outlast_hooks(home: &TestHome, count: usize) {
+    for _ in 0..count {
+        let mut stalled = home.hook_with("").start();
+        let stdin = stalled.stdin.take();
+        assert_eq!(printed(&mut stalled), NO_OP);
+        drop(stdin);
+        assert!(stalled.wait().unwrap().success());
+    }
+    let log = home.log();
+    let missed = log.iter().filter(|line| line.contains("gave up after"));
+    assert_eq!(missed.count(), count, "{log:?}");
 }
 
 /// A home with a note of every origin: a person's for all projects and for this one, an agent's, a

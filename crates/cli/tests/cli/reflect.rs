@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs};
 use anamnesis_testkit::{
     home::{NoteText, PROJECT, TestHome},
     model_server::{ModelServer, Play, says},
+    wait_for,
 };
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -672,9 +673,7 @@ fn who_ends_it_while_a_model_is_waited_for_finds_everything_as_it_was() {
     name_impatiently(&home, &server);
     home.run("config set reflection.timeout 600").well();
     let mut run = home.command(["reflect", "--apply"]).start();
-    while server.requests().is_empty() {
-        std::thread::yield_now();
-    }
+    wait_for("the request", || !server.requests().is_empty());
     run.kill().unwrap();
     run.wait().unwrap();
     assert_eq!(files(&home), before);
@@ -721,9 +720,7 @@ fn a_session_note_that_changes_meanwhile_is_left_alone() {
         .join(format!("memory/episodic/{}.md", id(EPISODES[0])));
     let run = std::thread::scope(|scope| {
         let run = scope.spawn(|| home.run("reflect --apply").shown());
-        while server.requests().is_empty() {
-            std::thread::yield_now();
-        }
+        wait_for("the request", || !server.requests().is_empty());
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("worked", "did not work")).unwrap();
         server.answer(says(good()));

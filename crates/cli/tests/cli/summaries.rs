@@ -3,6 +3,7 @@
 use anamnesis_testkit::{
     home::{TestHome, answered, asked},
     model_server::{ModelServer, Play, says},
+    wait_for,
 };
 use serde_json::json;
 
@@ -131,9 +132,7 @@ fn while_a_model_is_waited_for_hooks_answer_and_notes_are_written() {
     for payload in [home.start("s1", "startup"), prompt, stop, end] {
         home.hook(&payload).well();
     }
-    while server.requests().is_empty() {
-        std::thread::yield_now();
-    }
+    wait_for("the request", || !server.requests().is_empty());
     // The deferred process hangs in its request: everybody else goes on.
     let mut prompt = home.payload("UserPromptSubmit", "s2");
     prompt["prompt"] = json!("and now the search");
@@ -196,9 +195,7 @@ fn who_is_killed_after_it_was_counted_is_not_paid_for_twice() {
     let server = ModelServer::start([Play::Silence]);
     name_impatiently(&home, &server);
     let mut work = home.command(["work"]).start();
-    while server.requests().is_empty() {
-        std::thread::yield_now();
-    }
+    wait_for("the request", || !server.requests().is_empty());
     work.kill().unwrap();
     work.wait().unwrap();
     // Its lease has run out, and another process takes the job.

@@ -396,7 +396,6 @@ fn an_index_of_zeros_is_no_fault_that_a_hook_shows() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 zero(&machine.home.index());
-                thread::yield_now();
             }
         });
         let _over = Raised(&is_over);

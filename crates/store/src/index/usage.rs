@@ -219,12 +219,13 @@ fn fill_month(connection: &Connection, month: Month, counts: &Counts) -> rusqlit
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::{cell::RefCell, time::Duration};
 
     use anamnesis_note::{
         note::Scope,
         usage_log::{PortableId, Receipt, Usage, Weight},
     };
+    use anamnesis_testkit::assert_linear;
 
     use super::*;
     use crate::notes::Notes;
@@ -353,8 +354,7 @@ mod tests {
 
     #[test]
     fn the_work_grows_with_the_number_of_receipts() {
-        let mut times = Vec::new();
-        for count in [500, 4000] {
+        let with = |count| {
             let store = Store::new();
             let lines: String = (0..count)
                 .flat_map(|number| {
@@ -371,16 +371,18 @@ mod tests {
                 .remove(0);
             let file = store.home.receipts().join(folder).join("2026-03.jsonl");
             std::fs::write(file, lines).unwrap();
-            let mut index = Index::open_to_write(&store.home, &store.notes, PATIENCE).unwrap();
+            let index = Index::open_to_write(&store.home, &store.notes, PATIENCE).unwrap();
+            (store, RefCell::new(index))
+        };
+        let read = |(store, index): &(Store, RefCell<Index>)| {
+            let mut index = index.borrow_mut();
             index
                 .connection
                 .execute("DELETE FROM meta WHERE key = ?", [STAMP])
                 .unwrap();
-            let started = Instant::now();
             assert!(index.take_up_usage(&store.home).unwrap());
-            times.push(started.elapsed());
-        }
-        // Eight times the receipts: quadratic time would be 64 times as long.
-        assert!(times[1] < times[0] * 32, "{times:?}");
+        };
+        let (small, large) = (with(250), with(4000));
+        assert_linear("receipts", || read(&small), || read(&large));
     }
 }

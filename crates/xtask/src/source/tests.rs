@@ -137,3 +137,88 @@ fn no_crate_has_an_import_cycle_between_folders() {
         assert!(shown.is_empty(), "{name}: {shown:#?}");
     }
 }
+
+/// Calls that wait for time, or compare it.
+const TIMED: [&str; 5] = [
+    "sleep",
+    "elapsed",
+    "duration_since",
+    "yield_now",
+    "spin_loop",
+];
+
+/// Returns every Rust file of the workspace, with its path from the root and its text.
+fn rust_files() -> Vec<(String, String)> {
+    let root = crate::root();
+    let mut pending = vec![root.join("crates")];
+    let mut files = Vec::new();
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                files.push((name.replace('\\', "/"), fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(files.len() > 300, "{} files", files.len());
+    files
+}
+
+/// Collects the calls of [`TIMED`], with their lines. Texts and comments hold no tokens.
+fn timed_calls(tokens: TokenStream, found: &mut Vec<(&'static str, usize)>) {
+    let mut named = None;
+    for token in tokens {
+        let previous = named.take();
+        match token {
+            TokenTree::Group(group) => {
+                if group.delimiter() == proc_macro2::Delimiter::Parenthesis {
+                    let line = group.span_open().start().line;
+                    found.extend(previous.map(|name| (name, line)));
+                }
+                timed_calls(group.stream(), found);
+            }
+            TokenTree::Ident(name) => named = TIMED.into_iter().find(|timed| name == timed),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the calls in the tests of a file that wait for time or compare it.
+fn timed_tests(name: &str, text: &str) -> Vec<String> {
+    let mut reader = Reader::default();
+    reader.visit_file(&syn::parse_file(text).unwrap());
+    let mut found = Vec::new();
+    timed_calls(text.parse().unwrap(), &mut found);
+    let is_test_file = name
+        .split('/')
+        .any(|part| part == "tests" || part == "tests.rs");
+    let is_test = |line| is_test_file || reader.tests.iter().any(|range| range.contains(&line));
+    let found = found.into_iter().filter(|(_, line)| is_test(*line));
+    found
+        .map(|(call, line)| format!("{name}:{line}: {call}"))
+        .collect()
+}
+
+/// A test waits with `wait_for` of the test kit, which has a time limit, and asserts what was done.
+#[test]
+fn tests_neither_sleep_nor_compare_times() {
+    let files = rust_files();
+    let found: Vec<_> = files
+        .iter()
+        .flat_map(|(name, text)| timed_tests(name, text))
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_sleep_and_a_comparison_of_times_are_found_in_tests_only() {
+    let text = "fn a() { sleep(1); }\n#[cfg(test)]\nmod tests {\n    // sleep(1)\n    \
+                fn b() { thread::sleep(1); run(\"sleep (1)\"); }\n    \
+                fn c() { assert!(begun.elapsed() < LIMIT); }\n}\n";
+    let expected = ["a.rs:5: sleep", "a.rs:6: elapsed"];
+    assert_eq!(timed_tests("a.rs", text), expected);
+    assert_eq!(timed_tests("crates/a/tests/b.rs", text).len(), 3);
+}
