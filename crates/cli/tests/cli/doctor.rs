@@ -711,7 +711,6 @@ fn the_report_names_nobody() {
 
 #[test]
 fn the_last_session_and_what_became_of_it() {
-    // VIS-1
     let home = home();
     play(&home, SESSION);
     end(&home, SESSION, "clear");
@@ -723,7 +722,7 @@ fn the_last_session_and_what_became_of_it() {
 
 #[test]
 fn tools_that_ran_without_a_record() {
-    // VIS-1: silence is an error.
+    // A session whose tools left no record is reported.
     let prompt = |home: &TestHome, text: &str| {
         let mut payload = home.payload("UserPromptSubmit", SESSION);
         payload["prompt"] = text.into();
@@ -785,7 +784,6 @@ fn tools_that_ran_without_a_record() {
 
 #[test]
 fn records_that_wait_or_cannot_be_read() {
-    // CR-3, CR-4
     let home = sound();
     assert!(check(&home, "records").starts_with('✓'));
     home.write("spool/01JZ0000000000000000000000.json", "{}");
@@ -885,7 +883,6 @@ fn a_damaged_repository_is_replaced_by_the_next_sync() {
 
 #[test]
 fn records_without_a_write_ahead_log() {
-    // ST-2
     let home = sound();
     let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
     journal
@@ -901,7 +898,6 @@ fn records_without_a_write_ahead_log() {
 
 #[test]
 fn a_note_that_could_not_be_written() {
-    // DP-3
     let home = home();
     play(&home, SESSION);
     // A folder in the place of the note's: it cannot be written.
@@ -932,7 +928,6 @@ fn a_note_that_could_not_be_written() {
 
 #[test]
 fn records_over_their_ceiling() {
-    // RT-2
     let home = home();
     home.write("config.json", r#"{"retention": {"ceiling_mib": 1}}"#);
     let large = "heron ".repeat(2_500);

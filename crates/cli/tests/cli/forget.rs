@@ -66,7 +66,7 @@ fn is_there(home: &TestHome, file: &str) -> bool {
 
 #[test]
 fn nothing_of_a_forgotten_session_is_left() {
-    // DEL-01, PR-14, RT-4
+    // DEL-01
     let home = home();
     play(&home, SESSION);
     end(&home, SESSION, "clear");
@@ -291,7 +291,6 @@ fn note(home: &TestHome) -> String {
 
 #[test]
 fn a_prompt_is_forgotten_with_all_under_it() {
-    // RT-4
     let home = home();
     play(&home, SESSION);
     go_on(&home);

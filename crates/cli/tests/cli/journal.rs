@@ -155,7 +155,6 @@ fn play(home: &TestHome) -> Vec<Value> {
 
 #[test]
 fn a_session_becomes_rows_and_a_note() {
-    // Case 1
     let home = home();
     play(&home);
     home.settle();
@@ -234,7 +233,6 @@ fn a_session_becomes_rows_and_a_note() {
 
 #[test]
 fn the_same_events_again_and_in_another_order_give_the_same_rows() {
-    // Case 2
     const ALL: [&str; 6] = [
         "SELECT state, end_reason, prompts, tool_events, first_prompt FROM session",
         "SELECT id, number, kind, text FROM prompt",
@@ -284,7 +282,7 @@ fn the_same_events_again_and_in_another_order_give_the_same_rows() {
 
 #[test]
 fn a_private_prompt_and_what_happened_under_it() {
-    // Case 3, PR-10 to PR-12, PR-14, CAP-03
+    // CAP-03
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -325,7 +323,7 @@ fn a_private_prompt_and_what_happened_under_it() {
 
 #[test]
 fn every_tag_case_as_prompt_and_as_json() {
-    // Case 4, PR-1 to PR-7
+    // Regions in a prompt and in the JSON of a tool are removed by the same rules.
     let cases: Value = serde_json::from_str(include_str!(
         "../../../text/tests/fixtures/tag_stripping.json"
     ))
@@ -389,7 +387,7 @@ fn every_tag_case_as_prompt_and_as_json() {
 
 #[test]
 fn private_regions_in_the_values_of_json() {
-    // Case 5, PR-7
+    // A region may begin and end in different values, and in a key.
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says("Read it");
@@ -418,7 +416,7 @@ fn private_regions_in_the_values_of_json() {
 
 #[test]
 fn what_was_private_stays_private_when_a_tool_repeats_it() {
-    // Case 6, PR-9
+    // The private texts of a session are known until its note is written, and then deleted.
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -451,7 +449,7 @@ fn what_was_private_stays_private_when_a_tool_repeats_it() {
 
 #[test]
 fn tools_that_are_not_recorded() {
-    // Case 7, SK-1 to SK-4, CAP-05
+    // CAP-05
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says("Go");
@@ -489,7 +487,7 @@ fn tools_that_are_not_recorded() {
 
 #[test]
 fn an_event_of_an_unknown_session() {
-    // Case 8, ID-5
+    // The first event of a session creates its row, whatever the event is.
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.edits("a.rs");
@@ -505,7 +503,7 @@ fn an_event_of_an_unknown_session() {
 
 #[test]
 fn a_journal_of_a_newer_version_is_not_touched() {
-    // Case 9, ST-6, CR-3
+    // Records wait in the spool until a program of that version runs.
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -540,7 +538,7 @@ fn a_journal_of_a_newer_version_is_not_touched() {
 
 #[test]
 fn a_journal_that_is_locked_is_not_waited_for() {
-    // Case 10, CR-2, CR-3, RUN-5, HOOK-08
+    // HOOK-08
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -615,7 +613,6 @@ fn details_of_an_event_are_kept_while_many_records_wait() {
 
 #[test]
 fn a_record_that_cannot_be_read_is_moved_aside_once() {
-    // CR-3
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -636,7 +633,7 @@ fn a_record_that_cannot_be_read_is_moved_aside_once() {
 
 #[test]
 fn a_turn_that_is_sent_on_again_and_again() {
-    // Case 16, OUT-2
+    // A turn end with the same text as the one before it is dropped.
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says("Go");
@@ -655,7 +652,7 @@ fn a_turn_that_is_sent_on_again_and_again() {
 
 #[test]
 fn subagents() {
-    // SA-1 to SA-3, SP-6, CAP-11
+    // CAP-11
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says("Go");
@@ -688,7 +685,6 @@ fn subagents() {
 
 #[test]
 fn the_clients_summary_is_kept_unless_something_was_private() {
-    // PC-1
     for (prompt, kept) in [
         ("Add all limits", 1),
         ("Add <private>secret</private> all limits", 0),
@@ -762,7 +758,6 @@ fn a_batch_tells_of_failures_that_no_other_event_tells() {
 
 #[test]
 fn a_session_whose_client_is_gone_is_closed_and_noted() {
-    // SE-3
     let ended = home();
     play(&ended);
     ended.settle();
@@ -807,7 +802,6 @@ fn a_session_whose_client_is_gone_is_closed_and_noted() {
 
 #[test]
 fn a_session_whose_folder_was_excluded_meanwhile_leaves_no_note() {
-    // PR-15
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -888,7 +882,7 @@ fn a_session_installed_in_its_middle_has_its_beginning() {
 
 #[test]
 fn a_turn_that_was_broken_off_has_what_was_said_until_then() {
-    // SP-1
+    // Without a `Stop`, the last answer is read from the transcript.
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -908,7 +902,7 @@ fn a_turn_that_was_broken_off_has_what_was_said_until_then() {
 
 #[test]
 fn limits_of_what_is_stored() {
-    // LIM-1
+    // Every stored text has a limit; of a written file only the size and the hash are kept.
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says(&format!("{}{}", "a".repeat(7_000), "é".repeat(7_000)));
@@ -955,7 +949,7 @@ fn limits_of_what_is_stored() {
 
 #[test]
 fn no_byte_of_what_is_private_is_under_the_store() {
-    // PR-14, CAP-03: every writer has a marker of its own.
+    // CAP-03: every writer has a marker of its own.
     let home = furnished();
     let mut session = Played::new(&home, SESSION);
     let private = |writer: &str| format!("<private>{writer}-{MARKER}</private>");
@@ -1036,7 +1030,6 @@ fn no_secret_of_an_event_reaches_the_disk() {
 
 #[test]
 fn nothing_is_left_running() {
-    // Case 20, DP-2
     let home = home();
     play(&home);
     // Fails when a process of this home does not end.

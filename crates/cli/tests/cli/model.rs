@@ -155,7 +155,6 @@ fn what_is_missing_of_a_model_is_said() {
 
 #[test]
 fn a_key_that_lies_about_is_read_only_for_its_own_provider_and_when_all_else_is_set() {
-    // DP-4
     let home = home();
     let server = ModelServer::start([says("ready")]);
     let run = |settings: &[(&str, &str)]| {
@@ -261,7 +260,6 @@ fn a_projects_address_of_a_model_does_not_count() {
 #[cfg(unix)]
 #[test]
 fn the_users_own_claude_is_asked_only_when_it_is_named() {
-    // DP-9
     let home = home();
     let program = home.root().join("bin").join("claude");
     anamnesis_testkit::home::script(

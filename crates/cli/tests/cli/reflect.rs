@@ -323,7 +323,6 @@ fn a_reflection_waits_for_the_summary_of_the_latest_session() {
 
 #[test]
 fn by_itself_nothing_is_reflected_on_unless_that_is_wanted() {
-    // DP-4
     let home = with_sessions();
     let server = ModelServer::start([says(summary())]);
     name(&home, &server);
@@ -371,7 +370,6 @@ fn what_is_reflected_on_by_itself_waits_where_everything_does() {
 
 #[test]
 fn a_days_budget_holds_for_reflections_too() {
-    // DP-6
     let home = with_sessions();
     let server = ModelServer::start([says(summary()), says(good())]);
     name_with(&home, &server, "reflection.auto", "on");
@@ -580,7 +578,7 @@ fn a_bad_answer_writes_nothing() {
 
 #[test]
 fn an_answer_that_quotes_a_secret_or_our_marks_is_made_safe() {
-    // LLM-01, DP-8
+    // LLM-01
     let home = with_sessions();
     let answer = json!([{
         "type": "semantic",

@@ -168,7 +168,6 @@ fn the_list_says_what_became_of_each_session() {
 
 #[test]
 fn a_session_row_by_row() {
-    // VIS-2
     let home = home();
     play(&home, SESSION);
     end(&home, SESSION, "clear");
@@ -517,7 +516,6 @@ fn a_session_is_named_by_the_beginning_of_its_id() {
 
 #[test]
 fn what_is_hostile_or_private_is_inert_and_absent_in_every_form() {
-    // PR-14, OUT-5
     let home = home();
     let session = "5b0c8f1e-\u{1b}[31m\u{202e}x";
     let hostile = format!(

@@ -43,7 +43,6 @@ fn note(home: &TestHome) -> String {
 
 #[test]
 fn a_valid_answer_takes_the_place_of_the_text_that_rules_made() {
-    // DP-5, DP-8
     let home = home();
     let server = ModelServer::start([says(answer())]);
     name(&home, &server);
@@ -75,7 +74,6 @@ fn a_valid_answer_takes_the_place_of_the_text_that_rules_made() {
 
 #[test]
 fn without_a_model_nothing_is_asked() {
-    // DP-4
     let home = home();
     let server = ModelServer::start([says(answer())]);
     home.write(
@@ -92,7 +90,7 @@ fn without_a_model_nothing_is_asked() {
 
 #[test]
 fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
-    // LLM-01, LLM-03, DP-7
+    // LLM-01, LLM-03
     for play_of_server in [
         says("Sure! {}"),
         says(r#"{"skip": false, "title": "", "body": "b"}"#),
@@ -117,7 +115,6 @@ fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
 
 #[test]
 fn while_a_model_is_waited_for_hooks_answer_and_notes_are_written() {
-    // DP-1
     let home = home();
     let server = ModelServer::start([Play::Silence]);
     name_impatiently(&home, &server);
@@ -157,7 +154,6 @@ fn while_a_model_is_waited_for_hooks_answer_and_notes_are_written() {
 
 #[test]
 fn a_day_has_a_budget_and_what_is_over_waits_for_the_next() {
-    // DP-6
     let home = home();
     let server = ModelServer::start([says(answer())]);
     name(&home, &server);
@@ -189,7 +185,6 @@ fn a_day_has_a_budget_and_what_is_over_waits_for_the_next() {
 #[cfg(unix)]
 #[test]
 fn who_is_killed_after_it_was_counted_is_not_paid_for_twice() {
-    // DP-6
     let home = home();
     play(&home, "s1", "limit the login");
     let server = ModelServer::start([Play::Silence]);

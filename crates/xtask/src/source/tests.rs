@@ -222,3 +222,55 @@ fn a_sleep_and_a_comparison_of_times_are_found_in_tests_only() {
     assert_eq!(timed_tests("a.rs", text), expected);
     assert_eq!(timed_tests("crates/a/tests/b.rs", text).len(), 3);
 }
+
+/// Names of standards that are written as the id of a rule is.
+const STANDARDS: [&str; 6] = ["AES", "CVE", "ISO", "RFC", "SHA", "UTF"];
+
+/// Returns the ids of rules in a text: capitals, a hyphen, up to three digits, as in `GIT-14`.
+fn rule_ids(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_'));
+    words.filter(|word| {
+        word.split_once('-').is_some_and(|(area, number)| {
+            area.len() >= 2
+                && area.bytes().all(|byte| byte.is_ascii_uppercase())
+                && !STANDARDS.contains(&area)
+                && (1..=3).contains(&number.len())
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    })
+}
+
+/// A reader can look up an id only if a document has it. Elsewhere the comment says the rule.
+#[test]
+fn sources_cite_ids_of_documents_only() {
+    let root = crate::root();
+    let mut documented = BTreeSet::new();
+    for folder in ["", "docs", "docs/reference", "docs/decisions"] {
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            // The page on style shows how not to cite.
+            if path.extension().is_some_and(|it| it == "md") && !path.ends_with("docs/style.md") {
+                let text = fs::read_to_string(path).unwrap();
+                documented.extend(rule_ids(&text).map(str::to_owned));
+            }
+        }
+    }
+    assert!(documented.len() > 50, "{documented:?}");
+    let mut unknown = Vec::new();
+    for (name, text) in rust_files() {
+        for (line, number) in text.lines().zip(1..) {
+            let ids = rule_ids(line).filter(|id| !documented.contains(*id));
+            unknown.extend(ids.map(|id| format!("{name}:{number}: {id}")));
+        }
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn ids_of_rules_are_told_from_names_of_standards() {
+    let rule = concat!("PR", "-9");
+    let text =
+        format!("// UTF-8, SHA-256: see GIT-14, {rule}, AGE-SECRET-KEY-1 and MINGW64_NT-10.0");
+    let ids: Vec<_> = rule_ids(&text).collect();
+    assert_eq!(ids, ["GIT-14", rule]);
+}
