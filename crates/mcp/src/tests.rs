@@ -281,12 +281,24 @@ fn what_is_not_for_a_tool_is_refused_by_name() {
     assert_eq!((session.count(), session.bytes(&id)), (1, before));
 }
 
+/// Checks that calls are refused with their codes, and that they change nothing.
+fn refused(session: &Session, calls: &[(&str, Value, &str)]) {
+    for (tool, arguments, code) in calls {
+        assert_eq!(
+            session.refuses(tool, arguments.clone()),
+            *code,
+            "{tool} {arguments}"
+        );
+    }
+    assert_eq!((session.count(), session.work_requests()), (1, 0));
+}
+
 #[test]
 fn what_is_no_note_is_refused() {
     // MCP-07
     let session = Session::open();
-    let id = session.persons("acme", "Rate limits live in limit.rs");
-    for (tool, arguments, code) in [
+    session.persons("acme", "Rate limits live in limit.rs");
+    let calls = [
         (
             "memory_write",
             json!({ "body": " <private>x</private> " }),
@@ -334,6 +346,20 @@ fn what_is_no_note_is_refused() {
             "bad_argument",
         ),
         (
+            "memory_write",
+            json!({ "body": "x", "title": "y".repeat(70_000) }),
+            "too_long",
+        ),
+    ];
+    refused(&session, &calls);
+}
+
+#[test]
+fn what_is_no_change_of_a_note_is_refused() {
+    let session = Session::open();
+    let id = session.persons("acme", "Rate limits live in limit.rs");
+    let calls = [
+        (
             "memory_amend",
             json!({ "id": id, "title": "\u{202e}" }),
             "bad_argument",
@@ -357,11 +383,6 @@ fn what_is_no_note_is_refused() {
         (
             "memory_amend",
             json!({ "id": id, "addition": "x".repeat(70_000) }),
-            "too_long",
-        ),
-        (
-            "memory_write",
-            json!({ "body": "x", "title": "y".repeat(70_000) }),
             "too_long",
         ),
         (
@@ -399,14 +420,8 @@ fn what_is_no_note_is_refused() {
             "bad_argument",
         ),
         ("memory_sync", json!({ "accept": true }), "bad_argument"),
-    ] {
-        assert_eq!(
-            session.refuses(tool, arguments.clone()),
-            code,
-            "{tool} {arguments}"
-        );
-    }
-    assert_eq!((session.count(), session.work_requests()), (1, 0));
+    ];
+    refused(&session, &calls);
 }
 
 #[test]

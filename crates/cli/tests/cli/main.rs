@@ -61,9 +61,16 @@ const NO_OP: &str = "{}\n";
 /// A session's id in the form of the client's.
 const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
 
-/// Compares a text with the snapshot beside the call; times and sizes differ from run to run.
+/// Compares a text with the snapshot beside the call, or with the file of this name in `snapshots/`
+/// if it is long; times and sizes differ from run to run.
 macro_rules! snapshot {
+    ($text:expr, $name:literal) => {
+        snapshot!(filtered insta::assert_snapshot!($name, $text))
+    };
     ($text:expr, @$expected:literal) => {
+        snapshot!(filtered insta::assert_snapshot!($text, @$expected))
+    };
+    (filtered $assertion:expr) => {
         let filters = vec![
             (r"\b[0-9]+(\.[0-9])? ms\b", "[TIME]"),
             (r"\b[0-9,]+ (kB|MB)", "[SIZE]"),
@@ -74,7 +81,7 @@ macro_rules! snapshot {
             (r"\bedit-[0-9A-Z]{26}\.md\b", "edit-[ID].md"),
         ];
         insta::with_settings!({ filters => filters }, {
-            insta::assert_snapshot!($text, @$expected);
+            $assertion;
         })
     };
 }

@@ -87,141 +87,143 @@ fn merged_drafts(base: &Draft, a: &Draft, b: &Draft) -> Merged {
 type Change = fn(&mut Draft);
 type Says = fn(&Note) -> String;
 
+/// Two changes of different fields each, and what the merged note says.
+const FIELDS: [(&str, Change, Change, Says, &str); 14] = [
+    (
+        "different fields",
+        |a| a.note.title = "A".to_owned(),
+        |b| b.note.project = "p".to_owned(),
+        |note| format!("{} {}", note.title, note.project),
+        "A p",
+    ),
+    (
+        "tags",
+        |a| a.note.tags = ["stub", "z"].map(str::to_owned).to_vec(),
+        |b| b.note.tags = ["net", "stub", "b"].map(str::to_owned).to_vec(),
+        |note| note.tags.join(" "),
+        "stub b z",
+    ),
+    (
+        "the order of tags is no change",
+        |a| a.note.tags.reverse(),
+        |b| b.note.tags.push("x".to_owned()),
+        |note| note.tags.join(" "),
+        "net stub x",
+    ),
+    (
+        "links",
+        |a| a.note.links.push("elaborates A".to_owned()),
+        |b| b.note.links = vec!["caused-by B".to_owned()],
+        |note| note.links.join(", "),
+        "caused-by B, elaborates A",
+    ),
+    (
+        "supersedes",
+        |a| a.note.supersedes.push("B".to_owned()),
+        |b| b.note.supersedes.push("A".to_owned()),
+        |note| note.supersedes.join(" "),
+        "A B",
+    ),
+    (
+        "triggers",
+        |a| a.note.when.clear(),
+        |b| b.note.when.push("cmd: x".to_owned()),
+        |note| note.when.join(" "),
+        "cmd: x",
+    ),
+    (
+        "updated_at is the later one, whatever its form",
+        |a| a.note.updated_at = "2026-11-03 12:00:00".to_owned(),
+        |b| b.note.updated_at = "2026-11-03T13:30:00+02:00".to_owned(),
+        |note| note.updated_at.clone(),
+        "2026-11-03 12:00:00",
+    ),
+    (
+        "where it comes from does not change",
+        |a| {
+            a.note.machine_id = "desktop".to_owned();
+            a.note.source = crate::note::Source::Reflection;
+            a.note.session = None;
+        },
+        |b| b.note.created_at = "2027".to_owned(),
+        |note| {
+            let session = note.session.as_deref().unwrap_or_default();
+            format!(
+                "{} {} {session} {}",
+                note.machine_id, note.source, note.created_at
+            )
+        },
+        "laptop human s1 2026-11-01T00:00:00+00:00",
+    ),
+    (
+        "what was not known of where it comes from is taken",
+        |a| a.note.model = Some("local/m".to_owned()),
+        |b| b.note.actor = Some("agent".to_owned()),
+        |note| format!("{:?} {:?}", note.model, note.actor),
+        "Some(\"local/m\") Some(\"agent\")",
+    ),
+    (
+        "ours",
+        |a| {
+            a.note.kind = Some(Kind::Preference);
+            a.note.pinned = true;
+            a.note.confidence = 0.5;
+        },
+        |b| {
+            b.note.state = State::Muted;
+            b.note.severity = Some(Severity::High);
+            b.note.enforce = Enforce::Once;
+            b.note.instead = Some("i".to_owned());
+        },
+        |note| {
+            format!(
+                "{} {} {} {} {:?} {} {:?}",
+                note.kind(),
+                note.pinned,
+                note.confidence,
+                note.state,
+                note.severity,
+                note.enforce,
+                note.instead
+            )
+        },
+        "preference true 0.5 muted Some(High) once Some(\"i\")",
+    ),
+    (
+        "how far a task is",
+        |a| a.note.status = Some("done".to_owned()),
+        |b| b.note.links.push("about B".to_owned()),
+        |note| format!("{} {:?}", note.status(), note.links.last()),
+        "done Some(\"about B\")",
+    ),
+    (
+        "type and scope",
+        |a| a.note.note_type = NoteType::Procedural,
+        |b| b.note.scope = Scope::MachineLocal,
+        |note| format!("{} {}", note.note_type, note.scope),
+        "procedural machine-local",
+    ),
+    (
+        "the Python version's keys are fields",
+        |a| a.note.user_id = Some("self".to_owned()),
+        |b| b.note.workspace_id = Some("home".to_owned()),
+        |note| format!("{:?} {:?}", note.user_id, note.workspace_id),
+        "Some(\"self\") Some(\"home\")",
+    ),
+    (
+        "two kinds as tags are two tags",
+        |a| a.note.tags.push("preference".to_owned()),
+        |b| b.note.tags.push("insight".to_owned()),
+        |note| note.tags.join(" "),
+        "net stub insight preference",
+    ),
+];
+
 /// GIT-08: one case for each row of the table of fields, without conflicts.
 #[test]
 fn fields_are_joined() {
-    let rows: [(&str, Change, Change, Says, &str); 14] = [
-        (
-            "different fields",
-            |a| a.note.title = "A".to_owned(),
-            |b| b.note.project = "p".to_owned(),
-            |note| format!("{} {}", note.title, note.project),
-            "A p",
-        ),
-        (
-            "tags",
-            |a| a.note.tags = ["stub", "z"].map(str::to_owned).to_vec(),
-            |b| b.note.tags = ["net", "stub", "b"].map(str::to_owned).to_vec(),
-            |note| note.tags.join(" "),
-            "stub b z",
-        ),
-        (
-            "the order of tags is no change",
-            |a| a.note.tags.reverse(),
-            |b| b.note.tags.push("x".to_owned()),
-            |note| note.tags.join(" "),
-            "net stub x",
-        ),
-        (
-            "links",
-            |a| a.note.links.push("elaborates A".to_owned()),
-            |b| b.note.links = vec!["caused-by B".to_owned()],
-            |note| note.links.join(", "),
-            "caused-by B, elaborates A",
-        ),
-        (
-            "supersedes",
-            |a| a.note.supersedes.push("B".to_owned()),
-            |b| b.note.supersedes.push("A".to_owned()),
-            |note| note.supersedes.join(" "),
-            "A B",
-        ),
-        (
-            "triggers",
-            |a| a.note.when.clear(),
-            |b| b.note.when.push("cmd: x".to_owned()),
-            |note| note.when.join(" "),
-            "cmd: x",
-        ),
-        (
-            "updated_at is the later one, whatever its form",
-            |a| a.note.updated_at = "2026-11-03 12:00:00".to_owned(),
-            |b| b.note.updated_at = "2026-11-03T13:30:00+02:00".to_owned(),
-            |note| note.updated_at.clone(),
-            "2026-11-03 12:00:00",
-        ),
-        (
-            "where it comes from does not change",
-            |a| {
-                a.note.machine_id = "desktop".to_owned();
-                a.note.source = crate::note::Source::Reflection;
-                a.note.session = None;
-            },
-            |b| b.note.created_at = "2027".to_owned(),
-            |note| {
-                let session = note.session.as_deref().unwrap_or_default();
-                format!(
-                    "{} {} {session} {}",
-                    note.machine_id, note.source, note.created_at
-                )
-            },
-            "laptop human s1 2026-11-01T00:00:00+00:00",
-        ),
-        (
-            "what was not known of where it comes from is taken",
-            |a| a.note.model = Some("local/m".to_owned()),
-            |b| b.note.actor = Some("agent".to_owned()),
-            |note| format!("{:?} {:?}", note.model, note.actor),
-            "Some(\"local/m\") Some(\"agent\")",
-        ),
-        (
-            "ours",
-            |a| {
-                a.note.kind = Some(Kind::Preference);
-                a.note.pinned = true;
-                a.note.confidence = 0.5;
-            },
-            |b| {
-                b.note.state = State::Muted;
-                b.note.severity = Some(Severity::High);
-                b.note.enforce = Enforce::Once;
-                b.note.instead = Some("i".to_owned());
-            },
-            |note| {
-                format!(
-                    "{} {} {} {} {:?} {} {:?}",
-                    note.kind(),
-                    note.pinned,
-                    note.confidence,
-                    note.state,
-                    note.severity,
-                    note.enforce,
-                    note.instead
-                )
-            },
-            "preference true 0.5 muted Some(High) once Some(\"i\")",
-        ),
-        (
-            "how far a task is",
-            |a| a.note.status = Some("done".to_owned()),
-            |b| b.note.links.push("about B".to_owned()),
-            |note| format!("{} {:?}", note.status(), note.links.last()),
-            "done Some(\"about B\")",
-        ),
-        (
-            "type and scope",
-            |a| a.note.note_type = NoteType::Procedural,
-            |b| b.note.scope = Scope::MachineLocal,
-            |note| format!("{} {}", note.note_type, note.scope),
-            "procedural machine-local",
-        ),
-        (
-            "the Python version's keys are fields",
-            |a| a.note.user_id = Some("self".to_owned()),
-            |b| b.note.workspace_id = Some("home".to_owned()),
-            |note| format!("{:?} {:?}", note.user_id, note.workspace_id),
-            "Some(\"self\") Some(\"home\")",
-        ),
-        (
-            "two kinds as tags are two tags",
-            |a| a.note.tags.push("preference".to_owned()),
-            |b| b.note.tags.push("insight".to_owned()),
-            |note| note.tags.join(" "),
-            "net stub insight preference",
-        ),
-    ];
     let base = Draft::new();
-    for (name, a, b, says, expected) in rows {
+    for (name, a, b, says, expected) in FIELDS {
         let merged = merged_drafts(&base, &base.with(a), &base.with(b));
         assert_eq!(says(&read(&merged.bytes)), expected, "{name}");
         assert_eq!((merged.conflict, merged.proposal), (None, None), "{name}");

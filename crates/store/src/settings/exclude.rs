@@ -188,134 +188,136 @@ mod tests {
         Exclusions::new(&[pattern.to_owned()], home).excludes(folder.as_ref())
     }
 
+    /// Patterns, folders that they exclude, and folders that they do not.
+    const PATTERNS: &[(&str, &[&str], &[&str])] = &[
+        // A folder, what is below it, and neighbours that only begin like it.
+        (
+            "/a/secret",
+            &["/a/secret", "/a/secret/", "/a/secret/b/c", "//a//secret"],
+            &[
+                "/a",
+                "/a/secret2",
+                "/a/secre",
+                "/a/b/secret",
+                "/b/a/secret",
+                "/",
+            ],
+        ),
+        ("/a/secret/", &["/a/secret", "/a/secret/b"], &["/a/secret2"]),
+        ("/a//secret//", &["/a/secret"], &["/a"]),
+        ("/", &["/", "/a"], &[]),
+        // The home.
+        ("~", &["/home/ann", "/home/ann/a"], &["/home", "/home/anna"]),
+        ("~/", &["/home/ann", "/home/ann/a"], &["/home"]),
+        (
+            "~/a",
+            &["/home/ann/a", "/home/ann/a/b"],
+            &["/home/ann", "/a"],
+        ),
+        ("~/..", &["/home", "/home/bob"], &["/"]),
+        ("~bob", &["/x/~bob"], &["/home/bob", "/home/ann"]),
+        ("/a/~", &["/a/~"], &["/home/ann", "/a"]),
+        // One star stays within a name.
+        ("/a/*", &["/a/b", "/a/b/c", "/a/.b"], &["/a", "/b"]),
+        ("/a/*/c", &["/a/b/c", "/a/b/c/d"], &["/a/c", "/a/b/x/c"]),
+        ("/a/s*t", &["/a/st", "/a/secret"], &["/a/secrets", "/a/s/t"]),
+        ("/a/*s*t*", &["/a/secret2", "/a/st"], &["/a/ts"]),
+        ("/a/b**c", &["/a/bc", "/a/bxc"], &["/a/b/c"]),
+        // A question mark is one character.
+        ("/a/?", &["/a/b", "/a/\u{e9}", "/a/b/c"], &["/a", "/a/bb"]),
+        ("/a/s?t", &["/a/set"], &["/a/st", "/a/seet", "/a/s/t"]),
+        // Two stars are any number of folders.
+        (
+            "/a/**/c",
+            &["/a/c", "/a/b/c", "/a/b/b/c/d"],
+            &["/a", "/a/b", "/c"],
+        ),
+        (
+            "/a/**/b/**/c",
+            &["/a/b/c", "/a/b/b/x/c"],
+            &["/a/c", "/a/c/b"],
+        ),
+        ("**/target", &["/target", "/a/b/target/c"], &["/a/targets"]),
+        ("**/a/b", &["/a/b", "/a/a/b"], &["/a/x/b", "/b"]),
+        ("/a/**", &["/a/b", "/a/b/c"], &["/a", "/b"]),
+        ("/a/**/", &["/a/b"], &["/a"]),
+        ("~/**", &["/home/ann/x"], &["/home/ann", "/home"]),
+        ("/a/**/**", &["/a/b"], &["/a"]),
+        ("/**", &["/", "/a", "/a/b"], &[]),
+        ("**", &["/", "/a/b"], &[]),
+        ("/**/a", &["/a", "/b/a/c"], &["/b"]),
+        // Without a beginning: at any depth.
+        ("secret*", &["/secret", "/a/secrets/b"], &["/a/mysecret"]),
+        (
+            "node_modules",
+            &["/a/node_modules/b"],
+            &["/a/node_modules2"],
+        ),
+        (
+            "work/keys",
+            &["/a/work/keys/b"],
+            &["/a/work", "/work/a/keys"],
+        ),
+        ("./keys", &["/a/keys"], &["/a"]),
+        ("../keys", &["/a/keys"], &["/a"]),
+        // Dots are resolved, in patterns and in folders.
+        ("/a/./b/../secret", &["/a/secret"], &["/a/b"]),
+        ("/a/**/../b", &["/a/b", "/a/x/b"], &["/a"]),
+        ("/../a", &["/a"], &["/b"]),
+        (
+            "/a/secret",
+            &[
+                "/a/./secret",
+                "/a/b/../secret",
+                "/a/secret/.",
+                "/../a/secret",
+            ],
+            &["/a/secret/..", "/a/secret/../b"],
+        ),
+        // Nothing else is special.
+        ("/a/[bc]", &["/a/[bc]"], &["/a/b"]),
+        ("/a/{b,c}", &["/a/{b,c}"], &["/a/b"]),
+        ("!/a", &["/x/!/a"], &["/a", "/b"]),
+        ("/a/$HOME", &["/a/$HOME"], &["/home/ann"]),
+        ("/a/b.c", &["/a/b.c"], &["/a/bxc"]),
+        ("/a/#b", &["/a/#b"], &["/a"]),
+        // White space, scripts, letter case.
+        (
+            "/a/my secret",
+            &["/a/my secret/b"],
+            &["/a/my", "/a/mysecret"],
+        ),
+        (" ~/a\n", &["/home/ann/a"], &["/home/ann"]),
+        ("/a/b ", &["/a/b ", "/a/b"], &["/a/bb"]),
+        (
+            "/a/\u{79d8}\u{5bc6}*",
+            &["/a/\u{79d8}\u{5bc6}1"],
+            &["/a/\u{79d8}"],
+        ),
+        // Windows.
+        (
+            r"C:\Users\ann\keys",
+            &["C:/Users/ann/keys/b", r"C:\Users\ann\keys"],
+            &["C:/Users/ann"],
+        ),
+        ("C:/keys", &[r"\\?\C:\keys\b"], &["D:/keys", "/x/C:/keys"]),
+        (
+            r"\\server\share",
+            &[r"\\server\share\a", r"\\?\UNC\server\share"],
+            &["/share"],
+        ),
+        (r"**\keys", &[r"C:\a\keys"], &[r"C:\a"]),
+        // Nothing.
+        ("", &[], &["/", "/a"]),
+        (" \t", &[], &["/", "/a"]),
+        (".", &[], &["/", "/a"]),
+        ("./..", &[], &["/", "/a"]),
+        ("a/..", &[], &["/", "/a"]),
+    ];
+
     #[test]
     fn patterns_and_folders() {
-        let table: &[(&str, &[&str], &[&str])] = &[
-            // A folder, what is below it, and neighbours that only begin like it.
-            (
-                "/a/secret",
-                &["/a/secret", "/a/secret/", "/a/secret/b/c", "//a//secret"],
-                &[
-                    "/a",
-                    "/a/secret2",
-                    "/a/secre",
-                    "/a/b/secret",
-                    "/b/a/secret",
-                    "/",
-                ],
-            ),
-            ("/a/secret/", &["/a/secret", "/a/secret/b"], &["/a/secret2"]),
-            ("/a//secret//", &["/a/secret"], &["/a"]),
-            ("/", &["/", "/a"], &[]),
-            // The home.
-            ("~", &["/home/ann", "/home/ann/a"], &["/home", "/home/anna"]),
-            ("~/", &["/home/ann", "/home/ann/a"], &["/home"]),
-            (
-                "~/a",
-                &["/home/ann/a", "/home/ann/a/b"],
-                &["/home/ann", "/a"],
-            ),
-            ("~/..", &["/home", "/home/bob"], &["/"]),
-            ("~bob", &["/x/~bob"], &["/home/bob", "/home/ann"]),
-            ("/a/~", &["/a/~"], &["/home/ann", "/a"]),
-            // One star stays within a name.
-            ("/a/*", &["/a/b", "/a/b/c", "/a/.b"], &["/a", "/b"]),
-            ("/a/*/c", &["/a/b/c", "/a/b/c/d"], &["/a/c", "/a/b/x/c"]),
-            ("/a/s*t", &["/a/st", "/a/secret"], &["/a/secrets", "/a/s/t"]),
-            ("/a/*s*t*", &["/a/secret2", "/a/st"], &["/a/ts"]),
-            ("/a/b**c", &["/a/bc", "/a/bxc"], &["/a/b/c"]),
-            // A question mark is one character.
-            ("/a/?", &["/a/b", "/a/\u{e9}", "/a/b/c"], &["/a", "/a/bb"]),
-            ("/a/s?t", &["/a/set"], &["/a/st", "/a/seet", "/a/s/t"]),
-            // Two stars are any number of folders.
-            (
-                "/a/**/c",
-                &["/a/c", "/a/b/c", "/a/b/b/c/d"],
-                &["/a", "/a/b", "/c"],
-            ),
-            (
-                "/a/**/b/**/c",
-                &["/a/b/c", "/a/b/b/x/c"],
-                &["/a/c", "/a/c/b"],
-            ),
-            ("**/target", &["/target", "/a/b/target/c"], &["/a/targets"]),
-            ("**/a/b", &["/a/b", "/a/a/b"], &["/a/x/b", "/b"]),
-            ("/a/**", &["/a/b", "/a/b/c"], &["/a", "/b"]),
-            ("/a/**/", &["/a/b"], &["/a"]),
-            ("~/**", &["/home/ann/x"], &["/home/ann", "/home"]),
-            ("/a/**/**", &["/a/b"], &["/a"]),
-            ("/**", &["/", "/a", "/a/b"], &[]),
-            ("**", &["/", "/a/b"], &[]),
-            ("/**/a", &["/a", "/b/a/c"], &["/b"]),
-            // Without a beginning: at any depth.
-            ("secret*", &["/secret", "/a/secrets/b"], &["/a/mysecret"]),
-            (
-                "node_modules",
-                &["/a/node_modules/b"],
-                &["/a/node_modules2"],
-            ),
-            (
-                "work/keys",
-                &["/a/work/keys/b"],
-                &["/a/work", "/work/a/keys"],
-            ),
-            ("./keys", &["/a/keys"], &["/a"]),
-            ("../keys", &["/a/keys"], &["/a"]),
-            // Dots are resolved, in patterns and in folders.
-            ("/a/./b/../secret", &["/a/secret"], &["/a/b"]),
-            ("/a/**/../b", &["/a/b", "/a/x/b"], &["/a"]),
-            ("/../a", &["/a"], &["/b"]),
-            (
-                "/a/secret",
-                &[
-                    "/a/./secret",
-                    "/a/b/../secret",
-                    "/a/secret/.",
-                    "/../a/secret",
-                ],
-                &["/a/secret/..", "/a/secret/../b"],
-            ),
-            // Nothing else is special.
-            ("/a/[bc]", &["/a/[bc]"], &["/a/b"]),
-            ("/a/{b,c}", &["/a/{b,c}"], &["/a/b"]),
-            ("!/a", &["/x/!/a"], &["/a", "/b"]),
-            ("/a/$HOME", &["/a/$HOME"], &["/home/ann"]),
-            ("/a/b.c", &["/a/b.c"], &["/a/bxc"]),
-            ("/a/#b", &["/a/#b"], &["/a"]),
-            // White space, scripts, letter case.
-            (
-                "/a/my secret",
-                &["/a/my secret/b"],
-                &["/a/my", "/a/mysecret"],
-            ),
-            (" ~/a\n", &["/home/ann/a"], &["/home/ann"]),
-            ("/a/b ", &["/a/b ", "/a/b"], &["/a/bb"]),
-            (
-                "/a/\u{79d8}\u{5bc6}*",
-                &["/a/\u{79d8}\u{5bc6}1"],
-                &["/a/\u{79d8}"],
-            ),
-            // Windows.
-            (
-                r"C:\Users\ann\keys",
-                &["C:/Users/ann/keys/b", r"C:\Users\ann\keys"],
-                &["C:/Users/ann"],
-            ),
-            ("C:/keys", &[r"\\?\C:\keys\b"], &["D:/keys", "/x/C:/keys"]),
-            (
-                r"\\server\share",
-                &[r"\\server\share\a", r"\\?\UNC\server\share"],
-                &["/share"],
-            ),
-            (r"**\keys", &[r"C:\a\keys"], &[r"C:\a"]),
-            // Nothing.
-            ("", &[], &["/", "/a"]),
-            (" \t", &[], &["/", "/a"]),
-            (".", &[], &["/", "/a"]),
-            ("./..", &[], &["/", "/a"]),
-            ("a/..", &[], &["/", "/a"]),
-        ];
-        for (pattern, inside, outside) in table {
+        for (pattern, inside, outside) in PATTERNS {
             for folder in *inside {
                 assert!(excludes(pattern, folder), "{pattern:?} {folder:?}");
             }

@@ -8,142 +8,144 @@ fn shown(script: &str) -> Vec<String> {
     commands.map(|words| words.join("|")).collect()
 }
 
+/// Scripts and their commands.
+const SCRIPTS: &[(&str, &[&str])] = &[
+    ("", &[]),
+    ("git push", &["git|push"]),
+    // Operators.
+    (
+        "a 1 && b 2 || c 3; d 4 | e 5 |& f 6 & g 7\nh 8",
+        &["a|1", "b|2", "c|3", "d|4", "e|5", "f|6", "g|7", "h|8"],
+    ),
+    ("git push \\\n  --force", &["git|push|--force"]),
+    // Prefixes of a command.
+    ("RUST_LOG=debug A= cargo test", &["cargo|test"]),
+    (
+        "sudo -u postgres -H psql -l",
+        &["sudo|-u|postgres|-H|psql|-l", "psql|-l"],
+    ),
+    (
+        "env -u HOME A=1 /bin/git push",
+        &["env|-u|HOME|A=1|/bin/git|push", "git|push"],
+    ),
+    (
+        "time -p nice -n 5 git push",
+        &["time|-p|nice|-n|5|git|push", "git|push"],
+    ),
+    (
+        "timeout -k 5 60s git push",
+        &["timeout|-k|5|60s|git|push", "git|push"],
+    ),
+    ("command -p git push", &["command|-p|git|push", "git|push"]),
+    ("command -v git push", &["command|-v|git|push"]),
+    ("sudo -- git push", &["sudo|--|git|push", "git|push"]),
+    ("sudo", &["sudo"]),
+    (
+        "ls | xargs -n 1 -I{} rm -rf {}",
+        &["ls", "xargs|-n|1|-I{}|rm|-rf|{}", "rm|-rf|{}"],
+    ),
+    // Quotes.
+    (
+        "echo 'git push' \"a b\"c d\\ e ''",
+        &["echo|git push|a bc|d e|"],
+    ),
+    (
+        r#"echo "a \"b\" \n $x" $'it\'s'"#,
+        &[r#"echo|a "b" \n $x|it's"#],
+    ),
+    (
+        "echo 'never closed; git push",
+        &["echo|never closed; git push"],
+    ),
+    (
+        "echo \"never closed; git push",
+        &["echo|never closed; git push"],
+    ),
+    // Nested lists.
+    ("(cd a; git push)", &["cd|a", "git|push"]),
+    ("{ git push; }", &["git|push", "}"]),
+    ("echo $(git push) b", &["git|push", "echo|$|b"]),
+    (
+        "echo \"x $(git push \"a b\") y\" z",
+        &["git|push|a b", "echo|x $ y|z"],
+    ),
+    ("echo `git push` b", &["git|push", "echo||b"]),
+    (
+        "echo ${x:-$(git push; true)} b",
+        &["git|push", "true", "echo|${x:-$}|b"],
+    ),
+    (
+        "diff <(git log) >(git push)",
+        &["git|log", "git|push", "diff|<|>"],
+    ),
+    ("echo \"${x//a b/\"}\"}\" c", &["echo|${x//a b/}}|c"]),
+    // Shell keywords.
+    (
+        "if ! git push; then git pull; else true; fi",
+        &["git|push", "git|pull", "true", "fi"],
+    ),
+    (
+        "for f in *.sql; do psql -f $f; done",
+        &["for|f|in|*.sql", "psql|-f|$f", "done"],
+    ),
+    (
+        "case $x in a) git push ;; esac",
+        &["case|$x|in|a", "git|push", "esac"],
+    ),
+    ("f() { git push; }", &["f", "git|push", "}"]),
+    // Comments and redirections.
+    ("# git push\nls # git push\necho a#b", &["ls", "echo|a#b"]),
+    (
+        "make 2>&1 >out.log 2>/dev/null </dev/null &>all.log x",
+        &["make|x"],
+    ),
+    ("cat <<<'git push' b", &["cat|b"]),
+    // Here-documents.
+    ("cat > a <<EOF\ngit push\nEOF\nls", &["cat", "ls"]),
+    (
+        "cat <<-'E O' | sort\n\tgit push\n\tE O\nls",
+        &["cat", "sort", "ls"],
+    ),
+    ("cat <<A <<B\ngit\nA\npush\nB\nls", &["cat", "ls"]),
+    ("cat <<EOF\ngit push", &["cat"]),
+    (
+        "git commit -m \"$(cat <<'EOF'\ngit push --force\nEOF\n)\" && ls",
+        &["cat", "git|commit|-m|$", "ls"],
+    ),
+    ("x=$((1<<2))\ngit push", &["git|push"]),
+    ("((x = 1 << 2))\ngit push", &["x|=|1", "git|push"]),
+    // Options with a value.
+    (
+        "git push --repo=origin -o=x",
+        &["git|push|--repo|origin|-o=x"],
+    ),
+    // Commands in arguments.
+    (
+        "bash -lc 'cd a && git push'",
+        &["bash|-lc|cd a && git push", "cd|a", "git|push"],
+    ),
+    ("bash -x script.sh -c", &["bash|-x|script.sh|-c"]),
+    ("eval git push", &["eval|git|push", "git|push"]),
+    (
+        "npx --yes prisma migrate reset",
+        &["npx|--yes|prisma|migrate|reset", "prisma|migrate|reset"],
+    ),
+    (
+        "poetry run pytest -x",
+        &["poetry|run|pytest|-x", "pytest|-x"],
+    ),
+    (
+        "find . -name x -exec rm -rf {} \\; -print",
+        &[
+            "find|.|-name|x|-exec|rm|-rf|{}|;|-print",
+            "rm|-rf|{}|;|-print",
+        ],
+    ),
+];
+
 #[test]
 fn scripts_are_split_into_commands() {
-    let table: &[(&str, &[&str])] = &[
-        ("", &[]),
-        ("git push", &["git|push"]),
-        // Operators.
-        (
-            "a 1 && b 2 || c 3; d 4 | e 5 |& f 6 & g 7\nh 8",
-            &["a|1", "b|2", "c|3", "d|4", "e|5", "f|6", "g|7", "h|8"],
-        ),
-        ("git push \\\n  --force", &["git|push|--force"]),
-        // Prefixes of a command.
-        ("RUST_LOG=debug A= cargo test", &["cargo|test"]),
-        (
-            "sudo -u postgres -H psql -l",
-            &["sudo|-u|postgres|-H|psql|-l", "psql|-l"],
-        ),
-        (
-            "env -u HOME A=1 /bin/git push",
-            &["env|-u|HOME|A=1|/bin/git|push", "git|push"],
-        ),
-        (
-            "time -p nice -n 5 git push",
-            &["time|-p|nice|-n|5|git|push", "git|push"],
-        ),
-        (
-            "timeout -k 5 60s git push",
-            &["timeout|-k|5|60s|git|push", "git|push"],
-        ),
-        ("command -p git push", &["command|-p|git|push", "git|push"]),
-        ("command -v git push", &["command|-v|git|push"]),
-        ("sudo -- git push", &["sudo|--|git|push", "git|push"]),
-        ("sudo", &["sudo"]),
-        (
-            "ls | xargs -n 1 -I{} rm -rf {}",
-            &["ls", "xargs|-n|1|-I{}|rm|-rf|{}", "rm|-rf|{}"],
-        ),
-        // Quotes.
-        (
-            "echo 'git push' \"a b\"c d\\ e ''",
-            &["echo|git push|a bc|d e|"],
-        ),
-        (
-            r#"echo "a \"b\" \n $x" $'it\'s'"#,
-            &[r#"echo|a "b" \n $x|it's"#],
-        ),
-        (
-            "echo 'never closed; git push",
-            &["echo|never closed; git push"],
-        ),
-        (
-            "echo \"never closed; git push",
-            &["echo|never closed; git push"],
-        ),
-        // Nested lists.
-        ("(cd a; git push)", &["cd|a", "git|push"]),
-        ("{ git push; }", &["git|push", "}"]),
-        ("echo $(git push) b", &["git|push", "echo|$|b"]),
-        (
-            "echo \"x $(git push \"a b\") y\" z",
-            &["git|push|a b", "echo|x $ y|z"],
-        ),
-        ("echo `git push` b", &["git|push", "echo||b"]),
-        (
-            "echo ${x:-$(git push; true)} b",
-            &["git|push", "true", "echo|${x:-$}|b"],
-        ),
-        (
-            "diff <(git log) >(git push)",
-            &["git|log", "git|push", "diff|<|>"],
-        ),
-        ("echo \"${x//a b/\"}\"}\" c", &["echo|${x//a b/}}|c"]),
-        // Shell keywords.
-        (
-            "if ! git push; then git pull; else true; fi",
-            &["git|push", "git|pull", "true", "fi"],
-        ),
-        (
-            "for f in *.sql; do psql -f $f; done",
-            &["for|f|in|*.sql", "psql|-f|$f", "done"],
-        ),
-        (
-            "case $x in a) git push ;; esac",
-            &["case|$x|in|a", "git|push", "esac"],
-        ),
-        ("f() { git push; }", &["f", "git|push", "}"]),
-        // Comments and redirections.
-        ("# git push\nls # git push\necho a#b", &["ls", "echo|a#b"]),
-        (
-            "make 2>&1 >out.log 2>/dev/null </dev/null &>all.log x",
-            &["make|x"],
-        ),
-        ("cat <<<'git push' b", &["cat|b"]),
-        // Here-documents.
-        ("cat > a <<EOF\ngit push\nEOF\nls", &["cat", "ls"]),
-        (
-            "cat <<-'E O' | sort\n\tgit push\n\tE O\nls",
-            &["cat", "sort", "ls"],
-        ),
-        ("cat <<A <<B\ngit\nA\npush\nB\nls", &["cat", "ls"]),
-        ("cat <<EOF\ngit push", &["cat"]),
-        (
-            "git commit -m \"$(cat <<'EOF'\ngit push --force\nEOF\n)\" && ls",
-            &["cat", "git|commit|-m|$", "ls"],
-        ),
-        ("x=$((1<<2))\ngit push", &["git|push"]),
-        ("((x = 1 << 2))\ngit push", &["x|=|1", "git|push"]),
-        // Options with a value.
-        (
-            "git push --repo=origin -o=x",
-            &["git|push|--repo|origin|-o=x"],
-        ),
-        // Commands in arguments.
-        (
-            "bash -lc 'cd a && git push'",
-            &["bash|-lc|cd a && git push", "cd|a", "git|push"],
-        ),
-        ("bash -x script.sh -c", &["bash|-x|script.sh|-c"]),
-        ("eval git push", &["eval|git|push", "git|push"]),
-        (
-            "npx --yes prisma migrate reset",
-            &["npx|--yes|prisma|migrate|reset", "prisma|migrate|reset"],
-        ),
-        (
-            "poetry run pytest -x",
-            &["poetry|run|pytest|-x", "pytest|-x"],
-        ),
-        (
-            "find . -name x -exec rm -rf {} \\; -print",
-            &[
-                "find|.|-name|x|-exec|rm|-rf|{}|;|-print",
-                "rm|-rf|{}|;|-print",
-            ],
-        ),
-    ];
-    for (script, expected) in table {
+    for (script, expected) in SCRIPTS {
         assert_eq!(&shown(script), expected, "{script}");
     }
 }

@@ -274,3 +274,49 @@ fn ids_of_rules_are_told_from_names_of_standards() {
     let ids: Vec<_> = rule_ids(&text).collect();
     assert_eq!(ids, ["GIT-14", rule]);
 }
+
+/// The most lines of a test. A longer one is split, or its rows become a table.
+const MAX_TEST: usize = 120;
+
+/// Collects the tests of a file that are too long, with their lines.
+#[derive(Default)]
+struct LongTests(Vec<(String, usize)>);
+
+impl<'ast> Visit<'ast> for LongTests {
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        let is_test = |it: &syn::Attribute| {
+            let path = it.path().segments.last();
+            path.is_some_and(|segment| segment.ident == "test")
+        };
+        let lines = 1 + lines_of(&function.block).end() - lines_of(&function.sig).start();
+        if lines > MAX_TEST && function.attrs.iter().any(is_test) {
+            self.0.push((function.sig.ident.to_string(), lines));
+        }
+    }
+}
+
+fn long_tests(text: &str) -> Vec<(String, usize)> {
+    let mut tests = LongTests::default();
+    tests.visit_file(&syn::parse_file(text).unwrap());
+    tests.0
+}
+
+#[test]
+fn tests_are_short() {
+    let found: Vec<_> = rust_files()
+        .into_iter()
+        .map(|(name, text)| (name, long_tests(&text)))
+        .filter(|(_, tests)| !tests.is_empty())
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_long_test_is_found() {
+    let lines = "    a();\n".repeat(MAX_TEST - 2);
+    let text = |more| {
+        format!("mod m {{\n#[test]\nfn long() {{\n{lines}{more}}}\n}}\nfn f() {{\n{lines}\n\n}}\n")
+    };
+    assert_eq!(long_tests(&text("")), []);
+    assert_eq!(long_tests(&text("\n")), [("long".to_owned(), 121)]);
+}

@@ -898,6 +898,49 @@ fn fault_after(sound: &Sound, home: &Home, damage: &dyn Fn()) -> Option<String> 
     }
 }
 
+/// A name, and what damages the journal in this way.
+type Damage<'a> = (String, Box<dyn Fn() + 'a>);
+
+/// Damages of the files that SQLite keeps beside an open journal.
+fn log_damages(home: &Home) -> Vec<Damage<'_>> {
+    let mut damages: Vec<Damage<'_>> = Vec::new();
+    for (name, ending, cut, from, count) in [
+        ("cut log", "-wal", true, 0, 0),
+        ("log without a header", "-wal", false, 0, 32),
+        ("frame of the log", "-wal", false, 60, 500),
+        ("end of the log", "-wal", false, 4100, 200),
+        ("shared memory", "-shm", false, 0, 32_768),
+    ] {
+        let damage = move || {
+            let open = journal(home);
+            open.set_meta("in the log", "1").unwrap();
+            let log = [
+                &home.journal(),
+                &beside(&home.journal(), "-wal"),
+                &beside(&home.journal(), "-shm"),
+            ]
+            .map(|path| (path.clone(), fs::read(path).unwrap()));
+            drop(open);
+            for (path, bytes) in &log {
+                fs::write(path, bytes).unwrap();
+            }
+            let path = beside(&home.journal(), ending);
+            let mut bytes = fs::read(&path).unwrap();
+            if cut {
+                bytes.truncate(bytes.len() / 2);
+            }
+            bytes
+                .iter_mut()
+                .skip(from)
+                .take(count)
+                .for_each(|byte| *byte ^= 0x5a);
+            fs::write(path, bytes).unwrap();
+        };
+        damages.push((name.to_owned(), Box::new(damage)));
+    }
+    damages
+}
+
 #[test]
 fn records_that_can_be_read_survive_every_damage() {
     let (_folder, home) = of_every_kind();
@@ -905,7 +948,7 @@ fn records_that_can_be_read_survive_every_damage() {
     let sound = &Sound::of(home);
     let length = sound.bytes.len();
     let at = |page: usize| u64::try_from((page - 1) * 4096).unwrap();
-    let mut damages: Vec<(String, Box<dyn Fn()>)> = Vec::new();
+    let mut damages: Vec<Damage<'_>> = Vec::new();
     // One page of each table and index, each time in another way.
     for kind in ["leaf", "internal", "overflow"] {
         for (number, (name, page)) in sound.pages_of(kind).into_iter().enumerate() {
@@ -988,40 +1031,7 @@ fn records_that_can_be_read_survive_every_damage() {
         fs::create_dir(home.journal()).unwrap();
     };
     damages.push(("a folder".to_owned(), Box::new(folder)));
-    for (name, ending, cut, from, count) in [
-        ("cut log", "-wal", true, 0, 0),
-        ("log without a header", "-wal", false, 0, 32),
-        ("frame of the log", "-wal", false, 60, 500),
-        ("end of the log", "-wal", false, 4100, 200),
-        ("shared memory", "-shm", false, 0, 32_768),
-    ] {
-        let damage = move || {
-            let open = journal(home);
-            open.set_meta("in the log", "1").unwrap();
-            let log = [
-                &home.journal(),
-                &beside(&home.journal(), "-wal"),
-                &beside(&home.journal(), "-shm"),
-            ]
-            .map(|path| (path.clone(), fs::read(path).unwrap()));
-            drop(open);
-            for (path, bytes) in &log {
-                fs::write(path, bytes).unwrap();
-            }
-            let path = beside(&home.journal(), ending);
-            let mut bytes = fs::read(&path).unwrap();
-            if cut {
-                bytes.truncate(bytes.len() / 2);
-            }
-            bytes
-                .iter_mut()
-                .skip(from)
-                .take(count)
-                .for_each(|byte| *byte ^= 0x5a);
-            fs::write(path, bytes).unwrap();
-        };
-        damages.push((name.to_owned(), Box::new(damage)));
-    }
+    damages.extend(log_damages(home));
     assert!(damages.len() > 100, "{}", damages.len());
     let faults: Vec<String> = damages
         .iter()
