@@ -114,7 +114,7 @@ impl<'a> Batch<'a> {
         drop(lock);
         // Commits even after a partial write, so that `undo` can revert it.
         let edited = self.edits.iter().map(|edit| edit.path);
-        let paths = edited.chain(self.made.iter().map(NotePath::of));
+        let paths = edited.chain(self.made.iter().map(NotePath::from_note));
         let (travelling, local): (Vec<NotePath>, Vec<NotePath>) =
             paths.partition(|path| path.scope == Scope::Portable);
         let ids = travelling.iter().map(|path| path.id);

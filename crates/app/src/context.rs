@@ -41,7 +41,7 @@ pub struct Context {
 impl Context {
     /// Opens the store for a command and creates missing folders.
     pub fn open(environment: Environment) -> Result<Self, Error> {
-        let context = Self::of(environment, PATIENCE)?;
+        let context = Self::new(environment, PATIENCE)?;
         context
             .home
             .create()
@@ -50,7 +50,7 @@ impl Context {
     }
 
     /// Refers to a store without creating anything. Fails if the path contains a broken link.
-    pub fn of(environment: Environment, patience: Duration) -> Result<Self, Error> {
+    pub fn new(environment: Environment, patience: Duration) -> Result<Self, Error> {
         let context = Self::unchecked(environment, patience)?;
         context.home.check_links().map_err(|error| {
             let hint = error.hint();
@@ -59,7 +59,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Like [`Context::of`], but without the check for broken links, which `doctor` reports itself.
+    /// Like [`Context::new`], but without the check for broken links, which `doctor` reports itself.
     pub fn unchecked(environment: Environment, patience: Duration) -> Result<Self, Error> {
         let root = environment.store.clone().ok_or_else(|| {
             Error::environment("no home folder is known".to_owned())
@@ -144,7 +144,7 @@ impl Context {
             Err(error) => {
                 self.log(&error.to_string());
                 Known {
-                    project: Project::of(folder, user_home),
+                    project: Project::find(folder, user_home),
                     rows: Vec::new(),
                 }
             }

@@ -48,7 +48,7 @@ pub fn repair_if_damaged(environment: &Environment) {
     if !journal::damage_was_seen() {
         return;
     }
-    if let Ok(context) = Context::of(environment.clone(), Duration::ZERO) {
+    if let Ok(context) = Context::new(environment.clone(), Duration::ZERO) {
         journal::request_repair(&context.home);
         work_soon(&context);
     }

@@ -109,7 +109,7 @@ pub fn keep(context: &Context, journal: &Journal) -> io::Result<()> {
     let Some(own) = other_than(&copied)? else {
         return Ok(());
     };
-    let stamp = Stamp::of(&fs::metadata(&own)?);
+    let stamp = Stamp::from_metadata(&fs::metadata(&own)?);
     let version = env!("CARGO_PKG_VERSION");
     let mark = format!("{version} {} {}", stamp.size, stamp.modified);
     let last = journal.meta(COPIED).map_err(io::Error::other)?;

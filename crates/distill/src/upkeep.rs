@@ -110,7 +110,7 @@ pub struct Plan {
 
 /// Plans upkeep.
 pub fn plan(note_set: &NoteSet) -> Plan {
-    let mut state = PlanState::of(note_set);
+    let mut state = PlanState::new(note_set);
     // Repeats, because one change may enable another: a part of a split note may exist elsewhere.
     // Each round leaves fewer notes, fewer links or shorter notes, so the loop ends.
     loop {
@@ -145,7 +145,7 @@ struct PlanState<'a> {
 }
 
 impl<'a> PlanState<'a> {
-    fn of(note_set: &'a NoteSet) -> Self {
+    fn new(note_set: &'a NoteSet) -> Self {
         let notes = note_set.notes.iter();
         Self {
             note_set,

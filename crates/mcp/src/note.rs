@@ -47,7 +47,7 @@ impl Note {
         &self.id
     }
 
-    pub(crate) fn of(entry: &Entry, now: DateTime<Utc>) -> Self {
+    pub(crate) fn from_entry(entry: &Entry, now: DateTime<Utc>) -> Self {
         let tags = entry.tags.iter().map(|tag| inert_line(tag));
         Self {
             id: entry.id().to_string(),
@@ -82,7 +82,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    pub(crate) fn of(entry: &Entry) -> Self {
+    pub(crate) fn from_entry(entry: &Entry) -> Self {
         Self {
             id: entry.id().to_string(),
             kind: entry.shown_kind(),
@@ -94,7 +94,7 @@ impl Named {
     pub(crate) fn all(index: &Index, ids: &[NoteId]) -> Result<Vec<Self>, index::Error> {
         let mut named = Vec::with_capacity(ids.len());
         for id in ids {
-            named.extend(index.get(*id)?.iter().map(Self::of));
+            named.extend(index.get(*id)?.iter().map(Self::from_entry));
         }
         Ok(named)
     }

@@ -274,7 +274,7 @@ impl<'a> Writing<'a> {
         let similar = similar.and_then(Result::ok).unwrap_or_default();
         Ok(Written {
             said: String::new(),
-            note: Note::of(&entry, self.now()),
+            note: Note::from_entry(&entry, self.now()),
             body: crate::note::shown(stored),
             decision: novelty.map(Novelty::as_str),
             similar,

@@ -40,7 +40,7 @@ pub enum StartSource {
 }
 
 impl StartSource {
-    fn of(word: &str) -> Self {
+    fn from_word(word: &str) -> Self {
         match word {
             "startup" => Self::Startup,
             "resume" => Self::Resume,
@@ -277,7 +277,7 @@ impl Payload {
         };
         let event = match name.as_str() {
             "SessionStart" => Event::SessionStart {
-                source: StartSource::of(wire.source.as_str().unwrap_or_default()),
+                source: StartSource::from_word(wire.source.as_str().unwrap_or_default()),
                 model: id(wire.model),
                 idle_seconds: wire.seconds_since_last_response.as_i64(),
             },

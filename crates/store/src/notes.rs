@@ -43,7 +43,7 @@ pub struct NotePath {
 
 impl NotePath {
     /// Returns the path of a note.
-    pub fn of(note: &Note) -> Self {
+    pub fn from_note(note: &Note) -> Self {
         Self {
             scope: note.scope,
             folder: note.note_type,
@@ -290,9 +290,10 @@ impl Notes {
             };
             match entry.metadata() {
                 Ok(metadata) if metadata.is_file() => {
-                    listing
-                        .notes
-                        .push((NotePath { scope, folder, id }, Stamp::of(&metadata)));
+                    listing.notes.push((
+                        NotePath { scope, folder, id },
+                        Stamp::from_metadata(&metadata),
+                    ));
                 }
                 Ok(metadata) if metadata.is_symlink() => {
                     let target = fs::read_link(entry.path())
@@ -349,7 +350,7 @@ impl Notes {
     /// Returns the current stamp of a note's file, `None` if it is missing.
     pub fn stamp(&self, path: NotePath) -> Option<Stamp> {
         let metadata = fs::symlink_metadata(path.absolute(&self.home)).ok()?;
-        metadata.is_file().then(|| Stamp::of(&metadata))
+        metadata.is_file().then(|| Stamp::from_metadata(&metadata))
     }
 
     /// Finds the path of a note by its id, in any folder.
@@ -385,7 +386,7 @@ impl Notes {
         if let Some(taken) = self.find(note.id) {
             return Err(Error::Exists(taken));
         }
-        let path = NotePath::of(note);
+        let path = NotePath::from_note(note);
         self.write(path, &note.render())
     }
 
@@ -777,7 +778,8 @@ impl Notes {
             .flat_map(|scope| NoteType::ALL.iter().map(move |folder| (scope, folder)));
         for (time, (scope, folder)) in times.iter_mut().zip(folders) {
             let path = self.home.tree(scope).join(folder.as_str());
-            *time = fs::symlink_metadata(path).map_or(0, |metadata| Stamp::of(&metadata).modified);
+            *time = fs::symlink_metadata(path)
+                .map_or(0, |metadata| Stamp::from_metadata(&metadata).modified);
         }
         times
     }

@@ -180,7 +180,7 @@ impl<'a> GitBackend<'a> {
                 return Ok(purged);
             };
             let mut rewriting = Rewriting::new(&run.repository, purge);
-            rewriting.of(tip)?;
+            rewriting.rewrite(tip)?;
             let found = std::mem::take(&mut rewriting.found).into_iter();
             drop(rewriting);
             let (gone, masked): (BTreeSet<NoteId>, BTreeSet<NoteId>) =

@@ -57,7 +57,7 @@ impl Repository {
         let Ok(metadata) = fs::symlink_metadata(self.git_folder().join("index")) else {
             return cache;
         };
-        let written = Stamp::of(&metadata).modified;
+        let written = Stamp::from_metadata(&metadata).modified;
         // An unreadable index is the same as none.
         let Ok(index) = self.git.index() else {
             return cache;

@@ -186,7 +186,7 @@ impl<'a> Rewriting<'a> {
     }
 
     /// Rewrites a commit and its ancestors and returns the new id. No reference names it yet.
-    pub(crate) fn of(&mut self, tip: Oid) -> Result<Oid, Error> {
+    pub(crate) fn rewrite(&mut self, tip: Oid) -> Result<Oid, Error> {
         let git = &self.repository.git;
         let mut walk = git.revwalk()?;
         walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;

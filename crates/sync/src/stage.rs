@@ -365,7 +365,7 @@ impl Repository {
         for name in self.own_other_files(&receipts) {
             let old = committed.others.remove(&name);
             let path = self.folder().join(&name);
-            let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));
+            let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::from_metadata(&metadata));
             let cached = unchanged(cache.others.get(&name), stamp.ok());
             self.stage(&name, &path, old, cached, &mut staged)?;
         }

@@ -285,7 +285,7 @@ impl<'a> Run<'a> {
     ) -> Result<Oid, Error> {
         let repository = &self.repository;
         let mut rewriting = Rewriting::new(repository, what);
-        let tip = rewriting.of(head)?;
+        let tip = rewriting.rewrite(head)?;
         purged.commits = rewriting.rewritten;
         let tip = repository.git.find_commit(tip)?;
         let old_tree = repository.git.find_commit(head)?.tree()?;

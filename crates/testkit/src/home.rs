@@ -445,7 +445,7 @@ impl Invocation<'_> {
         });
         let output = child.wait_with_output().expect("its output can be read");
         let _ = writer.join();
-        Output::of(&root, output.status.code(), &output.stdout, &output.stderr)
+        Output::new(&root, output.status.code(), &output.stdout, &output.stderr)
     }
 
     /// Runs the program with a terminal as stdin on which the input is typed. Its output is still
@@ -474,7 +474,7 @@ impl Invocation<'_> {
         rustix::io::write(&main, &self.input).expect("a line fits into a terminal");
         let output = self.command.output().expect("the program can be started");
         drop(main);
-        Output::of(&root, output.status.code(), &output.stdout, &output.stderr)
+        Output::new(&root, output.status.code(), &output.stdout, &output.stderr)
     }
 
     /// Starts the program without waiting. Stdin stays open until the child is dropped.
@@ -504,7 +504,7 @@ impl Invocation<'_> {
             let _ = stdin.write_all(&input);
         }
         let output = child.wait_with_output().expect("its output can be read");
-        Output::of(&root, output.status.code(), b"", &output.stderr)
+        Output::new(&root, output.status.code(), b"", &output.stderr)
     }
 }
 
@@ -521,7 +521,7 @@ pub struct Output {
 }
 
 impl Output {
-    fn of(root: &str, code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> Self {
+    fn new(root: &str, code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(root, "[ROOT]");
         Self {
             code,

@@ -126,7 +126,7 @@ pub enum Kind {
 
 impl Kind {
     /// Recognises the kind of a `POST /v1/messages` by marks that the client leaves in it.
-    fn of(body: &Value) -> Self {
+    fn from_body(body: &Value) -> Self {
         let system = strings(&body["system"]);
         if last_user_text(body).contains("create a detailed summary of") {
             Self::Compaction
@@ -354,7 +354,7 @@ fn serve(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     let (method, path, body) = read_request(&mut BufReader::new(stream))?;
     let route = (method.as_str(), path.split('?').next().unwrap_or_default());
     let kind = match route {
-        ("POST", "/v1/messages") if body.is_object() => Kind::of(&body),
+        ("POST", "/v1/messages") if body.is_object() => Kind::from_body(&body),
         _ => Kind::Other,
     };
     let reply = {
@@ -721,7 +721,7 @@ mod tests {
             (side, Kind::Side),
             (no_tools, Kind::Side),
         ] {
-            assert_eq!(Kind::of(&body), kind, "{body}");
+            assert_eq!(Kind::from_body(&body), kind, "{body}");
         }
     }
 

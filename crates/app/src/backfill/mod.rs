@@ -63,7 +63,7 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
         let journal = Journal::open(&context.home, PATIENCE)?;
         (context, Some(journal))
     } else {
-        let context = Context::of(environment, PATIENCE)?;
+        let context = Context::new(environment, PATIENCE)?;
         let journal = context.records()?;
         (context, journal)
     };

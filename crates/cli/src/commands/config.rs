@@ -116,7 +116,7 @@ fn owner(context: &Context, setting: &Setting) -> Result<Context, Error> {
     if setting.name == TRUSTED_VARIABLES {
         environment.store = environment.user_home.as_deref().map(default_store);
     }
-    let context = Context::of(environment, PATIENCE)?;
+    let context = Context::new(environment, PATIENCE)?;
     if setting.name == TRUSTED_VARIABLES {
         context
             .home
@@ -199,7 +199,7 @@ enum Source {
 }
 
 impl Effective {
-    fn of(context: &Context, keys: &Map<String, Value>, setting: &Setting) -> Self {
+    fn new(context: &Context, keys: &Map<String, Value>, setting: &Setting) -> Self {
         let in_file = setting
             .written(keys)
             .map(|_| setting.value(&context.config));
@@ -233,7 +233,7 @@ fn list(context: &Context, json: bool, ui: &Ui) {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let all = SETTINGS
         .iter()
-        .map(|setting| (setting, Effective::of(context, &keys, setting)));
+        .map(|setting| (setting, Effective::new(context, &keys, setting)));
     if json {
         let list: Vec<Value> = all
             .map(|(setting, found)| as_json(setting, &found))
@@ -287,7 +287,7 @@ fn as_line(setting: &Setting, found: &Effective) -> String {
 
 fn get(context: &Context, setting: &Setting, ui: &Ui) {
     let keys = Config::keys(&context.home).unwrap_or_default();
-    let value = public(setting, &Effective::of(context, &keys, setting).value);
+    let value = public(setting, &Effective::new(context, &keys, setting).value);
     let text = match &value {
         Value::Null => String::new(),
         Value::Array(items) => items

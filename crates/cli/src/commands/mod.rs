@@ -188,7 +188,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Help(args) => help::run(&args, ui),
         Verb::Demo(args) => demo::run(&args, &environment, ui),
         Verb::Init(args) => init::run(&args, environment, ui),
-        Verb::Config(args) => config::run(&args, &Context::of(environment, Duration::ZERO)?, ui),
+        Verb::Config(args) => config::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Serve(args) => serve::run(&args, environment),
         Verb::Internal(args) => internal::run(&args, environment, ui),
         Verb::Eval(args) => eval::run(&args, environment, ui),

@@ -80,7 +80,7 @@ enum Verb {
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
-        None => show(args, &Context::of(environment, Duration::ZERO)?, ui),
+        None => show(args, &Context::new(environment, Duration::ZERO)?, ui),
         Some(Verb::List { json }) => list(*json, &Context::open(environment)?, ui),
         Some(Verb::Merge { key, same_as }) => {
             merge(key, same_as, &project::open_for_person(environment)?, ui)

@@ -205,7 +205,7 @@ fn note_line(note: &PlannedNote, now: DateTime<Utc>) -> String {
 }
 
 fn records_line(mentions: &Mentions) -> String {
-    let (prompts, events) = (mentions.of("prompt"), mentions.of("tool_event"));
+    let (prompts, events) = (mentions.count_in("prompt"), mentions.count_in("tool_event"));
     let others = mentions.count() - prompts - events;
     let named = [
         (prompts, "prompt"),

@@ -355,7 +355,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
         ui.print(&format!("\n{}\n", heading(context, batch)));
         let mut rest: Vec<&PendingNote> = batch.notes.iter().collect();
         while let Some(waiting) = rest.first().copied() {
-            let item = Item::of(context, waiting, batch)?;
+            let item = Item::new(context, waiting, batch)?;
             ui.print(&item.text);
             let replace = match &item.like {
                 Some((_, short)) => format!("  p replace #{short}"),
@@ -418,7 +418,7 @@ struct Item {
 }
 
 impl Item {
-    fn of(context: &Context, waiting: &PendingNote, batch: &PendingGroup) -> Result<Self, Error> {
+    fn new(context: &Context, waiting: &PendingNote, batch: &PendingGroup) -> Result<Self, Error> {
         let known = Known {
             context,
             index: context.index()?,

@@ -46,7 +46,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if let Some(text) = &args.trial {
         // `open` would create the folders of the store.
-        return try_out(text, args, &Context::of(environment, Duration::ZERO)?, ui);
+        return try_out(text, args, &Context::new(environment, Duration::ZERO)?, ui);
     }
     let context = &Context::open(environment)?;
     let typed = args.session.as_deref().unwrap_or(LAST);

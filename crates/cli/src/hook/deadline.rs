@@ -62,7 +62,7 @@ pub(super) fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)
     if reply.start_work {
         let environment = Environment::read(Caller::Client);
         if let Err(error) = spawn::start_work(&environment, reply.check_index)
-            && let Ok(context) = Context::of(environment, Duration::ZERO)
+            && let Ok(context) = Context::new(environment, Duration::ZERO)
         {
             context.log(&format!("hook: cannot start the deferred process: {error}"));
         }
@@ -101,7 +101,7 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
 
 /// Logs a missed deadline.
 fn log_late(elapsed: Duration) {
-    if let Ok(context) = Context::of(Environment::read(Caller::Client), Duration::ZERO)
+    if let Ok(context) = Context::new(Environment::read(Caller::Client), Duration::ZERO)
         && !context.environment.is_internal
         && pause::here(&context).is_none()
     {

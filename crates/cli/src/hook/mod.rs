@@ -100,7 +100,7 @@ fn answer(
     if environment.is_off || environment.is_internal {
         return Reply::no_op();
     }
-    let Ok(context) = Context::of(environment, NOTES_PATIENCE) else {
+    let Ok(context) = Context::new(environment, NOTES_PATIENCE) else {
         return Reply::no_op();
     };
     let payload = input

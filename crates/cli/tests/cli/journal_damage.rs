@@ -96,7 +96,7 @@ struct Saved<'a> {
 }
 
 impl<'a> Saved<'a> {
-    fn of(home: &'a TestHome) -> Self {
+    fn new(home: &'a TestHome) -> Self {
         let files = files_below(&home.store()).into_iter();
         let files = files.map(|path| (path.clone(), fs::read(&path).unwrap()));
         Self {
@@ -211,7 +211,7 @@ fn fault_after_sessions(home: &TestHome) -> Option<String> {
 /// Damages the journal `count` times; after each, no fault may be left.
 fn damaged(count: u32, seed: u64, damage: impl Fn(&Path, u64, &mut Random)) {
     let home = lived_in();
-    let saved = Saved::of(&home);
+    let saved = Saved::new(&home);
     let mut random = Random(seed);
     let mut faults = Vec::new();
     for number in 0..count {

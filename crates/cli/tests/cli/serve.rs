@@ -29,7 +29,7 @@ pub(crate) struct Client {
 impl Client {
     /// Starts a server and says nothing to it yet.
     fn start(home: &TestHome, words: &str) -> Self {
-        Self::of(
+        Self::new(
             home.command(words.split_whitespace())
                 .env("CLAUDE_PROJECT_DIR", home.project()),
         )
@@ -40,12 +40,12 @@ impl Client {
         let server = home
             .command(["serve"])
             .env("CLAUDE_PROJECT_DIR", home.project());
-        let mut client = Self::of(server.env("CLAUDE_CODE_SESSION_ID", session));
+        let mut client = Self::new(server.env("CLAUDE_CODE_SESSION_ID", session));
         client.initialize();
         client
     }
 
-    fn of(invocation: Invocation<'_>) -> Self {
+    fn new(invocation: Invocation<'_>) -> Self {
         let mut server = invocation.start();
         Self {
             stdin: server.stdin.take(),
@@ -1163,7 +1163,7 @@ fn notes_travel_when_a_tool_says_so() {
         .command(["serve"])
         .env("CLAUDE_PROJECT_DIR", home.project())
         .env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    let mut client = Client::of(server);
+    let mut client = Client::new(server);
     client.initialize();
     let alone = client.gives("memory_sync", json!({}));
     assert_eq!(
@@ -1201,7 +1201,7 @@ fn a_sync_that_hangs_holds_nobody_up() {
     let server = home
         .command(["serve"])
         .env("CLAUDE_PROJECT_DIR", home.project());
-    let mut client = Client::of(server.env("PATH", &folder));
+    let mut client = Client::new(server.env("PATH", &folder));
     client.initialize();
     client.send(&json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "memory_sync", "arguments": {} } }));
     let found = client.gives("memory_search", json!({ "query": "stub" }));
@@ -1313,7 +1313,7 @@ fn reflecting() -> (TestHome, Client, Value) {
         .env("CLAUDE_PROJECT_DIR", home.project())
         .env("CLAUDECODE", "1")
         .env("ANAMNESIS_REFLECT_MIN_EPISODICS", "3");
-    let mut client = Client::of(server);
+    let mut client = Client::new(server);
     let says = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
                        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" } });
@@ -1462,7 +1462,7 @@ fn a_client_that_cannot_ask_leaves_a_reflection_to_the_terminal() {
         .command(["serve"])
         .env("CLAUDE_PROJECT_DIR", home.project())
         .env("ANAMNESIS_REFLECT_MIN_EPISODICS", "3");
-    let mut client = Client::of(server);
+    let mut client = Client::new(server);
     client.initialize();
     let (answer, _) = reflected(&mut client, &json!({}));
     let said = answer["structuredContent"]["said"].as_str().unwrap();

@@ -93,7 +93,7 @@ impl<'a> MergeTrial<'a> {
             .get(&note.id)
             .or_else(|| self.stored.values().next())?;
         Some(Stored {
-            path: NotePath::of(note),
+            path: NotePath::from_note(note),
             file,
             whole: true,
             ..any.clone()

@@ -27,7 +27,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    fn of(note: &Note) -> Self {
+    fn new(note: &Note) -> Self {
         let said = ComparedText::new(note);
         let title = Statement::parse(&note.title);
         let title = title.sentences().iter().flat_map(Sentence::terms);
@@ -57,7 +57,7 @@ impl Texts {
     /// Parses the notes that are not known yet.
     pub(super) fn add_texts<'n>(&mut self, notes: impl IntoIterator<Item = &'n Note>) {
         for note in notes {
-            self.texts.entry(note.id).or_insert_with(|| Text::of(note));
+            self.texts.entry(note.id).or_insert_with(|| Text::new(note));
         }
     }
 

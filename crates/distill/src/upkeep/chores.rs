@@ -17,7 +17,7 @@ use super::{Action, NoteSet, Plan, PlanState, duplicates, parts};
 /// for all projects remains, else the oldest, else the first by id. Notes without a body are
 /// ignored.
 pub fn copies(note_set: &NoteSet) -> Plan {
-    let mut state = PlanState::of(note_set);
+    let mut state = PlanState::new(note_set);
     let mut groups: BTreeMap<String, Vec<NoteId>> = BTreeMap::new();
     for note in state.in_use() {
         let text = note.body.trim();
@@ -34,7 +34,7 @@ pub fn copies(note_set: &NoteSet) -> Plan {
 /// Plans to split these notes, however long they are. Notes that cannot be split or changed are
 /// left.
 pub fn split(note_set: &NoteSet, ids: &BTreeSet<NoteId>) -> Plan {
-    let mut state = PlanState::of(note_set);
+    let mut state = PlanState::new(note_set);
     parts::split(&mut state, |note| ids.contains(&note.id));
     state.finish(Vec::new(), Vec::new())
 }

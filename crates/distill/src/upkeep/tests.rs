@@ -332,7 +332,7 @@ fn none_of_two_hundred_pairs_with_real_differences_is_merged() {
         let notes = vec![note("one", 1, one), note("other", 2, other)];
         let note_set = note_set(notes);
         assert_eq!(plan(&note_set).actions, [], "{one} | {other}");
-        let mut state = PlanState::of(&note_set);
+        let mut state = PlanState::new(&note_set);
         state.texts.add_texts(&note_set.notes);
         let found = state.texts.pairs(&state.in_use(), 0.8, |_, _| true);
         compared += found.len();

@@ -109,7 +109,7 @@ fn open(
         Vec::new()
     };
     Ok(Whole {
-        note: Note::of(entry, memory.now()),
+        note: Note::from_entry(entry, memory.now()),
         next: is_cut.then_some(from.saturating_add(room)),
         body: shown,
         superseded_by: newer.iter().map(|newer| newer.id().to_string()).collect(),

@@ -67,7 +67,10 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Listed, ToolError> {
     let left = index.count(&filter)?.saturating_sub(entries.len());
     let now = memory.now();
     Ok(Listed {
-        result: entries.iter().map(|entry| Note::of(entry, now)).collect(),
+        result: entries
+            .iter()
+            .map(|entry| Note::from_entry(entry, now))
+            .collect(),
         left,
     })
 }

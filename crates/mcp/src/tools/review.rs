@@ -168,10 +168,10 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     };
     let shown = |wait| -> Vec<Note> {
         let notes = of(wait).take(k);
-        notes.map(|one| Note::of(&one.entry, now)).collect()
+        notes.map(|one| Note::from_entry(&one.entry, now)).collect()
     };
     let stale = of(PendingReason::Stale).take(k).map(|one| Stale {
-        note: Note::of(&one.entry, now),
+        note: Note::from_entry(&one.entry, now),
         reasons: one.stale_reasons.iter().map(why).collect(),
     });
     Ok(Shown {

@@ -150,7 +150,7 @@ fn full(hits: &[Hit], notes: &Notes, now: DateTime<Utc>) -> Vec<Shown> {
         let body = note::cut(&whole, MAX_BODY_LENGTH.min(room));
         room = room.saturating_sub(body.chars().count());
         Shown::Full(Box::new(Full {
-            note: Note::of(&hit.entry, now),
+            note: Note::from_entry(&hit.entry, now),
             cut: body.len() < whole.len(),
             body,
             score: hit.score,

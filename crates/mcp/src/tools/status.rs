@@ -120,7 +120,7 @@ struct Given {
 }
 
 impl Given {
-    fn of(report: &Report, days: u32) -> Self {
+    fn from_report(report: &Report, days: u32) -> Self {
         let notes = report.notes.values();
         let (shown, used) = notes.fold((0, 0), |sum, note| {
             (sum.0 + note.sessions, sum.1 + note.used)
@@ -149,7 +149,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, ToolError> {
     let (counts, links) = (index.counts()?, index.link_counts()?);
     let since = memory.now() - TimeDelta::days(days.into());
     let given = match memory.records()? {
-        Some(records) => Given::of(&records.usage_report(since.timestamp_millis())?, days),
+        Some(records) => Given::from_report(&records.usage_report(since.timestamp_millis())?, days),
         None => Given {
             days,
             ..Given::default()

@@ -140,7 +140,7 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     let is_finished = status == Status::Done && before != status && !is_proposed;
     let review = if is_finished {
         let due = stale::outdated_by_task(&writing.index()?, entry.id(), now)?;
-        due.iter().map(Named::of).collect()
+        due.iter().map(Named::from_entry).collect()
     } else {
         Vec::new()
     };
@@ -183,7 +183,7 @@ fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, ToolError> {
     let found = index.tasks(&keys, with)?;
     let tasks = found.iter().take(MAX_HITS).map(|(entry, status)| {
         Ok(Task {
-            note: Note::of(entry, now),
+            note: Note::from_entry(entry, now),
             status: status.as_str(),
             about: about(&index, entry)?,
         })

@@ -870,7 +870,7 @@ mod tests {
         }
     }
 
-    fn of(index: &Index, text: &str, mask: &Mask) -> Vec<Candidate> {
+    fn found_by(index: &Index, text: &str, mask: &Mask) -> Vec<Candidate> {
         rank(index, &Query::parse(text), mask, 10)
             .unwrap()
             .candidates
@@ -887,7 +887,7 @@ mod tests {
         fixture.add("the deploy is blue", |_| {});
         fixture.add("unrelated", |_| {});
         let index = fixture.refreshed();
-        let found = of(
+        let found = found_by(
             &index,
             "When do Migrations run before deploys?",
             &Mask::from_filter(&Filter::default()),
@@ -903,7 +903,7 @@ mod tests {
         assert!(found[0].is_telling && !found[1].is_telling);
         assert!(found[0].fit > found[1].fit);
         // Words that no note has lower the coverage of all.
-        let less = of(
+        let less = found_by(
             &index,
             "migrations run before deploys on frobnicated quuxes",
             &Mask::from_filter(&Filter::default()),
@@ -918,7 +918,7 @@ mod tests {
             note.body = "**Said:**\n- the search box demo has to keep its filter".to_owned();
         });
         let index = fixture.refreshed();
-        let fit = |prompt| of(&index, prompt, &Mask::from_filter(&Filter::default()))[0].fit;
+        let fit = |prompt| found_by(&index, prompt, &Mask::from_filter(&Filter::default()))[0].fit;
         let related = fit("the filter in the search box demo resets on every frame");
         let unrelated = fit("add a test for the new parser and implement the search");
         assert!(related > 0.32 && unrelated < 0.1, "{related} {unrelated}");
@@ -950,7 +950,7 @@ mod tests {
         });
         let index = fixture.refreshed();
         let sorted = |mask: &Mask| {
-            let found = of(&index, "needle", mask);
+            let found = found_by(&index, "needle", mask);
             let mut titles: Vec<String> =
                 found.into_iter().map(|c| c.title[7..].to_owned()).collect();
             titles.sort();
@@ -989,7 +989,7 @@ mod tests {
             }),
             "muted old own task"
         );
-        let origins: BTreeSet<Origin> = of(
+        let origins: BTreeSet<Origin> = found_by(
             &index,
             "needle",
             &Mask {
@@ -1016,13 +1016,13 @@ mod tests {
         let fixture = Fixture::new();
         fixture.add("needle in the haystack", |_| {});
         fixture.add("plain words", |_| {});
-        let before = of(&fixture.refreshed(), "needle words", &own());
+        let before = found_by(&fixture.refreshed(), "needle words", &own());
         for number in 0..30 {
             fixture.add(&format!("needle {number}"), |note| {
                 note.project = "q".to_owned()
             });
         }
-        let after = of(&fixture.refreshed(), "needle words", &own());
+        let after = found_by(&fixture.refreshed(), "needle words", &own());
         let coverage = |found: &[Candidate]| -> BTreeMap<String, String> {
             found
                 .iter()
@@ -1059,7 +1059,7 @@ mod tests {
             ("数据库", "数据库迁移要先备份", None),
             ("怎么备份", "数据库迁移要先备份", None),
         ] {
-            let found = of(&index, query, &own());
+            let found = found_by(&index, query, &own());
             assert_eq!(
                 found.first().map(|c| (c.title.as_str(), c.exact)),
                 Some((title, exact)),
@@ -1085,7 +1085,7 @@ mod tests {
             {
                 continue;
             }
-            let found = of(&index, &query, &own());
+            let found = found_by(&index, &query, &own());
             assert_eq!(
                 titles(&found),
                 ["something else", "rate limits of the login"],
@@ -1095,7 +1095,7 @@ mod tests {
             assert!(found[0].passes(9.0));
             assert_eq!(found[1].exact, Some(Exact::Title));
         }
-        let found = of(&index, "limits of the login", &own());
+        let found = found_by(&index, "limits of the login", &own());
         assert_eq!(found[0].exact, None);
     }
 
@@ -1115,7 +1115,7 @@ mod tests {
         let ranked = rank(&index, &Query::from_segments(&segments), &mask, 3).unwrap();
         let best = &ranked.candidates[0];
         assert_eq!((best.segment, best.matched.len()), (1, 4));
-        let whole = of(&index, &segments.join(" "), &mask);
+        let whole = found_by(&index, &segments.join(" "), &mask);
         assert!(best.coverage > 2.0 * whole[0].coverage);
         assert_eq!(ranked.searched, 2);
     }
@@ -1149,11 +1149,11 @@ mod tests {
         }
         let index = fixture.refreshed();
         assert_eq!(Query::parse("ok, please continue").term_count(), 0);
-        let found = of(&index, "ok continue, next step please", &own());
+        let found = found_by(&index, "ok continue, next step please", &own());
         assert!(found.iter().all(|c| !c.passes(0.0)));
         // A single rare word can be the whole question.
-        assert!(of(&index, "kubernetes?", &own())[0].is_telling);
-        assert!(!of(&index, "do kubernetes zebras eat purple grass", &own())[0].is_telling);
+        assert!(found_by(&index, "kubernetes?", &own())[0].is_telling);
+        assert!(!found_by(&index, "do kubernetes zebras eat purple grass", &own())[0].is_telling);
     }
 
     #[test]
@@ -1161,9 +1161,9 @@ mod tests {
         let fixture = Fixture::new();
         fixture.add("what it is", |_| {});
         let index = fixture.refreshed();
-        assert_eq!(of(&index, "what is it", &own()).len(), 1);
-        assert!(of(&index, "", &own()).is_empty());
-        assert!(of(&index, "*:()", &own()).is_empty());
+        assert_eq!(found_by(&index, "what is it", &own()).len(), 1);
+        assert!(found_by(&index, "", &own()).is_empty());
+        assert!(found_by(&index, "*:()", &own()).is_empty());
         assert_eq!(
             Query::from_segments(&["what is it".to_owned()]).term_count(),
             0
@@ -1178,9 +1178,12 @@ mod tests {
         let paste: String = (0..100_000)
             .map(|number| format!("word{number} "))
             .collect();
-        assert_eq!(of(&index, &format!("needle {paste}"), &own()).len(), 1);
         assert_eq!(
-            of(&index, &"needle\0\u{301}".repeat(50_000), &own()).len(),
+            found_by(&index, &format!("needle {paste}"), &own()).len(),
+            1
+        );
+        assert_eq!(
+            found_by(&index, &"needle\0\u{301}".repeat(50_000), &own()).len(),
             1
         );
     }

@@ -67,7 +67,10 @@ pub(super) fn read(path: &Path, stem: &str) -> io::Result<(Option<MemoryFile>, S
     let mut bytes = Vec::new();
     open.take(limit).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    Ok((MemoryFile::parse(&text, stem), Stamp::of(&metadata)))
+    Ok((
+        MemoryFile::parse(&text, stem),
+        Stamp::from_metadata(&metadata),
+    ))
 }
 
 /// Returns whether a file has other names, which may be outside of the memory.

@@ -332,7 +332,7 @@ impl Import<'_> {
                 folder: &folder,
                 stem,
                 path: entry.path(),
-                stamp: Stamp::of(&metadata),
+                stamp: Stamp::from_metadata(&metadata),
             };
             let mut source = known.unwrap_or_else(|| Source {
                 id,
@@ -654,14 +654,15 @@ impl Import<'_> {
     }
 
     fn project<'f>(&self, folder: &'f Folder) -> &'f str {
-        let find = || Project::of(&folder.place, self.request.user_home).key;
+        let find = || Project::find(&folder.place, self.request.user_home).key;
         folder.project.get_or_init(find)
     }
 
     /// Returns the folder of a project name of the client: where the first known session began,
     /// otherwise the one existing folder with such a name.
     fn place(&mut self, slug: &str, hash: &str, path: &Path) -> Result<Place, Error> {
-        let seen = fs::symlink_metadata(path).map_or(0, |metadata| Stamp::of(&metadata).modified);
+        let seen = fs::symlink_metadata(path)
+            .map_or(0, |metadata| Stamp::from_metadata(&metadata).modified);
         if let Some(known) = self.places.remove(hash)
             // A guess is repeated when there may be a new transcript.
             && (known.is_certain || known.seen == seen)

@@ -767,14 +767,14 @@ fn a_source_is_never_changed() {
     );
     let before = (
         fs::read(&path).unwrap(),
-        Stamp::of(&fs::metadata(&path).unwrap()),
+        Stamp::from_metadata(&fs::metadata(&path).unwrap()),
     );
     fixture.import();
     fixture.import();
     assert_eq!(
         (
             fs::read(&path).unwrap(),
-            Stamp::of(&fs::metadata(&path).unwrap())
+            Stamp::from_metadata(&fs::metadata(&path).unwrap())
         ),
         before
     );

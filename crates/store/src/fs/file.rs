@@ -22,7 +22,7 @@ pub struct Stamp {
 
 impl Stamp {
     /// Returns the stamp in `metadata`.
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         let modified = metadata
             .modified()
             .ok()
@@ -74,7 +74,7 @@ pub fn read_head(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Stamp, bool)
     let limit = u64::try_from(limit).unwrap_or(u64::MAX);
     file.take(limit).read_to_end(&mut bytes)?;
     let whole = metadata.len() <= limit;
-    Ok((bytes, Stamp::of(&metadata), whole))
+    Ok((bytes, Stamp::from_metadata(&metadata), whole))
 }
 
 /// Writes a file atomically: it has either the old or the new content.
@@ -90,7 +90,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
         let mut file = private_options().create_new(true).open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        let stamp = Stamp::of(&file.metadata()?);
+        let stamp = Stamp::from_metadata(&file.metadata()?);
         fs::rename(&temporary, path)?;
         sync_folder(folder);
         Ok(stamp)
@@ -142,7 +142,7 @@ fn put_in_place(
         if cfg!(not(target_os = "linux")) {
             file.sync_all()?;
         }
-        stamps.push(Stamp::of(&file.metadata()?));
+        stamps.push(Stamp::from_metadata(&file.metadata()?));
     }
     #[cfg(target_os = "linux")]
     if let Some(folder) = folders.first() {

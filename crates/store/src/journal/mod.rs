@@ -656,7 +656,7 @@ fn connect(
 
 fn inode(path: &Path) -> Option<i64> {
     let metadata = fs::symlink_metadata(path).ok()?;
-    Some(Stamp::of(&metadata).inode)
+    Some(Stamp::from_metadata(&metadata).inode)
 }
 
 /// Returns the `meta` key of the time when recording was resumed.
@@ -677,7 +677,9 @@ pub(crate) fn installation_key(journal: &Path) -> String {
     let machine = file::read_head(Path::new("/etc/machine-id"), 64);
     let machine = machine.map(|(bytes, ..)| bytes).unwrap_or_default();
     let journal = fs::metadata(journal).ok();
-    let inode = journal.as_ref().map(|metadata| Stamp::of(metadata).inode);
+    let inode = journal
+        .as_ref()
+        .map(|metadata| Stamp::from_metadata(metadata).inode);
     let made = journal.and_then(|metadata| metadata.created().ok());
     let place = text_hash(&format!(
         "{} {inode:?} {made:?}",

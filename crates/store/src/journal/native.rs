@@ -53,7 +53,7 @@ impl Fate {
         }
     }
 
-    fn of(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fate| fate.as_str() == word)
     }
 }
@@ -222,7 +222,8 @@ fn source_of(row: &Row<'_>) -> rusqlite::Result<Option<Source>> {
         Ok(text.parse().ok())
     };
     let fate: String = row.get("fate")?;
-    let (Some(source), Some(note), Some(fate)) = (id("source")?, id("note")?, Fate::of(&fate))
+    let (Some(source), Some(note), Some(fate)) =
+        (id("source")?, id("note")?, Fate::from_word(&fate))
     else {
         return Ok(None);
     };

@@ -35,7 +35,7 @@ impl Mentions {
     }
 
     /// Returns the number of rows in one table.
-    pub fn of(&self, table: &str) -> usize {
+    pub fn count_in(&self, table: &str) -> usize {
         self.rows.get(table).copied().unwrap_or(0)
     }
 }
@@ -303,13 +303,13 @@ mod tests {
         let before = journal.mentions(&needle).unwrap();
         assert_eq!(
             (
-                before.of("prompt"),
-                before.of("tool_event"),
-                before.of("file_use")
+                before.count_in("prompt"),
+                before.count_in("tool_event"),
+                before.count_in("file_use")
             ),
             (25, 25, 25)
         );
-        assert_eq!((before.of("meta"), before.count()), (1, 76));
+        assert_eq!((before.count_in("meta"), before.count()), (1, 76));
         assert_eq!(before.sessions, BTreeSet::from(["s".to_owned()]));
         assert_eq!(journal.mask(&needle).unwrap(), before);
         assert_eq!(journal.mentions(&needle).unwrap(), Mentions::default());

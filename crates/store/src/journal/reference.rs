@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    fn of(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
 }
@@ -205,7 +205,8 @@ impl Journal {
 
 fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<Known>> {
     let (kind, state): (String, String) = (row.get(0)?, row.get(2)?);
-    let (Some(kind), Some(state)) = (CitationKind::from_word(&kind), State::of(&state)) else {
+    let (Some(kind), Some(state)) = (CitationKind::from_word(&kind), State::from_word(&state))
+    else {
         return Ok(None);
     };
     Ok(Some(Known {

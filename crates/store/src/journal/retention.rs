@@ -156,7 +156,7 @@ impl Journal {
         // 0 days keeps records for ever.
         let before = |days: u32| (days > 0).then(|| now.saturating_sub(i64::from(days) * DAY));
         let events = before(retention.events_days);
-        let mut upkeep = Upkeep::of(self);
+        let mut upkeep = Upkeep::new(self);
         for (table, before) in [
             (EVENTS, events),
             (TURN_ENDS, events),
@@ -180,7 +180,7 @@ impl Journal {
 
     /// Deletes the oldest records over the ceiling only, then shrinks the file.
     pub fn make_room(&self, retention: &Retention, now: i64) -> Result<Pruned, Error> {
-        Upkeep::of(self).make_room(retention, now)
+        Upkeep::new(self).make_room(retention, now)
     }
 
     /// Records that a clock shows this time, and tells whether records may be deleted by their age. A
@@ -257,7 +257,7 @@ struct Upkeep<'a> {
 }
 
 impl<'a> Upkeep<'a> {
-    fn of(journal: &'a Journal) -> Self {
+    fn new(journal: &'a Journal) -> Self {
         Self {
             journal,
             pruned: Pruned::default(),

@@ -90,7 +90,7 @@ pub(super) fn all(
 ) -> rusqlite::Result<BTreeMap<String, Saved>> {
     let mut all = BTreeMap::new();
     for name in tables(target)? {
-        let saved = match Table::of(&name, source, target)? {
+        let saved = match Table::find(&name, source, target)? {
             Some(table) if table.has_rowid => table.save_by_rowid(source, target)?,
             Some(table) => table.save_by_key(source, target)?,
             None => Saved::default(),
@@ -150,7 +150,11 @@ fn delete_orphans(target: &Connection, table: &str) -> rusqlite::Result<usize> {
 
 impl Table {
     /// None if the damaged file has no such table.
-    fn of(name: &str, source: &Connection, target: &Connection) -> rusqlite::Result<Option<Self>> {
+    fn find(
+        name: &str,
+        source: &Connection,
+        target: &Connection,
+    ) -> rusqlite::Result<Option<Self>> {
         let is_table = "SELECT wr FROM pragma_table_list
             WHERE schema = 'main' AND type = 'table' AND name = ?";
         let is_there: rusqlite::Result<bool> = source.query_row(is_table, [name], |_| Ok(true));

@@ -81,15 +81,15 @@ impl<'a> Places<'a> {
         Self { journal }
     }
 
-    /// Finds the project of a folder as [`Project::of`] does, with the records.
+    /// Finds the project of a folder as [`Project::find`] does, with the records.
     pub fn recognize(
         &self,
         folder: &Path,
         user_home: Option<&Path>,
     ) -> Result<Known, journal::Error> {
-        let mut project = Project::of(folder, user_home);
+        let mut project = Project::find(folder, user_home);
         let mut rows = Vec::new();
-        let Some(place) = Place::of(&project.step, folder) else {
+        let Some(place) = Place::from_step(&project.step, folder) else {
             return Ok(Known { project, rows });
         };
         let given = project.key.clone();
@@ -113,7 +113,7 @@ impl<'a> Places<'a> {
         }
         // Any folder outside git may have the same name.
         if bound.is_none() && row.key == given && project.step != Step::Folder {
-            rows.push((bound_name, Bound::of(&place).to_json()));
+            rows.push((bound_name, Bound::from_place(&place).to_json()));
         }
         let mut same = kept.get(&same_name).cloned();
         if row.key != given {
@@ -254,8 +254,8 @@ impl<'a> Identities<'a> {
         let Some(key) = known.project.untrusted else {
             return Ok(None);
         };
-        let given = Project::of(folder, user_home);
-        if let Some(place) = Place::of(&given.step, folder) {
+        let given = Project::find(folder, user_home);
+        if let Some(place) = Place::from_step(&given.step, folder) {
             let row = Row::after(None, &place, &given, key.clone());
             self.journal.set_meta(&place.row_name(), &row.to_json())?;
         }
@@ -453,7 +453,7 @@ struct Place {
 
 impl Place {
     /// Returns the place that determined a key; none if no folder did.
-    fn of(step: &Step, folder: &Path) -> Option<Self> {
+    fn from_step(step: &Step, folder: &Path) -> Option<Self> {
         match step {
             // The marker is in its own folder.
             Step::Marker(path) => Self::at(path.parent()?.parent()?),
@@ -478,7 +478,11 @@ impl Place {
         let made = metadata.created().ok();
         let made = made.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let mark = match made {
-            Some(made) => format!("{} {}", Stamp::of(&metadata).inode, made.as_nanos()),
+            Some(made) => format!(
+                "{} {}",
+                Stamp::from_metadata(&metadata).inode,
+                made.as_nanos()
+            ),
             // Inode numbers are reused, so the creation time is included.
             None => fs::canonicalize(lasting).ok()?.display().to_string(),
         };
@@ -649,7 +653,7 @@ struct Bound {
 }
 
 impl Bound {
-    fn of(place: &Place) -> Self {
+    fn from_place(place: &Place) -> Self {
         Self {
             place: place.id.clone(),
             remote: place.remote(),

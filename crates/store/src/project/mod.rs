@@ -78,7 +78,7 @@ impl Project {
     }
 
     /// Finds the project of the absolute path `folder`; `user_home` ends the search for a marker.
-    pub fn of(folder: &Path, user_home: Option<&Path>) -> Self {
+    pub fn find(folder: &Path, user_home: Option<&Path>) -> Self {
         match marker(folder, user_home) {
             Some((key, path)) => Self::new(key, Step::Marker(path)),
             None => Self::without_marker(folder),
@@ -296,7 +296,7 @@ mod tests {
         }
 
         fn key(&self, folder: &Path) -> String {
-            Project::of(folder, Some(self.folder.path())).key
+            Project::find(folder, Some(self.folder.path())).key
         }
     }
 
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(fixture.key(&inside), "github.com/acme/shop");
         fixture.path("Work/Shop/.anamnesis");
         fs::write(repository.join(MARKER), "\nMy Key\n").unwrap();
-        let project = Project::of(&inside, Some(fixture.folder.path()));
+        let project = Project::find(&inside, Some(fixture.folder.path()));
         assert_eq!(
             project,
             Project::new("My Key".to_owned(), Step::Marker(repository.join(MARKER)))
@@ -387,7 +387,7 @@ mod tests {
         fs::write(fixture.folder.path().join(MARKER), "everything").unwrap();
         let folder = fixture.path("a/b");
         assert_eq!(fixture.key(&folder), "b");
-        assert_eq!(Project::of(&folder, None).key, "everything");
+        assert_eq!(Project::find(&folder, None).key, "everything");
     }
 
     #[test]
@@ -422,7 +422,7 @@ mod tests {
         let fixture = Fixture::new();
         assert_eq!(fixture.key(Path::new("/no/such/Folder")), "folder");
         assert_eq!(
-            Project::of(Path::new("/"), None),
+            Project::find(Path::new("/"), None),
             Project::new(GLOBAL.to_owned(), Step::Nothing)
         );
         let odd = fixture.repository("$(touch x); 'quoted'");

@@ -174,7 +174,7 @@ impl Config {
     /// Reads the settings of a store.
     pub fn load(home: &Home) -> Self {
         match read(home) {
-            Ok((keys, _)) => Self::of(&keys),
+            Ok((keys, _)) => Self::from_keys(&keys),
             Err(unread) => Self {
                 is_unclear: unread.may_hide_settings,
                 problem: Some(unread.problem),
@@ -219,7 +219,7 @@ impl Config {
     pub fn change_paused(home: &Home, change: impl FnOnce(&mut Paused)) -> Result<Paused, Error> {
         let mut found = Self::default();
         Self::update(home, |keys| {
-            found = Self::of(keys);
+            found = Self::from_keys(keys);
             if found.is_unclear {
                 return;
             }
@@ -260,7 +260,7 @@ impl Config {
     }
 
     /// Interprets the keys of the file.
-    pub fn of(keys: &Map<String, Value>) -> Self {
+    pub fn from_keys(keys: &Map<String, Value>) -> Self {
         let mut config = Self::default();
         let mut problems = Vec::new();
         for setting in SETTINGS {

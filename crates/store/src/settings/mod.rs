@@ -353,7 +353,7 @@ mod tests {
                 let value = setting.parse(&words(typed)).unwrap();
                 let mut keys = Map::new();
                 setting.put(&mut keys, Some(value.clone())).unwrap();
-                let config = Config::of(&keys);
+                let config = Config::from_keys(&keys);
                 assert_eq!(config.problem, None, "{}", setting.name);
                 assert_eq!(setting.value(&config), value, "{}", setting.name);
                 let mut set = Config::default();
@@ -379,7 +379,7 @@ mod tests {
             for value in values {
                 let mut keys = Map::new();
                 setting.put(&mut keys, Some(value)).unwrap();
-                let config = Config::of(&keys);
+                let config = Config::from_keys(&keys);
                 assert_eq!(config.problem, None, "{}", setting.name);
                 let default = setting.value(&Config::default());
                 assert_eq!(setting.value(&config), default, "{}", setting.name);

@@ -281,7 +281,7 @@ impl Receipts {
                 .chain(months_in(&folder, LINES))
             {
                 let stamp = fs::symlink_metadata(folder.join(&name));
-                let stamp = stamp.map(|metadata| Stamp::of(&metadata)).ok();
+                let stamp = stamp.map(|metadata| Stamp::from_metadata(&metadata)).ok();
                 hash.update(format!("{machine}/{name} {stamp:?}\n"));
             }
         }
@@ -527,7 +527,7 @@ impl Reading<'_> {
             return Found::Nothing;
         }
         self.files -= 1;
-        let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));
+        let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::from_metadata(&metadata));
         let (found, size) = match (before, stamp) {
             (Some(before), Ok(stamp)) if before.stamp == stamp => (Found::Same, stamp.size),
             _ => match file::read_head(&path, limit) {

@@ -44,7 +44,7 @@ struct Damaged {
 }
 
 impl Damaged {
-    fn of(machine: &Machine, last: Vec<PathBuf>) -> Self {
+    fn new(machine: &Machine, last: Vec<PathBuf>) -> Self {
         let git = machine.folder().join(".git");
         Self { git, last }
     }
@@ -479,7 +479,7 @@ fn with_a_remote(shape: &Shape) -> Result<(), String> {
     laptop.write("new here");
     let unchanged = ["kept", "committed", "last", "new here"];
     let before = bytes(&laptop, &unchanged);
-    (shape.damage)(&Damaged::of(&laptop, last));
+    (shape.damage)(&Damaged::new(&laptop, last));
     sync_again(&laptop)?;
     expect(
         "the notes are as before",
@@ -566,7 +566,7 @@ fn without_a_remote(shape: &Shape) -> Result<(), String> {
     }
     laptop.write("new here");
     let before = laptop.tree();
-    (shape.damage)(&Damaged::of(&laptop, last));
+    (shape.damage)(&Damaged::new(&laptop, last));
     sync_again(&laptop)?;
     // A sync does not read old commits; `doctor --fix` does.
     laptop.repair().map_err(|error| error.to_string())?;

@@ -111,7 +111,7 @@ fn begin_together(sandbox: &Sandbox, checks: &mut Checks) -> Result<String> {
     for session in 0..SESSIONS {
         let halves = records.halves(&name(session))?;
         checks.that(halves.is_none(), || halves.unwrap_or_default());
-        let found = records.of(&name(session))?;
+        let found = records.events_of(&name(session))?;
         // The start leaves no row with a mark.
         let all_once = found.len() == EVENTS - 1 && found.values().all(|rows| rows.len() == 1);
         checks.that(all_once, || format!("{} has {found:?}", name(session)));
@@ -279,7 +279,7 @@ impl Went {
         let records = Records::open(sandbox.home())?.ok_or("there is no journal")?;
         for (session, sent) in &self.sent {
             let left = script::leaving(sandbox, session);
-            let found = records.of(session)?;
+            let found = records.events_of(session)?;
             for mark in sent.iter().filter(|mark| left.contains(*mark)) {
                 let count = found.get(mark).map_or(0, Vec::len);
                 checks.that(count == 1, || {

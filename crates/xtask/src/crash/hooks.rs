@@ -186,7 +186,7 @@ impl Run<'_> {
         self.usual = times[times.len() / 2];
         let records =
             Records::open(sandbox.home())?.ok_or("an undisturbed session left nothing")?;
-        let whole = records.of(session)?;
+        let whole = records.events_of(session)?;
         checks.that(whole.values().all(|rows| rows.len() == 1), || {
             "an undisturbed session has rows of the same event".to_owned()
         });
@@ -331,7 +331,7 @@ impl Run<'_> {
         let records = Records::open(self.sandbox.home())?.ok_or("there is no journal")?;
         let halves = records.halves(session)?;
         checks.that(halves.is_none(), || halves.unwrap_or_default());
-        let found = records.of(session)?;
+        let found = records.events_of(session)?;
         for (mark, rows) in &found {
             self.stored += 1;
             let copies = rows.len().saturating_sub(1);

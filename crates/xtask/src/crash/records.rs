@@ -94,7 +94,7 @@ impl Records {
     }
 
     /// Returns the rows of a session's events, by mark.
-    pub(super) fn of(&self, session: &str) -> Result<BTreeMap<String, Vec<String>>> {
+    pub(super) fn events_of(&self, session: &str) -> Result<BTreeMap<String, Vec<String>>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for query in TOLD {
             for told in self.texts(query, session)? {

@@ -21,7 +21,7 @@ pub(super) fn two_machines(stage: &Stage) -> Result<()> {
     let remote = bare_repository(stage)?;
     let laptop = machine(stage, "laptop")?;
     join(&laptop, "laptop", &remote)?;
-    let learned = remember_session(&laptop, &Store::of(&laptop.home()), "Round prices half up")?;
+    let learned = remember_session(&laptop, &Store::new(&laptop.home()), "Round prices half up")?;
     let id = learned.value("id").unwrap_or_default();
     // The deferred process of the session's end pushes without being asked.
     wait_until(REQUEST_LIMIT, "the note in the remote", || {
@@ -90,7 +90,7 @@ pub(super) fn arrives(stage: &Stage) -> Result<()> {
     join(&laptop, "laptop", &remote)?;
     let desktop = machine(stage, "desktop")?;
     join(&desktop, "desktop", &remote)?;
-    let learned = remember_session(&laptop, &Store::of(&laptop.home()), "Ship on Tuesdays")?;
+    let learned = remember_session(&laptop, &Store::new(&laptop.home()), "Ship on Tuesdays")?;
     anamnesis(&laptop, &["sync"])?;
 
     desktop.api().play(Script::turns([
@@ -99,7 +99,7 @@ pub(super) fn arrives(stage: &Stage) -> Result<()> {
     ]));
     // The session start injects existing notes and starts a sync.
     let terminal = Terminal::start(&desktop)?;
-    let store = Store::of(&desktop.home());
+    let store = Store::new(&desktop.home());
     store.wait_for("the other machine's note", |note| {
         note.value("id") == learned.value("id")
     })?;
@@ -168,7 +168,7 @@ pub(super) fn hostile_project(stage: &Stage) -> Result<()> {
     check(has_arrived, || {
         format!("the variables do not reach the session: {results:?}")
     })?;
-    Store::of(&machine.home()).wait_for_session(&answer.session)?;
+    Store::new(&machine.home()).wait_for_session(&answer.session)?;
     let is_injected = requests.iter().any(|request| request.text().contains(EVIL));
     check(!is_injected, || {
         "the project's note was injected".to_owned()

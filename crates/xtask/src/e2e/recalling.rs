@@ -24,7 +24,7 @@ const UNFIT: &str = "Please draw a green bicycle on the front page";
 /// inject nothing. `why` gives the reasons.
 pub(super) fn recall(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     write(
         &machine,
         TITLE,
@@ -86,7 +86,7 @@ pub(super) fn failure(stage: &Stage) -> Result<()> {
     const COMMAND: &str = "sh check.sh";
     const ERROR: &str = "error: could not connect to the stub server on port 9090";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let script = machine.project().join("check.sh");
     let fails = format!("echo '{ERROR}' >&2; exit 3\n");
     fs::write(&script, &fails).context(script.display())?;
@@ -130,7 +130,7 @@ pub(super) fn lasting_words(stage: &Stage) -> Result<()> {
     const RULE: &str = "you must use `make deploy-staging`, deploy.sh is for production only!";
     const CONVENTION: &str = "We never add dependencies here";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let first = say(&machine, "deploy the app to staging", None)?;
     let session = Some(first.session.as_str());
     say(&machine, RULE, session)?;
@@ -184,7 +184,7 @@ pub(super) fn resumed(stage: &Stage) -> Result<()> {
     const DECISION: &str = "We keep prices in whole cents, never in floats";
     const LATER: &str = "Always round totals of the cart half up";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let first = say(&machine, DECISION, None)?;
     let begun = store.wait_for_session(&first.session)?;
     say(&machine, LATER, Some(&first.session))?;
@@ -207,7 +207,7 @@ pub(super) fn resumed(stage: &Stage) -> Result<()> {
 pub(super) fn forked(stage: &Stage) -> Result<()> {
     const DECISION: &str = "We keep prices in whole cents, never in floats";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let first = say(&machine, DECISION, None)?;
     let begun = store.wait_for_session(&first.session)?;
     let how = Ask {

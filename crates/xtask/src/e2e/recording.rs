@@ -26,7 +26,7 @@ const UNASKED: Ask<'static> = Ask {
 /// and refused tools and for a subagent.
 pub(super) fn every_hook(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let cart = machine.project().join("cart.py");
     machine.api().play(Script {
         subagent_turns: vec![shell("echo from the subagent").into()],
@@ -110,7 +110,7 @@ pub(super) fn every_hook(stage: &Stage) -> Result<()> {
 /// that ended at the same point, except for the tag.
 pub(super) fn killed(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let ended = stuck(&machine, "ended")?;
     ended.terminate();
     // The exit code does not matter: a signal counts as a failure.
@@ -185,7 +185,7 @@ fn same(one: &Note, other: &Note) -> Result<()> {
 /// After Escape during a tool call, the events so far are recorded and the session continues.
 pub(super) fn interrupted(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let file = machine.project().join("rates.py");
     let started = machine.project().join("started");
     machine.api().play(Script::turns([

@@ -127,7 +127,7 @@ fn validate(stage: &Stage) -> Result<()> {
 fn remembers(stage: &Stage) -> Result<()> {
     const TITLE: &str = "Split the cart total into net and tax";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let secret = fake_token();
 
     let prompt = format!("{TITLE}\nThe staging token is {secret}, if you need it.");
@@ -188,7 +188,7 @@ fn remembers(stage: &Stage) -> Result<()> {
 /// `/compact` injects the notes again, and the session still has one note.
 fn compact(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let earlier = remember_session(&machine, &store, "Add a discount to the cart")?;
     let session = remember_session(&machine, &store, "Round the prices to cents")?;
     let id = session.value("prov_session").unwrap_or_default();
@@ -232,7 +232,7 @@ fn compact(stage: &Stage) -> Result<()> {
 /// The first request after a typed `/compact` contains the notes.
 fn compact_typed(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let earlier = remember_session(&machine, &store, "Add a voucher to the cart")?;
 
     machine.api().play(Script::turns([
@@ -263,7 +263,7 @@ fn commands(stage: &Stage) -> Result<()> {
     const FACT: &str =
         "The deploy key's path is vault/shop; $(rotate) it `monthly`, \"never\" by hand";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
 
     machine.api().play(Script::default());
     clean(&machine.ask("/memory-status", &Ask::default())?)?;
@@ -320,7 +320,7 @@ fn commands(stage: &Stage) -> Result<()> {
 /// Uninstalling the plugin leaves the notes unchanged.
 fn uninstall(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     remember_session(&machine, &store, "Name the currencies")?;
     let before = store.note_files();
     machine.uninstall_plugin()?;
@@ -335,7 +335,7 @@ fn uninstall(stage: &Stage) -> Result<()> {
 /// `/clear` ends a session, whose note is written, and starts one with injected notes.
 fn clear(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let earlier = remember_session(&machine, &store, "Sort the cart by name")?;
 
     machine.api().play(Script::turns([
@@ -378,7 +378,7 @@ fn clear(stage: &Stage) -> Result<()> {
 /// The first day: no dialog, no error, one line at the start, `/memory-status` without notes.
 fn first_session(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     machine.api().play(Script::turns([
         text("That is the status."),
         text("The stock is checked before the sale."),

@@ -34,7 +34,7 @@ pub(super) fn ours(name: &str, input: Value) -> Block {
 /// The model reads the memory with every read-only tool and with resources.
 pub(super) fn looking(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let stub = write(&machine, &store, STUB, BODY)?;
     let ports = write(
         &machine,
@@ -123,7 +123,7 @@ pub(super) fn looking(stage: &Stage) -> Result<()> {
 pub(super) fn writing(stage: &Stage) -> Result<()> {
     const FACT: &str = "The broker keeps ten minutes of messages";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let stub = write(&machine, &store, STUB, BODY)?;
     let before = store.note_files();
 
@@ -238,7 +238,7 @@ pub(super) fn writing(stage: &Stage) -> Result<()> {
 /// A slash command takes any text by its short and its long name, without a shell.
 pub(super) fn typed(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     let stub = write(&machine, &store, STUB, BODY)?;
     let before = files(&machine)?;
 
@@ -296,7 +296,7 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
 /// A person mentions a note with `@`, and the model receives it.
 pub(super) fn mentioned(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     write(&machine, &store, PORTS, "It is bound by `make stub`.")?;
     let note = write(
         &machine,
@@ -327,7 +327,7 @@ const LESSON: &str = "Restart the broker before the tests";
 /// than a change of a session note is refused.
 pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     anamnesis(&machine, &["status"])?;
     let used = || {
         store

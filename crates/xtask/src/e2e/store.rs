@@ -101,7 +101,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn of(home: &Path) -> Self {
+    pub(super) fn new(home: &Path) -> Self {
         Self {
             root: home.join(".anamnesis"),
         }
@@ -281,7 +281,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("01K3ZV7M0N9QWERTYASDFGHJKM.md"), SESSION_NOTE).unwrap();
         fs::write(folder.join("broken.md"), "no front matter").unwrap();
-        let store = Store::of(home.path());
+        let store = Store::new(home.path());
         let notes = store.notes();
         let [note] = notes.as_slice() else {
             panic!("{notes:?}");
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn secrets_are_found_in_any_file() {
         let home = tempfile::tempdir().unwrap();
-        let store = Store::of(home.path());
+        let store = Store::new(home.path());
         store.expect_free_of("hunter2").unwrap_err();
         let folder = home.path().join(".anamnesis/log");
         fs::create_dir_all(&folder).unwrap();

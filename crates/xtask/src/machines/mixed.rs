@@ -187,7 +187,7 @@ fn leave_with_extensions(machine: &Machine) -> Result<NotePath> {
     let text = note
         .render()
         .replacen("tags:", &format!("{UNKNOWN_KEY}tags:"), 1);
-    let path = NotePath::of(&note);
+    let path = NotePath::from_note(&note);
     let lock = machine.notes.lock()?;
     machine.notes.place(&lock, path, text.as_bytes())?;
     drop(lock);

@@ -57,7 +57,7 @@ pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outco
         None => return Err(Error::usage("there is no prompt").hint("anamnesis eval \"PROMPT\"")),
     };
     // `open` would create the folders of the store.
-    let context = Context::of(environment, Duration::ZERO)?;
+    let context = Context::new(environment, Duration::ZERO)?;
     let trial = Trial {
         text: &text,
         lane: args.lane,

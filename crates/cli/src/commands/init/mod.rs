@@ -218,7 +218,7 @@ impl Plan {
         let of_hooks = other_store.as_ref().or(environment.store.as_ref());
         let python_store =
             of_hooks.and_then(|store| python.other_store(store, environment.user_home.as_deref()));
-        let context = Context::of(environment, PATIENCE)?;
+        let context = Context::new(environment, PATIENCE)?;
         // Two paths may name the same folder.
         let other_store =
             other_store.filter(|store| Home::new(store).root() != context.home.root());

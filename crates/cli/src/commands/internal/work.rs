@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let context = Context::of(environment, PATIENCE)?;
+    let context = Context::new(environment, PATIENCE)?;
     // A hook has created the store. If it is gone, it was deleted and must stay so. Nothing is
     // created before the lock is held.
     if !context.home.derived().is_dir() {

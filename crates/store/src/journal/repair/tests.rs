@@ -740,7 +740,7 @@ struct Sound {
 }
 
 impl Sound {
-    fn of(home: &Home) -> Self {
+    fn read(home: &Home) -> Self {
         let connection = Connection::open(home.journal()).unwrap();
         let mut statement = connection
             .prepare("SELECT pageno, name, pagetype, path, ncell FROM dbstat ORDER BY name, path")
@@ -945,7 +945,7 @@ fn log_damages(home: &Home) -> Vec<Damage<'_>> {
 fn records_that_can_be_read_survive_every_damage() {
     let (_folder, home) = of_every_kind();
     let home = &home;
-    let sound = &Sound::of(home);
+    let sound = &Sound::read(home);
     let length = sound.bytes.len();
     let at = |page: usize| u64::try_from((page - 1) * 4096).unwrap();
     let mut damages: Vec<Damage<'_>> = Vec::new();
@@ -1049,7 +1049,7 @@ fn records_that_can_be_read_survive_every_damage() {
 #[test]
 fn records_that_can_be_read_survive_random_damage() {
     let (_folder, home) = of_every_kind();
-    let sound = Sound::of(&home);
+    let sound = Sound::read(&home);
     let length = u64::try_from(sound.bytes.len()).unwrap();
     let mut random = Random(0x5eed);
     let mut faults = Vec::new();

@@ -357,7 +357,7 @@ fn without_records_a_folder_has_the_key_that_it_gives() {
         .recognize(&shop, user_home)
         .unwrap()
         .project;
-    assert_eq!(project, Project::of(&shop, user_home));
+    assert_eq!(project, Project::find(&shop, user_home));
     // HOOK-03
     Machine::mark(&shop, "h.example/me/diary");
     let project = Places::new(None)
