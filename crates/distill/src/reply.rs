@@ -283,6 +283,7 @@ mod tests {
             ("{}".to_owned(), "requested structure"),
             (good.to_owned(), "requested structure"),
             ("null".to_owned(), "requested structure"),
+            (format!(r#"{{"notes": [{good}]}}"#), "requested structure"),
             (format!("[{good}, 5]"), "requested structure"),
             (
                 r#"[{"type": "semantic", "title": "t"}]"#.to_owned(),
@@ -309,8 +310,16 @@ mod tests {
                 "note 1 of the answer is neither",
             ),
             (
+                r#"[{"type": " ", "title": "t", "body": "b"}]"#.to_owned(),
+                "note 1 of the answer is neither",
+            ),
+            (
                 format!(r#"[{good}, {{"type": "semantic", "title": " ", "body": "b"}}]"#),
                 "note 2 of the answer has no title",
+            ),
+            (
+                r#"[{"type": "semantic", "title": "t", "body": ""}]"#.to_owned(),
+                "note 1 of the answer has no text",
             ),
             (
                 r#"[{"type": "semantic", "title": "t", "body": "\n"}]"#.to_owned(),

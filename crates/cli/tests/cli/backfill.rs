@@ -456,7 +456,8 @@ fn hostile_files() {
         "Add limits to the cart",
     );
     let good = fs::read_to_string(&path).unwrap();
-    let long = " ".repeat(100 << 20);
+    // Longer than a line may be, which is 8 MiB.
+    let long = " ".repeat(9 << 20);
     fs::write(&path, format!("{{{long}}}\n{good}")).unwrap();
     // A subagent's transcript lies deeper.
     fs::create_dir_all(folder.join("half/subagents")).unwrap();

@@ -199,7 +199,6 @@ fn a_model_that_fails_says_how() {
             Play::Redirects("https://elsewhere.example/".to_owned()),
             "redirects the request",
         ),
-        (Play::Silence, "no answer within 2 s"),
     ] {
         let home = home();
         let server = ModelServer::start([play]);
