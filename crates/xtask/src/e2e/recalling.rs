@@ -234,7 +234,7 @@ pub(super) fn forked(stage: &Stage) -> Result<()> {
 pub(super) fn deleted_memory(stage: &Stage) -> Result<()> {
     const FACT: &str = "Prices of the cart are whole cents, never floats.";
     let machine = stage.machine()?;
-    let store = Store::of(&machine.home());
+    let store = Store::new(&machine.home());
     say(&machine, "hi", None)?;
     // The client names the folder after the project's path, as it likes.
     let projects = machine.home().join(".claude/projects");
