@@ -6,7 +6,7 @@ use anamnesis_testkit::home::{TestHome, asked, edited, files_below};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::{NO_OP, SESSION, furnished, gave_up_never, home, outlast_hooks, snapshot};
+use crate::{NO_OP, SESSION, furnished, home, outlast_hooks, snapshot};
 
 /// What stands in private regions only.
 const MARKER: &str = "heron-4821-lagoon";
@@ -552,7 +552,6 @@ fn a_journal_that_is_locked_is_not_waited_for() {
     for number in 0..3 {
         session.says(&format!("Prompt {number}"));
     }
-    gave_up_never(&home);
     home.settle();
     assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 3);
     drop(connection);

@@ -102,15 +102,6 @@ fn id(short: &str) -> String {
     format!("01JZ0000000000000000{short}")
 }
 
-/// Checks that no hook reached its deadline.
-fn gave_up_never(home: &TestHome) {
-    let log = home.log();
-    assert!(
-        !log.iter().any(|line| line.contains("gave up after")),
-        "{log:?}"
-    );
-}
-
 /// Returns after so many hooks, one after the other, have reached their deadline.
 fn outlast_hooks(home: &TestHome, count: usize) {
     for _ in 0..count {

@@ -7,7 +7,7 @@ use anamnesis_testkit::home::{
 };
 use rusqlite::Connection;
 
-use crate::{NO_OP, SESSION, furnished, gave_up_never, home, id, outlast_hooks, untouched_home};
+use crate::{NO_OP, SESSION, furnished, home, id, outlast_hooks, untouched_home};
 
 /// Runs a hook for every event that is acted on, and checks that each ends as it should.
 fn run_all(home: &TestHome, name: &str) {
@@ -34,7 +34,6 @@ fn run_all(home: &TestHome, name: &str) {
             "{name}: {output:?}"
         );
     }
-    gave_up_never(home);
     home.settle();
 }
 
@@ -476,7 +475,6 @@ fn run_all_without_background(home: &TestHome) {
             "{event}"
         );
     }
-    gave_up_never(home);
 }
 
 #[cfg(unix)]
