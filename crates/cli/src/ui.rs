@@ -12,7 +12,7 @@ use anamnesis_app::Error;
 
 use anamnesis_note::note::{Note, Source};
 use anamnesis_store::index::Entry;
-use anamnesis_text::clean::one_line;
+use anamnesis_text::clean::{clean, one_line};
 use chrono::{DateTime, Utc};
 
 pub(crate) use anamnesis_app::format::{
@@ -107,10 +107,12 @@ impl Ui {
         answer()
     }
 
-    /// Replaces characters that the terminal may not be able to show.
+    /// Removes what a terminal would act on, such as a sequence in the name of a folder, and replaces
+    /// characters that it may not be able to show.
     fn encode(&self, text: &str) -> String {
+        let text = clean(text);
         if self.is_utf8 {
-            return text.to_owned();
+            return text.into_owned();
         }
         let mut out = String::with_capacity(text.len());
         for character in text.chars() {

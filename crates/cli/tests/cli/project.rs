@@ -191,3 +191,18 @@ fn a_folder_named_global_is_a_project_of_its_own() {
     let said = command.input("Only here").run().well();
     assert!(said.contains("fact for folder/global"), "{said}");
 }
+
+#[cfg(unix)]
+#[test]
+fn the_name_of_a_folder_does_not_reach_the_terminal_as_a_sequence() {
+    let home = furnished();
+    let folder = home
+        .project()
+        .join("\u{1b}]0;evil\u{7}\u{1b}[2Jsrc\u{202e}");
+    fs::create_dir_all(&folder).unwrap();
+    let shown = home.command(["project"]).within(&folder).run();
+    let printed = shown.stdout.clone() + &shown.stderr;
+    assert!(printed.contains("/shop/src\n"), "{printed:?}");
+    let is_active = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+    assert!(!printed.contains(is_active), "{printed:?}");
+}
