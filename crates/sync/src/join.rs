@@ -133,9 +133,10 @@ pub(crate) fn without_single_ones(
     Ok(if is_mass { rest } else { gone }.into_keys().collect())
 }
 
-/// Returns whether a note has no text.
+/// Returns whether a note has no text. A mark such as `.` in its place is none.
 fn is_empty(bytes: &[u8], id: NoteId) -> bool {
-    NoteFile::parse(bytes, id).is_ok_and(|file| file.note().body.trim().is_empty())
+    let has_text = |body: &str| body.contains(char::is_alphanumeric);
+    NoteFile::parse(bytes, id).is_ok_and(|file| !has_text(&file.note().body))
 }
 
 /// Returns whether a project with several notes has none left.

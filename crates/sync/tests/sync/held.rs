@@ -366,6 +366,28 @@ fn emptying_every_note_is_held_like_a_deletion() {
 }
 
 #[test]
+fn replacing_every_text_by_a_mark_is_held_like_a_deletion() {
+    // GIT-07
+    for mark in [".", "---\n", "\u{2026} *"] {
+        let fleet = Fleet::new();
+        let (laptop, desktop, paths) = pair(&fleet, 10);
+        for path in &paths {
+            laptop.edit(*path, |note| note.body = "words".to_owned());
+        }
+        laptop.sync();
+        desktop.sync();
+        for path in &paths {
+            desktop.edit(*path, |note| note.body = mark.to_owned());
+        }
+        desktop.sync();
+        let held = laptop.sync().held;
+        assert_eq!(held, Some(Held::MassDeletion { gone: 10, of: 10 }));
+        let body = laptop.notes.read(paths[0]).unwrap().note().body;
+        assert_eq!(body, "words", "{mark}");
+    }
+}
+
+#[test]
 fn moved_notes_are_not_gone() {
     // GIT-07
     let fleet = Fleet::new();
