@@ -97,7 +97,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         )
     })?;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    three_machines(root, &mut steps)?;
+    hostile_inputs_and_machines(root, &mut steps)?;
     #[cfg(unix)]
     steps.run("the protocol", || {
         if !has(Command::new("npm").arg("--version")) {
@@ -122,14 +122,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// Tests three machines that sync: random histories, killed syncs, and one machine with the Python
-/// version.
+/// Plays hostile inputs, then three machines that sync: random histories, killed syncs, and one
+/// machine with the Python version.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn three_machines(root: &Path, steps: &mut Steps) -> Result {
+fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
     let machines = |arguments: &[&str]| {
         let mut machines = cargo(root);
         passed(machines.args(["xtask", "machines"]).args(arguments))
     };
+    steps.run("hostile inputs", || {
+        passed(cargo(root).args(["xtask", "adversary"]))
+    })?;
     steps.run("three machines", || {
         machines(&["--known", "--seeds", "20", "--steps", "400"])
     })?;

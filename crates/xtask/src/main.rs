@@ -3,6 +3,8 @@
 //! Continuous integration and releases only call these tasks, so that they can be run and tested on
 //! any machine. No task requires a network.
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod adversary;
 mod ci;
 #[cfg(unix)]
 mod crash;
@@ -53,6 +55,8 @@ enum Task {
     Crash(crash::Arguments),
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     Machines(machines::Arguments),
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    Adversary(adversary::Arguments),
     #[cfg(unix)]
     Retention(retention::Arguments),
     #[cfg(unix)]
@@ -82,6 +86,8 @@ fn main() -> ExitCode {
         Task::Crash(arguments) => crash::run(&root, arguments),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         Task::Machines(arguments) => machines::run(&root, arguments),
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        Task::Adversary(arguments) => adversary::run(&root, arguments),
         #[cfg(unix)]
         Task::Retention(arguments) => retention::run(&root, arguments),
         #[cfg(unix)]
