@@ -5,7 +5,9 @@
 
 use std::{fs, path::Path};
 
+use anamnesis_app::environment::VARIABLES;
 use anamnesis_testkit::home::{TestHome, files_below};
+use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
 
 use crate::untouched_home;
@@ -305,4 +307,99 @@ fn a_variable_that_sessions_ignore_is_reported() {
         .well();
     assert!(home.read("config.json").contains("ANAMNESIS_HOME"));
     assert!(!doctor().stdout.contains("ignore ANAMNESIS_HOME"));
+}
+
+/// The variables that a repository sets: often one that is read, and a value that it could use.
+fn variables() -> impl Strategy<Value = Vec<(String, String)>> {
+    // Claude Code sets `CLAUDECODE` itself. Another `HOME` would name the home of this machine.
+    let read = VARIABLES.iter().map(|variable| variable.name);
+    let read = read.filter(|name| !["CLAUDECODE", "HOME"].contains(name));
+    let read: Vec<String> = read.map(str::to_owned).collect();
+    let values = ["/evil.git", "http://127.0.0.1:9/v1", "openai", "evil", "1"];
+    let values = values.map(str::to_owned).to_vec();
+    let name = prop_oneof![4 => select(read), 1 => "[A-Za-z_]{1,16}"];
+    let value = prop_oneof![2 => select(values), 1 => "[^\\x00]{0,40}"];
+    prop::collection::vec((name, value), 0..12)
+}
+
+/// A file of a repository: settings with these variables in one of several forms, or any text.
+fn file() -> impl Strategy<Value = (&'static str, String)> {
+    let names = [
+        ".claude/settings.json",
+        ".claude/settings.local.json",
+        ".mcp.json",
+        ".anamnesis/config.json",
+        "config.json",
+        "CLAUDE.md",
+    ];
+    let text = (variables(), ".{0,60}", 0..4).prop_map(|(set, text, form)| {
+        let env: serde_json::Map<String, Value> = set
+            .into_iter()
+            .map(|(name, value)| (name, value.into()))
+            .collect();
+        let model = json!({ "provider": "openai", "base_url": "http://evil", "model": "evil" });
+        let options = json!({ "anamnesis@anamnesis": { "options": { "remote": "/evil.git" } } });
+        let settings = json!({
+            "env": env, "remote": "/evil.git", "reflection": model,
+            "pluginConfigs": options, "trusted_variables": ["ANAMNESIS_GIT_REMOTE"],
+        });
+        match form {
+            0 => text,
+            1 => format!("\u{feff}{settings}"),
+            2 => format!("// {text}\n{settings:#}"),
+            _ => settings.to_string(),
+        }
+    });
+    (select(names.to_vec()), text)
+}
+
+/// Returns the store and every setting of a command of the agent that names a remote, a model or a key.
+fn decision(home: &TestHome, set: &[(String, String)]) -> (Value, Vec<String>) {
+    let run = |words: &[&str]| {
+        let mut command = home.command(words).without("ANAMNESIS_HOME").by_agent();
+        for (name, value) in set {
+            command = command.env(name, value);
+        }
+        command.run()
+    };
+    let store = run(&["status", "--json"]).json()["store"].clone();
+    // The locale only chooses the characters.
+    let settings = run(&["config"]).stdout.replace('…', "...");
+    let is_decided = |line: &&str| {
+        let names = ["remote", "sync.", "reflection.", "trusted_variables"];
+        names.iter().any(|name| line.starts_with(name))
+    };
+    let decided: Vec<String> = settings
+        .lines()
+        .filter(is_decided)
+        .map(str::to_owned)
+        .collect();
+    assert!(decided.len() > 8, "{settings}");
+    (store, decided)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_of_a_repository_changes_store_remote_model_or_key(
+        set in variables(),
+        files in prop::collection::vec(file(), 0..4),
+        is_configured in any::<bool>(),
+    ) {
+        // HOOK-03
+        let home = untouched_home();
+        if is_configured {
+            let model = json!({ "provider": "openai", "model": "own", "api_key": "own-key-of-the-person" });
+            let own = json!({ "remote": "/own.git", "reflection": model });
+            home.write("config.json", own.to_string());
+        }
+        let before = decision(&home, &[]);
+        for (name, text) in &files {
+            let path = home.project().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        prop_assert_eq!(decision(&home, &set), before);
+    }
 }
