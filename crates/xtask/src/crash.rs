@@ -21,6 +21,8 @@ mod script;
 #[cfg(target_os = "linux")]
 mod servers;
 #[cfg(target_os = "linux")]
+pub(crate) mod soak;
+#[cfg(target_os = "linux")]
 mod stopped;
 
 use std::{

@@ -57,6 +57,8 @@ enum Task {
     Machines(machines::Arguments),
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     Adversary(adversary::Arguments),
+    #[cfg(target_os = "linux")]
+    Soak(crash::soak::Arguments),
     #[cfg(unix)]
     Retention(retention::Arguments),
     #[cfg(unix)]
@@ -88,6 +90,8 @@ fn main() -> ExitCode {
         Task::Machines(arguments) => machines::run(&root, arguments),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         Task::Adversary(arguments) => adversary::run(&root, arguments),
+        #[cfg(target_os = "linux")]
+        Task::Soak(arguments) => crash::soak::run(&root, arguments),
         #[cfg(unix)]
         Task::Retention(arguments) => retention::run(&root, arguments),
         #[cfg(unix)]

@@ -35,19 +35,19 @@ const HOOKS: usize = 32;
 const NOTES: usize = 10;
 
 /// A note that a tool reported as written, and the note that it links to.
-struct Kept {
+pub(super) struct Kept {
     id: String,
     linked: Option<String>,
 }
 
 /// The work of servers and hooks.
 #[derive(Default)]
-struct Done {
-    notes: Vec<Kept>,
+pub(super) struct Done {
+    pub(super) notes: Vec<Kept>,
     calls: Vec<Duration>,
     hooks: Vec<Duration>,
     /// Descriptions of failures.
-    faults: Vec<String>,
+    pub(super) faults: Vec<String>,
 }
 
 /// Runs the scenario.
@@ -113,11 +113,19 @@ pub(super) fn run(folder: &Path, binary: &Path, time: Duration, checks: &mut Che
     tell("tools", &done.calls);
     tell("hooks", &done.hooks);
     checks.that(done.faults.is_empty(), || format!("{:?}", done.faults));
-    is_all_there(&sandbox, &done.notes, &remote, checks)
+    is_all_there(&sandbox, &done.notes, &remote, checks)?;
+    // A hook that waits too long leaves its event to a later hook and logs that.
+    let (late, faults): (Vec<String>, Vec<String>) = sandbox
+        .faults()
+        .into_iter()
+        .partition(|line| line.contains("Z hook"));
+    report(&format!("{} lines of hooks in the log", late.len()));
+    checks.that(faults.is_empty(), || format!("the log reports {faults:?}"));
+    Ok(())
 }
 
 /// Starts a server, initialises it and writes ten notes.
-fn serve(sandbox: &Sandbox, server: usize, round: usize, done: &Mutex<Done>) -> Result {
+pub(super) fn serve(sandbox: &Sandbox, server: usize, round: usize, done: &Mutex<Done>) -> Result {
     let mut talk = Talk::begin(sandbox, &format!("served-{server}-{round}"))?;
     let mut before: Option<String> = None;
     for number in 0..NOTES {
@@ -231,7 +239,12 @@ fn tell(what: &str, times: &[Duration]) {
 }
 
 /// Checks that every note is unchanged in all places.
-fn is_all_there(sandbox: &Sandbox, notes: &[Kept], remote: &Path, checks: &mut Checks) -> Result {
+pub(super) fn is_all_there(
+    sandbox: &Sandbox,
+    notes: &[Kept],
+    remote: &Path,
+    checks: &mut Checks,
+) -> Result {
     sandbox.wait_for_work()?;
     let mut sync = sandbox.command(&["sync", "--json"], b"")?;
     sync.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -265,13 +278,6 @@ fn is_all_there(sandbox: &Sandbox, notes: &[Kept], remote: &Path, checks: &mut C
             format!("{id} is not listed")
         });
     }
-    // A hook that waits too long leaves its event to a later hook and logs that.
-    let (late, faults): (Vec<String>, Vec<String>) = sandbox
-        .faults()
-        .into_iter()
-        .partition(|line| line.contains("Z hook"));
-    report(&format!("{} lines of hooks in the log", late.len()));
-    checks.that(faults.is_empty(), || format!("the log reports {faults:?}"));
     report(&format!(
         "{} notes, all there and in the remote",
         notes.len()
