@@ -19,7 +19,8 @@ fuzz_target!(|texts: Vec<(String, String, bool)>| {
             note.body = body;
             let reason = if is_global { Reason::AllProjects } else { Reason::Project };
             note.project = if is_global { GLOBAL } else { "p" }.to_owned();
-            Chosen { note, reason }
+            let stale = is_global.then(|| "`src/gone.rs`".to_owned());
+            Chosen { note, reason, stale }
         })
         .collect();
     let block = hook_block(&chosen, DateTime::UNIX_EPOCH, NoteId::short);
