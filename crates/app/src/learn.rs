@@ -100,7 +100,7 @@ pub fn uses(
         .iter()
         .map(|event| ToolCall {
             tool: &event.tool,
-            input: &event.input,
+            input: event.input.as_ref(),
             at: event.at,
         })
         .collect();

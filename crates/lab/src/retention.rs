@@ -243,7 +243,7 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
 /// Returns a tool call: a read, an edit or a command, which sometimes fails.
 fn event(id: &str, number: u64, random: &mut Random) -> ToolEvent {
     let path = format!("src/part_{}.rs", random.below(30));
-    let response = |text: String| json!({ "bytes": 20_000, "end": text });
+    let response = |text: String| json!({ "bytes": 20_000, "tail": text });
     let (tool, input, response, action): (&str, Value, Value, Option<FileAction>) = match random
         .below(10)
     {
@@ -270,8 +270,8 @@ fn event(id: &str, number: u64, random: &mut Random) -> ToolEvent {
     ToolEvent {
         id: format!("{id}-tool-{number}"),
         tool: tool.to_owned(),
-        input,
-        response: if has_failed { Value::Null } else { response },
+        input: Some(input.into()),
+        response: (!has_failed).then(|| response.into()),
         outcome: if has_failed {
             Outcome::Failed
         } else {

@@ -11,8 +11,11 @@ use anamnesis_note::{
     id::{NoteId, SHORT_ID_LENGTH},
     usage_log::Weight,
 };
-use anamnesis_text::terms::{Role, words};
-use serde_json::Value;
+use anamnesis_session::event::ToolInput;
+use anamnesis_text::{
+    sanitize::head,
+    terms::{Role, words},
+};
 
 /// How many bytes of a turn's output are read: the answer first, then tool inputs, the last first.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -58,8 +61,8 @@ pub struct GivenNote {
 pub struct ToolCall<'a> {
     /// The tool's name.
     pub tool: &'a str,
-    /// The tool's input.
-    pub input: &'a Value,
+    /// The tool's arguments, if they are stored.
+    pub input: Option<&'a ToolInput>,
     /// When it ran, in milliseconds since 1970.
     pub at: i64,
 }
@@ -87,11 +90,11 @@ pub fn detect(
     let named = named(turn);
     let output = output(turn);
     let done: HashSet<String> = terms_of(&output).into_iter().collect();
-    let prompt: HashSet<String> = terms_of(clip(turn.prompt, MAX_TEXT)).into_iter().collect();
+    let prompt: HashSet<String> = terms_of(head(turn.prompt, MAX_TEXT)).into_iter().collect();
     let texts: Vec<Vec<Vec<String>>> = given
         .iter()
         .map(|given| {
-            lines_of(clip(&given.text, MAX_TEXT))
+            lines_of(head(&given.text, MAX_TEXT))
                 .map(terms_of)
                 .collect()
         })
@@ -164,46 +167,37 @@ fn terms_of(text: &str) -> Vec<String> {
 
 /// Returns the turn's output as one text.
 fn output(turn: &Turn<'_>) -> String {
-    let mut text = clip(turn.answer, MAX_OUTPUT).to_owned();
+    let mut text = head(turn.answer, MAX_OUTPUT).to_owned();
     for call in turn.calls.iter().rev() {
-        each_text(call.input, &mut |part| {
+        for part in call.input.into_iter().flat_map(ToolInput::texts) {
             let room = MAX_OUTPUT.saturating_sub(text.len() + 1);
             if room > 0 {
                 text.push('\n');
-                text.push_str(clip(part, room));
+                text.push_str(head(part, room));
             }
-        });
+        }
     }
     text
-}
-
-fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
-    match value {
-        Value::String(text) => take(text),
-        Value::Array(items) => items.iter().for_each(|item| each_text(item, take)),
-        Value::Object(members) => members.values().for_each(|item| each_text(item, take)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 /// Returns strings that may be ids of notes named in the turn: `#7Q4KZ9` or a full id in the answer
 /// or a tool input, and any id passed to one of our commands or tools that uses notes.
 pub fn named(turn: &Turn<'_>) -> HashSet<String> {
     let mut named = HashSet::new();
-    add_named_ids(clip(turn.answer, MAX_OUTPUT), &mut named);
+    add_named_ids(head(turn.answer, MAX_OUTPUT), &mut named);
     for call in turn.calls {
         let is_ours = OWN_TOOLS.iter().any(|prefix| call.tool.starts_with(prefix));
         if is_ours && NOT_USING.iter().any(|word| call.tool.contains(word)) {
             continue;
         }
-        each_text(call.input, &mut |text| {
-            let text = clip(text, MAX_OUTPUT);
+        for text in call.input.into_iter().flat_map(ToolInput::texts) {
+            let text = head(text, MAX_OUTPUT);
             if is_ours {
                 named.extend(text.split_whitespace().filter_map(id_like));
             } else if call.tool != "Bash" || !add_used_ids(text, &mut named) {
                 add_named_ids(text, &mut named);
             }
-        });
+        }
     }
     named
 }
@@ -288,9 +282,9 @@ fn is_done_instead(given: &GivenNote, calls: &[ToolCall<'_>]) -> bool {
         .iter()
         .filter(|call| call.tool == "Bash" && call.at >= given.at);
     commands
-        .filter_map(|call| call.input.get("command")?.as_str())
+        .filter_map(|call| call.input?.command.as_deref())
         .any(|command| {
-            let words = split(clip(command, MAX_TEXT));
+            let words = split(head(command, MAX_TEXT));
             let mut candidates = candidates.iter().filter(|words| words.len() >= 2);
             candidates.any(|candidate| {
                 words
@@ -300,22 +294,13 @@ fn is_done_instead(given: &GivenNote, calls: &[ToolCall<'_>]) -> bool {
         })
 }
 
-/// Returns the beginning of a text, at most `length` bytes.
-fn clip(text: &str, length: usize) -> &str {
-    let mut end = length.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
 fn split(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -353,11 +338,15 @@ mod tests {
         answer: &str,
         inputs: &[(&str, Value)],
     ) -> Vec<(String, Weight)> {
+        let inputs = inputs.iter();
+        let inputs: Vec<(&str, ToolInput)> = inputs
+            .map(|(tool, input)| (*tool, input.clone().into()))
+            .collect();
         let calls: Vec<ToolCall<'_>> = inputs
             .iter()
             .map(|(tool, input)| ToolCall {
                 tool,
-                input,
+                input: Some(input),
                 at: 10,
             })
             .collect();

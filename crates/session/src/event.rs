@@ -4,6 +4,8 @@
 //! to the journal or the spool. It describes the event alone. The journal decides what depends on
 //! stored data: whether a prompt of the same id is private, and whether the event is a duplicate.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,6 +13,8 @@ use crate::prompt::SafePrompt;
 use anamnesis_text::{
     clean::one_line,
     private_tokens::{Hash, Key},
+    sanitize::entries,
+    truncate::first_characters,
 };
 
 /// Defines an enum with the strings under which the journal stores its variants.
@@ -128,10 +132,10 @@ pub struct ToolEvent {
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// The tool's input.
-    pub input: Value,
-    /// The tool's response.
-    pub response: Value,
+    /// Its arguments, if they are stored.
+    pub input: Option<ToolInput>,
+    /// Its response, if it is stored.
+    pub response: Option<ToolOutput>,
     /// The outcome.
     pub outcome: Outcome,
     /// The error message, if it failed.
@@ -149,55 +153,122 @@ pub struct ToolEvent {
     pub many_tags: bool,
 }
 
-/// How a command ended, from the response of its tool.
+/// The arguments of a tool call, sanitised. Arguments with file contents are not kept.
 ///
-/// Of a response, only the end of its text is stored, so these fields are stored beside it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CommandEnd {
-    /// The exit code, if the client sends it.
-    pub exit_code: Option<i64>,
-    /// Whether it was interrupted.
-    pub is_interrupted: bool,
-    /// Whether it still runs in the background.
-    pub is_in_background: bool,
+/// As JSON they are an object of texts. Any other JSON can be read, too: earlier versions stored
+/// the arguments as the client sent them, without secrets and file contents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Value")]
+pub struct ToolInput {
+    /// The command of a tool that runs commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Whether the command runs in the background.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub run_in_background: bool,
+    /// The other arguments by name, such as paths and patterns.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, String>,
 }
 
-impl From<&Value> for CommandEnd {
-    fn from(response: &Value) -> Self {
-        const CODES: [&str; 5] = ["code", "exitCode", "exit_code", "returnCode", "return_code"];
-        let is_set = |name: &str| {
-            response
-                .get(name)
-                .is_some_and(|value| *value != Value::Null && *value != Value::Bool(false))
+impl ToolInput {
+    /// Makes the arguments of sanitised texts with their names.
+    pub fn new(texts: Vec<(String, String)>, run_in_background: bool) -> Self {
+        let mut input = Self {
+            run_in_background,
+            ..Self::default()
         };
+        for (name, text) in texts {
+            match name.as_str() {
+                "command" => input.command = input.command.or(Some(text)),
+                "run_in_background" => {}
+                _ => {
+                    input.others.entry(name).or_insert(text);
+                }
+            }
+        }
+        input
+    }
+
+    /// Returns whether raw arguments start a command in the background.
+    pub fn is_in_background(raw: &Value) -> bool {
+        is_set(raw, "run_in_background")
+    }
+
+    /// Returns the texts of all arguments.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts = self.command.iter().chain(self.others.values());
+        texts.map(String::as_str)
+    }
+}
+
+impl From<Value> for ToolInput {
+    fn from(stored: Value) -> Self {
+        let run_in_background = Self::is_in_background(&stored);
+        Self::new(entries(stored), run_in_background)
+    }
+}
+
+/// What is stored of a tool's response, sanitised.
+///
+/// Any JSON can be read: earlier versions stored the full response of a failed call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Value")]
+pub struct ToolOutput {
+    /// The length of all its texts, in bytes.
+    pub bytes: usize,
+    /// The end of its texts, joined by line feeds.
+    pub tail: String,
+    /// The exit code of a command, if the client sends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// Whether a command was interrupted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// Whether a command still runs in the background.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub run_in_background: bool,
+}
+
+impl ToolOutput {
+    /// Reads how a command ended from its response; takes no text.
+    pub fn end_of_command(response: &Value) -> Self {
+        const CODES: [&str; 5] = ["code", "exitCode", "exit_code", "returnCode", "return_code"];
         let codes = CODES.iter().filter_map(|name| response.get(name)?.as_i64());
         Self {
             // One code that says that it failed is enough.
             exit_code: codes.max_by_key(|code| *code != 0),
-            is_interrupted: is_set("interrupted"),
-            is_in_background: is_set("backgroundTaskId") || is_set("run_in_background"),
+            interrupted: is_set(response, "interrupted"),
+            run_in_background: is_set(response, "backgroundTaskId")
+                || is_set(response, "run_in_background"),
+            ..Self::default()
         }
     }
 }
 
-impl CommandEnd {
-    /// Adds the fields to a stored response, except for those that say nothing.
-    pub fn add_to(self, response: &mut Value) {
-        let Value::Object(fields) = response else {
-            return;
-        };
-        if let Some(code) = self.exit_code {
-            fields.insert("exit_code".to_owned(), code.into());
-        }
-        for (name, is_set) in [
-            ("interrupted", self.is_interrupted),
-            ("run_in_background", self.is_in_background),
-        ] {
-            if is_set {
-                fields.insert(name.to_owned(), true.into());
-            }
+impl From<Value> for ToolOutput {
+    fn from(stored: Value) -> Self {
+        let end = Self::end_of_command(&stored);
+        let bytes = stored.get("bytes").and_then(Value::as_u64);
+        let tail = stored.get("tail").and_then(Value::as_str);
+        let tail = tail.map(str::to_owned);
+        let tail = tail.unwrap_or_else(|| {
+            let texts = entries(stored).into_iter().map(|(_, text)| text);
+            texts.collect::<Vec<_>>().join("\n")
+        });
+        Self {
+            bytes: bytes.map_or(tail.len(), |bytes| bytes.try_into().unwrap_or(usize::MAX)),
+            tail,
+            ..end
         }
     }
+}
+
+/// Returns whether JSON has a field that is neither null nor false.
+fn is_set(value: &Value, name: &str) -> bool {
+    value
+        .get(name)
+        .is_some_and(|value| *value != Value::Null && *value != Value::Bool(false))
 }
 
 /// The maximum length of a search, in characters.
@@ -206,14 +277,14 @@ const MAX_SEARCH: usize = 300;
 impl ToolEvent {
     /// Returns what a search tool searched for, on one line.
     pub fn search(&self) -> Option<String> {
-        let field = match self.tool.as_str() {
+        let name = match self.tool.as_str() {
             "Grep" | "Glob" => "pattern",
             "WebSearch" => "query",
             "WebFetch" => "url",
             _ => return None,
         };
-        let search = one_line(self.input.get(field)?.as_str()?);
-        let search: String = search.chars().take(MAX_SEARCH).collect();
+        let search = one_line(self.input.as_ref()?.others.get(name)?);
+        let search = first_characters(&search, MAX_SEARCH).to_owned();
         Some(search).filter(|search| !search.is_empty())
     }
 }
@@ -317,5 +388,50 @@ impl RecordedEvent {
     /// Returns whether a new session starts, not one that is resumed or compacted.
     pub fn begins_session(&self) -> bool {
         matches!(self, Self::Started { source, .. } if matches!(source.as_str(), "startup" | "clear"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The rows are of a journal of the version before.
+    #[test]
+    fn stored_tool_calls_of_an_earlier_version_can_be_read() {
+        let input: ToolInput = serde_json::from_value(json!({
+            "command": "cargo test", "description": "Run the tests", "timeout": 60_000,
+            "run_in_background": true,
+        }))
+        .unwrap();
+        assert_eq!(input.command.as_deref(), Some("cargo test"));
+        assert!(input.run_in_background);
+        assert_eq!(
+            input.texts().collect::<Vec<_>>(),
+            ["cargo test", "Run the tests", "60000"]
+        );
+        let body = json!({"bytes": 1, "lines": 1, "sha256": "ca978112ca1bbdca"});
+        let edit = json!({"file_path": "/w/shop/a.rs", "old_string": body, "replace_all": false});
+        let input: ToolInput = serde_json::from_value(edit).unwrap();
+        assert_eq!(input.others["file_path"], "/w/shop/a.rs");
+        let input: ToolInput = serde_json::from_value(json!({"lines": ["a", "", "b"]})).unwrap();
+        assert_eq!(input.others["lines"], "a\n\nb");
+
+        let read = |stored: Value| serde_json::from_value::<ToolOutput>(stored).unwrap();
+        let stored = json!({"bytes": 90, "tail": "FAILED", "exit_code": 1, "interrupted": true});
+        let expected = ToolOutput {
+            bytes: 90,
+            tail: "FAILED".to_owned(),
+            exit_code: Some(1),
+            interrupted: true,
+            run_in_background: false,
+        };
+        assert_eq!(read(stored.clone()), expected);
+        assert_eq!(json!(expected), stored);
+        let failed = read(json!({"stdout": "1 failed", "stderr": "error: x", "code": 2}));
+        assert_eq!(failed.tail, "1 failed\nerror: x\n2");
+        assert_eq!(failed.exit_code, Some(2));
+        assert_eq!(read(json!("text")).tail, "text");
     }
 }

@@ -5,12 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     event::{
-        Agent, CommandEnd, FileAction, FileUse, Outcome, PrivateTokenHash, Record, RecordedEvent,
-        Speaker, Surroundings, ToolEvent,
+        Agent, FileAction, FileUse, Outcome, PrivateTokenHash, Record, RecordedEvent, Speaker,
+        Surroundings, ToolEvent, ToolInput, ToolOutput,
     },
     hook::{Event, Payload, ToolCall},
     prompt::SafePrompt,
@@ -30,11 +30,8 @@ pub const MAX_TEXT: usize = 8_000;
 /// The maximum length of an error, in characters.
 const MAX_ERROR: usize = 4_000;
 
-/// The maximum size of a tool's input, in bytes of JSON.
-const MAX_INPUT: usize = 8 * 1024;
-
-/// The maximum size of a failed tool's response, in bytes of JSON.
-const MAX_RESPONSE: usize = 16 * 1024;
+/// The maximum length of a tool's arguments, in characters.
+const MAX_INPUT: usize = 7_000;
 
 /// The maximum number of files per tool event.
 const MAX_FILES: usize = 100;
@@ -210,21 +207,9 @@ impl Intake<'_> {
     ) -> ToolEvent {
         let files = self.files(&call, outcome);
         let mut own = Marks::default();
-        let input = own.add(sanitize::tool_json(
-            &call.tool,
-            call.input,
-            self.private_tokens,
-            MAX_INPUT,
-        ));
-        let end = CommandEnd::from(&call.response);
-        let mut response = own.add(if outcome == Outcome::Ok {
-            sanitize::tool_tail(&call.tool, call.response, self.private_tokens)
-        } else {
-            sanitize::tool_json(&call.tool, call.response, self.private_tokens, MAX_RESPONSE)
-        });
-        if outcome == Outcome::Ok && is_shell(&call.tool) {
-            end.add_to(&mut response);
-        }
+        let input = self.input(&call.tool, call.input, &mut own);
+        let is_stored = outcome == Outcome::Ok || !call.response.is_null();
+        let response = is_stored.then(|| self.output(&call.tool, call.response, &mut own));
         let error = call
             .error
             .map(|error| own.add(sanitize::text(&error, self.private_tokens, MAX_ERROR)));
@@ -233,8 +218,8 @@ impl Intake<'_> {
             let parts = [
                 prompt_id.unwrap_or_default(),
                 &call.tool,
-                &input.to_string(),
-                &response.to_string(),
+                &json!(input).to_string(),
+                &json!(response).to_string(),
             ];
             format!("hash-{}", text_hash(&parts.join("\n")))
         });
@@ -242,8 +227,8 @@ impl Intake<'_> {
         let event = ToolEvent {
             id,
             tool: call.tool,
-            input: if is_kept { input } else { Value::Null },
-            response: if is_kept { response } else { Value::Null },
+            input: input.filter(|_| is_kept),
+            response: response.filter(|_| is_kept),
             outcome,
             error: error.filter(|error| is_kept && !error.is_empty()),
             duration_ms: call.duration_ms,
@@ -254,6 +239,27 @@ impl Intake<'_> {
         };
         marks.join(own);
         event
+    }
+
+    /// Sanitises the arguments of a call.
+    fn input(&self, tool: &str, raw: Value, marks: &mut Marks) -> Option<ToolInput> {
+        if raw.is_null() {
+            return None;
+        }
+        let run_in_background = ToolInput::is_in_background(&raw);
+        let texts = sanitize::tool_input(tool, raw, self.private_tokens, MAX_INPUT);
+        Some(ToolInput::new(marks.add(texts), run_in_background))
+    }
+
+    /// Sanitises the response to a call.
+    fn output(&self, tool: &str, raw: Value, marks: &mut Marks) -> ToolOutput {
+        let end = if is_shell(tool) {
+            ToolOutput::end_of_command(&raw)
+        } else {
+            ToolOutput::default()
+        };
+        let (bytes, tail) = marks.add(sanitize::tool_output(tool, raw, self.private_tokens));
+        ToolOutput { bytes, tail, ..end }
     }
 
     /// Returns the files named in a tool's input and patch.
@@ -383,7 +389,6 @@ fn rejected_call(call: ToolCall) -> Option<ToolCall> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
 
     use super::*;
     use crate::observe::passed_command;
@@ -517,7 +522,7 @@ mod tests {
             &json!({ "tool_name": "Bash", "tool_use_id": "t", "tool_response": { "stdout": long } }),
         );
         assert_eq!((ok.id.as_str(), ok.outcome), ("t", Outcome::Ok));
-        assert!(ok.response.to_string().len() < 2_000);
+        assert!(ok.response.unwrap().tail.len() < 2_000);
         let failed = json!({ "tool_name": "Bash", "error": long });
         let failed = tool("PostToolUseFailure", &failed);
         assert_eq!(failed.outcome, Outcome::Failed);
@@ -533,35 +538,40 @@ mod tests {
     fn a_response_keeps_how_the_command_ended() {
         for (response, expected) in [
             (
-                json!({ "stdout": "ok", "interrupted": false }),
-                CommandEnd::default(),
+                json!({ "stdout": "", "interrupted": false }),
+                ToolOutput::default(),
             ),
             (
                 json!({ "stdout": "", "interrupted": true, "exitCode": 0 }),
-                CommandEnd {
+                ToolOutput {
                     exit_code: Some(0),
-                    is_interrupted: true,
-                    ..CommandEnd::default()
+                    interrupted: true,
+                    ..ToolOutput::default()
                 },
             ),
             (
                 json!({ "stdout": "", "code": 0, "returnCode": 2 }),
-                CommandEnd {
+                ToolOutput {
                     exit_code: Some(2),
-                    ..CommandEnd::default()
+                    ..ToolOutput::default()
                 },
             ),
             (
                 json!({ "stdout": "", "backgroundTaskId": "b1" }),
-                CommandEnd {
-                    is_in_background: true,
-                    ..CommandEnd::default()
+                ToolOutput {
+                    run_in_background: true,
+                    ..ToolOutput::default()
                 },
             ),
         ] {
             let call = json!({ "tool_name": "Bash", "tool_response": response });
             let event = tool("PostToolUse", &call);
-            assert_eq!(CommandEnd::from(&event.response), expected, "{response}");
+            let kept = ToolOutput {
+                bytes: 0,
+                tail: String::new(),
+                ..event.response.unwrap()
+            };
+            assert_eq!(kept, expected, "{response}");
         }
     }
 

@@ -4,21 +4,16 @@
 //! unclosed one extends to the end of the text. **Injected** elements (`<system-reminder>` and
 //! similar) are removed only if they are closed.
 //!
-//! JSON is stripped value by value, never as serialised text. A tag must be inside one string, but
-//! an open region continues through the following values in document order. Keys are stripped
-//! separately.
+//! JSON is stripped as the list of its names and values, never as serialised text. A tag must be
+//! inside one of them, but an open region continues through the following ones.
 //!
 //! Nothing may read a text before it passes here: no log, no hash, and no truncation, which could
-//! separate an open tag from its close. Invariants: stripping is idempotent, keeps the structure of
-//! JSON and takes linear time.
+//! separate an open tag from its close. Invariants: stripping is idempotent, keeps the number of
+//! texts and takes linear time.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
-use std::mem;
 use std::ops::Deref;
-
-use serde_json::{Map, Value};
 
 /// Tags whose regions are counted together and extend to the end if unclosed. The first is the
 /// person's mark; the others enclose text that a memory plugin injected.
@@ -63,7 +58,7 @@ pub struct Stripped<'a> {
     pub private_texts: PrivateTexts,
 }
 
-/// The regions removed from a text or JSON.
+/// The regions removed from one or several texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemovedRegions {
     /// The number of removed regions, without nested ones.
@@ -130,7 +125,7 @@ impl RemovedRegions {
     }
 
     fn add_marked(&mut self, marked: &MarkedRegions) {
-        self.regions += marked.regions.len() + marked.regions_in_keys;
+        self.regions += marked.regions.len();
         self.private |= marked.private;
         self.private_texts.append(&marked.texts);
     }
@@ -146,57 +141,65 @@ impl RemovedRegions {
 /// assert!(stripped.private);
 /// ```
 pub fn strip(text: &str) -> Stripped<'_> {
-    let StrippedText { text, removed, .. } = strip_text(text.trim());
-    let text = match text {
-        Cow::Borrowed(text) => Cow::Borrowed(text),
-        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+    let text = text.trim();
+    let mut stripped = Stripped {
+        text: Cow::Borrowed(text),
+        regions: 0,
+        private: false,
+        private_texts: PrivateTexts::default(),
     };
-    Stripped {
-        text,
-        regions: removed.regions,
-        private: removed.private,
-        private_texts: removed.private_texts,
+    if has_tags(text) {
+        let mut text = text.to_owned();
+        let removed = strip_all(&mut [&mut text]);
+        stripped = Stripped {
+            text: Cow::Owned(text.trim().to_owned()),
+            regions: removed.regions,
+            private: removed.private,
+            private_texts: removed.private_texts,
+        };
     }
+    stripped
 }
 
-/// Removes private, context and injected regions from the values and keys of JSON until none is
-/// left.
+/// Removes private, context and injected regions from a list of texts until none is left.
 ///
-/// A marked region that is open at the end of a string continues through the following values:
-/// strings keep only the text outside it, numbers and booleans become `null`, keys and structure
-/// are kept. An injected element may span values if its tags balance. Strings are not trimmed.
+/// A marked region that is open at the end of a text continues through the following texts. An
+/// injected element may span texts if its tags balance. Texts are not trimmed.
 ///
-/// Keys are stripped separately. A region that a key leaves open continues through the following
-/// values. Keys of one object that become equal are numbered: `name`, `name#2`, `name#3`.
-///
-/// JSON that still changes after eight passes becomes `null`.
+/// If they still change after eight passes, all texts become empty.
 ///
 /// ```
-/// let mut value = serde_json::json!({"lines": ["x", "<private>", "k=1", "</private>", "y"]});
-/// anamnesis_text::privacy::strip_json(&mut value);
-/// assert_eq!(value, serde_json::json!({"lines": ["x", "", "", "", "y"]}));
+/// let mut lines = ["x", "<private>", "k=1", "</private>", "y"].map(String::from);
+/// anamnesis_text::privacy::strip_all(&mut lines.each_mut());
+/// assert_eq!(lines, ["x", "", "", "", "y"]);
 /// ```
-pub fn strip_json(value: &mut Value) -> RemovedRegions {
+pub fn strip_all(texts: &mut [&mut String]) -> RemovedRegions {
     let mut removed = RemovedRegions::default();
-    if !json_has_tags(value) {
+    if !texts.iter().any(|text| has_tags(text)) {
         return removed;
     }
     for _ in 0..=MAX_PASSES {
         let mut marked = MarkedRegions::default();
-        marked.read_json(value);
+        for text in texts.iter() {
+            marked.read(text);
+        }
         marked.finish();
         removed.add_marked(&marked);
-        Cutter::new(&marked.regions).cut(value);
+        cut(texts, &marked.regions);
         let mut injected = InjectedElements::default();
-        injected.read_json(value);
+        for text in texts.iter() {
+            injected.read(text);
+        }
         let injected = injected.finish();
         removed.regions += injected.len();
-        Cutter::new(&injected).cut(value);
+        cut(texts, &injected);
         if marked.regions.is_empty() && injected.is_empty() {
             return removed;
         }
     }
-    *value = Value::Null;
+    for text in texts {
+        text.clear();
+    }
     removed
 }
 
@@ -205,66 +208,7 @@ fn has_tags(text: &str) -> bool {
     Tags::new(text, &MARKED_AND_INJECTED).next().is_some()
 }
 
-fn json_has_tags(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        Value::String(text) => has_tags(text),
-        Value::Array(items) => items.iter().any(json_has_tags),
-        Value::Object(object) => object
-            .iter()
-            .any(|(key, value)| has_tags(key) || json_has_tags(value)),
-    }
-}
-
-/// A text without its regions, not trimmed.
-struct StrippedText<'a> {
-    text: Cow<'a, str>,
-    removed: RemovedRegions,
-    /// For each marked name, the number of regions that are open at the end.
-    open: [usize; MARKED.len()],
-}
-
-fn strip_text(text: &str) -> StrippedText<'_> {
-    let mut stripped = StrippedText {
-        text: Cow::Borrowed(text),
-        removed: RemovedRegions::default(),
-        open: [0; MARKED.len()],
-    };
-    if !has_tags(text) {
-        return stripped;
-    }
-    for _ in 0..=MAX_PASSES {
-        let mut marked = MarkedRegions::default();
-        marked.read(&stripped.text);
-        for (open, depth) in stripped.open.iter_mut().zip(marked.depths) {
-            *open += depth;
-        }
-        marked.finish();
-        stripped.removed.add_marked(&marked);
-        stripped.cut(&marked.regions);
-        let mut injected = InjectedElements::default();
-        injected.read(&stripped.text);
-        let injected = injected.finish();
-        stripped.removed.regions += injected.len();
-        stripped.cut(&injected);
-        if marked.regions.is_empty() && injected.is_empty() {
-            return stripped;
-        }
-    }
-    stripped.text = Cow::Borrowed("");
-    stripped
-}
-
-impl StrippedText<'_> {
-    fn cut(&mut self, regions: &[Region]) {
-        if let Some(kept) = Cutter::new(regions).outside(&self.text) {
-            self.text = Cow::Owned(kept);
-        }
-    }
-}
-
-/// A range of bytes in a text, or in the values of JSON taken as one text, where a number or
-/// boolean takes one byte. In strings both ends are character boundaries.
+/// A range of bytes in all texts taken as one. Both ends are character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Region {
     start: usize,
@@ -277,13 +221,12 @@ struct Region {
 #[derive(Default)]
 struct MarkedRegions {
     regions: Vec<Region>,
-    regions_in_keys: usize,
     private: bool,
     texts: PrivateTexts,
     depths: [usize; MARKED.len()],
     /// The start of the open region.
     start: usize,
-    /// The start of the next value.
+    /// The start of the next text.
     position: usize,
 }
 
@@ -292,7 +235,7 @@ impl MarkedRegions {
         self.depths != [0; MARKED.len()]
     }
 
-    /// Reads the next string.
+    /// Reads the next text.
     fn read(&mut self, text: &str) {
         let base = self.position;
         let mut piece = 0;
@@ -334,54 +277,6 @@ impl MarkedRegions {
         self.private |= tag.name == PRIVATE;
     }
 
-    /// Reads the values of JSON and strips its keys.
-    fn read_json(&mut self, value: &mut Value) {
-        match value {
-            Value::Null => {}
-            Value::Bool(_) => self.position += 1,
-            Value::Number(number) => {
-                if self.depths[PRIVATE] > 0 {
-                    self.texts.push(&number.to_string());
-                }
-                self.position += 1;
-            }
-            Value::String(text) => self.read(text),
-            Value::Array(items) => {
-                for item in items {
-                    self.read_json(item);
-                }
-            }
-            Value::Object(object) if object.keys().any(|key| key.contains('<')) => {
-                let mut keys = UniqueKeys::default();
-                for (key, mut value) in mem::take(object) {
-                    let key = self.strip_key(&key);
-                    self.read_json(&mut value);
-                    keys.insert(object, key, value);
-                }
-            }
-            Value::Object(object) => {
-                for value in object.values_mut() {
-                    self.read_json(value);
-                }
-            }
-        }
-    }
-
-    /// Strips a key. Regions that it leaves open continue through the following values.
-    fn strip_key(&mut self, key: &str) -> String {
-        let stripped = strip_text(key);
-        self.regions_in_keys += stripped.removed.regions;
-        self.private |= stripped.removed.private;
-        self.texts.append(&stripped.removed.private_texts);
-        if !self.is_open() {
-            self.start = self.position;
-        }
-        for (depth, open) in self.depths.iter_mut().zip(stripped.open) {
-            *depth += open;
-        }
-        stripped.text.into_owned()
-    }
-
     /// Ends the open region, if any.
     fn finish(&mut self) {
         if self.is_open() {
@@ -391,57 +286,21 @@ impl MarkedRegions {
     }
 }
 
-/// Inserts entries into an object under unique keys.
-#[derive(Default)]
-pub(crate) struct UniqueKeys {
-    /// The last number appended to each key.
-    numbers: HashMap<String, usize>,
-}
-
-impl UniqueKeys {
-    /// Inserts an entry; appends a number to a key that exists already.
-    pub(crate) fn insert(&mut self, object: &mut Map<String, Value>, key: String, value: Value) {
-        let mut unique = key;
-        if object.contains_key(&unique) {
-            let number = self.numbers.entry(unique.clone()).or_insert(1);
-            let base = unique;
-            loop {
-                *number += 1;
-                unique = format!("{base}#{number}");
-                if !object.contains_key(&unique) {
-                    break;
-                }
-            }
-        }
-        object.insert(unique, value);
-    }
-}
-
 /// Finds the outermost closed injected elements.
 ///
-/// Within a string, an open tag is matched with the close that balances it, else with the first
-/// close of its name. Unmatched tags of one string may be matched with those of another.
+/// Within a text, an open tag is matched with the close that balances it, else with the first
+/// close of its name. Unmatched tags of one text may be matched with those of another.
 #[derive(Default)]
 struct InjectedElements {
     regions: Vec<Region>,
     /// For each name, the starts of unclosed elements.
     open: [Vec<usize>; INJECTED.len()],
-    /// The start of the next value.
+    /// The start of the next text.
     position: usize,
 }
 
 impl InjectedElements {
-    fn read_json(&mut self, value: &Value) {
-        match value {
-            Value::Null => {}
-            Value::Bool(_) | Value::Number(_) => self.position += 1,
-            Value::String(text) => self.read(text),
-            Value::Array(items) => items.iter().for_each(|item| self.read_json(item)),
-            Value::Object(object) => object.values().for_each(|value| self.read_json(value)),
-        }
-    }
-
-    /// Reads the next string.
+    /// Reads the next text.
     fn read(&mut self, text: &str) {
         let base = self.position;
         self.position += text.len();
@@ -488,7 +347,7 @@ impl InjectedElements {
     }
 }
 
-/// Returns for each tag of a string the end of the element that it opens, if that is closed.
+/// Returns for each tag of a text the end of the element that it opens, if that is closed.
 fn ends_of_elements(tags: &[Tag]) -> Vec<Option<usize>> {
     let mut ends = vec![None; tags.len()];
     let mut open: [Vec<usize>; INJECTED.len()] = Default::default();
@@ -514,80 +373,24 @@ fn ends_of_elements(tags: &[Tag]) -> Vec<Option<usize>> {
     ends
 }
 
-/// Removes sorted, disjoint regions from a text or from the values of JSON.
-struct Cutter<'r> {
-    /// The regions that end after the position.
-    regions: &'r [Region],
-    /// The start of the next value.
-    position: usize,
-}
-
-impl<'r> Cutter<'r> {
-    fn new(regions: &'r [Region]) -> Self {
-        let position = 0;
-        Cutter { regions, position }
-    }
-
-    fn cut(&mut self, value: &mut Value) {
-        if self.regions.is_empty() {
-            return;
-        }
-        match value {
-            Value::Null => {}
-            Value::Bool(_) | Value::Number(_) => {
-                if self.covers() {
-                    *value = Value::Null;
-                }
-                self.position += 1;
-            }
-            Value::String(text) => {
-                if let Some(kept) = self.outside(text) {
-                    *text = kept;
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.cut(item)),
-            Value::Object(object) => object.values_mut().for_each(|value| self.cut(value)),
-        }
-    }
-
-    /// Returns the part of the next string outside the regions; `None` if that is all of it.
-    fn outside(&mut self, text: &str) -> Option<String> {
-        let base = self.position;
-        self.position = base + text.len();
-        self.skip_to(base);
-        let first = self.regions.first()?;
-        if first.start >= self.position {
-            return None;
-        }
-        let mut kept = String::with_capacity(text.len());
+/// Removes sorted, disjoint regions.
+fn cut(texts: &mut [&mut String], mut regions: &[Region]) {
+    let mut end = 0;
+    for text in texts {
+        let base = end;
+        end += text.len();
+        let before = regions.iter().take_while(|region| region.end <= base);
+        regions = &regions[before.count()..];
+        let mut kept = String::new();
         let mut from = 0;
-        for region in self.regions {
-            if region.start >= self.position {
-                break;
-            }
-            let start = region.start.saturating_sub(base);
-            kept.push_str(&text[from..start]);
+        for region in regions.iter().take_while(|region| region.start < end) {
+            kept.push_str(&text[from..region.start.saturating_sub(base)]);
             from = (region.end - base).min(text.len());
         }
-        kept.push_str(&text[from..]);
-        self.skip_to(self.position);
-        Some(kept)
-    }
-
-    /// Returns whether a region covers the byte at the position.
-    fn covers(&mut self) -> bool {
-        self.skip_to(self.position);
-        self.regions
-            .first()
-            .is_some_and(|region| region.start <= self.position)
-    }
-
-    fn skip_to(&mut self, position: usize) {
-        let over = self
-            .regions
-            .iter()
-            .take_while(|region| region.end <= position);
-        self.regions = &self.regions[over.count()..];
+        if from > 0 {
+            kept.push_str(&text[from..]);
+            **text = kept;
+        }
     }
 }
 
@@ -707,10 +510,11 @@ fn end_of_attributes(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::HashMap;
 
     use anamnesis_testkit::assert_linear;
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -952,143 +756,117 @@ pub(crate) mod tests {
         for case in cases {
             let (id, input, output) = (&case["id"], &case["input"], &case["output"]);
             match serde_json::from_str::<Value>(input) {
-                Ok(mut value) => {
-                    strip_json(&mut value);
+                Ok(value) => {
+                    let mut texts = texts_of(&value);
+                    strip_texts(&mut texts);
                     let expected: Value = serde_json::from_str(output).unwrap();
-                    assert_eq!(value, expected, "{id}");
+                    assert_eq!(texts, texts_of(&expected), "{id}");
                 }
                 Err(_) => assert_eq!(strip(input).text, output.as_str(), "{id}"),
             }
         }
     }
 
-    fn check_json(mut input: Value, expected: &Value) {
-        let before = input.clone();
-        let removed = strip_json(&mut input);
-        assert_eq!(&input, expected, "{before}");
-        assert_eq!(removed.regions > 0, input != before, "{before}");
+    /// The texts and numbers of JSON.
+    fn texts_of(value: &Value) -> Vec<String> {
+        match value {
+            Value::Null | Value::Bool(_) => Vec::new(),
+            Value::Number(number) => vec![number.to_string()],
+            Value::String(text) => vec![text.clone()],
+            Value::Array(items) => items.iter().flat_map(texts_of).collect(),
+            Value::Object(object) => object.values().flat_map(texts_of).collect(),
+        }
+    }
+
+    fn strip_texts(texts: &mut [String]) -> RemovedRegions {
+        strip_all(&mut texts.iter_mut().collect::<Vec<_>>())
+    }
+
+    fn check_texts(texts: &[&str], expected: &[&str]) {
+        let mut stripped: Vec<String> = texts.iter().map(|&text| text.to_owned()).collect();
+        let removed = strip_texts(&mut stripped);
+        assert_eq!(stripped, expected, "{texts:?}");
+        assert_eq!(removed.regions > 0, texts != expected, "{texts:?}");
     }
 
     #[test]
-    fn an_open_region_continues_through_following_values() {
-        for (input, expected) in [
+    fn an_open_region_continues_through_following_texts() {
+        for (texts, expected) in [
             (
-                json!({"lines": ["x", "<private>", "k=1", "</private>", "y"]}),
-                json!({"lines": ["x", "", "", "", "y"]}),
+                &["x", "<private>", "k=1", "</private>", "y"][..],
+                &["x", "", "", "", "y"][..],
             ),
             (
-                json!({"a": "x <private>y", "b": [1, true, null, {"c": "z"}], "d": "w</private> v", "e": 2}),
-                json!({"a": "x ", "b": [null, null, null, {"c": ""}], "d": " v", "e": 2}),
+                &["x <private>y", "1", "z", "w</private> v", "2"],
+                &["x ", "", "", " v", "2"],
             ),
             (
-                json!(["<PRIVATE>a", "<private>b</private>", "c</private>d"]),
-                json!(["", "", "d"]),
+                &["<PRIVATE>a", "<private>b</private>", "c</private>d"],
+                &["", "", "d"],
             ),
-            (json!(["a <private>b", "c", 3]), json!(["a ", "", null])),
+            (&["a <private>b", "c", "3"], &["a ", "", ""]),
             (
-                json!(["<private>", 1, "</private>", 2]),
-                json!(["", null, "", 2]),
-            ),
-            (
-                json!(["a</private>", "b", "<private/>", 1]),
-                json!(["a</private>", "b", "", 1]),
+                &["a</private>", "b", "<private/>", "1"],
+                &["a</private>", "b", "", "1"],
             ),
             (
-                json!([
+                &[
                     "<claude-mem-context>a",
                     "</private>b",
-                    "</claude-mem-context>c"
-                ]),
-                json!(["", "", "c"]),
+                    "</claude-mem-context>c",
+                ],
+                &["", "", "c"],
             ),
-            (json!("  <private>x</private> y "), json!("   y ")),
+            (&["  <private>x</private> y "], &["   y "]),
             (
-                json!(["a <pri<private>x</private>vate>", "y", "</private>z"]),
-                json!(["a ", "", "z"]),
+                &["a <pri<private>x</private>vate>", "y", "</private>z"],
+                &["a ", "", "z"],
             ),
-            // A tag must be inside one string.
-            (json!(["<pri", "vate>", "x"]), json!(["<pri", "vate>", "x"])),
+            // A tag must be inside one text.
+            (&["<pri", "vate>", "x"], &["<pri", "vate>", "x"]),
         ] {
-            check_json(input, &expected);
+            check_texts(texts, expected);
         }
     }
 
     #[test]
-    fn keys_are_stripped_separately() {
-        for (input, expected) in [
+    fn an_injected_element_may_span_texts_if_it_balances() {
+        for (texts, expected) in [
             (
-                json!({"a<private>b</private>": 1, "a": 2, "a<private/>": 3}),
-                json!({"a": 1, "a#2": 2, "a#3": 3}),
+                &["a <system-reminder>b", "1", "c</system-reminder> d", "2"][..],
+                &["a ", "", " d", "2"][..],
             ),
+            (&["<system-reminder>a", "b"], &["<system-reminder>a", "b"]),
             (
-                json!({"<private>x</private>": 1, "<private>y</private>": 2}),
-                json!({"": 1, "#2": 2}),
+                &["a</system-reminder>", "<system-reminder>b"],
+                &["a</system-reminder>", "<system-reminder>b"],
             ),
-            // Keys in an open region are kept.
+            // An element closed in its own text does not take the tags of another one.
             (
-                json!({"a": "<private>x", "key": "y", "b": "</private>z"}),
-                json!({"a": "", "key": "", "b": "z"}),
-            ),
-            // A close in a key ends only a region that the key opened.
-            (
-                json!({"a": "<private>x", "b</private>": "y"}),
-                json!({"a": "", "b</private>": ""}),
-            ),
-            // A region that a key leaves open continues through the following values.
-            (
-                json!({"a": 0, "b<private>c": 1, "d": ["x", "y</private>z"], "e": 2}),
-                json!({"a": 0, "b": null, "d": ["", "z"], "e": 2}),
-            ),
-            (
-                json!([{"<private>": "x"}, "y", 5]),
-                json!([{"": ""}, "", null]),
-            ),
-        ] {
-            check_json(input, &expected);
-        }
-    }
-
-    #[test]
-    fn an_injected_element_may_span_values_if_it_balances() {
-        for (input, expected) in [
-            (
-                json!(["a <system-reminder>b", 1, "c</system-reminder> d", 2]),
-                json!(["a ", null, " d", 2]),
-            ),
-            (
-                json!(["<system-reminder>a", "b"]),
-                json!(["<system-reminder>a", "b"]),
-            ),
-            (
-                json!(["a</system-reminder>", "<system-reminder>b"]),
-                json!(["a</system-reminder>", "<system-reminder>b"]),
-            ),
-            // An element closed in its own string does not take the tags of another one.
-            (
-                json!([
+                &[
                     "<system-reminder>a",
-                    "b <system-reminder>c</system-reminder>"
-                ]),
-                json!(["<system-reminder>a", "b "]),
+                    "b <system-reminder>c</system-reminder>",
+                ],
+                &["<system-reminder>a", "b "],
             ),
             (
-                json!(["<system-reminder>a", "</persisted-output>b"]),
-                json!(["<system-reminder>a", "</persisted-output>b"]),
+                &["<system-reminder>a", "</persisted-output>b"],
+                &["<system-reminder>a", "</persisted-output>b"],
             ),
         ] {
-            check_json(input, &expected);
+            check_texts(texts, expected);
         }
     }
 
     #[test]
-    fn json_that_needs_too_many_passes_is_dropped() {
+    fn texts_that_need_too_many_passes_are_dropped() {
         let layered = |layers: usize| {
             (1..layers).fold(String::from("<private/>"), |tag, _| {
                 format!("<pri{tag}vate/>")
             })
         };
-        check_json(json!([layered(MAX_PASSES), 1]), &json!(["", 1]));
-        check_json(json!([layered(MAX_PASSES + 1), 1]), &Value::Null);
+        check_texts(&[&layered(MAX_PASSES), "1"], &["", "1"]);
+        check_texts(&[&layered(MAX_PASSES + 1), "1"], &["", ""]);
     }
 
     #[test]
@@ -1099,19 +877,22 @@ pub(crate) mod tests {
         assert_eq!(*stripped.private_texts, ["b ", "c", " d", "g", "j"]);
         let shown = format!("{:?}", stripped.private_texts);
         assert_eq!(shown, "PrivateTexts(5)");
-        let mut value = json!({"a": "x <private>y", "b": [12_345, null], "c": "z</private>w", "d<private>e</private>": 1});
-        assert_eq!(
-            *strip_json(&mut value).private_texts,
-            ["y", "12345", "z", "e"]
-        );
+        let texts = [
+            "x <private>y",
+            "12345",
+            "z</private>w",
+            "d<private>e</private>",
+        ];
+        let removed = strip_texts(&mut texts.map(String::from));
+        assert_eq!(*removed.private_texts, ["y", "12345", "z", "e"]);
         let long = format!("<private>{}</private>", "é ".repeat(MAX_PRIVATE_TEXT));
         let length: usize = strip(&long).private_texts.iter().map(String::len).sum();
         assert!((MAX_PRIVATE_TEXT - 2..=MAX_PRIVATE_TEXT).contains(&length));
     }
 
-    /// Sixteen times the JSON may cost sixteen times the work, not more.
+    /// Sixteen times the texts may cost sixteen times the work, not more.
     #[test]
-    fn the_work_on_json_is_linear() {
+    fn the_work_on_many_texts_is_linear() {
         for unit in [
             "<private>",
             "<private></private>",
@@ -1120,36 +901,14 @@ pub(crate) mod tests {
             "<pri<private/>vate/>",
             "word",
         ] {
-            let items = |count: usize| Value::from(vec![unit; count]);
-            let keys = |count: usize| -> Value {
-                (0..count)
-                    .map(|n| (format!("{unit}{}", n % 7), json!(unit)))
-                    .collect()
-            };
-            let (small, large) = (items(1 << 12), items(1 << 16));
+            let texts = |count: usize| vec![unit.to_owned(); count];
+            let (small, large) = (texts(1 << 12), texts(1 << 16));
             assert_linear(
                 unit,
-                || strip_json(&mut small.clone()),
-                || strip_json(&mut large.clone()),
-            );
-            let (small, large) = (keys(1 << 12), keys(1 << 16));
-            assert_linear(
-                unit,
-                || strip_json(&mut small.clone()),
-                || strip_json(&mut large.clone()),
+                || strip_texts(&mut small.clone()),
+                || strip_texts(&mut large.clone()),
             );
         }
-        let equal = |count: usize| -> Value {
-            (0..count)
-                .map(|n| (format!("<private>{n}</private>"), json!(n)))
-                .collect()
-        };
-        let (small, large) = (equal(1 << 12), equal(1 << 16));
-        assert_linear(
-            "equal keys",
-            || strip_json(&mut small.clone()),
-            || strip_json(&mut large.clone()),
-        );
     }
 
     /// JSON whose strings and keys are made of tags and tag fragments.
@@ -1167,16 +926,6 @@ pub(crate) mod tests {
                     .prop_map(|entries| entries.into_iter().collect()),
             ]
         })
-    }
-
-    /// The structure of JSON, which stripping keeps.
-    fn shape(value: &Value) -> Value {
-        match value {
-            Value::Array(items) => items.iter().map(shape).collect(),
-            Value::Object(object) => object.values().map(shape).collect(),
-            Value::String(_) => json!("string"),
-            _ => Value::Null,
-        }
     }
 
     /// Text made of tags and tag fragments.
@@ -1220,34 +969,26 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn stripping_json_is_idempotent(value in tagged_json()) {
-            let mut once = value.clone();
-            let removed = strip_json(&mut once);
+        fn stripping_texts_is_idempotent(texts in prop::collection::vec(tagged(), 0..8)) {
+            let mut once = texts;
+            let removed = strip_texts(&mut once);
             prop_assert_eq!(removed.private_texts.is_empty() || removed.private, true);
             let mut twice = once.clone();
-            prop_assert_eq!(strip_json(&mut twice), RemovedRegions::default());
+            prop_assert_eq!(strip_texts(&mut twice), RemovedRegions::default());
             prop_assert_eq!(&twice, &once);
-            if !once.is_null() {
-                prop_assert_eq!(shape(&once), shape(&value));
-            }
         }
 
+        /// The marker is in the text after an open tag.
         #[test]
-        fn a_json_string_is_stripped_like_a_text(text in tagged()) {
-            let mut value = Value::from(text.as_str());
-            let removed = strip_json(&mut value);
-            let stripped = strip(&text);
-            prop_assert_eq!(value.as_str().unwrap_or_default().trim(), stripped.text);
-            prop_assert_eq!(removed.regions, stripped.regions);
-        }
-
-                /// The marker is in the value after an open tag, at any depth.
-        #[test]
-        fn a_private_value_is_always_removed(before in tagged_json(), inside in tagged_json(), after in tagged_json()) {
-            let inside: Value = serde_json::from_str(&inside.to_string().replace('/', "")).unwrap();
-            let mut value = json!([before, {"a": "\"'><private>"}, [inside, {"b": ["\"'>MARKER"]}], after]);
-            strip_json(&mut value);
-            prop_assert!(!value.to_string().contains("MARKER"), "{value}");
+        fn a_private_value_is_always_removed(
+            before in tagged_json(), inside in tagged_json(), after in tagged_json()
+        ) {
+            let inside = inside.to_string().replace('/', "");
+            let inside: Value = serde_json::from_str(&inside).unwrap();
+            let value = json!([before, {"a": "\"'><private>"}, [inside, {"b": ["\"'>MARKER"]}], after]);
+            let mut texts = texts_of(&value);
+            strip_texts(&mut texts);
+            prop_assert!(!texts.concat().contains("MARKER"), "{texts:?}");
         }
 
                 /// The marker is in a region that is unclosed or closed after the marker.

@@ -13,6 +13,15 @@ pub fn first_characters(text: &str, count: usize) -> &str {
     }
 }
 
+/// Returns the last `count` characters of a text.
+pub fn last_characters(text: &str, count: usize) -> &str {
+    let Some(last) = count.checked_sub(1) else {
+        return "";
+    };
+    let start = text.char_indices().rev().nth(last);
+    &text[start.map_or(0, |(start, _)| start)..]
+}
+
 /// Returns the text as one line of at most `count` characters; `…` marks a cut.
 pub fn line(text: &str, count: usize) -> String {
     let line = one_line(text);

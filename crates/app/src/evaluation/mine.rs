@@ -134,7 +134,7 @@ fn needed(
     let calls: Vec<ToolCall<'_>> = calls
         .map(|event| ToolCall {
             tool: &event.event.tool,
-            input: &event.event.input,
+            input: event.event.input.as_ref(),
             at: event.at,
         })
         .collect();

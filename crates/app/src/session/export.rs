@@ -201,8 +201,8 @@ impl RemovedCounts {
         }
         for stored in &contents.events {
             let event = &stored.event;
-            removed.look_at(Some(&event.input.to_string()));
-            removed.look_at(Some(&event.response.to_string()));
+            removed.look_at(Some(&json!(event.input).to_string()));
+            removed.look_at(Some(&json!(event.response).to_string()));
             removed.look_at(event.error.as_deref());
         }
         for end in &contents.turn_ends {

@@ -220,17 +220,7 @@ fn a_session_row_by_row() {
         edited src/limit.rs
         given
           {
-            "file_path": "[ROOT]/shop/src/limit.rs",
-            "old_string": {
-              "bytes": 1,
-              "lines": 1,
-              "sha256": "ca978112ca1bbdca"
-            },
-            "new_string": {
-              "bytes": 1,
-              "lines": 1,
-              "sha256": "3e23e8160039594a"
-            }
+            "file_path": "[ROOT]/shop/src/limit.rs"
           }
         gave
           {

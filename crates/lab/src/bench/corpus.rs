@@ -413,8 +413,8 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
                 let event = ToolEvent {
                     id: format!("event-{event}"),
                     tool: "Edit".to_owned(),
-                    input: json!({ "file_path": format!("src/module_{event}.rs") }),
-                    response: json!({ "bytes": 4_000, "tail": "x".repeat(1_000) }),
+                    input: Some(json!({ "file_path": format!("src/module_{event}.rs") }).into()),
+                    response: Some(json!({ "bytes": 4_000, "tail": "x".repeat(1_000) }).into()),
                     outcome: Outcome::Ok,
                     error: None,
                     duration_ms: Some(8),

@@ -13,15 +13,14 @@
 mod signature;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub use self::signature::signature;
 
 use self::signature::informative_line;
-use crate::event::{CommandEnd, FileAction, Outcome, ToolEvent};
+use crate::event::{FileAction, Outcome, ToolEvent};
 use anamnesis_text::shell::command::Command;
-use anamnesis_text::truncate::line;
+use anamnesis_text::truncate::{last_characters, line};
 
 /// For how many events a failure, or an edit without a test, is remembered.
 const HORIZON: usize = 100;
@@ -166,8 +165,8 @@ pub fn still_failing(events: &[ToolEvent]) -> Vec<String> {
     let mut commands: Vec<(Command<'_>, String)> = Vec::new();
     let mut tools: Vec<(&str, String)> = Vec::new();
     let error_of = |event: &ToolEvent| {
-        let error = event.error.clone().unwrap_or_else(|| output(event));
-        informative_line(&error).unwrap_or_default()
+        let error = event.error.as_deref().unwrap_or_else(|| output(event));
+        informative_line(error).unwrap_or_default()
     };
     for event in events {
         match run_of(event) {
@@ -298,13 +297,13 @@ impl<'a> Scan<'a> {
         match run_of(event) {
             Some((command, Verdict::Passed)) => self.take_pass(index, event, &command),
             Some((command, Verdict::Failed)) if command.is_significant() => {
-                let error = event.error.clone().unwrap_or_else(|| output(event));
+                let error = event.error.as_deref().unwrap_or_else(|| output(event));
                 self.failures.push(Failure {
                     index,
                     command,
                     agent: agent(event),
-                    error_line: informative_line(&error),
-                    error: signature(&error),
+                    error_line: informative_line(error),
+                    error: signature(error),
                     has_workaround: false,
                 });
             }
@@ -574,7 +573,7 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
     if event.tool != "Bash" && event.tool != "PowerShell" {
         return None;
     }
-    let command = Command::parse(event.input.get("command")?.as_str()?)?;
+    let command = Command::parse(event.input.as_ref()?.command.as_deref()?)?;
     let verdict = match event.outcome {
         Outcome::Interrupted => Verdict::Unknown,
         Outcome::Failed => Verdict::Failed,
@@ -585,12 +584,16 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
 
 /// Returns the result of a command that the client reports as run.
 fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
-    let end = CommandEnd::from(&event.response);
-    if end.is_interrupted || end.is_in_background || CommandEnd::from(&event.input).is_in_background
-    {
+    let is_started = event
+        .input
+        .as_ref()
+        .is_some_and(|input| input.run_in_background);
+    let response = event.response.as_ref();
+    if is_started || response.is_some_and(|end| end.interrupted || end.run_in_background) {
         return Verdict::Unknown;
     }
-    if end.exit_code.is_some_and(|code| code != 0) {
+    let exit_code = response.and_then(|end| end.exit_code);
+    if exit_code.is_some_and(|code| code != 0) {
         return Verdict::Failed;
     }
     let output = output(event);
@@ -599,30 +602,16 @@ fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
     {
         Verdict::Failed
     } else if command.hides_exit_status {
-        result(&output)
+        result(output)
     } else {
         Verdict::Passed
     }
 }
 
 /// Returns the end of a tool's output.
-fn output(event: &ToolEvent) -> String {
-    fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
-        match value {
-            Value::String(text) => texts.push(text),
-            Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
-            Value::Object(fields) => fields.values().for_each(|field| collect(field, texts)),
-            _ => {}
-        }
-    }
-    let mut texts = Vec::new();
-    collect(&event.response, &mut texts);
-    let text = texts.join("\n");
-    let start = text.char_indices().rev().nth(MAX_OUTPUT - 1);
-    text.get(start.map_or(0, |(start, _)| start)..)
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+fn output(event: &ToolEvent) -> &str {
+    let output = event.response.as_ref().map_or("", |end| &end.tail);
+    last_characters(output, MAX_OUTPUT).trim()
 }
 
 /// Derives the result from a command's output, for commands whose exit status does not show it.
@@ -690,18 +679,13 @@ fn count(output: &str, names: &[&str]) -> u64 {
 
 /// Observes a file created in the project's folder.
 fn new_file(event: &ToolEvent) -> Option<Observation> {
-    let is_made = event.response.get("type").and_then(Value::as_str) == Some("create");
     let is_inside = |path: &str| {
         !path.starts_with(['/', '\\', '~']) && !path.starts_with("..") && !path.contains(':')
     };
-    let made = event.files.iter().find(|file| {
-        let is_new = match file.action {
-            FileAction::Created => true,
-            FileAction::Edited => is_made && event.tool == "Write",
-            FileAction::Read => false,
-        };
-        is_new && is_inside(&file.path)
-    })?;
+    let made = event
+        .files
+        .iter()
+        .find(|file| file.action == FileAction::Created && is_inside(&file.path))?;
     let path = line(&made.path, MAX_LINE);
     Some(Observation {
         kind: Kind::Feature,

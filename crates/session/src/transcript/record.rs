@@ -300,7 +300,7 @@ struct BlockFields<'a> {
     kind: Text<'a>,
     text: Text<'a>,
     name: Text<'a>,
-    input: ToolInput<'a>,
+    input: NamedFiles<'a>,
     is_error: bool,
 }
 
@@ -338,14 +338,14 @@ impl<'de> FromAny<'de> for BlockFields<'de> {
 }
 
 #[derive(Default)]
-struct ToolInput<'a> {
+struct NamedFiles<'a> {
     file_path: Text<'a>,
     notebook_path: Text<'a>,
 }
 
-impl<'de> FromAny<'de> for ToolInput<'de> {
+impl<'de> FromAny<'de> for NamedFiles<'de> {
     fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut input = ToolInput::default();
+        let mut input = NamedFiles::default();
         while let Some(key) = next_key(&mut object)? {
             match key.as_ref() {
                 "file_path" => input.file_path = next_value(&mut object)?,

@@ -654,12 +654,7 @@ pub struct StoredEvent {
 }
 
 fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
-    let json = |column| -> rusqlite::Result<serde_json::Value> {
-        let text: Option<String> = row.get(column)?;
-        Ok(text
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default())
-    };
+    let (input, response): (Option<String>, Option<String>) = (row.get(4)?, row.get(5)?);
     let outcome: String = row.get(6)?;
     let agent: Option<String> = row.get(9)?;
     let agent_kind: Option<String> = row.get(10)?;
@@ -670,8 +665,8 @@ fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
         event: ToolEvent {
             id: row.get(1)?,
             tool: row.get(3)?,
-            input: json(4)?,
-            response: json(5)?,
+            input: input.and_then(|text| serde_json::from_str(&text).ok()),
+            response: response.and_then(|text| serde_json::from_str(&text).ok()),
             outcome: Outcome::parse(&outcome).unwrap_or(Outcome::Ok),
             error: row.get(7)?,
             duration_ms: row.get(8)?,

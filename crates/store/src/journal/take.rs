@@ -7,6 +7,7 @@ use anamnesis_session::{
 };
 use anamnesis_text::hash::text_hash;
 use rusqlite::{OptionalExtension, params};
+use serde_json::json;
 
 use super::{Error, Journal, SINCE};
 use crate::spool::Waiting;
@@ -418,8 +419,7 @@ impl Journal {
             return Ok(false);
         }
         let is_whole = stored < MAX_WHOLE_EVENTS;
-        let json =
-            |value: &serde_json::Value| (is_whole && !value.is_null()).then(|| value.to_string());
+        let (input, response) = (event.input.as_ref(), event.response.as_ref());
         let number: i64 = self
             .connection
             .prepare_cached(
@@ -440,8 +440,8 @@ impl Journal {
                     record.prompt_id,
                     event.tool,
                     subject_of(event),
-                    json(&event.input),
-                    json(&event.response),
+                    input.filter(|_| is_whole).map(|input| json!(input).to_string()),
+                    response.filter(|_| is_whole).map(|response| json!(response).to_string()),
                     event.outcome.as_str(),
                     event.error.as_deref().filter(|_| is_whole),
                     event.duration_ms,

@@ -198,8 +198,8 @@ pub(super) fn event(id: &str, tool: &str, path: &str) -> ToolEvent {
     ToolEvent {
         id: id.to_owned(),
         tool: tool.to_owned(),
-        input: json!({"file_path": path}),
-        response: json!({"type": "update"}),
+        input: Some(json!({"file_path": path}).into()),
+        response: Some(json!({"type": "update"}).into()),
         outcome: Outcome::Ok,
         error: None,
         duration_ms: Some(3),
@@ -330,7 +330,7 @@ fn a_session_that_removed_all_it_made_is_undone() {
     let mut made = event("t1", "Write", "docs/geese.md");
     made.files[0].action = FileAction::Created;
     let removal = ToolEvent {
-        input: json!({"command": "rm docs/geese.md"}),
+        input: Some(json!({"command": "rm docs/geese.md"}).into()),
         files: Vec::new(),
         ..event("t2", "Bash", "")
     };

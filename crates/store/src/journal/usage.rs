@@ -11,10 +11,9 @@ use anamnesis_note::{
     id::NoteId,
     usage_log::{LocalReceipt, Receipt, Usage, Weight},
 };
-use anamnesis_session::event::{Privacy, PromptKind};
+use anamnesis_session::event::{Privacy, PromptKind, ToolInput};
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, params};
-use serde_json::Value;
 
 use super::{Error, Held, INHERITED, Journal, SUGGESTION};
 
@@ -37,8 +36,8 @@ pub struct LastTurn {
 pub struct TurnEvent {
     /// The tool's name.
     pub tool: String,
-    /// Its input; null if not stored.
-    pub input: Value,
+    /// Its arguments, if they are stored.
+    pub input: Option<ToolInput>,
     /// Its time, milliseconds since 1970.
     pub at: i64,
 }
@@ -105,9 +104,7 @@ impl Journal {
                 let input: Option<String> = row.get(1)?;
                 Ok(TurnEvent {
                     tool: row.get(0)?,
-                    input: input
-                        .and_then(|text| serde_json::from_str(&text).ok())
-                        .unwrap_or_default(),
+                    input: input.and_then(|text| serde_json::from_str(&text).ok()),
                     at: row.get(2)?,
                 })
             })?

@@ -97,8 +97,8 @@ pub(super) fn is_base64(text: &str) -> bool {
         && has(u8::is_ascii_lowercase)
 }
 
-/// Returns the mark that says how many characters or entries are left out.
-pub(super) fn omission_mark(count: usize, what: &str) -> String {
+/// Returns the mark that says how many characters are left out.
+pub(super) fn omission_mark(count: usize) -> String {
     let digits = count.to_string();
     let mut number = String::new();
     for (position, digit) in digits.chars().enumerate() {
@@ -107,5 +107,5 @@ pub(super) fn omission_mark(count: usize, what: &str) -> String {
         }
         number.push(digit);
     }
-    format!("[… {number} {what} left out …]")
+    format!("[… {number} characters left out …]")
 }

@@ -20,6 +20,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::{clean, one_line};
 use chrono::DateTime;
+use serde_json::json;
 
 use super::{Outcome, note_label, open, state};
 use crate::ui::{self, Ui};
@@ -259,7 +260,10 @@ impl Page<'_> {
             }
         }
         if self.is_full {
-            for (name, value) in [("given", &event.input), ("gave", &event.response)] {
+            for (name, value) in [
+                ("given", json!(event.input)),
+                ("gave", json!(event.response)),
+            ] {
                 if !value.is_null() {
                     self.line(&format!("    {name}"));
                     // JSON already escapes control characters.
