@@ -10,6 +10,7 @@ pub mod exclude;
 use std::slice;
 
 use serde_json::{Map, Value};
+use strsim::levenshtein;
 
 pub use self::declaration::SETTINGS;
 use self::{config::Config, exclude::names_nothing};
@@ -70,7 +71,7 @@ pub fn nearest(name: &str) -> Option<&'static Setting> {
     let distance = |setting: &Setting| {
         // A person may remember only the part after the dot.
         let (_, last) = setting.name.rsplit_once('.').unwrap_or(("", setting.name));
-        distance(&name, setting.name).min(distance(&name, last))
+        levenshtein(&name, setting.name).min(levenshtein(&name, last))
     };
     SETTINGS
         .iter()
@@ -78,25 +79,6 @@ pub fn nearest(name: &str) -> Option<&'static Setting> {
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, _)| *distance <= name.chars().count().div_ceil(3))
         .map(|(_, setting)| setting)
-}
-
-/// Returns the Levenshtein distance of two words.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (number, left) in one.chars().enumerate() {
-        let mut above_left = number;
-        let mut left_of = number + 1;
-        for (cell, right) in row.iter_mut().skip(1).zip(other.chars()) {
-            let replaced = above_left + usize::from(left != right);
-            above_left = *cell;
-            *cell = replaced.min(above_left + 1).min(left_of + 1);
-            left_of = *cell;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = number + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 /// Returns whether a text is a valid machine name: 1 to 64 ASCII letters, digits, `.`, `_` and `-`,
@@ -485,20 +467,6 @@ mod tests {
                 nearest_name,
                 "{typed}"
             );
-        }
-    }
-
-    #[test]
-    fn letters_between_two_words() {
-        for (one, other, letters) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("kitten", "sitting", 3),
-            ("flaw", "lawn", 2),
-            ("same", "same", 0),
-        ] {
-            assert_eq!(distance(one, other), letters, "{one} {other}");
         }
     }
 
