@@ -11,11 +11,14 @@ pub fn text_hash(text: &str) -> String {
 
 /// Returns the SHA-256 of bytes in lower-case hexadecimal.
 pub fn bytes_hash(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest
-        .iter()
-        .fold(String::with_capacity(64), |mut out, byte| {
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+    hex(&Sha256::digest(bytes))
+}
+
+/// Returns bytes in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }

@@ -18,6 +18,7 @@ pub use self::{
 
 use std::{fmt, str::FromStr};
 
+use anamnesis_text::hash::hex;
 use chrono::{DateTime, Datelike as _, SecondsFormat, SubsecRound as _, Utc};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -141,9 +142,7 @@ impl SessionMark {
 
 impl fmt::Display for SessionMark {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        formatter.write_str(&hex(&self.0))
     }
 }
 

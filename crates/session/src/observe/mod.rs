@@ -13,12 +13,12 @@
 mod signature;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 pub use self::signature::signature;
 
 use self::signature::informative_line;
 use crate::event::{FileAction, Outcome, ToolEvent};
+use anamnesis_text::hash::text_hash;
 use anamnesis_text::shell::command::Command;
 use anamnesis_text::truncate::{last_characters, line};
 
@@ -104,13 +104,7 @@ impl Observation {
     /// Neither the number of earlier events nor the wording of a later release changes it.
     pub fn hash(&self) -> String {
         let completed_by = self.events.last().map_or(&self.title, |id| id);
-        Sha256::new()
-            .chain_update(b"observation:")
-            .chain_update(completed_by.as_bytes())
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        text_hash(&format!("observation:{completed_by}"))
     }
 }
 

@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_note::purge_pattern::PurgePattern;
-use anamnesis_text::private_tokens::{self, Hash, Key};
+use anamnesis_text::{
+    hash::hex,
+    private_tokens::{self, Hash, Key},
+};
 use rusqlite::{params_from_iter, types::Value};
 use ulid::Ulid;
 
@@ -230,10 +233,6 @@ fn numbered<'a>(
 
 fn quoted(name: &String) -> String {
     format!("\"{name}\"")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

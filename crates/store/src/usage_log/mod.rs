@@ -21,6 +21,7 @@ use anamnesis_note::{
     id::NoteId,
     usage_log::{Aliases, Fold, FoldFile, Month, PortableId, Receipt, ReceiptSource, SessionMark},
 };
+use anamnesis_text::hash::hex;
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 
@@ -285,8 +286,7 @@ impl Receipts {
                 hash.update(format!("{machine}/{name} {stamp:?}\n"));
             }
         }
-        let hash = hash.finalize();
-        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&hash.finalize())
     }
 
     /// Returns the notes that were purged on any machine.
