@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anamnesis_note::note::parse_timestamp;
+use anamnesis_text::truncate;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 /// The width of text in columns.
@@ -141,14 +142,10 @@ pub fn home_path(path: &Path, user_home: Option<&Path>) -> String {
 
 /// Cuts a text to a number of characters and marks the cut.
 pub fn shorten(text: &str, length: usize) -> String {
-    match text.char_indices().nth(length) {
-        Some(_) => {
-            let kept: String = text.chars().take(length.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end())
-        }
-        None if text.is_empty() => "(no title)".to_owned(),
-        None => text.to_owned(),
+    if text.is_empty() {
+        return "(no title)".to_owned();
     }
+    truncate::cut(text, length).into_owned()
 }
 
 /// Quotes a word for a shell.

@@ -3,6 +3,8 @@
 //! Callers sanitize a text before they truncate it: a cut could split a private tag or a
 //! credential, which [`crate::privacy`] and [`crate::redact`] would then miss.
 
+use std::borrow::Cow;
+
 use crate::clean::one_line;
 
 /// Returns the first `count` characters of a text.
@@ -22,15 +24,19 @@ pub fn last_characters(text: &str, count: usize) -> &str {
     &text[start.map_or(0, |(start, _)| start)..]
 }
 
-/// Returns the text as one line of at most `count` characters; `…` marks a cut.
-pub fn line(text: &str, count: usize) -> String {
-    let line = one_line(text);
-    let head = first_characters(&line, count);
-    if head.len() == line.len() {
-        return line;
+/// Returns at most `count` characters of a text; `…` marks a cut.
+pub fn cut(text: &str, count: usize) -> Cow<'_, str> {
+    let head = first_characters(text, count);
+    if head.len() == text.len() {
+        return Cow::Borrowed(text);
     }
     let head = first_characters(head, count.saturating_sub(1));
-    format!("{}…", head.trim_end())
+    Cow::Owned(format!("{}…", head.trim_end()))
+}
+
+/// Returns the text as one line of at most `count` characters; `…` marks a cut.
+pub fn line(text: &str, count: usize) -> String {
+    cut(&one_line(text), count).into_owned()
 }
 
 #[cfg(test)]
