@@ -185,11 +185,7 @@ impl FromStr for Relation {
     type Err = UnknownWord;
 
     fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        let found = Self::ALL.iter().find(|relation| relation.as_str() == text);
-        found.copied().ok_or_else(|| UnknownWord {
-            word: text.to_owned(),
-            known: DECLARABLE_WORDS,
-        })
+        parse_among(text, Self::ALL, DECLARABLE_WORDS)
     }
 }
 
@@ -229,23 +225,24 @@ pub enum InvalidLink {
 
 /// Parses a relation of `links`.
 pub fn declarable(word: &str) -> Result<Relation, UnknownWord> {
-    let found = Relation::DECLARABLE
-        .iter()
-        .find(|relation| relation.as_str() == word);
-    found.copied().ok_or_else(|| UnknownWord {
-        word: word.to_owned(),
-        known: DECLARABLE_WORDS,
-    })
+    parse_among(word, Relation::DECLARABLE, DECLARABLE_WORDS)
 }
 
 /// Parses a relation that can be set, including `supersedes`.
 pub fn given(word: &str) -> Result<Relation, UnknownWord> {
-    let found = Relation::GIVEN
-        .iter()
-        .find(|relation| relation.as_str() == word);
-    found.copied().ok_or_else(|| UnknownWord {
+    parse_among(word, Relation::GIVEN, GIVEN_WORDS)
+}
+
+fn parse_among(
+    word: &str,
+    relations: &[Relation],
+    known: &'static [&'static str],
+) -> Result<Relation, UnknownWord> {
+    let mut relations = relations.iter().copied();
+    let found = relations.find(|relation| relation.as_str() == word);
+    found.ok_or_else(|| UnknownWord {
         word: word.to_owned(),
-        known: GIVEN_WORDS,
+        known,
     })
 }
 
