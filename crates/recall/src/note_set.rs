@@ -21,7 +21,11 @@ use anamnesis_store::{
     journal::{Evidence, Held, Ledger},
     notes::Notes,
 };
-use anamnesis_text::{hash::text_hash, terms::words};
+use anamnesis_text::{
+    hash::text_hash,
+    similarity::{jaccard, weighted_jaccard},
+    terms::words,
+};
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -598,30 +602,18 @@ pub(crate) fn similarity(index: &Index, one: &Note, other: &Note) -> Result<f64,
         }
         terms
     });
-    let plain = share(one.intersection(&other).count(), one.union(&other).count());
+    let plain = jaccard(&one, &other);
     // Weighting changes the result so little that most pairs need no lookups.
     if plain < DUPLICATE / 2.0 {
         return Ok(plain);
     }
-    let mut common = 0.0;
-    let mut all = 0.0;
-    for term in one.union(&other) {
-        let weight = 1.0 / f64::from(index.frequency(term)?.max(1)).sqrt();
-        all += weight;
-        if one.contains(term) && other.contains(term) {
-            common += weight;
-        }
-    }
-    Ok(if all > 0.0 { common / all } else { 1.0 })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "words of a note")]
-fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 {
-        1.0
-    } else {
-        part as f64 / whole as f64
-    }
+    let weights = one.union(&other).map(|term| {
+        let frequency = index.frequency(term)?.max(1);
+        Ok((term, 1.0 / f64::from(frequency).sqrt()))
+    });
+    let weights: BTreeMap<&String, f64> = weights.collect::<Result<_, Error>>()?;
+    let weigh = |term: &String| weights.get(term).copied().unwrap_or_default();
+    Ok(weighted_jaccard(&one, &other, weigh))
 }
 
 /// Returns the byte offset in a body where most of the matched words are close together.

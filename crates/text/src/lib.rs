@@ -15,6 +15,7 @@ pub mod prompt_text;
 pub mod redact;
 pub mod sanitize;
 pub mod shell;
+pub mod similarity;
 pub mod surrogates;
 pub mod terms;
 pub mod truncate;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anamnesis_store::index::{Error, Index};
 use anamnesis_text::{
     sanitize::head,
+    similarity::trigram_dice,
     terms::{Word, words},
 };
 
@@ -337,28 +338,13 @@ fn similarity(a: &str, b: &str) -> f32 {
     if a.as_bytes().get(..2) != b.as_bytes().get(..2) {
         return 0.0;
     }
-    let (a, b) = (trigrams(a), trigrams(b));
-    let both = a.iter().filter(|trigram| b.contains(trigram)).count();
-    #[expect(clippy::cast_precision_loss, reason = "words are short")]
-    let shared = 2.0 * both as f32 / (a.len() + b.len()) as f32;
+    let shared = trigram_dice(a, b);
     if shared < MIN_SIMILARITY { 0.0 } else { shared }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "words are short")]
 fn length(word: &str) -> f32 {
     word.len() as f32
-}
-
-/// Returns the distinct byte trigrams of a word with boundary markers.
-fn trigrams(word: &str) -> Vec<[u8; 3]> {
-    let marked = [b"^", word.as_bytes(), b"$"].concat();
-    let trigrams = marked
-        .windows(3)
-        .filter_map(|trigram| trigram.try_into().ok());
-    let mut trigrams: Vec<[u8; 3]> = trigrams.collect();
-    trigrams.sort_unstable();
-    trigrams.dedup();
-    trigrams
 }
 
 #[cfg(test)]
