@@ -1,6 +1,6 @@
 //! Chooses the working set, the notes that are injected at the start of a session.
 //!
-//! These are all notes for all projects, then `k` notes of the project: pinned notes, then the
+//! These are the newest notes for all projects, then `k` notes of the project: pinned notes, then the
 //! newest durable ones, with up to two places reserved for those of the last sessions that are worth
 //! most now; then open tasks. Superseded notes, notes not in use, and session notes that a reflection
 //! has merged are excluded. After a compaction this session's own note is added.
@@ -34,6 +34,10 @@ pub const DEFAULT_K: usize = 8;
 
 /// The maximum number of open tasks.
 const MAX_TASKS: usize = 3;
+
+/// The maximum number of notes for all projects: more than the block has room for, so that a session
+/// start does not read the others.
+pub const MAX_GLOBAL: usize = 128;
 
 /// How many of the `k` notes are session notes at least, and at most where places are free.
 const RESERVED_SESSIONS: usize = 2;
@@ -222,7 +226,7 @@ fn candidates(
             note_type,
             now: request.now,
             only_pinned: false,
-            limit: usize::MAX,
+            limit: MAX_GLOBAL,
         })
     };
     let mut globals = for_all(NoteType::Procedural)?;
@@ -232,6 +236,7 @@ fn candidates(
         globals.extend(for_all(NoteType::Episodic)?);
     }
     globals.sort_by(|a, b| (&b.updated_at, b.id()).cmp(&(&a.updated_at, a.id())));
+    globals.truncate(MAX_GLOBAL);
     let mut selection: Vec<(Entry, Reason)> = globals
         .into_iter()
         .map(|entry| (entry, Reason::AllProjects))
@@ -606,6 +611,36 @@ pub(crate) mod tests {
         let chosen = selection(&fixture.refreshed(), &fixture.notes, &request);
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].note.title, "of no project");
+    }
+
+    #[test]
+    fn a_session_start_reads_the_newest_notes_for_all_projects_and_no_others() {
+        let fixture = Fixture::new();
+        let mut older = Vec::new();
+        for number in 0..MAX_GLOBAL + 20 {
+            let stored = fixture.add(&format!("global {number}"), |note| {
+                note.project = GLOBAL.to_owned();
+                note.note_type = [NoteType::Semantic, NoteType::Procedural][number % 2];
+                note.updated_at = days_ago(i64::try_from(number).unwrap());
+            });
+            if number >= MAX_GLOBAL {
+                older.push(stored.path);
+            }
+        }
+        fixture.add("mine", |_| {});
+        let index = fixture.refreshed();
+        let (candidates, _) = candidates(&index, &request(), 0).unwrap();
+        assert_eq!(candidates.len(), MAX_GLOBAL + 1);
+        let is_older = |(entry, _): &(Entry, Reason)| older.contains(&entry.path);
+        assert!(!candidates.iter().any(is_older));
+        let chosen = selection(&index, &fixture.notes, &request());
+        assert_eq!(
+            chosen[MAX_GLOBAL - 1].note.title,
+            format!("global {}", MAX_GLOBAL - 1)
+        );
+        assert_eq!(chosen[MAX_GLOBAL].note.title, "mine");
+        let block = crate::render::start_block(&chosen, &[], now(), NoteId::short);
+        assert!(block.text.contains(", and at least "), "{}", block.text);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod warning;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use crate::standing::Instruction;
+use crate::{session_start::MAX_GLOBAL, standing::Instruction};
 
 use anamnesis_note::{
     id::NoteId,
@@ -188,8 +188,11 @@ pub fn start_block(
         .iter()
         .zip(&layout.items)
         .filter(|(_, item)| item.level == Level::Name);
-    let left_out =
-        left_out_line(names.map(|(chosen, item)| (short_id(chosen.note.id), item.title.as_str())));
+    let globals = layout.items.iter().filter(|item| item.is_global).count();
+    let left_out = left_out_line(
+        names.map(|(chosen, item)| (short_id(chosen.note.id), item.title.as_str())),
+        globals >= MAX_GLOBAL,
+    );
     layout.fixed += units(&left_out);
     layout.add_bodies();
 
@@ -508,8 +511,9 @@ fn tasks_line(tasks: &[&Chosen], short_id: &impl Fn(NoteId) -> String) -> String
     format!("\nOpen tasks: {}\n", names.join(", "))
 }
 
-/// Returns the line that names omitted notes, or nothing.
-fn left_out_line<'a>(names: impl Iterator<Item = (String, &'a str)>) -> String {
+/// Returns the line that names omitted notes, or nothing. `has_others` says that there are notes for
+/// all projects that were not read.
+fn left_out_line<'a>(names: impl Iterator<Item = (String, &'a str)>, has_others: bool) -> String {
     let mut line = String::new();
     let mut unnamed = 0;
     for (id, title) in names {
@@ -526,7 +530,8 @@ fn left_out_line<'a>(names: impl Iterator<Item = (String, &'a str)>) -> String {
         line.push_str(&name);
     }
     if unnamed > 0 {
-        let _ = write!(line, ", and {unnamed} more");
+        let at_least = if has_others { "at least " } else { "" };
+        let _ = write!(line, ", and {at_least}{unnamed} more");
     }
     if !line.is_empty() {
         line.push('\n');
@@ -643,8 +648,10 @@ pub fn inject_block(chosen: &[Chosen], short_id: impl Fn(NoteId) -> String) -> S
             )
         })
         .collect();
+    let globals = chosen.iter().filter(|it| it.reason == Reason::AllProjects);
     text.push_str(&left_out_line(
         names.iter().map(|(id, title)| (id.clone(), title.as_str())),
+        globals.count() >= MAX_GLOBAL,
     ));
     text
 }

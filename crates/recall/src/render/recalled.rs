@@ -172,6 +172,7 @@ fn assemble(items: &[Item], depths: &[usize]) -> String {
     let left_out = items.iter().zip(depths).filter(|(_, depth)| **depth == 0);
     text.push_str(&left_out_line(
         left_out.map(|(item, _)| (item.short_id.clone(), item.title.as_str())),
+        false,
     ));
     text.push_str(CLOSE);
     text
