@@ -11,7 +11,7 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     fs::{home::Home, log},
-    index::{self, Entry, Index, Unresolvable},
+    index::{self, Entry, Index, Look, Unresolvable},
     journal::Journal,
     notes::{Notes, Problem, Stored},
     project::{Known, Places, Project},
@@ -24,6 +24,10 @@ use crate::{Error, environment::Environment, format};
 
 /// The lock timeout of a command. Waiting is better than asking a person to try again.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many unchanged files are checked for a summary, and for a search by a person.
+const MAX_LISTED: usize = 2_000;
+const MAX_SEARCHED: usize = 100_000;
 
 /// A store with its settings and the environment of this process.
 #[derive(Debug, Clone)]
@@ -201,7 +205,24 @@ impl Context {
     /// Opens the index and brings it up to date with the notes. In a store that can only be read, it is
     /// built in memory.
     pub fn index(&self) -> Result<Index, Error> {
-        let opened = Index::in_step(&self.home, &self.notes, PATIENCE);
+        self.index_with(Look::default())
+    }
+
+    /// Like [`Context::index`], but in a large store an edit in place is seen later.
+    pub fn index_as_listed(&self) -> Result<Index, Error> {
+        self.index_with(Look::Changed { slice: MAX_LISTED })
+    }
+
+    /// Like [`Context::index`], for a person who searches for what they may have edited just now.
+    pub fn index_to_search(&self) -> Result<Index, Error> {
+        self.index_with(Look::Changed {
+            slice: MAX_SEARCHED,
+        })
+    }
+
+    /// Opens the index after a look at the selected files.
+    pub fn index_with(&self, look: Look) -> Result<Index, Error> {
+        let opened = Index::in_step_with(&self.home, &self.notes, look, PATIENCE);
         Ok(self.or_in_memory(opened)?)
     }
 

@@ -2,13 +2,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use anamnesis_note::{merge::CONFLICT_TAG, note::Kind};
 use anamnesis_recall::{
     render,
     session_start::{self, DEFAULT_K, Request},
 };
 use anamnesis_store::{
-    index::{Filter, Index, NoteTotals},
+    index::{Index, NoteTotals},
     journal::Journal,
     project::Project,
 };
@@ -52,24 +51,20 @@ pub struct Overview {
 impl Overview {
     /// Collects the state for the session's or the current folder.
     pub fn load(context: &Context) -> Result<Self, Error> {
-        let index = context.index()?;
+        let index = context.index_as_listed()?;
         let folder = context.environment.project_folder.clone();
         let folder = folder.or_else(Context::current_folder).unwrap_or_default();
         let project = context.project_of(&folder);
-        let conflicts = index.count(&Filter {
-            tag: Some(CONFLICT_TAG.to_owned()),
-            ..Filter::default()
-        })?;
         let journal = context.journal();
         let (injected, tokens) = at_start(context, &index, journal.as_ref(), &project)?;
         let kept = journal.as_ref();
         let kept = kept.and_then(|it| Some((it.count_kept().ok()?, it.used_bytes().ok()?)));
         Ok(Self {
-            by_kind: by_kind(&index, &project)?,
+            by_kind: index.count_kinds(&project.all_keys())?,
             injected,
             tokens,
             counts: index.counts()?,
-            conflicts,
+            conflicts: index.count_conflicts()?,
             kept,
             off: pause::here(context),
             sync: Standing::load(context, journal.as_ref()),
@@ -84,22 +79,6 @@ impl Overview {
     pub fn here(&self) -> usize {
         self.by_kind.values().sum()
     }
-}
-
-fn by_kind(index: &Index, project: &Project) -> Result<BTreeMap<&'static str, usize>, Error> {
-    let mut by_kind = BTreeMap::new();
-    for kind in Kind::ALL {
-        let amount = index.count(&Filter {
-            projects: project.all_keys(),
-            kind: Some(*kind),
-            with_superseded: true,
-            ..Filter::default()
-        })?;
-        if amount > 0 {
-            by_kind.insert(kind.shown(), amount);
-        }
-    }
-    Ok(by_kind)
 }
 
 /// Returns how many notes a session starts with, and about how many tokens they take.

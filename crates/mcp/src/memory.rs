@@ -2,7 +2,8 @@
 //! tools return.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -109,13 +110,17 @@ impl Memory {
     }
 
     /// Opens the index, up to date except for in-place edits of the last seconds. While another
-    /// process writes, it is used as it is. If it cannot even be read, this waits.
+    /// process writes, or if the refresh takes longer than a short time, it is used as it is. If it
+    /// cannot even be read, this waits.
     pub(crate) fn index(&self) -> Result<Index, ToolError> {
         let notes = self.notes();
         if self.last_look.is_recent()
             && let Ok(index) = Index::open(self.home())
             && !index.is_behind(&notes)
         {
+            return Ok(index);
+        }
+        if let Some(index) = self.refreshed_beside(&notes) {
             return Ok(index);
         }
         let open = |patience| Index::in_step_or_as_is(self.home(), &notes, patience);
@@ -125,6 +130,25 @@ impl Memory {
         };
         self.last_look.is_now();
         Ok(index)
+    }
+
+    /// Refreshes a usable index in a thread. Returns the index after a short wait, even if the
+    /// refresh of a large store goes on.
+    fn refreshed_beside(&self, notes: &Notes) -> Option<Index> {
+        Index::open(self.home()).ok()?;
+        let (home, notes) = (self.home().clone(), notes.clone());
+        let (done, is_done) = mpsc::channel();
+        let refresh = move || {
+            let _ = done.send(Index::in_step(&home, &notes, PATIENCE).is_ok());
+        };
+        thread::Builder::new().spawn(refresh).ok()?;
+        let waited = is_done.recv_timeout(PATIENCE);
+        self.last_look.is_now();
+        // After a failed refresh the caller tries again and reports the error.
+        if waited == Ok(false) {
+            return None;
+        }
+        Index::open(self.home()).ok()
     }
 
     /// Opens the journal read-only; `None` if nothing was recorded yet.

@@ -30,6 +30,16 @@ use crate::{
 /// The maximum size of a note that can be changed, in bytes. Larger ones can only be edited by hand.
 const MAX_CHANGED_LENGTH: usize = 64 * 1024 * 1024;
 
+/// The folders of notes, relative to the store.
+pub const FOLDERS: [&str; 6] = [
+    "memory/procedural",
+    "memory/semantic",
+    "memory/episodic",
+    "local/procedural",
+    "local/semantic",
+    "local/episodic",
+];
+
 /// The path of a note's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NotePath {
@@ -49,6 +59,12 @@ impl NotePath {
             folder: note.note_type,
             id: note.id,
         }
+    }
+
+    /// Returns the place of its folder in [`FOLDERS`].
+    pub fn folder_place(self) -> usize {
+        let place = folder_places().position(|it| it == (self.scope, self.folder));
+        place.unwrap_or_default()
     }
 
     /// Returns the file's absolute path.
@@ -208,6 +224,20 @@ impl Notes {
         let mut listing = Listing::default();
         for scope in [Scope::MachineLocal, Scope::Portable] {
             self.list_tree(scope, &mut listing);
+        }
+        listing.notes.sort_by_key(|(path, _)| *path);
+        listing.problems.sort();
+        listing
+    }
+
+    /// Lists the selected folders, in the order of [`FOLDERS`], and nothing beside them.
+    pub fn list_folders(&self, selected: [bool; 6]) -> Listing {
+        let mut listing = Listing::default();
+        let folders = self.folders().zip(folder_places()).zip(selected);
+        for ((path, (scope, folder)), is_selected) in folders {
+            if is_selected && self.is_folder(&path, &mut listing) {
+                self.list_folder(scope, folder, &path, &mut listing);
+            }
         }
         listing.notes.sort_by_key(|(path, _)| *path);
         listing.problems.sort();
@@ -561,15 +591,9 @@ impl Notes {
         Ok(())
     }
 
-    /// Returns the type folders of both trees.
+    /// Returns the type folders of both trees, in the order of [`FOLDERS`].
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
-        let trees = [Scope::Portable, Scope::MachineLocal].into_iter();
-        trees.flat_map(|scope| {
-            let tree = self.home.tree(scope);
-            NoteType::ALL
-                .iter()
-                .map(move |folder| tree.join(folder.as_str()))
-        })
+        folder_places().map(|(scope, folder)| self.home.tree(scope).join(folder.as_str()))
     }
 
     /// Deletes notes that have been in the trash for longer than this. Returns how many.
@@ -769,20 +793,22 @@ impl Notes {
             .is_ok_and(|stored| stored.file.note().state == State::Forgotten)
     }
 
-    /// Returns the modification time of each type folder, nanoseconds since 1970, in a fixed order; 0
-    /// for a missing one.
+    /// Returns the modification time of each type folder, nanoseconds since 1970, in the order of
+    /// [`FOLDERS`]; 0 for a missing one.
     pub fn folder_times(&self) -> [i64; 6] {
         let mut times = [0; 6];
-        let folders = [Scope::Portable, Scope::MachineLocal]
-            .into_iter()
-            .flat_map(|scope| NoteType::ALL.iter().map(move |folder| (scope, folder)));
-        for (time, (scope, folder)) in times.iter_mut().zip(folders) {
-            let path = self.home.tree(scope).join(folder.as_str());
+        for (time, path) in times.iter_mut().zip(self.folders()) {
             *time = fs::symlink_metadata(path)
                 .map_or(0, |metadata| Stamp::from_metadata(&metadata).modified);
         }
         times
     }
+}
+
+/// The scope and type of each folder, in the order of [`FOLDERS`].
+fn folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
+    let scopes = [Scope::Portable, Scope::MachineLocal].into_iter();
+    scopes.flat_map(|scope| NoteType::ALL.iter().map(move |folder| (scope, *folder)))
 }
 
 /// Parses the bytes of a note's file. A file with git's conflict markers is not a note.

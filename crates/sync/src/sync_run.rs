@@ -116,9 +116,9 @@ impl<'a> Run<'a> {
                 .apply_commit(&lock, self.notes, joined.commit)?;
             self.conflicts += applied.proposals;
             self.repository.set_joined(&lock, joined.incoming)?;
-            drop(lock);
             let is_purged = joined.purged.is_some();
             self.record_in_index(applied);
+            drop(lock);
             if is_purged && self.home.index().exists() {
                 self.rebuild_index();
             }
@@ -265,13 +265,13 @@ impl<'a> Run<'a> {
             let places = purge::mask(home, &lock, notes, needle)?;
             ids.extend(places.notes.iter().map(|path| path.id));
         }
-        drop(lock);
         let applied = Applied {
             notes: ids,
             before,
             ..Applied::default()
         };
         self.record_in_index(applied);
+        drop(lock);
         Ok(())
     }
 
@@ -340,8 +340,8 @@ impl<'a> Run<'a> {
         if there.is_some() {
             self.repository.set_joined(&lock, new)?;
         }
-        drop(lock);
         self.record_in_index(applied);
+        drop(lock);
         if let (Some(remote), None) = (remote, there)
             && let Pushed::Rejected { reason } = git.push(remote, None)?
         {
@@ -408,7 +408,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Updates the changed notes in the index.
+    /// Updates the changed notes in the index. The caller holds the notes lock: the index takes the
+    /// folder times for those of these notes.
     pub(crate) fn record_in_index(&mut self, applied: Applied) {
         if applied.notes.is_empty() {
             return;

@@ -212,6 +212,7 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("replaced", Needs::Store, CheckKind::Maybe(circles)),
     ("hidden", Needs::Store, CheckKind::Maybe(hidden_text)),
     ("index", Needs::Store, CheckKind::Maybe(notes::index)),
+    ("skipped", Needs::Store, CheckKind::Maybe(notes::skipped)),
     ("memory", Needs::Store, CheckKind::Maybe(memory)),
     ("privacy", Needs::Store, CheckKind::One(privacy)),
     ("projects", Needs::Store, CheckKind::Maybe(projects)),

@@ -6,8 +6,8 @@ use anamnesis_note::{
     trigger::Trigger,
 };
 use anamnesis_store::{
-    index::{self, Filter, Index},
-    notes::Problem,
+    index::{self, Filter, Index, Look},
+    notes::{NotePath, Problem},
 };
 use anamnesis_text::clean::{has_tag_characters, one_line};
 
@@ -17,10 +17,13 @@ use crate::{
     format::{count, number},
 };
 
+/// The number of notes up to which every check is complete, so that `doctor` ends in two seconds.
+pub(super) const CHECKED: usize = 10_000;
+
 /// Brings the index up to date. Also returns its state before that.
 pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, CheckResult) {
     let before = Index::open(&context.home)
-        .map(|index| (index.integrity(), index.is_behind(&context.notes)));
+        .map(|index| (integrity(&index), index.is_behind(&context.notes)));
     let before = match before {
         Ok((Ok(()), false)) => CheckResult::well("in step with the notes"),
         Ok((Ok(()), true)) => CheckResult::well("was behind the notes, is in step now"),
@@ -28,11 +31,35 @@ pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, Chec
         Err(index::Error::Missing) => CheckResult::well("was missing, is built now"),
         Err(error) => CheckResult::well(format!("{error}; built anew from the notes")),
     };
-    let index = context.index().map_err(|failure| {
+    let index = context.index_with(Look::Everything).map_err(|failure| {
         let text = one_line(failure.text().trim_start_matches("anamnesis: "));
         CheckResult::broken(text).hint("anamnesis internal reindex")
     });
     (index, before)
+}
+
+/// Checks the structure of an index that is not too large for it.
+fn integrity(index: &Index) -> Result<(), index::Error> {
+    match index.note_count()? {
+        0..=CHECKED => index.integrity(),
+        _ => Ok(()),
+    }
+}
+
+/// Reports what is not checked in a large store.
+pub(super) fn skipped(it: &Examined<'_>) -> Option<CheckResult> {
+    let notes = it
+        .index()?
+        .note_count()
+        .ok()
+        .filter(|notes| *notes > CHECKED)?;
+    let line = format!(
+        "of {}, invisible characters are searched in the newest {}; the structure of the index is not \
+         checked",
+        count(notes, "note"),
+        number(CHECKED)
+    );
+    Some(CheckResult::well(line).hint("anamnesis maintain   (checks the index)"))
 }
 
 /// Reports the state of the index.
@@ -102,8 +129,14 @@ pub(super) fn circles(it: &Examined<'_>) -> Option<CheckResult> {
 /// Reports notes with invisible characters.
 pub(super) fn hidden_text(it: &Examined<'_>) -> Option<CheckResult> {
     let (notes, index) = (&it.context.notes, it.index()?);
-    let listed = notes.list().notes.into_iter().map(|(path, _)| path);
+    let mut listed: Vec<NotePath> = notes.list().notes.into_iter().map(|it| it.0).collect();
+    if listed.len() > CHECKED {
+        // The first part of an id is its time.
+        listed.sort_unstable_by_key(|path| std::cmp::Reverse(path.id));
+        listed.truncate(CHECKED);
+    }
     let hiding: Vec<_> = listed
+        .into_iter()
         .filter(|path| {
             let bytes = notes.bytes(*path).unwrap_or_default();
             has_tag_characters(&String::from_utf8_lossy(&bytes))

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if text.trim().is_empty() {
         return Err(Error::usage("there is no question"));
     }
-    let index = context.index()?;
+    let index = context.index_to_search()?;
     let journal = context.records()?;
     let question = Question {
         text: &text,

@@ -79,11 +79,15 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .as_ref()
         .map(|date| At::new(context, date))
         .transpose()?;
-    let index = match &past {
+    let mut index = match &past {
         Some(past) => past.index()?,
-        None => context.index()?,
+        None => context.index_to_search()?,
     };
-    let hits = search::search(&index, &query, &filter(args, context), args.k)?;
+    let filter = filter(args, context);
+    let mut hits = search::search(&index, &query, &filter, args.k)?;
+    if index.record_edited(&context.notes, hits.iter().map(|hit| &hit.entry))? {
+        hits = search::search(&index, &query, &filter, args.k)?;
+    }
     if args.json {
         let mut json = json!({
             "notes": hits.iter().map(|hit| hit_json(hit, past.as_ref(), context)).collect::<Vec<_>>(),

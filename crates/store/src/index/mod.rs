@@ -11,6 +11,7 @@ mod cited;
 mod conditions;
 mod entry;
 mod links;
+mod look;
 mod postings;
 mod query;
 mod rebuild;
@@ -18,6 +19,7 @@ mod reference;
 mod refresh;
 mod schema;
 mod supersession;
+mod tally;
 mod tasks;
 mod triggers;
 mod usage;
@@ -30,6 +32,7 @@ pub use self::{
     conditions::WordCondition,
     entry::Entry,
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
+    look::Look,
     postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
     query::{Filter, NoteTotals, Recent},
     reference::Unresolvable,
@@ -179,8 +182,18 @@ impl Index {
     /// If most files differ from the index (a copied store, a restored backup), it is rebuilt, which
     /// is faster than removing each old note.
     pub fn in_step(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
+        Self::in_step_with(home, notes, Look::default(), timeout)
+    }
+
+    /// Like [`Index::in_step`], but checks the selected files.
+    pub fn in_step_with(
+        home: &Home,
+        notes: &Notes,
+        look: Look,
+        timeout: Duration,
+    ) -> Result<Self, Error> {
         let mut index = Self::open_to_write(home, notes, timeout)?;
-        let updated = match index.refresh_if_near(notes) {
+        let updated = match index.refresh_if_near(notes, look) {
             Ok(Some(_)) => index.take_up_usage(home).map(|_| true),
             Ok(None) => Ok(false),
             Err(error) => Err(error),

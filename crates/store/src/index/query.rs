@@ -236,35 +236,6 @@ impl Index {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Counts of notes for `status`.
-    pub fn counts(&self) -> Result<NoteTotals, Error> {
-        let by = |column: &str| -> Result<BTreeMap<String, usize>, Error> {
-            let sql = format!(
-                "SELECT {column}, count(*) FROM note WHERE state <> 'forgotten' GROUP BY {column}"
-            );
-            let mut statement = self.connection.prepare(&sql)?;
-            let rows = statement.query_map([], |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
-                ))
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        };
-        Ok(NoteTotals {
-            total: count(
-                &self.connection,
-                "SELECT count(*) FROM note WHERE state <> 'forgotten'",
-            )?,
-            by_project: by("project")?,
-            by_type: by("type")?,
-            by_scope: by("scope")?,
-            by_workspace: by("workspace_id")?,
-            by_state: by("state")?,
-            by_machine: by("machine_id")?,
-        })
-    }
-
     pub(super) fn entries(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Entry>, Error> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement.query_map(params_from_iter(values), Entry::read)?;

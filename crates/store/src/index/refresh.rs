@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::mpsc,
     thread,
+    time::SystemTime,
 };
 
 use anamnesis_note::{
@@ -11,15 +12,16 @@ use anamnesis_note::{
     note::{Note, REFLECTED_TAG, Severity, State, parse_timestamp, timestamp},
 };
 use anamnesis_text::{clean::clean, redact::redact};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::{
-    Error, Index, cited,
+    Entry, Error, Index, cited,
     entry::{Parsed, stamp_of},
+    look::{Look, LookState},
     postings::{Changes, NoteTerms},
     query::count,
     schema::PARTS,
-    supersession,
+    supersession, tally,
 };
 use crate::{
     fs::file::Stamp,
@@ -39,11 +41,14 @@ const MANY_UNREAD: usize = 100;
 const READ_AHEAD: usize = 16;
 
 /// The stamp of a problem that is checked again each time, because it involves several files.
-const NO_STAMP: Stamp = Stamp {
+pub(super) const NO_STAMP: Stamp = Stamp {
     size: 0,
     modified: 0,
     inode: 0,
 };
+
+/// The reason of a file that is not indexed because another one has its id.
+pub(super) const SAME_ID: &str = "the same id as ";
 
 /// The result of a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,22 +59,28 @@ pub struct Refreshed {
     pub read: usize,
     /// The number of notes removed because their file is gone.
     pub removed: usize,
+    /// The number of files whose stamp was compared with the index.
+    pub checked: usize,
 }
 
 impl Index {
-    /// Updates the index from the files. It reads only files whose stamp changed. On an error, the
+    /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
     /// index keeps its last complete round.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
-        let done = self.refresh_rounds(notes, &|_, _| false)?;
+        let done = self.refresh_rounds(notes, Look::Everything, &|_, _| false)?;
         Ok(done.unwrap_or_default())
     }
 
-    /// Like [`Index::refresh`], but returns `None` if more than half of the indexed notes, and at
-    /// least [`MANY_OUTDATED`], are outdated.
-    pub(super) fn refresh_if_near(&mut self, notes: &Notes) -> Result<Option<Refreshed>, Error> {
+    /// Updates the index from the selected files. Returns `None` if more than half of the indexed
+    /// notes, and at least [`MANY_OUTDATED`], are outdated.
+    pub(super) fn refresh_if_near(
+        &mut self,
+        notes: &Notes,
+        look: Look,
+    ) -> Result<Option<Refreshed>, Error> {
         let is_far =
             |outdated: usize, known: usize| outdated >= MANY_OUTDATED && 2 * outdated > known;
-        self.refresh_rounds(notes, &is_far)
+        self.refresh_rounds(notes, look, &is_far)
     }
 
     /// Refreshes until no folder changes meanwhile. `gives_up` gets the number of outdated and of
@@ -77,22 +88,31 @@ impl Index {
     fn refresh_rounds(
         &mut self,
         notes: &Notes,
+        mut look: Look,
         gives_up: &dyn Fn(usize, usize) -> bool,
     ) -> Result<Option<Refreshed>, Error> {
         let mut sum = Refreshed::default();
         for _ in 0..MAX_ROUNDS {
             let times = notes.folder_times();
-            let Some(round) = self.refresh_once(notes, times, gives_up)? else {
+            let round = match self.refresh_once(notes, times, look, gives_up)? {
+                Round::NeedsEverything => {
+                    self.refresh_once(notes, times, Look::Everything, gives_up)?
+                }
+                round => round,
+            };
+            let Round::Done(round) = round else {
                 return Ok(None);
             };
             sum = Refreshed {
                 total: round.total,
                 read: sum.read + round.read,
                 removed: sum.removed + round.removed,
+                checked: sum.checked + round.checked,
             };
             if notes.folder_times() == times {
                 break;
             }
+            look = Look::Changed { slice: 0 };
         }
         Ok(Some(sum))
     }
@@ -101,20 +121,34 @@ impl Index {
         &mut self,
         notes: &Notes,
         times: [i64; 6],
+        look: Look,
         gives_up: &dyn Fn(usize, usize) -> bool,
-    ) -> Result<Option<Refreshed>, Error> {
-        let listing = notes.list();
+    ) -> Result<Round, Error> {
+        let now = SystemTime::now();
         let transaction = self.connection.unchecked_transaction()?;
-        let known_problems = known_problems(&transaction)?;
-        let known = known_files(&transaction)?;
-        let known_count = known.len();
+        let known_count = count(&transaction, tally::TOTAL)?;
+        let mut state = LookState::read(&transaction)?;
+        let plan = state.plan(look, times, known_count, now);
+        let selected = (!plan.is_everything).then_some(plan.folders);
+        let listing = selected.map_or_else(|| notes.list(), |folders| notes.list_folders(folders));
+        let mut known_problems = known_problems(&transaction)?;
+        let known = known_files(&transaction, selected)?;
+        let mut difference = difference(&listing, known, &known_problems);
+        let mut checked = listing.notes.len();
+        if !plan.is_everything {
+            if difference.needs_everything(&transaction, &plan, &known_problems)? {
+                return Ok(Round::NeedsEverything);
+            }
+            checked += difference.add_slice(&transaction, notes, &plan, &mut state)?;
+            checked += difference.add_repaired(notes, &plan, &mut known_problems);
+        }
         let Difference {
             unread,
             outdated,
             mut problems,
-        } = difference(&listing, known, &known_problems);
+        } = difference;
         if gives_up(outdated.len(), known_count) {
-            return Ok(None);
+            return Ok(Round::GivenUp);
         }
         let mut changes = Changes::default();
         let removed = remove_outdated(&transaction, &outdated, &unread, &mut changes)?;
@@ -129,12 +163,15 @@ impl Index {
              ON CONFLICT (key) DO UPDATE SET value = ?1 WHERE value <> ?1",
             [folder_times_text(times)],
         )?;
-        let total = count(&transaction, "SELECT count(*) FROM note")?;
+        state.looked(&plan, times, now);
+        state.write(&transaction)?;
+        let total = count(&transaction, tally::TOTAL)?;
         transaction.commit()?;
-        Ok(Some(Refreshed {
+        Ok(Round::Done(Refreshed {
             total,
             read: unread.len(),
             removed,
+            checked,
         }))
     }
 
@@ -154,9 +191,7 @@ impl Index {
     /// Updates these notes without walking the folders: notes whose file is gone are removed.
     ///
     /// `before` has the folder times before the files were written. If the index was up to date then,
-    /// it is marked as up to date now.
-    ///
-    /// # Errors
+    /// it is marked as up to date now, so the caller holds the notes lock since then.
     pub fn record_all(
         &mut self,
         notes: &Notes,
@@ -165,22 +200,7 @@ impl Index {
     ) -> Result<(), Error> {
         let after = folder_times_text(notes.folder_times());
         let transaction = self.connection.unchecked_transaction()?;
-        let mut changes = Changes::default();
-        for id in ids {
-            remove_id(&transaction, *id, &mut changes)?;
-        }
-        let mut is_complete = true;
-        for id in ids {
-            if let Some(path) = notes.find(*id) {
-                match notes.read(path) {
-                    Ok(stored) => insert(&transaction, &(&stored).into(), &mut changes)?,
-                    // The next refresh lists unreadable files as problems.
-                    Err(_) => is_complete = false,
-                }
-            }
-        }
-        settle(&transaction, changes)?;
-        if is_complete {
+        if record_ids(&transaction, notes, ids)? {
             transaction.execute(
                 "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
                 [after, folder_times_text(before)],
@@ -188,6 +208,26 @@ impl Index {
         }
         transaction.commit()?;
         Ok(())
+    }
+
+    /// Updates those of the entries whose file was edited since it was indexed; returns whether there
+    /// are any. A refresh of a large store does not check every file.
+    pub fn record_edited<'a>(
+        &mut self,
+        notes: &Notes,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<bool, Error> {
+        let is_edited = |entry: &&Entry| notes.stamp(entry.path) != Some(entry.stamp);
+        let edited = entries.into_iter().filter(is_edited).map(Entry::id);
+        let edited: BTreeSet<NoteId> = edited.collect();
+        // An index without the lock is one of an earlier time or was opened to be read.
+        if edited.is_empty() || self.lock.is_none() {
+            return Ok(false);
+        }
+        let transaction = self.connection.unchecked_transaction()?;
+        record_ids(&transaction, notes, &edited)?;
+        transaction.commit()?;
+        Ok(true)
     }
 
     /// Returns whether a folder changed since the last refresh.
@@ -202,12 +242,48 @@ impl Index {
     }
 }
 
+/// Updates these notes. If a file cannot be read, the folder times are forgotten, and `false` is
+/// returned: the next refresh lists such files as problems.
+fn record_ids(
+    connection: &Connection,
+    notes: &Notes,
+    ids: &BTreeSet<NoteId>,
+) -> Result<bool, Error> {
+    let mut changes = Changes::default();
+    for id in ids {
+        remove_id(connection, *id, &mut changes)?;
+    }
+    let mut is_complete = true;
+    for id in ids {
+        if let Some(path) = notes.find(*id) {
+            match notes.read(path) {
+                Ok(stored) => insert(connection, &(&stored).into(), &mut changes)?,
+                Err(_) => is_complete = false,
+            }
+        }
+    }
+    settle(connection, changes)?;
+    if !is_complete {
+        connection.execute("UPDATE meta SET value = '' WHERE key = 'folder_times'", [])?;
+    }
+    Ok(is_complete)
+}
+
+/// The result of a round of a refresh.
+enum Round {
+    Done(Refreshed),
+    /// Too many notes are outdated.
+    GivenUp,
+    /// A selection of the files does not show which of them are indexed.
+    NeedsEverything,
+}
+
 /// The differences between a listing of the files and the index.
-struct Difference {
+pub(super) struct Difference {
     /// Files that are new or changed.
-    unread: Vec<NotePath>,
+    pub(super) unread: Vec<NotePath>,
     /// Rows of `note` whose file changed or is gone: number and path, in the order of the numbers.
-    outdated: Vec<(i64, NotePath)>,
+    pub(super) outdated: Vec<(i64, NotePath)>,
     /// Files that are not indexed: duplicate ids, and files that could not be read before and did not
     /// change since.
     problems: Vec<(Problem, Stamp)>,
@@ -217,7 +293,7 @@ struct Difference {
 fn difference(
     listing: &Listing,
     mut known: HashMap<NotePath, (i64, Stamp)>,
-    known_problems: &BTreeMap<String, (String, Stamp)>,
+    known_problems: &KnownProblems,
 ) -> Difference {
     let mut unread = Vec::new();
     let mut problems = Vec::new();
@@ -229,7 +305,7 @@ fn difference(
         };
         // Of several files with the same id, the first in the listing is indexed.
         if let Some(first) = winners.get(&path.id) {
-            problems.push((problem(format!("the same id as {first}")), NO_STAMP));
+            problems.push((problem(format!("{SAME_ID}{first}")), NO_STAMP));
         } else if known.get(path).is_some_and(|(_, old)| old == stamp) {
             known.remove(path);
             winners.insert(path.id, *path);
@@ -323,7 +399,7 @@ fn insert_unread(
 fn write_problems(
     connection: &Connection,
     problems: Vec<(Problem, Stamp)>,
-    mut known: BTreeMap<String, (String, Stamp)>,
+    mut known: KnownProblems,
 ) -> Result<bool, Error> {
     let mut changed = false;
     for (problem, stamp) in problems {
@@ -354,18 +430,40 @@ fn folder_times_text(times: [i64; 6]) -> String {
     serde_json::json!(times).to_string()
 }
 
-fn known_files(connection: &Connection) -> rusqlite::Result<HashMap<NotePath, (i64, Stamp)>> {
-    let mut statement =
-        connection.prepare("SELECT path, number, size, modified, inode FROM note")?;
-    statement
-        .query_map([], |row| {
+/// Returns the indexed files of all folders, or of the selected ones.
+fn known_files(
+    connection: &Connection,
+    folders: Option<[bool; 6]>,
+) -> rusqlite::Result<HashMap<NotePath, (i64, Stamp)>> {
+    const COLUMNS: &str = "SELECT path, number, size, modified, inode FROM note";
+    let mut known = HashMap::new();
+    let mut add = |sql: &str, prefix: Option<&str>| {
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params_from_iter(prefix))?;
+        while let Some(row) = rows.next()? {
             let Parsed(path) = row.get(0)?;
-            Ok((path, (row.get(1)?, stamp_of(row, 2)?)))
-        })?
-        .collect()
+            known.insert(path, (row.get(1)?, stamp_of(row, 2)?));
+        }
+        Ok::<_, rusqlite::Error>(())
+    };
+    let Some(folders) = folders else {
+        add(COLUMNS, None)?;
+        return Ok(known);
+    };
+    for (folder, is_selected) in notes::FOLDERS.iter().zip(folders) {
+        if is_selected {
+            // `0` is the character after `/`.
+            let sql = format!("{COLUMNS} WHERE path > ?1 || '/' AND path < ?1 || '0'");
+            add(&sql, Some(folder))?;
+        }
+    }
+    Ok(known)
 }
 
-fn known_problems(connection: &Connection) -> rusqlite::Result<BTreeMap<String, (String, Stamp)>> {
+/// The known problems by path: the reason, and the stamp of the file.
+pub(super) type KnownProblems = BTreeMap<String, (String, Stamp)>;
+
+fn known_problems(connection: &Connection) -> rusqlite::Result<KnownProblems> {
     let mut statement =
         connection.prepare("SELECT path, reason, size, modified, inode FROM problem")?;
     statement
@@ -496,11 +594,12 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Finishes a transaction that added and removed notes: marks superseded notes and writes the
-/// collected changes.
+/// Finishes a transaction that added and removed notes: marks superseded notes, removes empty sums
+/// and writes the collected changes.
 pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<(), Error> {
     for (number, is_superseded) in supersession::mark(connection)? {
         changes.supersede(number, is_superseded)?;
     }
+    connection.execute(tally::NONE_LEFT, [])?;
     changes.write(connection)
 }

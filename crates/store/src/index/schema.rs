@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use anamnesis_note::note::Note;
 use rusqlite::Connection;
 
-use super::{Error, cited, links, postings, supersession, tasks, triggers, usage};
+use super::{Error, cited, links, postings, supersession, tally, tasks, triggers, usage};
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 9;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
@@ -31,6 +31,7 @@ CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DES
 CREATE INDEX note_pinned ON note (project, type) WHERE pinned = 1;
 CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
 CREATE INDEX note_superseded ON note (superseded) WHERE superseded = 1;
+CREATE INDEX note_conflict ON note (number) WHERE instr(tags, '\"merge-conflict\"') > 0;
 CREATE TABLE problem (
   path TEXT PRIMARY KEY, reason TEXT NOT NULL,
   size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL
@@ -44,6 +45,7 @@ CREATE TABLE note_text (number INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
 const OBJECTS: &[&str] = &[
     "meta",
     "note",
+    "note_conflict",
     "note_pinned",
     "note_recent",
     "note_session",
@@ -73,6 +75,7 @@ pub(super) const PARTS: &[Part] = &[
     tasks::PART,
     usage::PART,
     cited::PART,
+    tally::PART,
 ];
 
 /// Creates all tables and SQL indexes in an empty file.

@@ -50,7 +50,7 @@ impl Fixture {
             .unwrap()
     }
 
-    fn writer(&self) -> Index {
+    pub(super) fn writer(&self) -> Index {
         Index::open_to_write(&self.home, &self.notes, PATIENCE).unwrap()
     }
 
@@ -152,7 +152,8 @@ fn a_refresh_reads_only_what_changed() {
         Refreshed {
             total: 3,
             read: 0,
-            removed: 0
+            removed: 0,
+            checked: 3
         }
     );
     let stored = fixture.add("four", |_| {});
@@ -162,7 +163,8 @@ fn a_refresh_reads_only_what_changed() {
         Refreshed {
             total: 4,
             read: 1,
-            removed: 0
+            removed: 0,
+            checked: 4
         }
     );
     assert!(!index.is_behind(&fixture.notes));
@@ -174,7 +176,8 @@ fn a_refresh_reads_only_what_changed() {
         Refreshed {
             total: 4,
             read: 1,
-            removed: 0
+            removed: 0,
+            checked: 4
         }
     );
     fs::remove_file(stored.path.absolute(&fixture.home)).unwrap();
@@ -183,7 +186,8 @@ fn a_refresh_reads_only_what_changed() {
         Refreshed {
             total: 3,
             read: 0,
-            removed: 1
+            removed: 1,
+            checked: 3
         }
     );
 }
@@ -682,6 +686,7 @@ fn few_notes_are_found_without_walking_all() {
         (BY_REFERENCE, "note_tail"),
         (SHARING_A_TAIL, "note_tail"),
         (supersession::NONE_SUPERSEDED, "note_superseded"),
+        (tally::CONFLICTS, "note_conflict"),
         (triggers::TEXT_KEYS, "warning_trigger_key"),
         (
             triggers::BY_KEYS,

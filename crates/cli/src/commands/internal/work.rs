@@ -22,7 +22,7 @@ use anamnesis_app::{
 };
 use anamnesis_store::{
     fs::lock::{self, Lock, Subject},
-    index::Index,
+    index::{Index, Look},
     journal::{self, Journal, NOTE, Pruned, Repair},
     project::Identities,
     spool::Spool,
@@ -432,7 +432,8 @@ const PRUNED: &str = "pruned";
 
 /// Refreshes the index, or rebuilds it if it cannot be used.
 fn refresh(context: &Context, check: bool) -> Result<(), Error> {
-    let mut index = Index::in_step(&context.home, &context.notes, PATIENCE)?;
+    let look = if check { Look::Everything } else { Look::Daily };
+    let mut index = Index::in_step_with(&context.home, &context.notes, look, PATIENCE)?;
     if check {
         index = index.checked(&context.home, &context.notes, PATIENCE)?;
     }

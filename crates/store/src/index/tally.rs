@@ -1,0 +1,125 @@
+//! Sums of notes for `status`, so that counting does not read every row of `note`.
+
+use std::collections::BTreeMap;
+
+use anamnesis_note::note::{Kind, Note};
+use rusqlite::Connection;
+
+use super::{Error, Index, NoteTotals, Part, query::count};
+
+const SCHEMA: &str = "
+CREATE TABLE tally (
+  project TEXT NOT NULL, kind TEXT NOT NULL, type TEXT NOT NULL, scope TEXT NOT NULL,
+  workspace_id TEXT NOT NULL, state TEXT NOT NULL, machine_id TEXT NOT NULL, notes INTEGER NOT NULL,
+  PRIMARY KEY (project, kind, type, scope, workspace_id, state, machine_id)
+) STRICT, WITHOUT ROWID;
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &["tally"],
+    insert,
+    remove,
+};
+
+/// The number of notes in the index, tombstones included.
+pub(super) const TOTAL: &str = "SELECT coalesce(sum(notes), 0) FROM tally";
+
+/// Removes sums of which no note is left, and with them the names that only those notes had.
+pub(super) const NONE_LEFT: &str = "DELETE FROM tally WHERE notes <= 0";
+
+/// The notes with the tag of a conflict, by an index of them alone.
+pub(super) const CONFLICTS: &str = "SELECT count(*) FROM note
+  WHERE instr(tags, '\"merge-conflict\"') > 0 AND superseded = 0 AND state <> 'forgotten'";
+
+/// The columns of `note` that are counted, in the order of the table.
+macro_rules! counted {
+    () => {
+        "project, kind, type, scope, workspace_id, state, machine_id"
+    };
+}
+
+fn insert(connection: &Connection, number: i64, _: &Note) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(concat!(
+            "INSERT INTO tally SELECT ",
+            counted!(),
+            ", 1 FROM note WHERE number = ? ON CONFLICT DO UPDATE SET notes = notes + 1"
+        ))?
+        .execute([number])?;
+    Ok(())
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(concat!(
+            "UPDATE tally SET notes = notes - 1 WHERE (",
+            counted!(),
+            ") = (SELECT ",
+            counted!(),
+            " FROM note WHERE number = ?)"
+        ))?
+        .execute([number])?;
+    Ok(())
+}
+
+impl Index {
+    /// Returns the number of notes, tombstones included.
+    pub fn note_count(&self) -> Result<usize, Error> {
+        Ok(count(&self.connection, TOTAL)?)
+    }
+
+    /// Counts of notes for `status`.
+    pub fn counts(&self) -> Result<NoteTotals, Error> {
+        let mut totals = NoteTotals::default();
+        self.each_sum(
+            |[project, _, note_type, scope, workspace, state, machine], notes| {
+                totals.total += notes;
+                *totals.by_project.entry(project).or_default() += notes;
+                *totals.by_type.entry(note_type).or_default() += notes;
+                *totals.by_scope.entry(scope).or_default() += notes;
+                *totals.by_workspace.entry(workspace).or_default() += notes;
+                *totals.by_state.entry(state).or_default() += notes;
+                *totals.by_machine.entry(machine).or_default() += notes;
+            },
+        )?;
+        Ok(totals)
+    }
+
+    /// Counts the notes of a project by kind, superseded ones included.
+    pub fn count_kinds(&self, keys: &[String]) -> Result<BTreeMap<&'static str, usize>, Error> {
+        let mut by_kind = BTreeMap::new();
+        self.each_sum(|[project, kind, ..], notes| {
+            if keys.contains(&project)
+                && let Ok(kind) = kind.parse::<Kind>()
+            {
+                *by_kind.entry(kind.shown()).or_default() += notes;
+            }
+        })?;
+        Ok(by_kind)
+    }
+
+    /// Counts the conflicting texts to decide about.
+    pub fn count_conflicts(&self) -> Result<usize, Error> {
+        Ok(count(&self.connection, CONFLICTS)?)
+    }
+
+    /// Calls `take` with the counted columns and the number of their notes, tombstones left out.
+    fn each_sum(&self, mut take: impl FnMut([String; 7], usize)) -> Result<(), Error> {
+        let mut statement = self.connection.prepare_cached(concat!(
+            "SELECT ",
+            counted!(),
+            ", notes FROM tally WHERE state <> 'forgotten'"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let mut columns: [String; 7] = Default::default();
+            for (place, column) in columns.iter_mut().enumerate() {
+                *column = row.get(place)?;
+            }
+            let notes: i64 = row.get(columns.len())?;
+            take(columns, usize::try_from(notes).unwrap_or(0));
+        }
+        Ok(())
+    }
+}
