@@ -6,10 +6,11 @@ use std::{
     time::Duration,
 };
 
+use rusqlite::Connection;
 use ulid::Ulid;
 
 use super::{
-    Error, Index,
+    Error, Index, Refreshed,
     schema::{self, VERSION},
 };
 use crate::{
@@ -25,11 +26,19 @@ use crate::{
 const BUILD_CACHE_KIB: usize = 64 * 1024;
 
 impl Index {
-    /// Rebuilds the index from the notes. Open readers keep the old file.
+    /// Rebuilds the index from the notes, with nothing of an earlier file. Open readers keep the old
+    /// one.
     ///
     /// # Errors
     /// [`Error::Locked`] if another process writes for longer than `timeout`.
     pub fn rebuild(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
+        remove_database(home, &beside(&home.index(), "new"))?;
+        Self::build(home, notes, lock, timeout)
+    }
+
+    /// Like [`Index::rebuild`], but continues a rebuild that was killed.
+    pub fn reindex(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
         Self::build(home, notes, lock, timeout)
     }
@@ -62,26 +71,16 @@ impl Index {
     ) -> Result<Self, Error> {
         let path = home.index();
         let fresh = beside(&path, "new");
-        remove_database(home, &fresh)?;
-        {
-            let mut index = Self {
-                connection: sqlite::open_write(&fresh, timeout)?,
-                lock: None,
-            };
-            // No other process opens this file, and an incomplete one is deleted.
-            index.connection.execute_batch(&format!(
-                "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
-                 PRAGMA cache_size = -{BUILD_CACHE_KIB};"
-            ))?;
-            schema::create_tables(&index.connection)?;
-            index.refresh(notes)?;
-            // SQL indexes are faster to build at once.
-            schema::create_sql_indexes(&index.connection)?;
-            index.take_up_usage(home)?;
-            index.connection.execute_batch(&format!(
-                "PRAGMA user_version = {VERSION}; PRAGMA journal_mode = WAL;"
-            ))?;
-            index.checkpoint()?;
+        let filled = match unfinished(&fresh, timeout) {
+            Some(connection) => fill(connection, home, notes),
+            None => Err(Error::Missing),
+        };
+        match filled {
+            Err(error) if error.is_damage() => {
+                remove_database(home, &fresh)?;
+                fill(begin(&fresh, timeout)?, home, notes)?;
+            }
+            filled => drop(filled?),
         }
         fs::File::open(&fresh)?.sync_all()?;
         let old = beside(&path, "old");
@@ -110,6 +109,67 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// The schema version of a file that is being built.
+const UNFINISHED: i64 = -VERSION;
+
+/// The key in `meta` of the program that builds a file. Another one may clean texts differently.
+const BUILDER: &str = "builder";
+
+/// Creates the file of a rebuild.
+fn begin(fresh: &Path, timeout: Duration) -> Result<Connection, Error> {
+    let connection = sqlite::open_write(fresh, timeout)?;
+    let transaction = connection.unchecked_transaction()?;
+    schema::create_tables(&transaction)?;
+    transaction.execute(
+        "INSERT INTO meta VALUES (?, ?)",
+        [BUILDER, env!("CARGO_PKG_VERSION")],
+    )?;
+    transaction.pragma_update(None, "user_version", UNFINISHED)?;
+    transaction.commit()?;
+    Ok(connection)
+}
+
+/// Opens the file of a killed rebuild, if this program can continue it.
+fn unfinished(fresh: &Path, timeout: Duration) -> Option<Connection> {
+    if !fresh.is_file() {
+        return None;
+    }
+    let connection = sqlite::open_existing(fresh, timeout).ok()?;
+    let builder: String = connection
+        .query_row("SELECT value FROM meta WHERE key = ?", [BUILDER], |row| {
+            row.get(0)
+        })
+        .ok()?;
+    let is_ours = sqlite::version(&connection).ok()? == UNFINISHED;
+    (is_ours && builder == env!("CARGO_PKG_VERSION")).then_some(connection)
+}
+
+/// Adds all notes to a file that is being built, and finishes it. Notes that it has are kept.
+fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<Refreshed, Error> {
+    let mut index = Index {
+        connection,
+        lock: None,
+    };
+    // No other process opens this file. After a kill SQLite returns to the last complete chunk.
+    index.connection.execute_batch(&format!(
+        "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;
+         PRAGMA cache_size = -{BUILD_CACHE_KIB};"
+    ))?;
+    let refreshed = index.refresh(notes)?;
+    let transaction = index.connection.unchecked_transaction()?;
+    // SQL indexes are faster to build at once.
+    schema::create_sql_indexes(&transaction)?;
+    transaction.execute("DELETE FROM meta WHERE key = ?", [BUILDER])?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    index.take_up_usage(home)?;
+    index
+        .connection
+        .execute_batch("PRAGMA journal_mode = WAL;")?;
+    index.checkpoint()?;
+    Ok(refreshed)
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -161,6 +221,47 @@ fn remove_folder(home: &Home, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::tests::{Fixture, PATIENCE};
+
+    #[test]
+    fn a_killed_rebuild_is_continued_and_reads_no_note_again() {
+        let fixture = Fixture::new();
+        for title in ["one", "two", "three"] {
+            fixture.add(title, |_| {});
+        }
+        let (home, notes) = (&fixture.home, &fixture.notes);
+        let fresh = beside(&home.index(), "new");
+        let mut killed = Index {
+            connection: begin(&fresh, PATIENCE).unwrap(),
+            lock: None,
+        };
+        killed.refresh(notes).unwrap();
+        drop(killed);
+        let stored = fixture.add("four", |_| {});
+        let connection = unfinished(&fresh, PATIENCE).unwrap();
+        let refreshed = fill(connection, home, notes).unwrap();
+        assert_eq!((refreshed.read, refreshed.total), (1, 4));
+        // A complete file is none that can be continued.
+        assert!(unfinished(&fresh, PATIENCE).is_none());
+        let index = Index::reindex(home, notes, PATIENCE).unwrap();
+        assert_eq!(index.note_count().unwrap(), 4);
+        drop(index);
+        // A rebuild from scratch takes nothing of it.
+        let connection = begin(&fresh, PATIENCE).unwrap();
+        connection
+            .execute("INSERT INTO project (key) VALUES ('purged')", [])
+            .unwrap();
+        drop(connection);
+        let index = Index::rebuild(home, notes, PATIENCE).unwrap();
+        assert!(index.get(stored.path.id).unwrap().is_some());
+        let projects: Vec<String> = index
+            .documents()
+            .unwrap()
+            .projects()
+            .map(|(_, key)| key.to_owned())
+            .collect();
+        assert!(!projects.contains(&"purged".to_owned()));
+    }
 
     #[test]
     fn an_index_that_is_a_folder_is_rebuilt_again_and_again() {

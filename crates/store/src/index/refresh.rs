@@ -34,6 +34,9 @@ const MAX_ROUNDS: usize = 8;
 /// The number of outdated notes from which on a rebuild is worthwhile.
 pub(super) const MANY_OUTDATED: usize = 200;
 
+/// How many notes are added in one transaction. A process that is killed loses no more.
+const CHUNK: usize = 50_000;
+
 /// The number of unread files from which on a thread reads them.
 const MANY_UNREAD: usize = 100;
 
@@ -65,7 +68,7 @@ pub struct Refreshed {
 
 impl Index {
     /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
-    /// index keeps its last complete round.
+    /// index keeps its last complete chunk and is behind.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
         let done = self.refresh_rounds(notes, Look::Everything, &|_, _| false)?;
         Ok(done.unwrap_or_default())
@@ -125,7 +128,7 @@ impl Index {
         gives_up: &dyn Fn(usize, usize) -> bool,
     ) -> Result<Round, Error> {
         let now = SystemTime::now();
-        let transaction = self.connection.unchecked_transaction()?;
+        let mut transaction = self.connection.unchecked_transaction()?;
         let known_count = count(&transaction, tally::TOTAL)?;
         let mut state = LookState::read(&transaction)?;
         let plan = state.plan(look, times, known_count, now);
@@ -152,7 +155,14 @@ impl Index {
         }
         let mut changes = Changes::default();
         let removed = remove_outdated(&transaction, &outdated, &unread, &mut changes)?;
-        problems.extend(insert_unread(&transaction, notes, &unread, &mut changes)?);
+        for (number, chunk) in unread.chunks(CHUNK).enumerate() {
+            if number > 0 {
+                settle(&transaction, std::mem::take(&mut changes))?;
+                transaction.commit()?;
+                transaction = self.connection.unchecked_transaction()?;
+            }
+            problems.extend(insert_unread(&transaction, notes, chunk, &mut changes)?);
+        }
         problems.extend(listing.problems.iter().map(|p| (p.clone(), NO_STAMP)));
         let problems_changed = write_problems(&transaction, problems, known_problems)?;
         if problems_changed || !unread.is_empty() || !outdated.is_empty() {
