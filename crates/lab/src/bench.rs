@@ -7,6 +7,7 @@
 
 pub(crate) mod corpus;
 mod measure;
+pub mod scale;
 mod server;
 mod sync;
 

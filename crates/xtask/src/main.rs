@@ -52,6 +52,8 @@ enum Task {
     #[cfg(unix)]
     Bench(bench::Arguments),
     #[cfg(unix)]
+    Scale(bench::scale::Arguments),
+    #[cfg(unix)]
     Crash(crash::Arguments),
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     Machines(machines::Arguments),
@@ -84,6 +86,8 @@ fn main() -> ExitCode {
         Task::Inspect(arguments) => inspect::run(&root, arguments),
         #[cfg(unix)]
         Task::Bench(arguments) => bench::run(&root, arguments, &tools::Checkout(&root)),
+        #[cfg(unix)]
+        Task::Scale(arguments) => bench::scale::run(&root, arguments, &tools::Checkout(&root)),
         #[cfg(unix)]
         Task::Crash(arguments) => crash::run(&root, arguments),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -48,18 +48,20 @@ fn integrity(index: &Index) -> Result<(), index::Error> {
 
 /// Reports what is not checked in a large store.
 pub(super) fn skipped(it: &Examined<'_>) -> Option<CheckResult> {
-    let notes = it
-        .index()?
-        .note_count()
-        .ok()
-        .filter(|notes| *notes > CHECKED)?;
+    skipped_of(it.index()?.note_count().ok()?)
+}
+
+/// Returns what is not checked among this many notes.
+pub(super) fn skipped_of(notes: usize) -> Option<CheckResult> {
+    if notes <= CHECKED {
+        return None;
+    }
     let line = format!(
-        "of {}, invisible characters are searched in the newest {}; the structure of the index is not \
-         checked",
+        "of {}, the newest {} are searched for invisible characters; the index is not checked",
         count(notes, "note"),
         number(CHECKED)
     );
-    Some(CheckResult::well(line).hint("anamnesis maintain   (checks the index)"))
+    Some(CheckResult::well(line).hint("anamnesis internal maintain   (checks the index)"))
 }
 
 /// Reports the state of the index.

@@ -125,3 +125,17 @@ fn a_trigger_that_cannot_be_read() {
     assert!(second.starts_with(&file) && second.contains(": a trigger is `cmd: …`"));
     assert_eq!(found.health, Health::Look);
 }
+
+#[test]
+fn above_ten_thousand_notes_doctor_says_what_it_skips() {
+    assert_eq!(notes::skipped_of(10_000), None);
+    let skipped = notes::skipped_of(10_001).unwrap();
+    assert_eq!(skipped.health, Health::Well);
+    assert_eq!(
+        skipped.summary(),
+        "of 10,001 notes, the newest 10,000 are searched for invisible characters; the index is not \
+         checked"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(named(&context(&folder), "skipped"), []);
+}

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use wait4::Wait4 as _;
@@ -50,6 +50,16 @@ impl Run {
 
     /// Runs the program to its end. Its output goes through a pipe, as with the client.
     pub(super) fn once(&self) -> Result<(Sample, String)> {
+        let (sample, output, status) = self.to_end()?;
+        if status.success() {
+            return Ok((sample, output));
+        }
+        let (program, arguments) = (self.program.display(), &self.arguments);
+        Err(format!("{program} {arguments:?}: {status}").into())
+    }
+
+    /// Like [`Run::once`], whatever the exit code.
+    pub(super) fn to_end(&self) -> Result<(Sample, String, ExitStatus)> {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
@@ -75,21 +85,12 @@ impl Run {
         }
         let end = child.wait4().map_err(failed)?;
         let wall = begun.elapsed();
-        if !end.status.success() {
-            return Err(format!(
-                "{} {:?}: {}",
-                self.program.display(),
-                self.arguments,
-                end.status
-            )
-            .into());
-        }
         let sample = Sample {
             wall,
             cpu: end.rusage.utime + end.rusage.stime,
             peak: end.rusage.maxrss,
         };
-        Ok((sample, output))
+        Ok((sample, output, end.status))
     }
 }
 

@@ -114,6 +114,17 @@ pub(super) fn measure(
     })
 }
 
+/// Returns the time from the start of a server to the answer of its first search. The store has an
+/// index.
+pub(super) fn first_search(home: &Path, store: &Path, program: &Path) -> Result<Duration> {
+    let stage = Stage {
+        folder: home,
+        store: store.to_path_buf(),
+        questions: vec!["the request of the client".to_owned()],
+    };
+    Ok(stage.serve(program, String::new(), 1, None)?.first)
+}
+
 /// A store and the questions to ask.
 struct Stage<'a> {
     folder: &'a Path,
