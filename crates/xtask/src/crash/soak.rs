@@ -274,7 +274,7 @@ fn look(sandbox: &Sandbox, counts: &mut Counts, checks: &mut Checks) -> Result {
     let damage = records.damage()?;
     checks.that(damage.is_none(), || format!("the journal: {damage:?}"));
     let sizes = |session: &str| -> Result<BTreeMap<String, usize>> {
-        let rows = records.of(session)?.into_iter();
+        let rows = records.events_of(session)?.into_iter();
         Ok(rows.map(|(mark, rows)| (mark, rows.len())).collect())
     };
     let expected = sizes(REFERENCE)?;
