@@ -3,7 +3,7 @@
 
 use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
 use anamnesis_note::{id::NoteId, note::{GLOBAL, Note, NoteType}};
-use anamnesis_recall::render::{Chosen, Level, Reason, hook_block, inject_block};
+use anamnesis_recall::render::{Chosen, Level, Reason, inject_block, start_block};
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 
@@ -23,7 +23,7 @@ fuzz_target!(|texts: Vec<(String, String, bool)>| {
             Chosen { note, reason, stale }
         })
         .collect();
-    let block = hook_block(&chosen, DateTime::UNIX_EPOCH, NoteId::short);
+    let block = start_block(&chosen, &[], DateTime::UNIX_EPOCH, NoteId::short);
     assert!(block.text.encode_utf16().count() <= MAX_CONTEXT_LENGTH);
     let shown = block.levels.iter().filter(|(_, level)| *level != Level::Name).count();
     assert_eq!(block.text.lines().filter(|line| line.starts_with('#')).count(), shown);
