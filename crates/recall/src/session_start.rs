@@ -13,7 +13,7 @@ use std::{
 use crate::{
     last_sessions::{Situation, by_worth},
     note_set::Knowledge,
-    render::{Chosen, Reason},
+    render::{Chosen, MAX_GLOBAL, Reason},
     standing::{Instruction, instructions},
 };
 use anamnesis_note::{
@@ -34,10 +34,6 @@ pub const DEFAULT_K: usize = 8;
 
 /// The maximum number of open tasks.
 const MAX_TASKS: usize = 3;
-
-/// The maximum number of notes for all projects: more than the block has room for, so that a session
-/// start does not read the others.
-pub const MAX_GLOBAL: usize = 128;
 
 /// How many of the `k` notes are session notes at least, and at most where places are free.
 const RESERVED_SESSIONS: usize = 2;

@@ -10,7 +10,7 @@ mod warning;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use crate::{session_start::MAX_GLOBAL, standing::Instruction};
+use crate::standing::Instruction;
 
 use anamnesis_note::{
     id::NoteId,
@@ -96,6 +96,10 @@ const MAX_TITLE_LENGTH: usize = 120;
 
 /// The maximum length of the line that names omitted notes, in UTF-16 code units.
 const MAX_LEFT_OUT_LENGTH: usize = 1_500;
+
+/// The maximum number of notes for all projects: more than the block has room for, so that a session
+/// start does not read the others.
+pub(crate) const MAX_GLOBAL: usize = 128;
 
 /// How much of a note is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

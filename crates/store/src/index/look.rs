@@ -154,8 +154,13 @@ impl LookState {
             .unwrap_or_default();
         let settled = settled.saturating_sub(TICK).as_nanos();
         for (place, time) in times.iter().enumerate() {
-            if plan.is_everything || plan.folders[place] {
-                self.unsettled[place] = u128::try_from(*time).is_ok_and(|time| time > settled);
+            let is_unsettled = u128::try_from(*time).is_ok_and(|time| time > settled);
+            if plan.is_everything {
+                // A small store is always looked at completely, so a write that only clears this is
+                // left out: a command that finds nothing new does not change the index.
+                self.unsettled[place] |= is_unsettled;
+            } else if plan.folders[place] {
+                self.unsettled[place] = is_unsettled;
             }
         }
         // A small store is looked at by each command, which need not write this each time.
