@@ -210,9 +210,10 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
     let binary_length = fs::metadata(&program).map_err(at(&program))?.len();
     let target = target_folder(root).join("bench");
     fs::create_dir_all(&target).map_err(at(&target))?;
+    // Outside the checkout: a hook does not trust a home folder inside its project's repository.
     let folder = tempfile::Builder::new()
-        .prefix("run-")
-        .tempdir_in(&target)?;
+        .prefix("anamnesis-bench-")
+        .tempdir()?;
     let machine = machine();
     let mut text = String::new();
     let mut report = json!({ "machine": machine });

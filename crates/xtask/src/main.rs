@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Task::Bench(arguments) => bench::run(&root, arguments, &tools::Checkout(&root)),
         #[cfg(unix)]
-        Task::Scale(arguments) => bench::scale::run(&root, arguments, &tools::Checkout(&root)),
+        Task::Scale(arguments) => bench::scale::run(arguments, &tools::Checkout(&root)),
         #[cfg(unix)]
         Task::Crash(arguments) => crash::run(&root, arguments),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]

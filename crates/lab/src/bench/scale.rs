@@ -7,7 +7,7 @@ use std::{
     fmt::Write as _,
     fs,
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use super::{
     measure::{Run, Spread},
     server,
 };
-use crate::{Result, at, random::Random, say, target_folder};
+use crate::{Result, at, random::Random, say};
 
 /// The size that the large store is compared with.
 const SMALL: usize = 10_000;
@@ -43,16 +43,15 @@ pub struct Arguments {
 type Column = Vec<(&'static str, String)>;
 
 /// Runs `cargo xtask scale`.
-pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
+pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
     let program = match &arguments.binary {
         Some(path) => path.canonicalize().map_err(at(path))?,
         None => tools.release_build()?,
     };
-    let target = target_folder(root).join("bench");
-    fs::create_dir_all(&target).map_err(at(&target))?;
+    // As in `bench`.
     let folder = tempfile::Builder::new()
-        .prefix("scale-")
-        .tempdir_in(&target)?;
+        .prefix("anamnesis-scale-")
+        .tempdir()?;
     let stage = Stage::build(tools, folder.path(), &program)?;
     let small = column(&stage, SMALL)?;
     let large = column(&stage, arguments.notes)?;
