@@ -3,7 +3,7 @@
 
 use std::{io, path::Path, time::Duration};
 
-use rusqlite::{Connection, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
 use crate::fs::file::private_options;
 
@@ -56,6 +56,15 @@ fn configure(connection: Connection, patience: Duration) -> rusqlite::Result<Con
 /// Reads the schema version of a file.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Returns a value of the table `meta`, which the journal and the index have.
+pub(crate) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    connection
+        .query_row("SELECT value FROM meta WHERE key = ?", [key], |row| {
+            row.get(0)
+        })
+        .optional()
 }
 
 /// The timeout for truncating the log while others read it. Nobody can write during that time.

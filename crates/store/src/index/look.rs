@@ -13,6 +13,7 @@ use super::{
 use crate::{
     fs::file::Stamp,
     notes::{FOLDERS, NotePath, Notes},
+    sqlite,
 };
 
 /// How many files a refresh checks in folders that did not change.
@@ -89,16 +90,9 @@ impl LookPlan {
 
 impl LookState {
     pub(super) fn read(connection: &Connection) -> Result<Self, Error> {
-        let meta = |key: &str| {
-            connection
-                .query_row("SELECT value FROM meta WHERE key = ?", [key], |row| {
-                    row.get::<_, String>(0)
-                })
-                .optional()
-        };
-        let stored = meta(KEY)?.unwrap_or_default();
+        let stored = sqlite::meta(connection, KEY)?.unwrap_or_default();
         Ok(Self {
-            times: meta("folder_times")?.unwrap_or_default(),
+            times: sqlite::meta(connection, "folder_times")?.unwrap_or_default(),
             stored: stored.clone(),
             ..serde_json::from_str(&stored).unwrap_or_default()
         })

@@ -137,11 +137,7 @@ fn unfinished(fresh: &Path, timeout: Duration) -> Option<Connection> {
         return None;
     }
     let connection = sqlite::open_existing(fresh, timeout).ok()?;
-    let builder: String = connection
-        .query_row("SELECT value FROM meta WHERE key = ?", [BUILDER], |row| {
-            row.get(0)
-        })
-        .ok()?;
+    let builder = sqlite::meta(&connection, BUILDER).ok()??;
     let is_ours = sqlite::version(&connection).ok()? == UNFINISHED;
     (is_ours && builder == env!("CARGO_PKG_VERSION")).then_some(connection)
 }

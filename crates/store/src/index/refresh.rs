@@ -26,6 +26,7 @@ use super::{
 use crate::{
     fs::file::Stamp,
     notes::{self, Listing, NotePath, Notes, Problem, Stored},
+    sqlite,
 };
 
 /// The maximum number of rounds of a refresh while other processes write notes.
@@ -242,13 +243,9 @@ impl Index {
 
     /// Returns whether a folder changed since the last refresh.
     pub fn is_behind(&self, notes: &Notes) -> bool {
-        let recorded: rusqlite::Result<String> = self.connection.query_row(
-            "SELECT value FROM meta WHERE key = 'folder_times'",
-            [],
-            |row| row.get(0),
-        );
+        let recorded = sqlite::meta(&self.connection, "folder_times");
         let current = folder_times_text(notes.folder_times());
-        recorded.map_or(true, |text| text != current)
+        recorded.ok().flatten() != Some(current)
     }
 }
 

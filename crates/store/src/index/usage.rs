@@ -11,10 +11,10 @@ use anamnesis_note::{
     usage_log::{Counts, Fold, Month, NoteCounts},
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::{Error, Index, Part};
-use crate::{fs::home::Home, journal::Journal, usage_log::Receipts};
+use crate::{fs::home::Home, journal::Journal, sqlite, usage_log::Receipts};
 
 const SCHEMA: &str = "
 CREATE TABLE usage (
@@ -61,12 +61,7 @@ impl Index {
         };
         // Taken before reading, so that receipts that arrive meanwhile are read the next time.
         let stamp = format!("{} {}", receipts.stamp(), kept.unwrap_or_default());
-        let known: Option<String> = self
-            .connection
-            .query_row("SELECT value FROM meta WHERE key = ?", [STAMP], |row| {
-                row.get(0)
-            })
-            .optional()?;
+        let known = sqlite::meta(&self.connection, STAMP)?;
         if known.as_ref() == Some(&stamp) {
             return Ok(false);
         }

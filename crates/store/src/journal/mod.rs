@@ -457,13 +457,7 @@ impl Journal {
 
     /// Returns a value of the table `meta`.
     pub fn meta(&self, key: &str) -> Result<Option<String>, Error> {
-        let value = self
-            .connection
-            .query_row("SELECT value FROM meta WHERE key = ?", [key], |row| {
-                row.get(0)
-            })
-            .optional()?;
-        Ok(value)
+        Ok(sqlite::meta(&self.connection, key)?)
     }
 
     /// Returns the values of several keys of `meta`; missing keys are left out.
