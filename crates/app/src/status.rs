@@ -1,6 +1,9 @@
 //! What the memory contains for a folder, and whether it is healthy.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anamnesis_recall::{
     render,
@@ -56,7 +59,7 @@ impl Overview {
         let folder = folder.or_else(Context::current_folder).unwrap_or_default();
         let project = context.project_of(&folder);
         let journal = context.journal();
-        let (injected, tokens) = at_start(context, &index, journal.as_ref(), &project)?;
+        let (injected, tokens) = at_start(context, &index, journal.as_ref(), &project, &folder)?;
         let kept = journal.as_ref();
         let kept = kept.and_then(|it| Some((it.count_kept().ok()?, it.used_bytes().ok()?)));
         Ok(Self {
@@ -87,16 +90,16 @@ fn at_start(
     index: &Index,
     journal: Option<&Journal>,
     project: &Project,
+    folder: &Path,
 ) -> Result<(usize, usize), Error> {
     let now = context.environment.now;
-    let folder = Context::current_folder();
     let request = Request {
         project: &project.key,
         also: &project.also,
         k: DEFAULT_K,
         session: None,
         resumed: None,
-        folder: folder.as_deref(),
+        folder: Some(folder),
         now,
         had: &claude_memory::copies(journal, &project.key),
     };

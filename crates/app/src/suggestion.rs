@@ -6,7 +6,7 @@ use anamnesis_session::{
     directive::sounds_lasting, prompt::SafePrompt, prose::Prose, session_note::says_the_same,
 };
 use anamnesis_store::{
-    index::{Filter, Index},
+    index::Index,
     journal::{Journal, SUGGESTION, Shown},
     project::Project,
 };
@@ -90,11 +90,11 @@ fn is_known(
     sentence: &str,
 ) -> Result<bool, Error> {
     let query = Query::from_segments(&[sentence.to_owned()]);
-    let mut mask = Mask::from_filter(&Filter {
-        projects: project.all_keys(),
-        ..Filter::default()
-    });
-    mask.with_global = true;
+    let mask = Mask {
+        own: project.all_keys(),
+        with_global: true,
+        ..Mask::default()
+    };
     let found = rank(index, &query, &mask, COMPARED_NOTES)?.candidates;
     for found in found {
         let Some(entry) = index.get(found.id)? else {

@@ -75,16 +75,13 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
             idle_seconds,
             ..
         } => {
-            let (source, idle_seconds) = (*source, *idle_seconds);
+            let start = Action::Start {
+                source: *source,
+                idle_seconds: *idle_seconds,
+            };
             Plan {
                 syncs: true,
-                ..plan(
-                    Action::Start {
-                        source,
-                        idle_seconds,
-                    },
-                    Worker::Pending,
-                )
+                ..plan(start, Worker::Pending)
             }
         }
         Event::UserPromptSubmit { prompt } => plan(Action::Prompt(prompt), Worker::Pending),

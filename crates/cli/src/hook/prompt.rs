@@ -40,7 +40,7 @@ impl Hook {
             (task::act(context, journal, &asked, project), "not done")
         } else {
             if let Some((block, shown)) = self.arrivals() {
-                handled.answer.context = Some(block.text);
+                handled.add_context(&block.text);
                 handled.given.push(("arrivals", shown));
             }
             if let Some(prompt) = prompt {

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
+use anamnesis_session::session_note::labelled;
 use anamnesis_text::terms::terms;
 
 /// How much a line of each part tells without a prompt; a line of any other part tells 1.
@@ -116,12 +117,6 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
         });
     }
     lines
-}
-
-/// Splits a line that begins with a label.
-fn labelled(line: &str) -> Option<(&str, &str)> {
-    let (label, text) = line.strip_prefix("**")?.split_once(":**")?;
-    (!label.contains('*')).then_some((label, text.trim()))
 }
 
 /// Removes the title from the beginning of the request.
