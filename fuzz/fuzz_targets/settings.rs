@@ -2,32 +2,16 @@
 //! unreadable file is not overwritten.
 #![no_main]
 
-use std::{cell::OnceCell, fs};
+mod common;
 
-use anamnesis_store::{fs::home::Home, settings::config::Config};
+use std::fs;
+
+use anamnesis_store::settings::config::Config;
 use libfuzzer_sys::fuzz_target;
 
-thread_local! {
-    static HOME: OnceCell<(tempfile::TempDir, Home)> = const { OnceCell::new() };
-}
-
-fn home() -> Home {
-    HOME.with(|cell| {
-        let (_, home) = cell.get_or_init(|| {
-            // In memory a flush costs nothing.
-            let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-            let folder = folder.expect("a folder can be made");
-            let home = Home::new(folder.path().join("store"));
-            home.create().expect("a store can be made");
-            (folder, home)
-        });
-        home.clone()
-    })
-}
-
 fuzz_target!(|bytes: &[u8]| {
-    let home = home();
-    // Half of the inputs get a frame that makes them settings, or the fuzzer would search for it for long.
+    let home = common::home();
+    // Half of the inputs get a frame that makes them settings: the fuzzer would take long to find it.
     let framed = [b"{\"remote\": \"r\", ".as_slice(), bytes, b"}"].concat();
     for text in [bytes, &framed] {
         fs::write(home.config(), text).expect("it is ours");

@@ -2,33 +2,17 @@
 //! written back and reads equal.
 #![no_main]
 
-use std::{cell::OnceCell, fs, time::Duration};
+mod common;
 
-use anamnesis_store::{fs::home::Home, spool::Spool};
+use std::{fs, time::Duration};
+
+use anamnesis_store::spool::Spool;
 use libfuzzer_sys::fuzz_target;
 
-thread_local! {
-    static HOME: OnceCell<(tempfile::TempDir, Home)> = const { OnceCell::new() };
-}
-
-fn home() -> Home {
-    HOME.with(|cell| {
-        let (_, home) = cell.get_or_init(|| {
-            // In memory a flush costs nothing.
-            let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-            let folder = folder.expect("a folder can be made");
-            let home = Home::new(folder.path().join("store"));
-            home.create().expect("a store can be made");
-            fs::create_dir_all(home.spool()).expect("a folder can be made");
-            (folder, home)
-        });
-        home.clone()
-    })
-}
-
 fuzz_target!(|bytes: &[u8]| {
-    let home = home();
-    // Half of the inputs get a frame that makes them records, or the fuzzer would search for it for long.
+    let home = common::home();
+    fs::create_dir_all(home.spool()).expect("a folder can be made");
+    // Half of the inputs get a frame that makes them records: the fuzzer would take long to find it.
     let text = serde_json::Value::from(String::from_utf8_lossy(bytes));
     let framed = format!(
         r#"{{"session":{text},"at":1,"prompt_id":{text},"agent":null,"surroundings":{{"folder":{text}}},

@@ -10,8 +10,9 @@ pub mod model_server;
 pub mod npm;
 #[cfg(unix)]
 pub mod process;
+mod sources;
 #[cfg(unix)]
 pub mod tmux;
 mod wait;
 
-pub use self::{linear::assert_linear, wait::wait_for};
+pub use self::{linear::assert_linear, sources::rust_files, wait::wait_for};

@@ -37,6 +37,7 @@ use crate::{
 };
 
 use self::sandbox::Sandbox;
+use tempfile::TempDir;
 
 /// Try to lose notes: kill processes, race them, fill disks
 #[derive(clap::Args)]
@@ -73,10 +74,7 @@ pub(crate) struct Arguments {
 
 /// Runs `cargo xtask crash`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let binary = match &arguments.binary {
-        Some(given) => given.canonicalize().map_err(at(given))?,
-        None => plugin::own_build(root, Profile::Release)?.path,
-    };
+    let binary = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Release)?;
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-crash-")
         .tempdir()?;
@@ -91,15 +89,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         let sandbox = Sandbox::new(folder.path(), &binary)?;
         kills::run(&sandbox, arguments.kills, arguments.seed, &mut checks)?;
     }
-    report(&format!(
-        "{} passed, {} failed",
-        checks.passed, checks.failed
-    ));
-    if checks.failed == 0 {
-        return Ok(());
-    }
-    let kept = folder.keep();
-    Err(format!("what was left is in {}", kept.display()).into())
+    checks.finish(folder)
 }
 
 /// Runs the tasks that inspect processes.
@@ -138,6 +128,16 @@ impl Checks {
             self.failed += 1;
             report(&format!("FAILED: {}", what()));
         }
+    }
+
+    /// Reports the counts. Keeps the folder if a check failed.
+    fn finish(&self, folder: TempDir) -> Result {
+        report(&format!("{} passed, {} failed", self.passed, self.failed));
+        if self.failed == 0 {
+            return Ok(());
+        }
+        let kept = folder.keep();
+        Err(format!("what was left is in {}", kept.display()).into())
     }
 }
 

@@ -38,10 +38,7 @@ pub(crate) struct Arguments {
 /// Runs `cargo xtask inspect`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let inspector = install(root)?;
-    let program = match &arguments.binary {
-        Some(path) => path.canonicalize().map_err(crate::at(path))?,
-        None => plugin::own_build(root, Profile::Debug)?.path,
-    };
+    let program = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Debug)?;
     let home = tempfile::tempdir()?;
     let questions = Inspector {
         tool: inspector,

@@ -88,11 +88,8 @@ pub(crate) struct Arguments {
 
 /// Runs `cargo xtask machines`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let binary = match &arguments.binary {
-        Some(given) => given.canonicalize().map_err(at(given))?,
-        // A debug build has more checks, and time does not matter here.
-        None => plugin::own_build(root, Profile::Debug)?.path,
-    };
+    // A debug build has more checks, and time does not matter here.
+    let binary = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Debug)?;
     if let Some(stride) = arguments.kills {
         let folder = tempfile::tempdir()?;
         return match kills::run(folder.path(), &binary, stride.get())? {

@@ -124,6 +124,21 @@ fn release_binaries(folder: &Path) -> Vec<Binary> {
         .collect()
 }
 
+/// Returns the program that was named, or this checkout's own build.
+///
+/// # Errors
+/// Returns an error if there is no such program, or as [`own_build`].
+pub(crate) fn given_or_built(
+    root: &Path,
+    given: Option<&PathBuf>,
+    profile: Profile,
+) -> Result<PathBuf> {
+    match given {
+        Some(given) => Ok(given.canonicalize().map_err(at(given))?),
+        None => Ok(own_build(root, profile)?.path),
+    }
+}
+
 /// Builds this checkout's binary for this machine.
 ///
 /// # Errors

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anamnesis_testkit::rust_files;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -57,22 +59,9 @@ fn is_id(word: &str) -> bool {
 /// The text of each test of the tree, with the comments right before it, by `path::function`.
 fn tests() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    let mut pending = vec![root().join("crates")];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                let name = path
-                    .strip_prefix(root())
-                    .unwrap()
-                    .to_string_lossy()
-                    .replace('\\', "/");
-                for (function, text) in functions(&fs::read_to_string(&path).unwrap()) {
-                    found.insert(format!("{name}::{function}"), text);
-                }
-            }
+    for (name, source) in rust_files(&root()).unwrap() {
+        for (function, text) in functions(&source) {
+            found.insert(format!("{name}::{function}"), text);
         }
     }
     found

@@ -29,7 +29,7 @@ use anamnesis_lab::random::Random;
 
 use self::place::Place;
 use crate::{
-    Result, at,
+    Result,
     plugin::{self, Profile},
 };
 
@@ -78,10 +78,7 @@ struct Outcome {
 
 /// Runs `cargo xtask adversary`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let program = match &arguments.binary {
-        Some(given) => given.canonicalize().map_err(at(given))?,
-        None => plugin::own_build(root, Profile::Debug)?.path,
-    };
+    let program = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Debug)?;
     let is_chosen = |row: &&Row| {
         let names = &arguments.only;
         names.is_empty()

@@ -78,24 +78,14 @@ enum Fate {
 
 /// Runs `cargo xtask soak`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let binary = match &arguments.binary {
-        Some(given) => given.canonicalize().map_err(at(given))?,
-        None => plugin::own_build(root, Profile::Release)?.path,
-    };
+    let binary = plugin::given_or_built(root, arguments.binary.as_ref(), Profile::Release)?;
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-soak-")
         .tempdir()?;
     let mut checks = Checks::default();
     let time = Duration::from_secs(arguments.minutes * 60);
     soak(folder.path(), &binary, time, arguments.seed, &mut checks)?;
-    report(&format!(
-        "{} passed, {} failed",
-        checks.passed, checks.failed
-    ));
-    if checks.failed == 0 {
-        return Ok(());
-    }
-    Err(format!("what was left is in {}", folder.keep().display()).into())
+    checks.finish(folder)
 }
 
 fn soak(folder: &Path, binary: &Path, time: Duration, seed: u64, checks: &mut Checks) -> Result {

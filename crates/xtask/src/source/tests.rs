@@ -149,20 +149,7 @@ const TIMED: [&str; 5] = [
 
 /// Returns every Rust file of the workspace, with its path from the root and its text.
 fn rust_files() -> Vec<(String, String)> {
-    let root = crate::root();
-    let mut pending = vec![root.join("crates")];
-    let mut files = Vec::new();
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
-                files.push((name.replace('\\', "/"), fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
+    let files = anamnesis_testkit::rust_files(&crate::root()).unwrap();
     assert!(files.len() > 300, "{} files", files.len());
     files
 }
