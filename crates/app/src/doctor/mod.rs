@@ -240,7 +240,7 @@ pub fn examine(context: &Context) -> Vec<NamedResult> {
 /// The summary for `status`.
 #[derive(Debug)]
 pub struct HealthSummary {
-    /// Returns whether no fault is known.
+    /// Whether no fault is known.
     pub is_well: bool,
     /// The summary as text.
     pub text: String,

@@ -9,10 +9,7 @@ use anamnesis_app::{
     remote,
     sync::{self, Answer},
 };
-use anamnesis_store::{
-    claude_memory::{Imported, UNCHANGED},
-    journal::Journal,
-};
+use anamnesis_store::{claude_memory::Imported, journal::Journal};
 use anamnesis_text::{clean::one_line, redact::redact};
 
 use super::sync::outcome;
@@ -109,11 +106,8 @@ fn text(imported: &Imported, folder: &str) -> String {
     if !more.is_empty() {
         text.push_str(&format!("import: {}\n", more.join(" ")));
     }
-    let skips = imported
-        .skips
-        .iter()
-        .filter(|(reason, _)| **reason != UNCHANGED);
-    let skips: Vec<String> = skips
+    let skips: Vec<String> = imported
+        .skips_of_changed()
         .map(|(reason, count)| format!("{count} {reason}"))
         .collect();
     if !skips.is_empty() {

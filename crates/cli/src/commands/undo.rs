@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
-/// The list if there is no change.
+/// What is printed if there is no change to undo.
 const NOTHING: &str = "0 batches: there is nothing to undo\n";
 
 /// How many changes are listed.
@@ -89,7 +89,7 @@ fn text(undone: &UndoOutcome<'_>, context: &Context) -> String {
 
 /// Lists the last changes and how to undo each.
 fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
-    // Before the first commit there is nothing to undo, which is no error.
+    // Before the first commit the list is empty. That is not an error.
     let Some(past) = past else {
         if args.json {
             ui.json(&json!({ "batches": [] }));
@@ -128,7 +128,10 @@ fn told(fate: Fate) -> (&'static str, Option<&'static str>) {
         Fate::Forgotten => ("forgotten", None),
         Fate::Merged => ("merged", Some("what came later stays")),
         Fate::Removed => ("removed", None),
-        Fate::Proposed => ("proposed", Some("its first text is no longer in the trash")),
+        Fate::Proposed => (
+            "proposed",
+            Some("its original text is no longer in the trash"),
+        ),
         Fate::Local => ("kept here", Some("on this machine only")),
         Fate::Left(why) => ("left", Some(why)),
     }

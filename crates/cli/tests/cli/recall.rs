@@ -417,7 +417,7 @@ fn a_lasting_sentence_that_no_note_has_is_suggested_to_the_agent() {
     snapshot!(add("03:00:01"), @r#"
     anamnesis: "We never add dependencies here." sounds lasting, and no note has it. If it holds beyond this session, keep it with memory_write (kind preference).
     "#);
-    // The second time it is no news.
+    // It is not suggested a second time.
     assert_eq!(add("03:00:02"), "");
     // A note has it already.
     let known = "From now on the search page has no paging.";

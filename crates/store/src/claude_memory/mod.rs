@@ -4,8 +4,8 @@
 //! folder that the person named. Each file becomes one note, which is updated with the file. When the
 //! file is removed, the note stays and is marked until a person decides: the client's clean-up removes
 //! files, too. After an edit by a person the note is no longer updated, and a note that a person
-//! forgot is not copied again. The journal has the state of each file, so an unchanged file costs one `stat` call. A
-//! transcript is read once to find a project's folder.
+//! forgot is not copied again. The journal has the state of each file, so an unchanged file costs
+//! one `stat` call. A transcript is read once to find a project's folder.
 //!
 //! A machine changes only notes with its own name. The note is written before its row: after a kill
 //! in between, the next process finds the note by its text.
@@ -94,17 +94,20 @@ impl Imported {
         for problem in &self.problems {
             *reasons.entry(problem.reason.clone()).or_default() += 1;
         }
-        let others = self
-            .skips
-            .iter()
-            .filter(|(reason, _)| **reason != UNCHANGED);
-        reasons.extend(others.map(|(reason, count)| ((*reason).to_owned(), *count)));
+        let others = self.skips_of_changed();
+        reasons.extend(others.map(|(reason, count)| (reason.to_owned(), count)));
         reasons
+    }
+
+    /// Returns [`Imported::skips`] without the unchanged files.
+    pub fn skips_of_changed(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let skips = self.skips.iter().map(|(reason, count)| (*reason, *count));
+        skips.filter(|(reason, _)| *reason != UNCHANGED)
     }
 }
 
 /// The reason for skipping a file that did not change.
-pub const UNCHANGED: &str = "unchanged";
+const UNCHANGED: &str = "unchanged";
 
 /// The reason for skipping a file that has no text, or whose front matter has no end yet.
 const NO_TEXT: &str = "without text to copy";
