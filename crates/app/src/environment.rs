@@ -319,21 +319,26 @@ impl Environment {
         let is_agent = env::var(CLAUDE_CODE).is_ok_and(|value| !matches!(value.trim(), "" | "0"));
         let is_guarded = caller == Caller::Client || is_agent;
         let unguarded = Variables::new(false, None);
-        let user_home = [USER_HOME, USER_PROFILE]
+        let named_home = [USER_HOME, USER_PROFILE]
             .iter()
             .filter_map(|name| unguarded.path(name))
             .find(|home| home.is_absolute());
-        let roots = if is_guarded {
-            let folders = [unguarded.path(CLAUDE_PROJECT), env::current_dir().ok()];
-            let roots = project_roots(folders.into_iter().flatten(), account_home().as_deref());
-            without_home(roots, user_home.as_deref())
+        let folders = if is_guarded {
+            session_folders(unguarded.path(CLAUDE_PROJECT), env::current_dir().ok())
         } else {
             Vec::new()
         };
-        let is_of_project = |folder: &Path| is_guarded && is_inside(folder, &roots);
-        let user_home = match user_home {
-            Some(home) if is_of_project(&home) => account_home(),
-            home => home,
+        let is_of_project = |folder: &Path| {
+            is_guarded
+                && may_be_inside(folder, &folders)
+                && is_inside(folder, &{
+                    let roots = project_roots(&folders, account_home().as_deref());
+                    without_home(roots, named_home.as_deref())
+                })
+        };
+        let user_home = match &named_home {
+            Some(home) if is_of_project(home) => account_home(),
+            home => home.clone(),
         };
         let expand = |path: PathBuf| match (path.strip_prefix("~"), &user_home) {
             (Ok(rest), Some(home)) => home.join(rest),
@@ -429,23 +434,39 @@ fn host_name() -> Option<String> {
     None
 }
 
+/// Returns the folders of a session, without links: the one that Claude Code names and the current one.
+fn session_folders(project: Option<PathBuf>, current: Option<PathBuf>) -> Vec<PathBuf> {
+    let project = project.filter(|project| Some(project) != current.as_ref());
+    let folders = [project, current].into_iter().flatten();
+    folders
+        .filter_map(|folder| folder.canonicalize().ok())
+        .collect()
+}
+
+/// Returns whether [`is_inside`] may be true for any of the [`project_roots`]. Looks at fewer files and
+/// not at the user database.
+fn may_be_inside(path: &Path, folders: &[PathBuf]) -> bool {
+    let Some(real) = nearest(path) else {
+        return true;
+    };
+    is_indirect(path)
+        || folders.iter().any(|folder| {
+            let mut shared = real.ancestors().filter(|root| folder.starts_with(root));
+            shared.any(|root| root == folder || root.join(".git").exists())
+        })
+}
+
 /// Returns the folders that a session's project controls: the folders that Claude Code names, and the
 /// outermost repository around each.
 ///
 /// The account's home and its ancestors do not count: with dotfiles in git they hold the store, too.
-fn project_roots(
-    folders: impl IntoIterator<Item = PathBuf>,
-    account_home: Option<&Path>,
-) -> Vec<PathBuf> {
+fn project_roots(folders: &[PathBuf], account_home: Option<&Path>) -> Vec<PathBuf> {
     let account_home = account_home.and_then(|home| home.canonicalize().ok());
     let is_of_account =
         |root: &Path| (account_home.as_ref()).is_some_and(|home| home.starts_with(root));
-    let folders = folders
-        .into_iter()
-        .filter_map(|folder| folder.canonicalize().ok());
-    let roots = folders.filter_map(|folder| {
+    let roots = folders.iter().filter_map(|folder| {
         let below = folder.ancestors().take_while(|root| !is_of_account(root));
-        let checkouts = below.filter(|root| *root == folder || root.join(".git").exists());
+        let checkouts = below.filter(|root| root == folder || root.join(".git").exists());
         checkouts.last().map(Path::to_owned)
     });
     roots.collect()
@@ -479,16 +500,22 @@ fn sets_variables(folder: &Path) -> bool {
 /// A path through `/proc`, `/dev` or `..` counts as inside: with it, a project can name itself without
 /// knowing where it is.
 fn is_inside(folder: &Path, roots: &[PathBuf]) -> bool {
-    let is_indirect = ["/proc", "/dev"]
-        .iter()
-        .any(|root| folder.starts_with(root))
-        || folder.components().any(|part| part == Component::ParentDir);
-    let Ok(folder) = std::path::absolute(folder) else {
-        return true;
-    };
-    let mut ancestors = folder.ancestors();
-    let real = ancestors.find_map(|ancestor| ancestor.canonicalize().ok());
-    is_indirect || real.is_some_and(|real| roots.iter().any(|root| real.starts_with(root)))
+    is_indirect(folder)
+        || nearest(folder).is_none_or(|real| roots.iter().any(|root| real.starts_with(root)))
+}
+
+/// Returns whether a path leads through `/proc`, `/dev` or `..`.
+fn is_indirect(path: &Path) -> bool {
+    let mut roots = ["/proc", "/dev"].iter();
+    roots.any(|root| path.starts_with(root))
+        || path.components().any(|part| part == Component::ParentDir)
+}
+
+/// Returns a path without links, or its nearest ancestor that exists.
+fn nearest(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let mut ancestors = path.ancestors();
+    ancestors.find_map(|ancestor| ancestor.canonicalize().ok())
 }
 
 /// Returns the home folder of this process's account, from the user database instead of the
@@ -670,7 +697,7 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         let project = root.join("account/projects/shop");
         std::fs::create_dir_all(&project).unwrap();
-        let roots = project_roots([project.clone()], Some(&root.join("account")));
+        let roots = project_roots(std::slice::from_ref(&project), Some(&root.join("account")));
         assert_eq!(roots, [project.as_path()]);
         for inside in [
             project.join(".h"),
@@ -678,9 +705,19 @@ mod tests {
             project.join("../shop/.h"),
         ] {
             assert!(is_inside(&inside, &roots), "{}", inside.display());
+            assert!(may_be_inside(&inside, std::slice::from_ref(&project)));
         }
-        assert!(is_inside(Path::new("/proc/self/cwd/../.h"), &roots));
-        assert!(!is_inside(&root.join("account/.h"), &roots));
+        let indirect = Path::new("/proc/self/cwd/../.h");
+        assert!(is_inside(indirect, &roots));
+        assert!(may_be_inside(indirect, &[]));
+        for outside in [root.join("account/.h"), root.join("account")] {
+            assert!(!is_inside(&outside, &roots));
+            assert!(!may_be_inside(&outside, std::slice::from_ref(&project)));
+        }
+        // A repository around the project.
+        std::fs::create_dir(root.join("account/projects/.git")).unwrap();
+        let beside = root.join("account/projects/.h");
+        assert!(may_be_inside(&beside, &[project]));
     }
 
     #[test]
@@ -693,7 +730,10 @@ mod tests {
             std::fs::create_dir_all(repository.join(".git")).unwrap();
         }
         std::fs::create_dir_all(home.join("plain")).unwrap();
-        let roots = |name: &str| project_roots([home.join(name)], Some(&home));
+        let roots = |name: &str| {
+            let folders = session_folders(Some(home.join(name)), None);
+            project_roots(&folders, Some(&home))
+        };
         assert_eq!(roots("plain"), [home.join("plain")]);
         // A submodule belongs to the repository around it.
         assert_eq!(roots("shop/vendor/library"), [home.join("shop")]);
