@@ -22,8 +22,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use anamnesis_testkit::home::trust_store;
-
 use crate::{Result, at, random::Random, run as run_command, say, target_folder};
 
 use self::corpus::Words;
@@ -49,6 +47,9 @@ const ROUNDS_PER_WORK: usize = 4;
 /// The program that the client runs, relative to the plugin's folder.
 const LAUNCHER: &str = "bin/anamnesis";
 
+/// The sign of a hook that injects nothing.
+const NOTHING: &str = "{}";
+
 /// Number of sessions before the installation.
 const PAST: usize = 1_000;
 
@@ -71,7 +72,7 @@ pub struct Arguments {
     /// Measure session starts and prompts only
     #[arg(long, group = "part")]
     recall: bool,
-    /// Also measure this program, and print both side by side
+    /// Also measure this program, in stores of its own, and print both side by side
     #[arg(long, value_name = "PATH", requires = "recall")]
     baseline: Option<PathBuf>,
     /// Measure sync only
@@ -161,7 +162,12 @@ impl Case {
         let mut run = self.run.clone();
         run.stdin = run.stdin.replace("SESSION", &format!("bench-{number}"));
         let (sample, output) = run.once()?;
-        if output.contains(self.sign) {
+        let is_done = match self.sign {
+            // Version 0.1 answers with other fields when it injects nothing.
+            NOTHING => !output.contains("additionalContext"),
+            sign => output.contains(sign),
+        };
+        if is_done {
             Ok(sample)
         } else {
             Err(format!("{}: unexpected output: {output}", self.name).into())
@@ -225,13 +231,18 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
         } else {
             stage.recall_cases(arguments.quick)?
         };
-        if let Some(baseline) = &arguments.baseline {
-            let tree = folder.path().join("baseline");
-            tools.assemble(&absolute(baseline)?, &tree)?;
-            cases = stage.beside(cases, &tree.join(LAUNCHER));
+        let mut stages = vec![(&stage, stores)];
+        let baseline = folder.path().join("baseline");
+        let baseline = (arguments.baseline.as_ref())
+            .map(|program| Stage::build(tools, &baseline, &absolute(program)?))
+            .transpose()?;
+        if let Some(stage) = &baseline {
+            let (others, stores) = stage.recall_cases(arguments.quick)?;
+            cases = beside(cases, others);
+            stages.push((stage, stores));
         }
         let rounds = if arguments.quick { 12 } else { 60 };
-        take_turns(&stage, &stores, &mut cases, rounds)?;
+        take_turns(&stages, &mut cases, rounds)?;
         let rows: Vec<Row> = cases.iter().map(sum_up).collect();
         text.push_str(&table(&rows, binary_length));
         text.push('\n');
@@ -268,15 +279,17 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
 }
 
 /// Runs the cases in turn, after one run of each that fills the file cache.
-fn take_turns(stage: &Stage, stores: &[Store], cases: &mut [Case], rounds: usize) -> Result {
+fn take_turns(stages: &[(&Stage, Vec<Store>)], cases: &mut [Case], rounds: usize) -> Result {
     let mut random = Random::new(5);
     for (number, case) in cases.iter().enumerate() {
         case.once(1_000_000 + number, &mut random)?;
     }
     for round in 0..rounds {
         if round % ROUNDS_PER_WORK == 0 {
-            for store in stores {
-                stage.fold_in(store)?;
+            for (stage, stores) in stages {
+                for store in stores {
+                    stage.fold_in(store)?;
+                }
             }
         }
         for (number, case) in cases.iter_mut().enumerate() {
@@ -288,6 +301,20 @@ fn take_turns(stage: &Stage, stores: &[Store], cases: &mut [Case], rounds: usize
         say(&format!("round {} of {rounds}", round + 1));
     }
     Ok(())
+}
+
+/// Puts the cases of another program right after the same cases of this one.
+fn beside(cases: Vec<Case>, others: Vec<Case>) -> Vec<Case> {
+    let both = cases.into_iter().zip(others).flat_map(|(case, other)| {
+        let is_hook = other.run.program.ends_with(LAUNCHER);
+        let other = Case {
+            name: format!("{}, baseline", other.name),
+            budget: Budget::NONE,
+            ..other
+        };
+        iter::once(case).chain(is_hook.then_some(other))
+    });
+    both.collect()
 }
 
 fn sum_up(case: &Case) -> Row {
@@ -329,10 +356,7 @@ impl<'a> Stage<'a> {
     fn build(tools: &dyn Tools, folder: &'a Path, program: &Path) -> Result<Self> {
         let tree = folder.join("plugin");
         tools.assemble(program, &tree)?;
-        for name in ["home/.claude/projects", "plugin-data"] {
-            fs::create_dir_all(folder.join(name))?;
-        }
-        trust_store(&folder.join("home"))?;
+        fs::create_dir_all(folder.join("plugin-data"))?;
         let stage = Self {
             folder,
             binary: program.to_path_buf(),
@@ -355,17 +379,24 @@ impl<'a> Stage<'a> {
         run_command(&mut git)
     }
 
+    /// Returns the home folder of the person who has this store.
+    fn home(&self, store: &str) -> PathBuf {
+        self.folder.join("homes").join(store)
+    }
+
+    /// Returns the folder of a store, which is where a person has it by default.
+    fn store_folder(&self, store: &str) -> PathBuf {
+        self.home(store).join(".anamnesis")
+    }
+
     /// Returns the environment that the client gives to hooks.
     fn environment(&self, store: &str) -> Vec<(&'static str, std::ffi::OsString)> {
-        let home = self.folder.join("home");
         vec![
             ("PATH", std::env::var_os("PATH").unwrap_or_default()),
             ("LANG", "C.UTF-8".into()),
-            ("HOME", home.clone().into()),
-            ("ANAMNESIS_HOME", self.folder.join(store).into()),
+            ("HOME", self.home(store).into()),
             ("ANAMNESIS_MACHINE_ID", "bench".into()),
             ("ANAMNESIS_NOW", corpus::NOW.into()),
-            ("CLAUDE_CONFIG_DIR", home.join(".claude").into()),
             ("CLAUDE_PROJECT_DIR", self.project.clone().into()),
             ("CLAUDE_PLUGIN_DATA", self.folder.join("plugin-data").into()),
             ("CLAUDE_CODE_ENTRYPOINT", "cli".into()),
@@ -393,9 +424,9 @@ impl<'a> Stage<'a> {
     /// Creates a store of `count` notes with its index.
     fn store(&self, name: &str, count: usize) -> Result<Store> {
         say(&format!("making a store of {count} notes"));
-        let title = corpus::write_notes(&self.folder.join(name), count, &self.words)?;
+        let title = corpus::write_notes(&self.store_folder(name), count, &self.words)?;
         self.direct(name, &["reindex"]).once()?;
-        let path = self.folder.join(name).join("derived/work.lock");
+        let path = self.store_folder(name).join("derived/work.lock");
         let lock = File::create(&path).map_err(at(&path))?;
         lock.lock().map_err(at(&path))?;
         Ok(Store {
@@ -442,14 +473,14 @@ impl<'a> Stage<'a> {
                 program: self.binary.clone(),
                 ..nothing.clone()
             },
-            "{}",
+            NOTHING,
         ));
         cases.push(Case {
             budget: Budget {
                 cpu_to_git: Some(3),
                 ..Budget::wall(5)
             },
-            ..Case::new("hook with nothing to say", nothing, "{}")
+            ..Case::new("hook with nothing to say", nothing, NOTHING)
         });
         for (store, &size) in stores.iter().zip(sizes) {
             cases.push(self.session_start(store, size));
@@ -459,9 +490,9 @@ impl<'a> Stage<'a> {
             ("capture of 200 KB", 200_000, Budget::NONE, 2),
             ("capture of 20 MB", 20_000_000, Budget::wall(150), 4),
         ] {
-            let transcript = self
-                .folder
-                .join(format!("home/.claude/projects/{length}.jsonl"));
+            let projects = self.home("captures").join(".claude/projects");
+            fs::create_dir_all(&projects)?;
+            let transcript = projects.join(format!("{length}.jsonl"));
             corpus::write_transcript(&transcript, &self.project, length, &self.words)?;
             let payload = json!({
                 "session_id": "SESSION", "hook_event_name": "SessionEnd", "reason": "other",
@@ -474,7 +505,7 @@ impl<'a> Stage<'a> {
                 ..Case::new(name, self.hook("captures", &payload), "")
             });
         }
-        let changed = corpus::note_files(&self.folder.join("changes"))?;
+        let changed = corpus::note_files(&self.store_folder("changes"))?;
         cases.push(Case {
             budget: Budget::wall(30),
             before: Before::ChangeNotes(changed),
@@ -530,7 +561,7 @@ impl<'a> Stage<'a> {
                     stdin_file: Some(response),
                     ..self.hook(&format!("events-{}", sizes[0]), &Value::Null)
                 },
-                "{}",
+                NOTHING,
             )
         });
         cases.extend(self.backfill()?);
@@ -577,22 +608,6 @@ impl<'a> Stage<'a> {
         Ok((cases, stores))
     }
 
-    /// Adds a copy of every hook's case with another launcher, right after it.
-    fn beside(&self, cases: Vec<Case>, baseline: &Path) -> Vec<Case> {
-        let both = cases.into_iter().flat_map(|case| {
-            let mut other = None;
-            if case.run.program == self.launcher {
-                let mut case = case.clone();
-                case.run.program = baseline.to_path_buf();
-                case.name.push_str(", baseline");
-                case.budget = Budget::NONE;
-                other = Some(case);
-            }
-            iter::once(case).chain(other)
-        });
-        both.collect()
-    }
-
     fn session_start(&self, store: &Store, size: usize) -> Case {
         let payload = json!({
             "session_id": "SESSION", "hook_event_name": "SessionStart", "source": "startup",
@@ -630,7 +645,7 @@ impl<'a> Stage<'a> {
         let mut cases = Vec::new();
         for (what, text, sign) in [
             ("prompt with notes", &*question, "Recalled notes"),
-            ("prompt that nothing fits", nothing, "{}"),
+            ("prompt that nothing fits", nothing, NOTHING),
         ] {
             cases.push(Case {
                 budget,
@@ -679,16 +694,13 @@ impl<'a> Stage<'a> {
     /// Returns the cases of `backfill`: list, apply, and list again.
     fn backfill(&self) -> Result<Vec<Case>> {
         say(&format!("making transcripts of {} sessions", grouped(PAST)));
-        let client = self.folder.join("home/.claude-past");
-        let folder = client.join("projects/-project");
+        let folder = self.home("past").join(".claude/projects/-project");
         corpus::write_past(&folder, &self.project, PAST as u64, &self.words)?;
-        let store = self.folder.join("past");
+        let store = self.store_folder("past");
         let case = |name: &str, options: &[&str], before: Before, sign| {
             let mut run = self.direct("past", &["backfill"]);
             run.arguments
                 .extend(options.iter().map(|&it| it.to_owned()));
-            run.environment
-                .push(("CLAUDE_CONFIG_DIR", client.clone().into()));
             Case {
                 before,
                 every: 6,
@@ -714,7 +726,7 @@ impl Stage<'_> {
     fn recorded(&self, name: &str, count: usize) -> Result<Store> {
         let store = self.store(name, 100)?;
         say(&format!("recording {count} events"));
-        corpus::record_events(&self.folder.join(name), SESSION, count)?;
+        corpus::record_events(&self.store_folder(name), SESSION, count)?;
         self.fold_in(&store)?;
         Ok(store)
     }
@@ -776,7 +788,7 @@ impl Stage<'_> {
             ..Case::new(
                 format!("{event}, {} events", grouped(size)),
                 self.hook(&format!("events-{size}"), &self.event(event, &fields)),
-                "{}",
+                NOTHING,
             )
         })
         .collect()

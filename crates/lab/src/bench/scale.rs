@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
 
 fn column(stage: &Stage<'_>, notes: usize) -> Result<Column> {
     let name = format!("scale-{notes}");
-    let folder = stage.folder.join(&name);
+    let folder = stage.store_folder(&name);
     say(&format!("making {} notes", grouped(notes)));
     let title = corpus::write_notes(&folder, notes, &stage.words)?;
     let files = note_files(&folder)?;
@@ -128,7 +128,7 @@ fn column(stage: &Stage<'_>, notes: usize) -> Result<Column> {
     // It exits with 3, because the plugin is not installed here.
     let (sample, ..) = doctor.to_end()?;
     column.push(("doctor", seconds(sample.wall)));
-    let first = server::first_search(&stage.folder.join("home"), &folder, &stage.binary)?;
+    let first = server::first_search(&stage.home(&name), &folder, &stage.binary)?;
     column.push(("first search of a server", milliseconds(vec![first])));
     Ok(column)
 }
