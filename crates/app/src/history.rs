@@ -426,6 +426,7 @@ pub fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String
         (new.title != old.title, "title"),
         (new.body != old.body, "text"),
         (new.tags != old.tags, "tags"),
+        (new.asked != old.asked, "asked"),
         (new.project != old.project, "project"),
         (
             new.kind() != old.kind() || file.folder != before.folder,

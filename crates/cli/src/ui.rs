@@ -263,6 +263,9 @@ pub(crate) fn note_json(entry: &Entry, note: Option<&Note>) -> serde_json::Value
     json["pinned"] = entry.pinned.into();
     json["superseded"] = entry.superseded.into();
     json["path"] = entry.path.to_string().into();
+    if let Some(note) = note.filter(|note| !note.asked.is_empty()) {
+        json["asked"] = note.asked.clone().into();
+    }
     json
 }
 

@@ -27,7 +27,7 @@ impl Prompt {
 /// Asks for what many session notes teach.
 pub fn reflect(notes: &str) -> Prompt {
     Prompt {
-        system: include_str!("../prompts/reflect.v1.md"),
+        system: include_str!("../prompts/reflect.v2.md"),
         user: quoted(notes),
     }
 }
@@ -95,6 +95,7 @@ mod tests {
                     "\"type\"",
                     "\"title\"",
                     "\"body\"",
+                    "\"asked\"",
                     "semantic",
                     "procedural",
                     "[]",

@@ -203,6 +203,7 @@ fn note(distilled: Distilled, project: &str, by: ReflectionAuthor<'_>, now: Date
     let mut note = Note {
         title: distilled.title,
         body: distilled.body,
+        asked: distilled.asked,
         project: project.to_owned(),
         machine_id: by.machine_id.to_owned(),
         session: by.session.map(str::to_owned),
@@ -276,6 +277,7 @@ mod tests {
             note_type: NoteType::Procedural,
             title: "t".to_owned(),
             body: "b".to_owned(),
+            asked: Vec::new(),
         };
         let by = ReflectionAuthor {
             machine_id: "m",

@@ -6,7 +6,7 @@
 //! Error messages repeat nothing of the answer.
 
 use anamnesis_note::{
-    draft::{safe, safe_line},
+    draft::{asked, safe, safe_line},
     note::NoteType,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -71,6 +71,8 @@ pub struct Distilled {
     pub title: String,
     /// Markdown.
     pub body: String,
+    /// Words and short questions that it may be asked for with.
+    pub asked: Vec<String>,
 }
 
 /// A model's summary of a session, sanitised.
@@ -93,6 +95,9 @@ struct WireNote {
     r#type: String,
     title: String,
     body: String,
+    // Models that were told an earlier prompt leave it out.
+    #[serde(default)]
+    asked: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -128,6 +133,7 @@ pub fn notes(answer: &str) -> Result<Vec<Distilled>, Violation> {
                 note_type,
                 title,
                 body,
+                asked: asked(&note.asked),
             })
         })
         .collect()
@@ -207,6 +213,7 @@ mod tests {
             note_type: NoteType::Semantic,
             title: title.to_owned(),
             body: body.to_owned(),
+            asked: Vec::new(),
         }
     }
 
@@ -231,6 +238,15 @@ mod tests {
             notes(procedural).unwrap()[0].note_type,
             NoteType::Procedural
         );
+    }
+
+    #[test]
+    fn a_note_may_say_what_it_is_asked_for_with() {
+        let answer =
+            r#"[{"type": "semantic", "title": "T", "body": "B", "asked": [" ship it ", ""]}]"#;
+        assert_eq!(notes(answer).unwrap()[0].asked, ["ship it"]);
+        let other = answer.replace(r#"[" ship it ", ""]"#, "\"deploy\"");
+        assert!(notes(&other).is_err());
     }
 
     #[test]

@@ -11,7 +11,9 @@ use crate::{
     note::{Enforce, Kind, Note, NoteType, Scope, Severity, State, Status, timestamp},
     trigger::Trigger,
 };
-use anamnesis_text::{clean::one_line, prompt_text::words, redact::redact};
+use anamnesis_text::{
+    clean::one_line, prompt_text::words, redact::redact, truncate::first_characters,
+};
 
 /// The longest title derived from a text, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
@@ -54,6 +56,10 @@ pub enum InvalidDraft {
     AnotherType(Kind, NoteType),
 }
 
+/// How many phrases a note may be asked for with, and the maximum length of one in characters.
+pub const MAX_ASKED: usize = 10;
+const MAX_ASKED_LENGTH: usize = 80;
+
 /// Input for a new note.
 #[derive(Debug, Clone)]
 pub struct Draft {
@@ -75,6 +81,8 @@ pub struct Draft {
     pub workspace_id: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
+    /// Words and short questions that it may be asked for with; at most [`MAX_ASKED`] count.
+    pub asked: Vec<String>,
     /// The triggers of a warning.
     pub when: Vec<Trigger>,
     /// What to do instead of what a warning is about.
@@ -106,6 +114,7 @@ impl Draft {
             user_id: None,
             workspace_id: None,
             tags: Vec::new(),
+            asked: Vec::new(),
             when: Vec::new(),
             instead: None,
             severity: None,
@@ -156,6 +165,7 @@ impl Draft {
             user_id: line(self.user_id.as_deref()),
             workspace_id: line(self.workspace_id.as_deref()),
             supersedes: self.supersedes.iter().map(NoteId::to_string).collect(),
+            asked: asked(&self.asked),
             kind: Some(kind),
             links: self.links.iter().map(Link::to_string).collect(),
             when: lines_of(&self.when),
@@ -187,6 +197,8 @@ pub struct NoteChange {
     pub kind: Option<Kind>,
     /// All tags.
     pub tags: Option<Vec<String>>,
+    /// All words and questions that it may be asked for with.
+    pub asked: Option<Vec<String>>,
     /// The confidence, from 0 to 1.
     pub confidence: Option<f64>,
     /// The triggers of a warning.
@@ -242,6 +254,9 @@ impl NoteChange {
             note.tags.clear();
             note.add_tags(kind.map(Kind::as_str));
             tag(note, tags);
+        }
+        if let Some(phrases) = &self.asked {
+            note.asked = asked(phrases);
         }
         if let Some(when) = &self.when {
             note.when = lines_of(when);
@@ -301,6 +316,19 @@ fn lines_of(when: &[Trigger]) -> Vec<String> {
     lines.map(|line| redact(&line).text.into_owned()).collect()
 }
 
+/// Returns phrases that a note may be asked for with, sanitized: each once, short, and not too many, so
+/// that no note answers to everything.
+pub fn asked(phrases: &[String]) -> Vec<String> {
+    let phrases = phrases.iter().filter_map(|phrase| line(Some(phrase)));
+    let mut asked: Vec<String> = Vec::new();
+    for phrase in phrases.map(|phrase| first_characters(&phrase, MAX_ASKED_LENGTH).to_owned()) {
+        if asked.len() < MAX_ASKED && !asked.contains(&phrase) {
+            asked.push(phrase);
+        }
+    }
+    asked
+}
+
 fn tag(note: &mut Note, tags: &[String]) {
     let tags: Vec<String> = tags.iter().filter_map(|tag| line(Some(tag))).collect();
     note.add_tags(tags.iter().map(String::as_str));
@@ -324,6 +352,24 @@ mod tests {
 
     fn note(draft: Draft) -> Note {
         draft.note("laptop".to_owned(), now()).unwrap()
+    }
+
+    #[test]
+    fn phrases_to_ask_with_are_few_short_safe_and_different() {
+        let long = "x".repeat(200);
+        let secret = concat!("AKIA", "IOSFODNN7EXAMPLE");
+        let given = [
+            " deploy\n",
+            "deploy",
+            "",
+            "<private>p</private>",
+            secret,
+            &long,
+        ];
+        let given: Vec<String> = given.iter().map(|&text| text.to_owned()).collect();
+        assert_eq!(asked(&given), ["deploy", "[REDACTED]", &long[..80]]);
+        let many: Vec<String> = (0..20).map(|number| format!("word {number}")).collect();
+        assert_eq!(asked(&many), many[..MAX_ASKED]);
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct Note {
     pub updated_at: String,
     /// Tags, as written.
     pub tags: Vec<String>,
+    /// What it may be asked for as: words and short questions that search finds it by, as written.
+    pub asked: Vec<String>,
     /// The kind, if the file has one (as a key or as a tag).
     pub kind: Option<Kind>,
     /// Whether it is in use.
@@ -104,6 +106,7 @@ impl Note {
             created_at: timestamp(now),
             updated_at: timestamp(now),
             tags: Vec::new(),
+            asked: Vec::new(),
             kind: None,
             state: State::Active,
             links: Vec::new(),
@@ -230,6 +233,7 @@ impl Note {
                 front_matter::write_list(out, key, &self.supersedes);
             }
             "links" if !self.links.is_empty() => front_matter::write_list(out, key, &self.links),
+            "asked" if !self.asked.is_empty() => front_matter::write_list(out, key, &self.asked),
             "when" if !self.when.is_empty() => front_matter::write_list(out, key, &self.when),
             "pinned" if self.pinned => out.push_str("pinned: true\n"),
             _ => {}
@@ -244,7 +248,7 @@ impl Note {
 }
 
 /// The keys we write, in the order of the file: the Python version's keys first.
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 27] = [
     "id",
     "type",
     "title",
@@ -261,6 +265,7 @@ const KEYS: [&str; 26] = [
     "created_at",
     "updated_at",
     "tags",
+    "asked",
     "kind",
     "state",
     "links",
@@ -658,13 +663,19 @@ mod tests {
                 any::<String>(),
                 0.0..=1.0_f64,
             ),
-            (texts(), texts(), texts(), prop::option::of("\\PC{1,20}")),
+            (
+                texts(),
+                texts(),
+                texts(),
+                texts(),
+                prop::option::of("\\PC{1,20}"),
+            ),
             (0..3_usize, 0..4_usize, any::<bool>(), any::<bool>()),
         )
             .prop_map(
                 |(
                     (title, project, body, confidence),
-                    (tags, links, supersedes, instead),
+                    (tags, asked, links, supersedes, instead),
                     (kind, state, pinned, may_stop),
                 )| {
                     let mut note = Note::new(id(), NoteType::ALL[kind], now());
@@ -675,6 +686,7 @@ mod tests {
                     note.body = body.replace('\r', "");
                     note.confidence = confidence;
                     note.tags = tags;
+                    note.asked = asked;
                     note.links = links;
                     note.supersedes = supersedes;
                     note.instead = instead;

@@ -149,6 +149,7 @@ impl PurgePattern {
             project: text(&note.project),
             machine_id: text(&note.machine_id),
             tags: list(&note.tags),
+            asked: list(&note.asked),
             links: list(&note.links),
             when: list(&note.when),
             instead: note.instead.as_ref().map(text),

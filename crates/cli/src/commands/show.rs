@@ -7,7 +7,7 @@ use anamnesis_app::{
     context::Context,
     history::{self, Past},
 };
-use anamnesis_note::note::State;
+use anamnesis_note::note::{Note, State};
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::one_line;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let short = Context::short(&index, entry.id());
     let newer = index.superseded_by(entry.id())?;
-    let mut text = heading(&entry, &short, context);
+    let mut text = heading(&entry, &note, &short, context);
     for newer in newer.iter().filter(|_| entry.superseded) {
         let short = Context::short(&index, newer.id());
         text.push_str(&format!(
@@ -115,7 +115,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let short = past.short(id);
-    let mut text = heading(&entry, &short, context);
+    let mut text = heading(&entry, &note, &short, context);
     text.push_str(&format!("as it was at {}\n", history::shown_time(time)));
     let body = note.body.trim_end();
     if !body.is_empty() {
@@ -126,7 +126,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn heading(entry: &Entry, short: &str, context: &Context) -> String {
+fn heading(entry: &Entry, note: &Note, short: &str, context: &Context) -> String {
     let now = context.environment.now;
     let place = if entry.project == "global" {
         "all projects".to_owned()
@@ -139,8 +139,10 @@ fn heading(entry: &Entry, short: &str, context: &Context) -> String {
         one_line(&entry.machine_id),
         entry.path
     ));
-    if !entry.tags.is_empty() {
-        text.push_str(&format!("\ntags: {}", one_line(&entry.tags.join(", "))));
+    for (name, list) in [("tags", &entry.tags), ("asked as", &note.asked)] {
+        if !list.is_empty() {
+            text.push_str(&format!("\n{name}: {}", one_line(&list.join(", "))));
+        }
     }
     text.push('\n');
     text

@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// A tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    /// A word or short question that the note may be asked for with; repeatable
+    #[arg(long = "asked", value_name = "TEXT")]
+    asked: Vec<String>,
     /// The project (`global` for all projects) [default: that of this folder]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
@@ -188,6 +191,7 @@ fn draft_of(args: &Args, context: &Context, index: &Index) -> Result<Draft, Erro
         title: args.title.clone(),
         scope: args.scope,
         tags: args.tags.clone(),
+        asked: args.asked.clone(),
         when: args.when.clone(),
         instead: args.instead.clone(),
         severity: args.severity,

@@ -38,6 +38,8 @@ struct Parameters {
     kind: Option<Word<Kind>>,
     /// All of its tags
     tags: Option<Vec<String>>,
+    /// All words and short questions that it may be asked with
+    asked: Option<Vec<String>>,
     /// How sure it is, from 0 to 0.9
     confidence: Option<f64>,
     severity: Option<Word<Severity>>,
@@ -62,6 +64,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, ToolError> {
         addition: asked.addition,
         kind: asked.kind.map(|Word(word)| word),
         tags: asked.tags,
+        asked: asked.asked,
         confidence: asked.confidence,
         when: asked
             .when

@@ -42,6 +42,9 @@ struct Parameters {
     project: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
+    /// 5 to 10 words or short questions that somebody may look for it with, other than its own words
+    #[serde(default)]
+    asked: Vec<String>,
     /// machine-local: never leaves this machine
     scope: Option<Word<Scope>>,
     user_id: Option<String>,
@@ -77,6 +80,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, ToolError> {
         user_id: asked.user_id,
         workspace_id: asked.workspace_id,
         tags: asked.tags,
+        asked: asked.asked,
         when: asked
             .when
             .into_iter()

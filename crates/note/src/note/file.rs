@@ -362,7 +362,7 @@ fn insertion_point(entries: &[front_matter::Entry], key: &str, end: usize) -> us
 
 fn shape(key: &str) -> Shape {
     match key {
-        "tags" | "supersedes" | "links" | "when" => Shape::List,
+        "tags" | "asked" | "supersedes" | "links" | "when" => Shape::List,
         _ if is_own_key(key) => Shape::Text,
         _ => Shape::Any,
     }
@@ -442,6 +442,7 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         created_at: text("created_at").unwrap_or_default(),
         updated_at: text("updated_at").unwrap_or_default(),
         tags,
+        asked: list("asked"),
         kind,
         state: word("state", text("state"))?.unwrap_or(State::Active),
         links: list("links"),

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anamnesis_store::index::{Error, Index};
+use anamnesis_store::index::{Error, Index, Texts};
 use anamnesis_text::{
     sanitize::head,
     similarity::trigram_dice,
@@ -134,13 +134,13 @@ impl<'a> Reranker<'a> {
     pub(super) fn score(
         &self,
         terms: u32,
-        [title, tags, body]: &[String; 3],
+        texts: &Texts,
         highest: f32,
         mut idf: impl FnMut(&str) -> Result<f32, Error>,
     ) -> Result<(f32, f32), Error> {
         let mut note = NoteFeatures::new(self, terms);
         let mut title_terms = BTreeMap::new();
-        words(title, |word| {
+        words(&texts.title, |word| {
             note.take(&word);
             if !word.is_stop_word() && !title_terms.contains_key(word.term) {
                 let known = index_of(&self.known, word.term);
@@ -150,12 +150,17 @@ impl<'a> Reranker<'a> {
         note.end_line();
         let in_title = note.has;
         note.place = BODY_START;
-        for line in head(body, MAX_BODY).lines() {
+        for line in head(&texts.body, MAX_BODY).lines() {
             words(line, |word| note.take(&word));
             note.end_line();
         }
         note.place = note.place.saturating_add(BODY_START);
-        words(tags, |word| note.take(&word));
+        for line in texts.asked.lines() {
+            words(line, |word| note.take(&word));
+            note.end_line();
+            note.place = note.place.saturating_add(MAX_DISTANCE);
+        }
+        words(&texts.tags, |word| note.take(&word));
 
         let mut of_title = 0.0;
         let mut whole_title = 0.0;
@@ -257,7 +262,7 @@ impl<'a> NoteFeatures<'a> {
         }
     }
 
-    /// Ends the title, or a line of the body.
+    /// Ends the title, a line of the body, or a phrase that the note may be asked for with.
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line != 0 {

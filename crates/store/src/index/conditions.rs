@@ -15,7 +15,7 @@ const MAX_SELECTING_TERMS: usize = 16;
 /// A condition on the words of a note. Words are compared as terms, see [`anamnesis_text::terms`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WordCondition {
-    /// These words are adjacent and in this order in the title, the tags or the body.
+    /// These words are adjacent and in this order in one text of the note, such as its title or its body.
     Phrase(Phrase),
     /// A word begins like this.
     Prefix(Prefix),
@@ -156,7 +156,7 @@ impl Index {
             return Ok(true);
         };
         let texts = self.text(number)?.unwrap_or_default();
-        let has = |phrase: &Phrase| texts.iter().any(|text| phrase.is_in(text));
+        let has = |phrase: &Phrase| texts.each().iter().any(|text| phrase.is_in(text));
         Ok(has(first) && phrases.all(has))
     }
 

@@ -33,7 +33,7 @@ pub use self::{
     entry::Entry,
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
     look::Look,
-    postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
+    postings::{BLOCK_LENGTH, Block, Document, Documents, Postings, Texts},
     query::{Filter, NoteTotals, Recent},
     reference::Unresolvable,
     refresh::Refreshed,

@@ -59,6 +59,8 @@ pub const BLOCK_LENGTH: usize = 1 << BLOCK_BITS;
 
 /// The weight of a word in the title: the best value from 1 to 5 on four collections.
 const TITLE_WEIGHT: u32 = 4;
+/// The weight of a word that a note may be asked for with.
+const ASKED_WEIGHT: u32 = 2;
 
 /// The maximum term frequency that is stored.
 const MAX_FREQUENCY: u32 = 0x7f;
@@ -367,8 +369,8 @@ impl Index {
         Ok(Some((id.parse().map_err(|_| damaged())?, title)))
     }
 
-    /// Returns title, tags and body of a note's number. A tombstone has none.
-    pub fn text(&self, number: u32) -> Result<Option<[String; 3]>, Error> {
+    /// Returns the texts of a note's number. A tombstone has none.
+    pub fn text(&self, number: u32) -> Result<Option<Texts>, Error> {
         Ok(text_of(&self.connection, number.into())?)
     }
 
@@ -383,6 +385,26 @@ impl Index {
             numbers.push(number);
         }
         Ok(numbers)
+    }
+}
+
+/// The texts of a note that a search looks at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// The title.
+    pub title: String,
+    /// The tags, separated by spaces.
+    pub tags: String,
+    /// What the note may be asked for with, one phrase a line.
+    pub asked: String,
+    /// The body.
+    pub body: String,
+}
+
+impl Texts {
+    /// Returns all texts.
+    pub fn each(&self) -> [&str; 4] {
+        [&self.title, &self.tags, &self.asked, &self.body]
     }
 }
 
@@ -659,14 +681,19 @@ fn store_list(
     Ok(())
 }
 
-fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[String; 3]>> {
+fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
     connection
         .prepare_cached(
-            "SELECT title, tags, body FROM note_text JOIN note USING (number) WHERE number = ?",
+            "SELECT title, tags, asked, body FROM note_text JOIN note USING (number) WHERE number = ?",
         )?
         .query_row([number], |row| {
             let tags: Tags = row.get("tags")?;
-            Ok([row.get("title")?, tags.0.join(" "), row.get("body")?])
+            Ok(Texts {
+                title: row.get("title")?,
+                tags: tags.0.join(" "),
+                asked: row.get("asked")?,
+                body: row.get("body")?,
+            })
         })
         .optional()
 }
@@ -680,11 +707,15 @@ pub(super) struct NoteTerms {
     ends: Vec<(usize, u32)>,
 }
 
-impl From<&[String; 3]> for NoteTerms {
-    /// Tokenizes title, tags and body.
-    fn from([title, tags, body]: &[String; 3]) -> Self {
+impl From<&Texts> for NoteTerms {
+    fn from(texts: &Texts) -> Self {
         let mut terms = Self::default();
-        for (text, weight) in [(title, TITLE_WEIGHT), (tags, 1), (body, 1)] {
+        for (text, weight) in [
+            (&texts.title, TITLE_WEIGHT),
+            (&texts.tags, 1),
+            (&texts.asked, ASKED_WEIGHT),
+            (&texts.body, 1),
+        ] {
             words(text, |word| {
                 terms.text.push_str(word.term);
                 terms.ends.push((terms.text.len(), weight));
@@ -700,7 +731,12 @@ impl From<&Note> for NoteTerms {
         if note.state == State::Forgotten {
             return Self::default();
         }
-        Self::from(&[note.title.clone(), note.tags.join(" "), note.body.clone()])
+        Self::from(&Texts {
+            title: note.title.clone(),
+            tags: note.tags.join(" "),
+            asked: note.asked.join("\n"),
+            body: note.body.clone(),
+        })
     }
 }
 
@@ -832,7 +868,7 @@ mod tests {
         let note = note(number, body);
         connection
             .execute(
-                "INSERT INTO note_text VALUES (?, ?)",
+                "INSERT INTO note_text VALUES (?, '', ?)",
                 params![number, note.body],
             )
             .unwrap();

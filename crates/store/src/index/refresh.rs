@@ -595,8 +595,8 @@ pub(super) fn insert(
     }
     if note.state != State::Forgotten {
         connection
-            .prepare_cached("INSERT INTO note_text VALUES (?, ?)")?
-            .execute(params![number, note.body])?;
+            .prepare_cached("INSERT INTO note_text VALUES (?, ?, ?)")?
+            .execute(params![number, note.asked.join("\n"), note.body])?;
     }
     Ok(())
 }

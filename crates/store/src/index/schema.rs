@@ -9,7 +9,7 @@ use super::{Error, cited, links, postings, supersession, tally, tasks, triggers,
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 9;
+pub(super) const VERSION: i64 = 10;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
@@ -37,7 +37,7 @@ CREATE TABLE problem (
   size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE note_text (number INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE note_text (number INTEGER PRIMARY KEY, asked TEXT NOT NULL, body TEXT NOT NULL) STRICT;
 ";
 
 /// The expected objects of the file, besides those of the parts. A file with any other view, trigger

@@ -193,6 +193,31 @@ fn a_refresh_reads_only_what_changed() {
 }
 
 #[test]
+fn a_note_is_found_by_what_it_may_be_asked_for_with() {
+    let fixture = Fixture::new();
+    let stored = fixture.add("Staging", |note| {
+        note.asked = vec!["ship it".to_owned(), "rollout".to_owned()];
+    });
+    let index = fixture.refreshed();
+    assert_eq!(numbers_with(&index, "rollout").len(), 1);
+    let phrase = WordCondition::phrase("ship it").unwrap();
+    let conditions = [phrase];
+    let number = *index.candidates(&conditions).unwrap().first().unwrap();
+    assert!(index.has_phrases(number, &conditions).unwrap());
+    drop(index);
+    let lock = fixture.notes.lock().unwrap();
+    let path = stored.path;
+    fixture
+        .notes
+        .update(&lock, path, |note| note.asked.clear())
+        .unwrap();
+    drop(lock);
+    let index = fixture.refreshed();
+    assert!(numbers_with(&index, "rollout").is_empty());
+    assert_eq!(numbers_with(&index, "staging").len(), 1);
+}
+
+#[test]
 fn notes_that_arrived_are_taken_up_without_a_walk() {
     let fixture = Fixture::new();
     let stays = fixture.add("stays", |_| {});
