@@ -27,6 +27,7 @@ use anamnesis_store::{
     notes::Notes,
     project::branch_of,
 };
+use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
 
 /// The default number of the project's notes.
@@ -39,8 +40,8 @@ const MAX_TASKS: usize = 3;
 const RESERVED_SESSIONS: usize = 2;
 const MAX_SESSIONS: usize = 4;
 
-/// How many of the latest session notes are read for standing instructions.
-const MAX_READ_SESSIONS: usize = 20;
+/// How many of the latest session notes are searched for standing instructions.
+const MAX_LATEST_SESSIONS: usize = 20;
 
 /// A working set request.
 #[derive(Debug, Clone, Copy)]
@@ -91,16 +92,25 @@ impl WorkingSet {
 
 /// Chooses the working set and reads its notes.
 ///
-/// Only chosen files are read, and those of the latest sessions: a file that changed since it was
-/// indexed is used as it is now, and one that is gone or no longer qualifies is dropped.
+/// Only chosen files are read: a file that changed since it was indexed is used as it is now, and one
+/// that is gone or no longer qualifies is dropped.
 pub fn working_set(
     index: &Index,
     notes: &Notes,
     request: &Request<'_>,
 ) -> Result<WorkingSet, Error> {
     let tasks = open_tasks(index, notes, request)?;
-    let sessions = latest_sessions(index, notes, request)?;
-    let said = instructions(&sessions);
+    let entries = latest_sessions(index, request)?;
+    let sessions = indexed_texts(index, &entries)?;
+    let read = |note: NoteId| {
+        let entry = entries.iter().find(|entry| entry.id() == note)?;
+        current(notes, entry, request, Reason::LastSession)
+    };
+    let mut said = instructions(&sessions);
+    said.retain(|instruction| {
+        let note = read(instruction.note);
+        note.is_some_and(|note| text_hash(&note.body) == instruction.hash)
+    });
     let with_tasks = tasks.iter().filter_map(|task| task.note.session.as_deref());
     let situation = Situation {
         now: request.now,
@@ -124,7 +134,8 @@ pub fn working_set(
             add(note, reason);
         }
     }
-    for note in by_worth(sessions, &situation).into_iter().take(places) {
+    let sorted = by_worth(sessions, &situation).into_iter();
+    for note in sorted.filter_map(|note| read(note.id)).take(places) {
         add(note, Reason::LastSession);
     }
     chosen.extend(tasks);
@@ -151,21 +162,27 @@ pub fn mark_stale(chosen: &mut [Chosen], knowledge: &impl Knowledge) {
     }
 }
 
-/// Reads the notes of the project's latest sessions, newest first.
-fn latest_sessions(
-    index: &Index,
-    notes: &Notes,
-    request: &Request<'_>,
-) -> Result<Vec<Note>, Error> {
+/// Returns the notes of the project's latest sessions, newest first.
+fn latest_sessions(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
     if request.project == GLOBAL {
         return Ok(Vec::new());
     }
-    let mut entries = recent(index, request, NoteType::Episodic, MAX_READ_SESSIONS)?;
-    entries.retain(|entry| !request.is_own(entry));
-    let read = entries
-        .iter()
-        .filter_map(|entry| current(notes, entry, request, Reason::LastSession));
-    Ok(read.collect())
+    let mut entries = recent(index, request, NoteType::Episodic, MAX_LATEST_SESSIONS)?;
+    entries.retain(|entry| !request.is_own(entry) && !is_conflicting(&entry.tags));
+    Ok(entries)
+}
+
+/// Returns notes with the texts and dates that they had when they were indexed.
+fn indexed_texts(index: &Index, entries: &[Entry]) -> Result<Vec<Note>, Error> {
+    let note = |entry: &Entry| {
+        let body = index.body(entry.id())?.unwrap_or_default();
+        Ok(Note {
+            updated_at: entry.updated_at.clone(),
+            body,
+            ..Note::new(entry.id(), entry.note_type, DateTime::UNIX_EPOCH)
+        })
+    };
+    entries.iter().map(note).collect()
 }
 
 /// Returns the newest notes of a type under all keys of the project.
@@ -300,9 +317,12 @@ fn current(notes: &Notes, entry: &Entry, request: &Request<'_>, reason: Reason) 
     let mut visibility = Visibility::from_note(&note);
     visibility.is_reflected &= reason != Reason::ThisSession;
     let is_here = keys(request).any(|key| note.project == key) || note.is_global();
-    // Only a person can tell which of two conflicting texts is right.
-    let is_conflicting = note.tags.iter().any(|tag| tag == CONFLICT_TAG);
-    (visibility.may_surface() && is_here && !is_conflicting).then_some(note)
+    (visibility.may_surface() && is_here && !is_conflicting(&note.tags)).then_some(note)
+}
+
+/// Returns whether a note is one of two with conflicting texts. Only a person can tell which is right.
+fn is_conflicting(tags: &[String]) -> bool {
+    tags.iter().any(|tag| tag == CONFLICT_TAG)
 }
 
 #[cfg(test)]

@@ -190,6 +190,16 @@ impl Index {
         Ok(entry)
     }
 
+    /// Returns a note's body as it was when it was indexed.
+    pub fn body(&self, id: NoteId) -> Result<Option<String>, Error> {
+        let body = self
+            .connection
+            .prepare_cached("SELECT body FROM note_text JOIN note USING (number) WHERE id = ?")?
+            .query_row([id.to_string()], |row| row.get("body"))
+            .optional()?;
+        Ok(body)
+    }
+
     /// Returns the notes whose id begins or ends with the reference, sorted by id.
     pub fn matching(&self, reference: &IdPrefix) -> Result<Vec<Entry>, Error> {
         let typed = reference.as_str();
