@@ -214,6 +214,8 @@ pub struct MarkedNote {
     pub short: String,
     /// The note now.
     pub stored: Stored,
+    /// The change that `undo` reverts; `None` if no syncing note was touched.
+    pub batch: Option<Ulid>,
 }
 
 impl MarkedNote {
@@ -238,12 +240,13 @@ fn apply(
     let lock = context.notes.lock()?;
     let stored = change(&lock)?;
     drop(lock);
-    sync::commit(context, act, [entry.id()]);
+    let batch = sync::commit(context, act, [entry.id()]);
     context.index()?;
     Ok(MarkedNote {
         entry,
         short,
         stored,
+        batch,
     })
 }
 

@@ -33,7 +33,7 @@ pub struct Variable {
 
 macro_rules! variables {
     ($($constant:ident = $name:literal, $meaning:literal;)+) => {
-        $(const $constant: &str = $name;)+
+        $(pub(crate) const $constant: &str = $name;)+
 
         /// All variables that are read.
         pub const VARIABLES: &[Variable] = &[$(Variable { name: $name, meaning: $meaning },)+];

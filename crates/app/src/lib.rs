@@ -12,6 +12,7 @@ pub mod citation_check;
 pub mod claude_memory;
 pub mod client;
 pub mod context;
+pub mod diff;
 pub mod doctor;
 pub mod dry_run;
 pub mod edit;

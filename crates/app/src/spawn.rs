@@ -5,7 +5,8 @@
 //! process that starts the real one and exits at once.
 
 use std::{
-    env, io,
+    env,
+    io::{self, BufRead as _, BufReader},
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -13,7 +14,11 @@ use std::{
 
 use anamnesis_store::journal;
 
-use crate::{Error, context::Context, environment::Environment};
+use crate::{
+    Error,
+    context::Context,
+    environment::{CLAUDE_CODE, Environment},
+};
 
 /// The option of `internal work` that starts the real process and exits.
 pub const DETACH: &str = "--detach";
@@ -41,6 +46,24 @@ pub fn work_soon(context: &Context) {
     if let Err(error) = start_work(&context.environment, false) {
         context.log(&format!("cannot start the deferred process: {error}"));
     }
+}
+
+/// Starts the viewer so that it outlives this process, with the rights of the caller. Returns what it
+/// prints first, the address.
+pub fn start_viewer(environment: &Environment, arguments: &[&str]) -> io::Result<String> {
+    let mut command = detached(environment, arguments)?;
+    if environment.is_agent {
+        command.env(CLAUDE_CODE, "1");
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line)?;
+    }
+    if line.is_empty() {
+        return Err(io::Error::other("the viewer ended at once"));
+    }
+    Ok(line)
 }
 
 /// Starts a repair in the background if this process met damage in the journal.
@@ -87,6 +110,11 @@ fn program(environment: &Environment) -> io::Result<&Path> {
 }
 
 fn spawn(environment: &Environment, arguments: &[&str]) -> io::Result<()> {
+    detached(environment, arguments)?.spawn().map(drop)
+}
+
+/// Prepares one of our commands that outlives this process.
+fn detached(environment: &Environment, arguments: &[&str]) -> io::Result<Command> {
     let mut command = Command::new(program(environment)?);
     command
         .args(arguments)
@@ -105,5 +133,5 @@ fn spawn(environment: &Environment, arguments: &[&str]) -> io::Result<()> {
     }
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn().map(drop)
+    Ok(command)
 }

@@ -70,19 +70,30 @@ pub fn load<'a>(context: &'a Context, typed: &str) -> Result<Option<ReceivedNote
     let Some(session) = session else {
         return Ok(None);
     };
-    let prompts = journal.prompts(&session.id)?.into_iter();
-    Ok(Some(ReceivedNotes {
-        context,
-        index: context.index()?,
-        prompts: prompts.map(|prompt| (prompt.number, prompt.at)).collect(),
-        given: journal.given(&session.id)?,
-        runs: journal.recalls(&session.id)?,
-        short: session::short(&journal, &session)?,
-        session,
-    }))
+    let index = context.index()?;
+    ReceivedNotes::load(context, &journal, index, session).map(Some)
 }
 
-impl ReceivedNotes<'_> {
+impl<'a> ReceivedNotes<'a> {
+    /// Loads what a session received.
+    pub fn load(
+        context: &'a Context,
+        journal: &Journal,
+        index: Index,
+        session: Session,
+    ) -> Result<Self, Error> {
+        let prompts = journal.prompts(&session.id)?.into_iter();
+        Ok(Self {
+            context,
+            index,
+            prompts: prompts.map(|prompt| (prompt.number, prompt.at)).collect(),
+            given: journal.given(&session.id)?,
+            runs: journal.recalls(&session.id)?,
+            short: session::short(journal, &session)?,
+            session,
+        })
+    }
+
     /// The moments, in order.
     pub fn moments(&self) -> Vec<InjectionMoment<'_>> {
         let mut moments: Vec<InjectionMoment<'_>> = Vec::new();

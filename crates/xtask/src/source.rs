@@ -14,8 +14,8 @@ use syn::visit::{self, Visit};
 use crate::{Result, at};
 
 /// The crates that a user's binary is made of, from the lowest layer up.
-pub(crate) const PRODUCT: [&str; 10] = [
-    "text", "note", "session", "store", "recall", "sync", "distill", "app", "mcp", "cli",
+pub(crate) const PRODUCT: [&str; 11] = [
+    "text", "note", "session", "store", "recall", "sync", "distill", "app", "mcp", "web", "cli",
 ];
 
 /// A path of module names, from the crate's root: `["hook", "deadline"]`.

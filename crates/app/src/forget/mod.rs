@@ -57,8 +57,18 @@ pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Error
     })
 }
 
+/// A note that a person restored.
+pub struct RestoredNote {
+    /// The note now.
+    pub stored: Stored,
+    /// The shortest unique id.
+    pub short: String,
+    /// The change that `undo` reverts; `None` if no syncing note was touched.
+    pub batch: Option<Ulid>,
+}
+
 /// Restores a forgotten note from the trash. Only a person may.
-pub fn restore(context: &Context, typed: &str) -> Result<(Stored, String), Error> {
+pub fn restore(context: &Context, typed: &str) -> Result<RestoredNote, Error> {
     if context.environment.is_agent {
         return Err(Error::failed(
             "what was forgotten is brought back by a person only",
@@ -80,12 +90,16 @@ pub fn restore(context: &Context, typed: &str) -> Result<(Stored, String), Error
     let lock = context.notes.lock()?;
     let stored = context.notes.restore(&lock, entry.path)?;
     drop(lock);
-    sync::commit(context, "restore", [entry.id()]);
+    let batch = sync::commit(context, "restore", [entry.id()]);
     if let Some(journal) = context.journal() {
         journal.remembered(entry.id())?;
     }
     context.index()?;
-    Ok((stored, short))
+    Ok(RestoredNote {
+        stored,
+        short,
+        batch,
+    })
 }
 
 /// The failure if nothing was forgotten.

@@ -68,10 +68,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {
-    let (stored, short) = forget::restore(context, &args.id)?;
+    let restored = forget::restore(context, &args.id)?;
     ui.print(&format!(
         "restored #{short} \"{}\"\nUndo: anamnesis forget {short}\n",
-        one_line(&stored.file.note().title)
+        one_line(&restored.stored.file.note().title),
+        short = restored.short,
     ));
     Ok(ExitCode::SUCCESS)
 }

@@ -15,6 +15,7 @@ Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget  why
+           open
 Machines   init  sync  machines
 Upkeep     review  undo  backfill  task
 Privacy    pause  resume  purge  redact  sessions
@@ -29,7 +30,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Everyday",
         &[
             "status", "search", "recall", "list", "show", "write", "edit", "forget", "restore",
-            "why", "move", "pin", "mute", "connect", "pathway", "task",
+            "why", "open", "move", "pin", "mute", "connect", "pathway", "task",
         ],
     ),
     ("Machines", &["init", "sync", "machines", "project"]),

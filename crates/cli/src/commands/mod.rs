@@ -22,6 +22,7 @@ mod log;
 mod machines;
 mod mark;
 mod merge;
+mod open;
 mod pathway;
 mod pause;
 mod project;
@@ -75,6 +76,7 @@ enum Verb {
     Edit(edit::Args),
     Forget(forget::Args),
     Why(why::Args),
+    Open(open::Args),
     Restore(forget::RestoreArgs),
     Sync(sync::Args),
     Machines(machines::Args),
@@ -193,6 +195,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Internal(args) => internal::run(&args, environment, ui),
         Verb::Eval(args) => eval::run(&args, environment, ui),
         Verb::Why(args) => why::run(&args, environment, ui),
+        Verb::Open(args) => open::run(&args, Context::open(environment)?, ui),
         // These commands must work when the store does not.
         Verb::Doctor(args) => doctor::run(&args, environment, ui),
         Verb::Project(args) => project::run(&args, environment, ui),

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 use anamnesis_app::{
     Error,
     context::{Context, PATIENCE},
+    diff,
     error::NEEDS_ATTENTION,
     review::{self, Decision},
     sync::{History, short_batch},
@@ -25,7 +26,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{diff, edit};
+use super::edit;
 use crate::ui::{self, Outcome, Ui};
 
 /// How many lines of a text are shown.

@@ -29,6 +29,7 @@ mod links;
 mod model;
 mod native;
 mod notes;
+mod open;
 mod pause;
 mod project;
 mod purge;

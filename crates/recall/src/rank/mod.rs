@@ -143,7 +143,11 @@ impl Mask {
             && filter.note_type.is_none_or(|t| t == entry.note_type)
             && filter.kind.is_none_or(|kind| kind == entry.kind)
             && filter.scope.is_none_or(|scope| scope == entry.path.scope)
-            // Ranking ignores these two, because hardly any store has more than one of each.
+            // Ranking ignores the rest: a search for pages, and two fields that are hardly used.
+            && filter.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
+            && filter.state.is_none_or(|state| state == entry.state)
+            && filter.machine.as_ref().is_none_or(|name| *name == entry.machine_id)
+            && (filter.session.as_ref()).is_none_or(|id| entry.session.as_ref() == Some(id))
             && filter.user_id.as_ref().is_none_or(|id| *id == entry.user_id)
             && (filter.workspace_id.as_ref()).is_none_or(|id| *id == entry.workspace_id)
     }

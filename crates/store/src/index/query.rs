@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
-    note::{Kind, NoteType, Scope, timestamp},
+    note::{Kind, NoteType, Scope, State, timestamp},
 };
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
@@ -32,6 +32,12 @@ pub struct Filter {
     pub scope: Option<Scope>,
     /// Only notes with this tag.
     pub tag: Option<String>,
+    /// Only notes in this state.
+    pub state: Option<State>,
+    /// Only notes of this machine.
+    pub machine: Option<String>,
+    /// Only notes of this session.
+    pub session: Option<String>,
     /// Only this user of the Python version.
     pub user_id: Option<String>,
     /// Only this workspace of the Python version.
@@ -62,6 +68,15 @@ impl Filter {
         }
         if let Some(tag) = &self.tag {
             add("? IN (SELECT value FROM json_each(note.tags))", tag);
+        }
+        if let Some(state) = self.state {
+            add("note.state = ?", state.as_str());
+        }
+        if let Some(machine) = &self.machine {
+            add("note.machine_id = ?", machine);
+        }
+        if let Some(session) = &self.session {
+            add("note.session = ?", session);
         }
         if let Some(user) = &self.user_id {
             add("note.user_id = ?", user);
@@ -116,11 +131,22 @@ pub struct Recent<'a> {
 impl Index {
     /// Lists notes, newest first; ties by id, descending.
     pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Error> {
+        self.list_from(filter, 0, limit)
+    }
+
+    /// Like [`Index::list`], without the first `offset` notes.
+    pub fn list_from(
+        &self,
+        filter: &Filter,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Error> {
         let (conditions, mut values) = filter.conditions();
-        values.push(bound(limit));
+        values.extend([bound(limit), bound(offset)]);
         self.entries(
             &format!(
-                "SELECT * FROM note WHERE {conditions} ORDER BY updated_at DESC, id DESC LIMIT ?"
+                "SELECT * FROM note WHERE {conditions} ORDER BY updated_at DESC, id DESC \
+                 LIMIT ? OFFSET ?"
             ),
             values,
         )

@@ -579,6 +579,13 @@ impl Journal {
             )?)
     }
 
+    /// Returns a number that changes when another connection changes the journal.
+    pub fn data_version(&self) -> Result<i64, Error> {
+        Ok(self
+            .connection
+            .query_row("PRAGMA data_version", [], |row| row.get(0))?)
+    }
+
     /// Deletes the record that a note was forgotten.
     pub fn remembered(&self, note: NoteId) -> Result<(), Error> {
         self.connection

@@ -1,0 +1,108 @@
+//! `open`: the viewer's process, over plain TCP.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    process::Child,
+};
+
+use super::{NoteText, TestHome, home};
+
+const ID: &str = "01JGFJJZ00ABCDEFGHJKMNPQRS";
+
+/// A viewer that runs.
+struct Viewer {
+    child: Child,
+    port: u16,
+    token: String,
+}
+
+fn open(home: &TestHome, words: &str) -> Viewer {
+    let words = format!("open --print {words}");
+    let mut child = home.command(words.split_whitespace()).start();
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let rest = line.trim().strip_prefix("http://127.0.0.1:").unwrap();
+    let (port, rest) = rest.split_once('/').unwrap();
+    let (_, token) = rest.split_once("?token=").unwrap();
+    Viewer {
+        port: port.parse().unwrap(),
+        token: token.to_owned(),
+        child,
+    }
+}
+
+/// Sends a request as it is and returns everything that comes.
+fn ask(port: u16, head: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = format!("{head}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_viewer_listens_only_while_it_runs() {
+    // HOOK-11
+    let home = home();
+    home.add(&NoteText::new(ID, "The cache needs a lock"));
+    let mut viewer = open(&home, "notes --for 2s");
+    let port = viewer.port;
+    let host = format!("Host: 127.0.0.1:{port}");
+    let get = |path: &str, more: &str| ask(port, &format!("GET {path} HTTP/1.1\r\n{host}{more}"));
+    assert!(get("/notes", "").starts_with("HTTP/1.1 403 "));
+    let token = format!("/notes?token={}", viewer.token);
+    let entered = get(&token, "");
+    assert!(entered.starts_with("HTTP/1.1 200 "), "{entered}");
+    assert!(get(&token, "").starts_with("HTTP/1.1 403 "), "a replay");
+    let (_, cookie) = entered.split_once("set-cookie: ").unwrap();
+    let cookie = format!("\r\nCookie: {}", cookie.split(';').next().unwrap());
+    let notes = get("/notes", &cookie);
+    assert!(notes.contains("The cache needs a lock"), "{notes}");
+    let foreign = format!("GET /notes HTTP/1.1\r\nHost: evil.example:{port}{cookie}");
+    assert!(ask(port, &foreign).starts_with("HTTP/1.1 403 "));
+    assert!(viewer.child.wait().unwrap().success());
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[test]
+fn the_viewer_opens_a_note_by_its_short_id() {
+    let home = home();
+    home.add(&NoteText::new(ID, "The cache needs a lock"));
+    let short = &ID[ID.len() - 6..];
+    let mut viewer = open(&home, &format!("{short} --for 1s"));
+    let head = format!(
+        "GET /note/{ID}?token={} HTTP/1.1\r\nHost: 127.0.0.1:{}",
+        viewer.token, viewer.port
+    );
+    let entered = ask(viewer.port, &head);
+    assert!(entered.contains(&format!("url=/note/{ID}\"")), "{entered}");
+    assert!(viewer.child.wait().unwrap().success());
+    let failed = home.run("open nothing");
+    assert_eq!(failed.code, Some(2), "{failed:?}");
+}
+
+#[test]
+fn the_viewer_in_the_background_outlives_its_command() {
+    let home = home();
+    home.add(&NoteText::new(ID, "The cache needs a lock"));
+    let output = home
+        .command("open --background --for 5s".split(' '))
+        .by_agent()
+        .run();
+    let address = output.well();
+    let rest = address.trim().strip_prefix("http://127.0.0.1:").unwrap();
+    let (port, path) = rest.split_once('/').unwrap();
+    let head = format!("GET /{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}");
+    let port: u16 = port.parse().unwrap();
+    let entered = ask(port, &head);
+    let (_, cookie) = entered.split_once("set-cookie: ").unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    let notes = ask(
+        port,
+        &format!("GET /notes HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}"),
+    );
+    assert!(notes.contains("read-only"), "Claude started it: {notes}");
+}

@@ -1,0 +1,168 @@
+//! Decides which requests are answered. All others get 403 and nothing else.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use hyper::{
+    HeaderMap, Method, Uri,
+    header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN},
+};
+
+/// How many requests are answered at once, and how many more per second.
+const BURST: f64 = 200.0;
+const PER_SECOND: f64 = 50.0;
+
+/// The query parameter with the token.
+pub(crate) const TOKEN: &str = "token";
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It does not come from a page of this server.
+    Foreign,
+    /// There are too many.
+    TooMany,
+}
+
+/// A request that is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It has the token, which is spent now. The answer sets the cookie.
+    ByToken,
+    /// It has the cookie.
+    ByCookie,
+}
+
+/// The secrets of one server.
+pub(crate) struct Guard {
+    /// `127.0.0.1:PORT`, the only host that is served. Another name may point here after DNS
+    /// rebinding.
+    pub(crate) host: String,
+    /// `None` after its use.
+    token: Mutex<Option<String>>,
+    cookie: String,
+    bucket: Mutex<(f64, Instant)>,
+}
+
+impl Guard {
+    pub(crate) fn new(port: u16) -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            host: format!("127.0.0.1:{port}"),
+            token: Mutex::new(Some(secret()?)),
+            // Browsers send a cookie to every port, so the name has the port.
+            cookie: format!("anamnesis_{port}={}", secret()?),
+            bucket: Mutex::new((BURST, Instant::now())),
+        })
+    }
+
+    /// Returns a page's address with the token.
+    pub(crate) fn address(&self, path: &str) -> String {
+        let token = lock(&self.token).clone().unwrap_or_default();
+        format!("http://{}{path}?{TOKEN}={token}", self.host)
+    }
+
+    /// Returns the value of `Set-Cookie`.
+    pub(crate) fn set_cookie(&self) -> String {
+        format!("{}; Path=/; HttpOnly; SameSite=Strict", self.cookie)
+    }
+
+    /// Checks a request. `token` is the one in its address.
+    pub(crate) fn check(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        token: Option<&str>,
+    ) -> Result<Entry, Refusal> {
+        let is_for_us = uri.authority().is_none() && only(headers, &HOST) == Some(&self.host);
+        if !is_for_us || !self.is_own_origin(method, headers) {
+            return Err(Refusal::Foreign);
+        }
+        let entry = match token {
+            Some(token) if *method == Method::GET => {
+                let mut unspent = lock(&self.token);
+                let is_right = unspent
+                    .as_deref()
+                    .is_some_and(|right| is_same(right, token));
+                if !is_right {
+                    return Err(Refusal::Foreign);
+                }
+                *unspent = None;
+                return Ok(Entry::ByToken);
+            }
+            _ if self.has_cookie(headers) => Entry::ByCookie,
+            _ => return Err(Refusal::Foreign),
+        };
+        // Another site's page may show a link, but its requests do not come from the person.
+        let site = HeaderName::from_static("sec-fetch-site");
+        let is_own_page = match headers.get(site).map(HeaderValue::as_bytes) {
+            None | Some(b"same-origin" | b"none") => true,
+            Some(_) => false,
+        };
+        if !is_own_page {
+            return Err(Refusal::Foreign);
+        }
+        if self.is_over_rate() {
+            return Err(Refusal::TooMany);
+        }
+        Ok(entry)
+    }
+
+    /// Returns whether the origin is this server's. A write has to name it.
+    fn is_own_origin(&self, method: &Method, headers: &HeaderMap) -> bool {
+        let own = format!("http://{}", self.host);
+        match only(headers, &ORIGIN) {
+            Some(origin) => origin == own,
+            None => *method != Method::POST && !headers.contains_key(ORIGIN),
+        }
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let lines = headers.get_all(COOKIE).iter();
+        lines
+            .filter_map(|line| line.to_str().ok())
+            .flat_map(|line| line.split(';'))
+            .any(|cookie| is_same(&self.cookie, cookie.trim()))
+    }
+
+    fn is_over_rate(&self) -> bool {
+        let mut bucket = lock(&self.bucket);
+        let (left, at) = *bucket;
+        let left = (left + at.elapsed().as_secs_f64() * PER_SECOND).min(BURST);
+        let is_over = left < 1.0;
+        *bucket = (if is_over { left } else { left - 1.0 }, Instant::now());
+        is_over
+    }
+}
+
+/// Returns the value of a header that occurs once.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Compares two secrets in a time that does not depend on where they differ.
+fn is_same(right: &str, given: &str) -> bool {
+    let pairs = right.bytes().zip(given.bytes());
+    right.len() == given.len() && pairs.fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+/// Returns 256 random bits as text.
+fn secret() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Locks a value that no panic can leave half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// How long a browser waits after 429.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);

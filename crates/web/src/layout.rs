@@ -1,0 +1,272 @@
+//! The frame of every page, and what pages have in common.
+
+use anamnesis_app::{
+    Error,
+    error::Kind as ErrorKind,
+    format::{self, shorten},
+};
+use anamnesis_note::note::{State, parse_timestamp};
+use anamnesis_store::index::Entry;
+use anamnesis_text::clean::{clean, one_line};
+use chrono::{DateTime, Utc};
+use hyper::StatusCode;
+use maud::{DOCTYPE, Markup, html};
+use ulid::Ulid;
+
+use crate::{answer::Answer, routes::ROUTES, visit::Visit};
+
+/// The field with which a form is confirmed.
+pub(crate) const SURE: &str = "sure";
+
+/// The parameters of an address that show a toast.
+const DONE: &str = "done";
+const CHANGE: &str = "change";
+
+/// What a toast says, by the word in the address. A text of the address is never shown.
+const TOASTS: &[(&str, &str)] = &[
+    ("pinned", "Pinned"),
+    ("unpinned", "No longer pinned"),
+    ("muted", "Muted: not injected any more"),
+    ("unmuted", "No longer muted"),
+    ("verified", "Noted that it is still right"),
+    ("forgotten", "Forgotten"),
+    ("restored", "Restored"),
+    ("saved", "Saved"),
+    ("same", "Nothing changed"),
+    ("undone", "Undone"),
+    ("left", "Nothing was undone: it has changed since"),
+];
+
+/// Returns whether a parameter belongs to a toast.
+pub(crate) fn is_toast(name: &str) -> bool {
+    [DONE, CHANGE].contains(&name)
+}
+
+/// Goes to a page after a write, which then says what was done and offers the undo.
+pub(crate) fn done(path: &str, word: &'static str, change: Option<Ulid>) -> Answer {
+    let change = change.map_or_else(String::new, |change| format!("&{CHANGE}={change}"));
+    Answer::See(format!("{path}?{DONE}={word}{change}"))
+}
+
+/// Returns a page.
+pub(crate) fn page(visit: &Visit, title: &str, main: &Markup) -> Answer {
+    Answer::Page(StatusCode::OK, frame(visit, title, main))
+}
+
+/// Returns the page of an error: what happened and what to do.
+pub(crate) fn failed(visit: &Visit, error: &Error) -> Answer {
+    let status = match error.kind() {
+        ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Store | ErrorKind::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let main = html! {
+        h1 { "That did not work" }
+        p.message { (clean(error.message())) }
+        @if let Some(step) = error.next_step() { p { "In a terminal: " code { (clean(step)) } } }
+        p { a href="/notes" { "All notes" } }
+    };
+    Answer::Page(status, frame(visit, "That did not work", &main))
+}
+
+/// Returns the page for an address whose note or session does not exist.
+pub(crate) fn missing(visit: &Visit, what: &str) -> Answer {
+    let main = html! {
+        h1 { "Not found" }
+        p { "There is no such " (what) " here. It may have been removed since." }
+        p { a href="/notes" { "All notes" } }
+    };
+    Answer::Page(StatusCode::NOT_FOUND, frame(visit, "Not found", &main))
+}
+
+/// Returns the page that asks again before a form is carried out. The same form is sent with
+/// [`SURE`], which [`Visit::is_confirmed`] tests.
+pub(crate) fn ask(visit: &Visit, question: &str, button: &str) -> Answer {
+    let fields = visit.form.0.iter().filter(|(name, _)| name != SURE);
+    let main = html! {
+        h1 { (question) }
+        form method="post" action=(visit.path) {
+            @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+            input type="hidden" name=(SURE) value="yes";
+            p.actions {
+                button.danger { (button) }
+                a.button href=(visit.back("/notes")) { "Cancel" }
+            }
+        }
+    };
+    page(visit, question, &main)
+}
+
+fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
+    let here = |path: &str| (visit.path == path).then_some("page");
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (line(title)) " · Anamnesis" }
+                link rel="stylesheet" href="/viewer.css";
+                link rel="icon" href="/icon.svg";
+                script src="/viewer.js" defer {}
+            }
+            body {
+                a.skip href="#main" { "Skip to the content" }
+                header {
+                    a.brand href="/notes" { "Anamnesis" }
+                    nav aria-label="Pages" {
+                        @for route in ROUTES {
+                            @if let Some(label) = route.label {
+                                a href=(route.path) aria-current=[here(route.path)] { (label) }
+                            }
+                        }
+                    }
+                    @if visit.is_read_only { span.chip { "read-only" } }
+                }
+                (toast(visit))
+                main id="main" tabindex="-1" { (main) }
+            }
+        }
+    }
+}
+
+/// What the last write did, and its undo.
+fn toast(visit: &Visit) -> Markup {
+    let said = visit.query.get(DONE);
+    let said = TOASTS.iter().find(|(word, _)| Some(*word) == said);
+    let change = visit.query.get(CHANGE);
+    let change = change.and_then(|change| Ulid::from_string(change).ok());
+    html! {
+        @if let Some((_, text)) = said {
+            div.toast role="status" {
+                span { (text) "." }
+                @if let Some(change) = change.filter(|_| !visit.is_read_only) {
+                    form method="post" action="/undo" {
+                        input type="hidden" name="change" value=(change);
+                        input type="hidden" name="back" value=(visit.path);
+                        button { "Undo" }
+                    }
+                }
+                a.close href=(visit.path) aria-label="Close" { "×" }
+            }
+        }
+    }
+}
+
+/// A text as one line, safe to show.
+pub(crate) fn line(text: &str) -> String {
+    one_line(text)
+}
+
+/// A note's title as a link.
+pub(crate) fn note_link(entry: &Entry) -> Markup {
+    html! {
+        a.title href={ "/note/" (entry.id()) } { bdi { (shorten(&one_line(&entry.title), 200)) } }
+    }
+}
+
+/// A note as an item of a list. `tail` says why it is in the list, if that is not obvious.
+pub(crate) fn note_item(entry: &Entry, now: DateTime<Utc>, tail: &Markup) -> Markup {
+    html! {
+        li.note {
+            div.line {
+                span class={ "kind kind-" (entry.shown_kind()) } { (entry.shown_kind()) }
+                (note_link(entry))
+            }
+            div.facts {
+                (marks(entry))
+                span { bdi { (line(&entry.project)) } }
+                span { (entry.author()) }
+                (written(updated(entry), now))
+                (tail)
+            }
+        }
+    }
+}
+
+/// The unusual states of a note.
+pub(crate) fn marks(entry: &Entry) -> Markup {
+    html! {
+        @if entry.pinned { span.chip { "pinned" } }
+        @if entry.state != State::Active { span.chip.warn { (entry.state) } }
+        @if entry.superseded { span.chip.warn { "replaced" } }
+    }
+}
+
+/// When a note was last written.
+pub(crate) fn updated(entry: &Entry) -> &str {
+    if entry.updated_at.is_empty() {
+        &entry.created_at
+    } else {
+        &entry.updated_at
+    }
+}
+
+/// A time of a note's file, as its age.
+pub(crate) fn written(time: &str, now: DateTime<Utc>) -> Markup {
+    html! {
+        @match parse_timestamp(time) {
+            Some(time) => (ago(time, now)),
+            None => span { "age unknown" },
+        }
+    }
+}
+
+/// A time as its age.
+pub(crate) fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+    let exact = time.format("%Y-%m-%d %H:%M:%S UTC").to_string();
+    html! { time datetime=(time.to_rfc3339()) title=(exact) { (format::ago(time, now)) } }
+}
+
+/// A time of the journal, as its age.
+pub(crate) fn ago_ms(milliseconds: i64, now: DateTime<Utc>) -> Markup {
+    ago(format::time(milliseconds), now)
+}
+
+/// A selection for a filter. The first option stands for no choice.
+pub(crate) fn choice(
+    name: &str,
+    label: &str,
+    none: &str,
+    options: impl IntoIterator<Item = (String, String)>,
+    chosen: Option<&str>,
+) -> Markup {
+    html! {
+        label { span { (label) }
+            select name=(name) {
+                option value="" { (none) }
+                @for (value, shown) in options {
+                    option value=(value) selected[Some(value.as_str()) == chosen] { (shown) }
+                }
+            }
+        }
+    }
+}
+
+/// A button that sends a form with these fields.
+pub(crate) fn button(action: &str, fields: &[(&str, &str)], label: &str) -> Markup {
+    html! {
+        form method="post" action=(action) {
+            @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+            button { (label) }
+        }
+    }
+}
+
+/// A difference as `diff` prints it.
+pub(crate) fn difference(lines: &str) -> Markup {
+    html! {
+        pre.diff {
+            @for line in lines.lines() {
+                @let class = match line.as_bytes().first() {
+                    Some(b'+') => Some("added"),
+                    Some(b'-') => Some("removed"),
+                    Some(b'@') => Some("place"),
+                    _ => None,
+                };
+                span class=[class] { (line) "\n" }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Renders the text of a note. Nothing in it can run, load or leave its place.
+
+use anamnesis_text::clean::clean;
+use maud::{Markup, PreEscaped, html};
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html as writer};
+
+/// How many bytes of a text are rendered. A longer one is shown as it is.
+const MAX_RENDERED: usize = 256 * 1024;
+
+/// How many bytes of a text are shown at all.
+const MAX_SHOWN: usize = 1024 * 1024;
+
+/// Renders a text. HTML is shown as text, images are not loaded, and only links to web pages are
+/// links.
+pub(crate) fn render(text: &str) -> Markup {
+    let text = clean(text);
+    if text.len() > MAX_RENDERED {
+        let shown = cut(&text, MAX_SHOWN);
+        return html! {
+            pre { (shown) }
+            @if shown.len() < text.len() { p.hint { "The rest of this text is not shown." } }
+        };
+    }
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    let mut out = String::with_capacity(text.len() * 2);
+    // Whether each open link is shown as one.
+    let mut links = Vec::new();
+    let events = Parser::new_ext(&text, options).map(|event| match event {
+        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+        Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
+        Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
+        // The page has the only heading of the first level.
+        Event::Start(Tag::Heading {
+            level,
+            classes,
+            attrs,
+            ..
+        }) => Event::Start(Tag::Heading {
+            level: below(level),
+            id: None,
+            classes,
+            attrs,
+        }),
+        Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(below(level))),
+        Event::Start(Tag::Link { dest_url, .. }) => {
+            let is_shown = is_web(&dest_url);
+            links.push(is_shown);
+            if is_shown {
+                open(&dest_url)
+            } else {
+                Event::Text(CowStr::Borrowed(""))
+            }
+        }
+        Event::End(TagEnd::Link) => match links.pop() {
+            Some(true) => Event::InlineHtml(CowStr::Borrowed("</a>")),
+            _ => Event::Text(CowStr::Borrowed("")),
+        },
+        Event::Start(Tag::Image { .. }) => Event::Text(CowStr::Borrowed("[image: ")),
+        Event::End(TagEnd::Image) => Event::Text(CowStr::Borrowed("]")),
+        event => event,
+    });
+    writer::push_html(&mut out, events);
+    PreEscaped(out)
+}
+
+fn open<'a>(address: &str) -> Event<'a> {
+    let link =
+        html! { a href=(address) rel="noreferrer noopener nofollow" target="_blank" { "|" } };
+    let link = link.into_string();
+    let start = link.split_once("|</a>").map_or("", |(start, _)| start);
+    Event::InlineHtml(CowStr::from(start.to_owned()))
+}
+
+fn is_web(address: &str) -> bool {
+    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()))
+}
+
+fn below(level: HeadingLevel) -> HeadingLevel {
+    match level {
+        HeadingLevel::H1 => HeadingLevel::H2,
+        HeadingLevel::H2 => HeadingLevel::H3,
+        HeadingLevel::H3 => HeadingLevel::H4,
+        HeadingLevel::H4 => HeadingLevel::H5,
+        HeadingLevel::H5 | HeadingLevel::H6 => HeadingLevel::H6,
+    }
+}
+
+/// Cuts a text at a number of bytes, between two characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_hostile_text_is_markup() {
+        for hostile in [
+            "<script>alert(1)</script>",
+            "a <img src=x onerror=alert(1)> b",
+            "<svg onload=alert(1)>",
+            "<style>*{display:none}</style>",
+            "<iframe src=//evil></iframe>",
+            "[x](javascript:alert(1))",
+            "[x](JaVaScRiPt:alert(1))",
+            "[x](data:text/html,<script>alert(1)</script>)",
+            "<javascript:alert(1)>",
+            "![x](https://evil.example/pixel.png)",
+            "![x](data:image/svg+xml,<svg/onload=alert(1)>)",
+            "[x]: javascript:alert(1)\n\n[x]",
+            "[x](\"onmouseover=alert(1))",
+            "# h {onclick=alert(1)}",
+            "```\"onclick=alert(1)\n```",
+            "</main></body><script>alert(1)</script>",
+        ] {
+            let shown = render(hostile).into_string();
+            for sign in [
+                "<script",
+                "<img",
+                "<svg",
+                "<style",
+                "<iframe",
+                "<javascript",
+                "</main",
+            ] {
+                assert!(!shown.contains(sign), "{hostile}: {shown}");
+            }
+            let is_attribute = |name: &str| {
+                let tags = shown
+                    .split('<')
+                    .skip(1)
+                    .filter_map(|tag| tag.split_once('>'));
+                tags.map(|(tag, _)| tag.to_lowercase())
+                    .any(|tag| tag.contains(name))
+            };
+            for sign in ["href=\"javascript", "href=\"data", " on", "src="] {
+                assert!(!is_attribute(sign), "{hostile}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_web_page_tells_it_nothing() {
+        let shown = render("[docs](https://example.org/?a=1&b=\"2)").into_string();
+        assert_eq!(
+            shown,
+            "<p><a href=\"https://example.org/?a=1&amp;b=&quot;2\" rel=\"noreferrer noopener \
+             nofollow\" target=\"_blank\">docs</a></p>\n"
+        );
+    }
+
+    #[test]
+    fn sequences_of_a_terminal_and_bidi_controls_are_gone() {
+        let shown = render("a\u{1b}[31mred\u{202e}txt.exe").into_string();
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+    }
+
+    #[test]
+    fn a_huge_text_is_cut() {
+        let shown = render(&"ä".repeat(5 * 1024 * 1024)).into_string();
+        assert!(shown.len() < MAX_SHOWN + 200, "{}", shown.len());
+    }
+}

@@ -1,0 +1,420 @@
+//! One note: its text, where it came from, its links and use, its versions, and its changes.
+
+use anamnesis_app::{
+    Error, diff, edit as operation, feedback, forget,
+    format::{count, number},
+    history::{self, Past},
+    sync::short_batch,
+};
+use anamnesis_note::{
+    draft::NoteChange,
+    id::NoteId,
+    link::Edge,
+    note::{Kind, Note, State},
+    usage_log::NoteCounts,
+};
+use anamnesis_store::{
+    index::{Entry, Index},
+    notes::Stored,
+};
+use anamnesis_sync::history::Difference;
+use anamnesis_text::{clean::clean, hash::text_hash};
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+
+use crate::{
+    layout::{self, ago, button, line, missing, note_link, written},
+    markdown,
+    visit::{Answered, Visit},
+};
+
+/// How many versions are shown.
+const MAX_VERSIONS: usize = 30;
+
+/// The actions of a note: the word in the form, the label, and the toast.
+const PIN: &str = "pin";
+const UNPIN: &str = "unpin";
+const MUTE: &str = "mute";
+const UNMUTE: &str = "unmute";
+const VERIFY: &str = "verify";
+const FORGET: &str = "forget";
+const RESTORE: &str = "restore";
+
+/// Returns the note that the address names.
+fn entry(visit: &Visit, index: &Index) -> Result<Option<Entry>, Error> {
+    match visit.note_id() {
+        Some(id) => Ok(index.get(id)?),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn show(visit: &Visit) -> Answered {
+    let index = visit.index()?;
+    let Some(entry) = entry(visit, &index)? else {
+        return Ok(missing(visit, "note"));
+    };
+    let context = &visit.context;
+    let stored = context.notes.read(entry.path)?;
+    let note = stored.note();
+    let now = context.environment.now;
+    let id = entry.id();
+    let main = html! {
+        article {
+            div.facts {
+                span class={ "kind kind-" (entry.shown_kind()) } { (entry.shown_kind()) }
+                (layout::marks(&entry))
+                span { "#" (entry.id().short()) }
+            }
+            h1 { bdi { (line(&note.title)) } }
+            (newer(&index, &entry)?)
+            @if entry.state == State::Forgotten {
+                p.message {
+                    @if context.notes.trashed(id).is_some() {
+                        "This note is forgotten. Its text is in the trash."
+                    } @else {
+                        "This note is forgotten, and its text is no longer kept."
+                    }
+                }
+            } @else {
+                div.text data-live="notes" id="text" {
+                    (markdown::render(&context.printable(&note.body)))
+                    @if !stored.whole {
+                        p.hint { "The file is larger: " code { (entry.path) } }
+                    }
+                }
+            }
+            (actions(visit, &entry))
+        }
+        (edit_form(visit, &entry, &stored))
+        section { h2 { "Where it came from" } (origin(visit, &entry, &note)) }
+        (uses(&index, id, now)?)
+        (links(&index, &entry)?)
+        p { a.button href={ "/note/" (id) "/history" } { "Versions" } }
+    };
+    Ok(layout::page(visit, &note.title, &main))
+}
+
+/// The notes that replace this one.
+fn newer(index: &Index, entry: &Entry) -> Result<Markup, Error> {
+    let newer = if entry.superseded {
+        index.superseded_by(entry.id())?
+    } else {
+        Vec::new()
+    };
+    Ok(html! {
+        @for newer in &newer { p.message { "Replaced by " (note_link(newer)) } }
+    })
+}
+
+fn actions(visit: &Visit, entry: &Entry) -> Markup {
+    let path = format!("/note/{}/mark", entry.id());
+    let act = |word: &str, label: &str| button(&path, &[("act", word)], label);
+    let is_trashed = || visit.context.notes.trashed(entry.id()).is_some();
+    html! {
+        @if !visit.is_read_only {
+            div.actions {
+                @match entry.state {
+                    State::Forgotten => {
+                        @if is_trashed() { (act(RESTORE, "Restore")) }
+                    }
+                    State::Proposed => { (act(FORGET, "Forget")) }
+                    State::Active | State::Muted => {
+                        @if entry.pinned { (act(UNPIN, "Unpin")) } @else { (act(PIN, "Pin")) }
+                        @if entry.state == State::Muted { (act(UNMUTE, "Unmute")) }
+                        @else { (act(MUTE, "Mute")) }
+                        (act(VERIFY, "Still right"))
+                        (act(FORGET, "Forget"))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
+    let now = visit.context.environment.now;
+    html! {
+        dl {
+            dt { "Author" } dd {
+                (entry.author())
+                @if let Some(model) = &note.model { ", " (line(model)) }
+            }
+            dt { "Project" } dd { bdi { (line(&entry.project)) } }
+            dt { "Machine" } dd {
+                (line(&entry.machine_id)) ", " (entry.path.scope)
+            }
+            dt { "Created" } dd { (written(&entry.created_at, now)) }
+            dt { "Changed" } dd { (written(layout::updated(entry), now)) }
+            @if let Some(session) = &entry.session {
+                dt { "Session" } dd {
+                    code { (line(session)) }
+                    " · " a href={ "/notes?state=any&session=" (line(session)) } { "its notes" }
+                }
+            }
+            @if !entry.tags.is_empty() {
+                dt { "Tags" } dd {
+                    @for tag in &entry.tags { span.chip { (line(tag)) } " " }
+                }
+            }
+            dt { "Confidence" } dd { (format!("{:.0} %", 100.0 * entry.confidence)) }
+            dt { "File" } dd { code { (entry.path) } }
+        }
+    }
+}
+
+/// How often it was injected, used and rated.
+fn uses(index: &Index, id: NoteId, now: DateTime<Utc>) -> Result<Markup, Error> {
+    let months = index.usage_of([id])?.remove(&id).unwrap_or_default();
+    let sum = |of: fn(&NoteCounts) -> u64| months.iter().map(|(_, counts)| of(counts)).sum::<u64>();
+    let times = |of| count(usize::try_from(sum(of)).unwrap_or(usize::MAX), "session");
+    let last = months.iter().filter_map(|(_, counts)| counts.last).max();
+    let verified = months
+        .iter()
+        .filter_map(|(_, counts)| counts.verified)
+        .max();
+    Ok(html! {
+        section {
+            h2 { "Use" }
+            @if months.is_empty() { p { "It was not injected into any session yet." } } @else {
+                dl {
+                    dt { "Injected" } dd { "in " (times(|counts| counts.shown)) }
+                    dt { "Used" } dd {
+                        "in " (times(|counts| counts.sessions))
+                        @if let Some(last) = last { ", last " (ago(last, now)) }
+                    }
+                    @let (good, bad) = (sum(|counts| counts.good), sum(|counts| counts.bad));
+                    @if good + bad > 0 {
+                        dt { "Rated" } dd { (good) " good, " (bad) " bad" }
+                    }
+                    @if let Some(verified) = verified {
+                        dt { "Verified" } dd { (ago(verified, now)) }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn links(index: &Index, entry: &Entry) -> Result<Markup, Error> {
+    let id = entry.id();
+    let mut shown = Vec::new();
+    for Edge {
+        from, to, relation, ..
+    } in index.links_of(&[id])?
+    {
+        let (other, arrow) = if from == id {
+            (to, "→")
+        } else {
+            (from, "←")
+        };
+        if let Some(other) = index.get(other)? {
+            shown.push((arrow, relation, other));
+        }
+    }
+    Ok(html! {
+        section {
+            h2 { "Links" }
+            @if shown.is_empty() { p { "No note is linked to it." } }
+            ul.links {
+                @for (arrow, relation, other) in &shown {
+                    li { span.relation { (arrow) " " (relation) } " " (note_link(other)) }
+                }
+            }
+        }
+    })
+}
+
+/// The form in which the note is edited. The hash tells whether the note changed meanwhile.
+fn edit_form(visit: &Visit, entry: &Entry, stored: &Stored) -> Markup {
+    let can_edit = !visit.is_read_only && stored.whole && entry.state != State::Forgotten;
+    html! {
+        @if can_edit {
+            @let note = stored.note();
+            details.edit {
+                summary { "Edit" }
+                (form_of(entry.id(), &note, &note.title, &note.body, &note.tags.join(", ")))
+            }
+        }
+    }
+}
+
+fn form_of(id: NoteId, note: &Note, title: &str, body: &str, tags: &str) -> Markup {
+    html! {
+        form method="post" action={ "/note/" (id) "/edit" } {
+            input type="hidden" name="before" value=(version(note));
+            label { span { "Title" } input name="title" required value=(line(title)); }
+            // HTML drops the first line break of a text area.
+            label { span { "Text (Markdown)" } textarea name="body" rows="14" { "\n" (clean(body)) } }
+            div.fields {
+                label { span { "Kind" }
+                    select name="kind" {
+                        @for kind in Kind::ALL {
+                            option value=(kind.shown()) selected[*kind == note.kind()] {
+                                (kind.shown())
+                            }
+                        }
+                    }
+                }
+                label { span { "Tags" } input name="tags" value=(line(tags)); }
+            }
+            p.actions { button { "Save" } }
+        }
+    }
+}
+
+/// Identifies the text that a form was made from.
+fn version(note: &Note) -> String {
+    text_hash(&format!(
+        "{}\n{}\n{}",
+        note.title,
+        note.body,
+        note.tags.join("\n")
+    ))
+}
+
+/// Saves the edited note, unless it changed meanwhile.
+pub(crate) fn edit(visit: &Visit) -> Answered {
+    let context = &visit.context;
+    let index = visit.index()?;
+    let Some(entry) = entry(visit, &index)? else {
+        return Ok(missing(visit, "note"));
+    };
+    let (path, _) = operation::target(context, &index, &entry.id().to_string(), true, false)?;
+    drop(index);
+    let stored = context.notes.read(path)?;
+    let note = stored.note();
+    let asked = &visit.form;
+    let title = asked.get("title").unwrap_or_default();
+    let body = asked.get("body").unwrap_or_default();
+    let tags = asked.get("tags").unwrap_or_default();
+    if asked.get("before") != Some(version(&note).as_str()) || !stored.whole {
+        return Ok(conflict(visit, &note, title, body, tags));
+    }
+    let change = NoteChange {
+        title: Some(title.to_owned()).filter(|title| *title != note.title),
+        body: Some(body.to_owned()).filter(|body| body.trim_end() != note.body.trim_end()),
+        kind: asked
+            .get("kind")
+            .and_then(|word| Kind::from_word(word).ok())
+            .filter(|kind| *kind != note.kind()),
+        tags: Some(tags.split(',').map(|tag| tag.trim().to_owned()))
+            .map(|tags| tags.filter(|tag| !tag.is_empty()).collect::<Vec<_>>())
+            .filter(|tags| *tags != note.tags),
+        ..NoteChange::default()
+    };
+    let stored = operation::change(context, path, &change.fit()?)?;
+    let address = format!("/note/{}", path.id);
+    let Some(stored) = stored else {
+        return Ok(layout::done(&address, "same", None));
+    };
+    let batch = operation::commit(context, &stored);
+    drop(context.index()?);
+    Ok(layout::done(&address, "saved", batch))
+}
+
+/// The page of a note that changed while the form was open: what is there now, and what was typed.
+fn conflict(
+    visit: &Visit,
+    note: &Note,
+    title: &str,
+    body: &str,
+    tags: &str,
+) -> crate::answer::Answer {
+    let main = html! {
+        h1 { "The note changed while you edited it" }
+        p.message { "Nothing was saved. Below is your text; save it to replace the text of now." }
+        h2 { "Now" }
+        div.text { (markdown::render(&visit.context.printable(&note.body))) }
+        h2 { "Your text" }
+        (form_of(note.id, note, title, body, tags))
+    };
+    layout::page(visit, "Not saved", &main)
+}
+
+/// Pins, mutes, verifies, forgets or restores the note.
+pub(crate) fn mark(visit: &Visit) -> Answered {
+    let Some(id) = visit.note_id() else {
+        return Ok(missing(visit, "note"));
+    };
+    let (context, typed) = (&visit.context, id.to_string());
+    let pin = |is_pinned| {
+        operation::mark(context, &typed, |note: &mut Note| note.pinned = is_pinned)
+            .map(|marked| marked.batch)
+    };
+    let mute = |state| {
+        operation::mark(context, &typed, |note: &mut Note| note.state = state)
+            .map(|marked| marked.batch)
+    };
+    let (word, change) = match visit.form.get("act").unwrap_or_default() {
+        PIN => ("pinned", pin(true)?),
+        UNPIN => ("unpinned", pin(false)?),
+        MUTE => ("muted", mute(State::Muted)?),
+        UNMUTE => ("unmuted", mute(State::Active)?),
+        VERIFY => {
+            feedback::verify(context, &typed)?;
+            ("verified", None)
+        }
+        FORGET => ("forgotten", forget::forget(context, &[typed])?.batch),
+        RESTORE => ("restored", forget::restore(context, &typed)?.batch),
+        _ => return Err(Error::usage("the form names no action of a note")),
+    };
+    Ok(layout::done(&format!("/note/{id}"), word, change))
+}
+
+/// The versions of a note, with what each changed.
+pub(crate) fn history(visit: &Visit) -> Answered {
+    let Some(id) = visit.note_id() else {
+        return Ok(missing(visit, "note"));
+    };
+    let past = Past::open_if_any(&visit.context)?;
+    let mut versions = Vec::new();
+    if let Some(past) = &past {
+        past.refuse_withheld(id)?;
+        versions = past.repository.versions(id, MAX_VERSIONS + 1)?;
+    }
+    let title = past
+        .as_ref()
+        .map_or_else(String::new, |past| past.title_of(id));
+    let now = visit.context.environment.now;
+    let shown = versions.iter().take(MAX_VERSIONS).enumerate();
+    let shown: Vec<Markup> = shown
+        .map(|(place, version)| {
+            let older = versions.get(place + 1);
+            let difference = Difference {
+                id,
+                before: older.and_then(|older| older.file.clone()),
+                after: version.file.clone(),
+            };
+            let event = &version.event;
+            html! {
+                li {
+                    div.facts {
+                        strong { (history::shown_verb(event)) }
+                        span { (line(&history::changes(id, version, older))) }
+                        span { "by " (line(history::shown_actor(event))) }
+                        @if let Some(machine) = &event.machine { span { (line(machine)) } }
+                        (ago(event.at, now))
+                        @if let Some(batch) = event.batch { code { (short_batch(batch)) } }
+                    }
+                    (layout::difference(&diff::lines(&difference)))
+                    @if let Some(batch) = event.batch.filter(|_| !visit.is_read_only) {
+                        (button("/undo", &[("change", &batch.to_string()), ("back", &visit.path)],
+                            "Undo this change"))
+                    }
+                }
+            }
+        })
+        .collect();
+    let main = html! {
+        p { a href={ "/note/" (id) } { "← The note" } }
+        h1 { "Versions of " bdi { (if title.is_empty() { id.short() } else { title }) } }
+        @if shown.is_empty() {
+            p { "It has no history: it is on this machine only, or was not committed yet." }
+        }
+        ol.versions { @for version in &shown { (version) } }
+        @if versions.len() > MAX_VERSIONS {
+            p.hint { "The newest " (number(MAX_VERSIONS)) " are shown." }
+        }
+    };
+    Ok(layout::page(visit, "Versions", &main))
+}

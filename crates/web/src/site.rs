@@ -1,0 +1,218 @@
+//! Answers one request.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use anamnesis_app::context::{Context, PATIENCE};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Body, Bytes},
+    header::CONTENT_TYPE,
+    http::request::Parts,
+};
+
+use crate::{
+    answer::{self, Answer, Content},
+    events::Streams,
+    guard::{Entry, Guard, TOKEN, lock},
+    layout,
+    routes::{self, Act},
+    server::Options,
+    visit::{Params, Visit},
+};
+
+/// The largest form, in bytes. A note has at most 1 MiB of text, and encoding can triple it.
+const MAX_FORM: usize = 4 * 1024 * 1024;
+
+/// The longest address, in bytes.
+const MAX_ADDRESS: usize = 8 * 1024;
+
+/// What all requests share.
+pub(crate) struct Site {
+    /// The store.
+    pub(crate) context: Context,
+    /// Whether every write is refused.
+    pub(crate) is_read_only: bool,
+    /// The pages that are open.
+    pub(crate) streams: Streams,
+    guard: Guard,
+    /// When a page was last known to be open.
+    alive_at: Mutex<Instant>,
+    /// Whether a page with JavaScript was open.
+    had_stream: AtomicBool,
+}
+
+impl Site {
+    pub(crate) fn new(context: Context, port: u16, is_read_only: bool) -> io::Result<Self> {
+        Ok(Self {
+            // An agent reads like a person, but a page must not give it a person's rights.
+            is_read_only: is_read_only || context.environment.is_agent,
+            context,
+            streams: Streams::default(),
+            guard: Guard::new(port).map_err(io::Error::other)?,
+            alive_at: Mutex::new(Instant::now()),
+            had_stream: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns a page's address with the token.
+    pub(crate) fn address(&self, path: &str) -> String {
+        self.guard.address(path)
+    }
+
+    /// Records that a page with JavaScript was open.
+    pub(crate) fn had_page(&self) {
+        self.had_stream.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that a page is open.
+    pub(crate) fn is_alive(&self) {
+        *lock(&self.alive_at) = Instant::now();
+    }
+
+    /// Returns whether the last page was closed for long enough.
+    pub(crate) fn has_ended(&self, options: &Options) -> bool {
+        let limit = if self.had_stream.load(Ordering::Relaxed) {
+            options.grace
+        } else {
+            options.idle
+        };
+        !self.streams.any() && lock(&self.alive_at).elapsed() >= limit
+    }
+
+    /// Answers a request.
+    pub(crate) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Response<Content>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        if head.uri.to_string().len() > MAX_ADDRESS {
+            return answer::plain(StatusCode::URI_TOO_LONG, "the address is too long\n");
+        }
+        let query = Params::parse(head.uri.query().unwrap_or_default().as_bytes());
+        let token = query.get(TOKEN);
+        let entry = (self.guard).check(&head.method, &head.uri, &head.headers, token);
+        match entry {
+            Err(refusal) => return answer::refused(refusal),
+            Ok(Entry::ByToken) => {
+                self.is_alive();
+                let path = match routes::find(head.uri.path()) {
+                    Some(_) => head.uri.path(),
+                    None => "/",
+                };
+                return answer::entered(path, &self.guard.set_cookie());
+            }
+            Ok(Entry::ByCookie) => self.is_alive(),
+        }
+        let Some((route, id)) = routes::find(head.uri.path()) else {
+            return Answer::Missing.into_response();
+        };
+        let act = route.act;
+        if matches!(act, Act::Write(_)) != (head.method == Method::POST)
+            || ![Method::GET, Method::HEAD, Method::POST].contains(&head.method)
+        {
+            let allowed = match act {
+                Act::Write(_) => "POST",
+                _ => "GET, HEAD",
+            };
+            return Answer::WrongMethod(allowed).into_response();
+        }
+        if let Act::Asset(kind, asset) = act {
+            return Answer::Asset(kind, asset).into_response();
+        }
+        if let Act::Events = act {
+            return self.events();
+        }
+        let mut form = Params::default();
+        if let Act::Write(_) = act {
+            if self.is_read_only {
+                return answer::plain(StatusCode::FORBIDDEN, "this viewer cannot change notes\n");
+            }
+            form = match read_form(&head, body).await {
+                Ok(form) => form,
+                Err(refused) => return refused,
+            };
+        }
+        let (path, id) = (head.uri.path().to_owned(), id.to_owned());
+        let site = Arc::clone(&self);
+        let done = tokio::task::spawn_blocking(move || site.run(act, path, id, query, form));
+        done.await.unwrap_or_else(|_| {
+            answer::plain(StatusCode::INTERNAL_SERVER_ERROR, "the page failed\n")
+        })
+    }
+
+    /// Opens an event stream.
+    fn events(&self) -> Response<Content> {
+        match self.streams.add() {
+            Some(events) => {
+                self.had_page();
+                Answer::Events(events).into_response()
+            }
+            None => answer::plain(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open\n"),
+        }
+    }
+
+    /// Runs a page's function, which reads the disk.
+    fn run(
+        &self,
+        act: Act,
+        path: String,
+        id: String,
+        query: Params,
+        form: Params,
+    ) -> Response<Content> {
+        // The settings and the time may have changed since the last page.
+        let context = Context::new(self.context.environment.at_present(), PATIENCE);
+        let visit = match context {
+            Ok(context) => Visit {
+                context,
+                is_read_only: self.is_read_only,
+                path,
+                id,
+                query,
+                form,
+            },
+            Err(_) => {
+                return answer::plain(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the store cannot be opened: run `anamnesis doctor`\n",
+                );
+            }
+        };
+        let answered = match act {
+            Act::Page(show) | Act::Write(show) => show(&visit),
+            Act::Asset(..) | Act::Events => Ok(Answer::Missing),
+        };
+        answered
+            .unwrap_or_else(|error| layout::failed(&visit, &error))
+            .into_response()
+    }
+}
+
+/// Reads a form, within its limit.
+async fn read_form<B>(head: &Parts, body: B) -> Result<Params, Response<Content>>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let kind = head.headers.get(CONTENT_TYPE);
+    if kind.is_none_or(|kind| kind != "application/x-www-form-urlencoded") {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(answer::plain(status, "a write is a form\n"));
+    }
+    let bytes = Limited::new(body, MAX_FORM).collect().await;
+    bytes
+        .map(|bytes| Params::parse(&bytes.to_bytes()))
+        .map_err(|_| {
+            let status = StatusCode::PAYLOAD_TOO_LARGE;
+            answer::plain(status, "the form is too large or broke off\n")
+        })
+}

@@ -1,0 +1,98 @@
+//! What a page's function gets to know.
+
+use anamnesis_app::{Error, context::Context};
+use anamnesis_note::id::NoteId;
+use anamnesis_store::index::Index;
+use anamnesis_text::clean::clean;
+use ulid::Ulid;
+
+use crate::{answer::Answer, layout};
+
+/// How many parameters of an address or a form are read.
+const MAX_PARAMS: usize = 2_000;
+
+/// The parameters of an address or a form.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Params(pub(crate) Vec<(String, String)>);
+
+impl Params {
+    /// Parses the parameters, without terminal sequences and invisible characters.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let pairs = form_urlencoded::parse(bytes).take(MAX_PARAMS);
+        let pairs = pairs.map(|(name, value)| (name.into(), clean(&value).into_owned()));
+        Self(pairs.collect())
+    }
+
+    /// Returns the first value of a name, unless it is empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.0.iter();
+        let (_, value) = pairs.find(|(other, value)| other == name && !value.is_empty())?;
+        Some(value)
+    }
+
+    /// Returns the parameters as the query of an address, with one of them replaced.
+    pub(crate) fn with(&self, name: &str, value: &str) -> String {
+        let kept = self.0.iter().filter(|(other, _)| other != name);
+        let kept = kept.filter(|(other, value)| !value.is_empty() && !layout::is_toast(other));
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(kept);
+        query.append_pair(name, value);
+        query.finish()
+    }
+}
+
+/// One request.
+pub(crate) struct Visit {
+    /// The store, with the settings and the time of now.
+    pub(crate) context: Context,
+    /// Whether writes are refused, so forms are not shown.
+    pub(crate) is_read_only: bool,
+    /// The path of the address, which is that of a route.
+    pub(crate) path: String,
+    /// The part of the path that a route calls `{id}`: letters, digits and `-`.
+    pub(crate) id: String,
+    /// The parameters of the address.
+    pub(crate) query: Params,
+    /// The fields of the form.
+    pub(crate) form: Params,
+}
+
+impl Visit {
+    /// Opens the index after a look at changed notes. The write lock is released, so that a page
+    /// never keeps a hook waiting.
+    pub(crate) fn index(&self) -> Result<Index, Error> {
+        let index = self.context.index_to_search()?;
+        match Index::open(&self.context.home) {
+            Ok(index) => Ok(index),
+            // In a store that can only be read, the index is in memory.
+            Err(_) => Ok(index),
+        }
+    }
+
+    /// Returns the note that the address names by its full id.
+    pub(crate) fn note_id(&self) -> Option<NoteId> {
+        self.id.parse().ok()
+    }
+
+    /// Returns the change that the form names by its full id.
+    pub(crate) fn change(&self) -> Option<Ulid> {
+        Ulid::from_string(self.form.get("change")?).ok()
+    }
+
+    /// Returns whether the person has confirmed the form on a second page.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.form.get(layout::SURE) == Some("yes")
+    }
+
+    /// Returns the page to go back to after a write: the one that the form names, or `otherwise`.
+    pub(crate) fn back(&self, otherwise: &str) -> String {
+        let named = self
+            .form
+            .get("back")
+            .filter(|path| crate::routes::find(path).is_some());
+        named.unwrap_or(otherwise).to_owned()
+    }
+}
+
+/// What a page's function returns.
+pub(crate) type Answered = Result<Answer, Error>;
