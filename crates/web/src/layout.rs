@@ -98,7 +98,11 @@ pub(crate) fn ask(visit: &Visit, question: &str, button: &str) -> Answer {
 }
 
 fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
-    let here = |path: &str| (visit.path == path).then_some("page");
+    let is_note = visit.path.starts_with("/note/") || visit.path == "/";
+    let here = |path: &str| {
+        let is_here = visit.path == path || is_note && path == "/notes";
+        is_here.then_some("page")
+    };
     html! {
         (DOCTYPE)
         html lang="en" {

@@ -129,8 +129,11 @@ fn one(
                 }
                 @if !at_start.is_empty() {
                     li {
-                        p.prompt { "At the start" }
-                        @for moment in &at_start { (moment_of(&received, moment)) }
+                        @let injected = at_start.iter().map(|moment| moment.given.len()).sum();
+                        details open[shown.is_empty()] {
+                            summary { "At the start: " (count(injected, "note")) " injected" }
+                            @for moment in &at_start { (moment_of(&received, moment)) }
+                        }
                     }
                 }
             }
@@ -174,7 +177,7 @@ fn moment_of(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'_>) -> Mark
         .unwrap_or_default();
     html! {
         div.moment {
-            h3 { (occasion(moment)) }
+            @if moment.lane != "start" { h3 { (occasion(moment)) } }
             @if moment.given.is_empty() && !silence.is_empty() {
                 p.hint { "Nothing was injected: " (clean(silence)) }
             }
@@ -204,7 +207,6 @@ fn moment_of(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'_>) -> Mark
 /// When notes were injected, in words.
 fn occasion(moment: &InjectionMoment<'_>) -> String {
     match moment.lane {
-        "start" => "Injected at the start".to_owned(),
         INHERITED => "In its history, before it was forked".to_owned(),
         "arrivals" => "Arrived from other machines".to_owned(),
         "prompt" => "For the prompt".to_owned(),

@@ -83,13 +83,15 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                     }
                 }
             }
-            (actions(visit, &entry))
+            div.actions {
+                (actions(visit, &entry))
+                a.button href={ "/note/" (id) "/history" } { "Versions" }
+            }
+            (edit_form(visit, &entry, &stored))
         }
-        (edit_form(visit, &entry, &stored))
         section { h2 { "Where it came from" } (origin(visit, &entry, &note)) }
         (uses(&index, id, now)?)
         (links(&index, &entry)?)
-        p { a.button href={ "/note/" (id) "/history" } { "Versions" } }
     };
     Ok(layout::page(visit, &note.title, &main))
 }
@@ -112,19 +114,17 @@ fn actions(visit: &Visit, entry: &Entry) -> Markup {
     let is_trashed = || visit.context.notes.trashed(entry.id()).is_some();
     html! {
         @if !visit.is_read_only {
-            div.actions {
-                @match entry.state {
-                    State::Forgotten => {
-                        @if is_trashed() { (act(RESTORE, "Restore")) }
-                    }
-                    State::Proposed => { (act(FORGET, "Forget")) }
-                    State::Active | State::Muted => {
-                        @if entry.pinned { (act(UNPIN, "Unpin")) } @else { (act(PIN, "Pin")) }
-                        @if entry.state == State::Muted { (act(UNMUTE, "Unmute")) }
-                        @else { (act(MUTE, "Mute")) }
-                        (act(VERIFY, "Still right"))
-                        (act(FORGET, "Forget"))
-                    }
+            @match entry.state {
+                State::Forgotten => {
+                    @if is_trashed() { (act(RESTORE, "Restore")) }
+                }
+                State::Proposed => { (act(FORGET, "Forget")) }
+                State::Active | State::Muted => {
+                    @if entry.pinned { (act(UNPIN, "Unpin")) } @else { (act(PIN, "Pin")) }
+                    @if entry.state == State::Muted { (act(UNMUTE, "Unmute")) }
+                    @else { (act(MUTE, "Mute")) }
+                    (act(VERIFY, "Still right"))
+                    (act(FORGET, "Forget"))
                 }
             }
         }
