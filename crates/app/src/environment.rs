@@ -323,18 +323,11 @@ impl Environment {
             .iter()
             .filter_map(|name| unguarded.path(name))
             .find(|home| home.is_absolute());
-        let folders = if is_guarded {
-            session_folders(unguarded.path(CLAUDE_PROJECT), env::current_dir().ok())
-        } else {
-            Vec::new()
-        };
-        let is_of_project = |folder: &Path| {
-            is_guarded
-                && may_be_inside(folder, &folders)
-                && is_inside(folder, &{
-                    let roots = project_roots(&folders, account_home().as_deref());
-                    without_home(roots, named_home.as_deref())
-                })
+        let folders = is_guarded
+            .then(|| session_folders(unguarded.path(CLAUDE_PROJECT), env::current_dir().ok()));
+        let is_of_project = |path: &Path| {
+            let home = named_home.as_deref();
+            (folders.as_ref()).is_some_and(|folders| is_of_project(path, folders, home))
         };
         let user_home = match &named_home {
             Some(home) if is_of_project(home) => account_home(),
@@ -441,6 +434,14 @@ fn session_folders(project: Option<PathBuf>, current: Option<PathBuf>) -> Vec<Pa
     folders
         .filter_map(|folder| folder.canonicalize().ok())
         .collect()
+}
+
+/// Returns whether the project of a session controls a path.
+fn is_of_project(path: &Path, folders: &[PathBuf], named_home: Option<&Path>) -> bool {
+    may_be_inside(path, folders) && {
+        let roots = project_roots(folders, account_home().as_deref());
+        is_inside(path, &without_home(roots, named_home))
+    }
 }
 
 /// Returns whether [`is_inside`] may be true for any of the [`project_roots`]. Looks at fewer files and

@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use maud::{DOCTYPE, Markup, html};
 use ulid::Ulid;
 
-use crate::{answer::Answer, routes::ROUTES, visit::Visit};
+use crate::{answer::Answer, visit::Visit};
 
 /// The field with which a form is confirmed.
 pub(crate) const SURE: &str = "sure";
@@ -120,10 +120,8 @@ fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
                 header {
                     a.brand href="/notes" { "Anamnesis" }
                     nav aria-label="Pages" {
-                        @for route in ROUTES {
-                            @if let Some(label) = route.label {
-                                a href=(route.path) aria-current=[here(route.path)] { (label) }
-                            }
+                        @for (path, label) in &visit.navigation {
+                            a href=(path) aria-current=[here(path)] { (label) }
                         }
                     }
                     @if visit.is_read_only { span.chip { "read-only" } }

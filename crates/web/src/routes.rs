@@ -92,10 +92,16 @@ pub(crate) const ROUTES: &[Route] = &[
     },
 ];
 
+/// Returns the path and the name of each page in the navigation.
+pub(crate) fn navigation() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ROUTES
+        .iter()
+        .filter_map(|route| Some((route.path, route.label?)))
+}
+
 /// Returns the names of the pages.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let pages = ROUTES.iter().filter(|route| route.label.is_some());
-    pages.map(|route| route.path.trim_start_matches('/'))
+    navigation().map(|(path, _)| path.trim_start_matches('/'))
 }
 
 /// Returns the path of a page or of a note with its full id.

@@ -173,6 +173,8 @@ impl Site {
         let context = Context::new(self.context.environment.at_present(), PATIENCE);
         let visit = match context {
             Ok(context) => Visit {
+                navigation: routes::navigation().collect(),
+                is_known: |path| routes::find(path).is_some(),
                 context,
                 is_read_only: self.is_read_only,
                 path,

@@ -47,6 +47,10 @@ pub(crate) struct Visit {
     pub(crate) context: Context,
     /// Whether writes are refused, so forms are not shown.
     pub(crate) is_read_only: bool,
+    /// The path and the name of each page in the navigation.
+    pub(crate) navigation: Vec<(&'static str, &'static str)>,
+    /// Returns whether a path is one of the viewer's.
+    pub(crate) is_known: fn(&str) -> bool,
     /// The path of the address, which is that of a route.
     pub(crate) path: String,
     /// The part of the path that a route calls `{id}`: letters, digits and `-`.
@@ -86,10 +90,7 @@ impl Visit {
 
     /// Returns the page to go back to after a write: the one that the form names, or `otherwise`.
     pub(crate) fn back(&self, otherwise: &str) -> String {
-        let named = self
-            .form
-            .get("back")
-            .filter(|path| crate::routes::find(path).is_some());
+        let named = self.form.get("back").filter(|path| (self.is_known)(path));
         named.unwrap_or(otherwise).to_owned()
     }
 }
