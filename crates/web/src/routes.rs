@@ -73,17 +73,17 @@ pub(crate) const ROUTES: &[Route] = &[
     asset(
         "/viewer.css",
         "text/css; charset=utf-8",
-        include_str!("assets/viewer.css"),
+        include_str!("../assets/viewer.css"),
     ),
     asset(
         "/viewer.js",
         "text/javascript; charset=utf-8",
-        include_str!("assets/viewer.js"),
+        include_str!("../assets/viewer.js"),
     ),
     asset(
         "/icon.svg",
         "image/svg+xml",
-        include_str!("assets/icon.svg"),
+        include_str!("../assets/icon.svg"),
     ),
     Route {
         path: "/events",
