@@ -109,6 +109,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         passed(cargo(root).args(["xtask", "inspect"]))
     })?;
+    #[cfg(unix)]
+    steps.run("the viewer's pages", || {
+        if !has(Command::new("npm").arg("--version")) {
+            return Ok(Outcome::Skipped("npm is not installed"));
+        }
+        if let Err(error) = crate::pages::install(root) {
+            say(&error.to_string());
+            return Ok(Outcome::Skipped("there is no browser"));
+        }
+        passed(cargo(root).args(["xtask", "pages"]))
+    })?;
     steps.run("the real client", || {
         if !has(Command::new("npm").arg("--version")) {
             return Ok(Outcome::Skipped("npm is not installed"));

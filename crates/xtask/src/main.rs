@@ -15,6 +15,8 @@ mod inspect;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod machines;
 mod manifest;
+#[cfg(unix)]
+mod pages;
 mod plugin;
 mod size;
 mod source;
@@ -45,6 +47,8 @@ enum Task {
     E2e(e2e::Arguments),
     #[cfg(unix)]
     Inspect(inspect::Arguments),
+    #[cfg(unix)]
+    Pages(pages::Arguments),
     Eval(eval::Arguments),
     Chart(chart::Arguments),
     Novelty(novelty::Arguments),
@@ -84,6 +88,8 @@ fn main() -> ExitCode {
         Task::E2e(arguments) => e2e::run(&root, arguments),
         #[cfg(unix)]
         Task::Inspect(arguments) => inspect::run(&root, arguments),
+        #[cfg(unix)]
+        Task::Pages(arguments) => pages::run(&root, arguments),
         #[cfg(unix)]
         Task::Bench(arguments) => bench::run(&root, arguments, &tools::Checkout(&root)),
         #[cfg(unix)]
