@@ -179,6 +179,7 @@ pub fn write_session(
         machine_id: &machine_id,
         source: source.or_else(|| source_of(&session)),
         change: Some(session.change),
+        host: session.host.as_deref(),
         now: context.environment.now,
     };
     let mut outcome = write(context, Some(journal), &account, &request)?;
@@ -299,18 +300,18 @@ pub const ALWAYS: Range<DateTime<Utc>> = DateTime::<Utc>::MIN_UTC..DateTime::<Ut
 
 /// Opens a transcript; `None` if the client has not written one yet.
 ///
-/// A path outside Claude Code's folder is refused: a forged payload could name any file.
+/// A path outside the folders of the hosts is refused: a forged payload could name any file.
 fn open(context: &Context, path: &Path, end: Option<u64>) -> io::Result<Option<File>> {
     if !path.exists() {
         return Ok(None);
     }
-    let folder = context
-        .environment
-        .claude_folder
-        .as_ref()
-        .and_then(|folder| folder.canonicalize().ok());
     let real = path.canonicalize()?;
-    if !folder.is_some_and(|folder| real.starts_with(folder)) {
+    let mut folders = context.environment.log_folders();
+    if !folders.any(|folder| {
+        folder
+            .canonicalize()
+            .is_ok_and(|folder| real.starts_with(folder))
+    }) {
         return Err(io::Error::other(
             "not in Claude Code's folder, so it was not read",
         ));

@@ -6,7 +6,7 @@
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::{note_set::Silence, rank::Query};
 use anamnesis_session::{
-    intake::MAX_TEXT,
+    event::MAX_TEXT,
     prompt::{RawPrompt, SafePrompt},
 };
 use anamnesis_store::{index::Index, journal::Ledger, project::Project};

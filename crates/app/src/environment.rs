@@ -15,6 +15,7 @@ use std::{
 
 use anamnesis_distill::model::{Provider, Proxies};
 use anamnesis_note::note::parse_timestamp;
+use anamnesis_session::event::Host;
 use anamnesis_store::{
     fs::home::Home,
     settings::{SETTINGS, Setting, config::Config},
@@ -77,6 +78,9 @@ variables! {
     CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; a session line is shown on its screen only.";
     CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command or the server runs in; set by Claude Code.";
     CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
+    GEMINI_SESSION = "GEMINI_SESSION_ID", "Set by Gemini CLI for hooks: whose payload it is if the payload does not tell.";
+    CURSOR = "CURSOR_VERSION", "The same, set by Cursor.";
+    CODEX_PLUGIN = "PLUGIN_ROOT", "The same, set by Codex for a plugin's hooks.";
     VISUAL = "VISUAL", "The editor for `write` and `edit`.";
     EDITOR = "EDITOR", "The editor for `write` and `edit`, after `VISUAL`.";
     LC_ALL = "LC_ALL", "Whether the terminal takes UTF-8.";
@@ -247,6 +251,13 @@ impl Reflection {
 /// The variables that disable our hooks in a program that we start.
 pub const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
 
+/// The variables that hosts set for hooks.
+const HOST_VARIABLES: [(&str, Host); 3] = [
+    (GEMINI_SESSION, Host::Gemini),
+    (CURSOR, Host::Cursor),
+    (CODEX_PLUGIN, Host::Codex),
+];
+
 /// The variables that tell a program that it runs in a Claude Code session.
 pub const OF_A_SESSION: [&str; 4] = [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, CLAUDE_PROJECT];
 
@@ -299,6 +310,8 @@ pub struct Environment {
     pub session: Option<String>,
     /// Whether Claude Code runs interactively on a person's screen.
     pub is_interactive: bool,
+    /// The program that set variables for its hooks, if it is not Claude Code.
+    pub host: Option<Host>,
     /// Claude Code's process id.
     pub client_process: Option<String>,
     /// The user's editor.
@@ -383,6 +396,9 @@ impl Environment {
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             client_process: text(CLAUDE_PROCESS),
+            host: HOST_VARIABLES
+                .iter()
+                .find_map(|(name, host)| text(name).map(|_| *host)),
             editor: [VISUAL, EDITOR].iter().find_map(|name| variables.os(name)),
             is_utf8: is_utf8([LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name))),
             path: variables.os(PATH),
@@ -403,6 +419,16 @@ impl Environment {
             started: Instant::now(),
             ..self.clone()
         }
+    }
+
+    /// Returns the folders below which hosts keep the logs of sessions.
+    pub fn log_folders(&self) -> impl Iterator<Item = PathBuf> {
+        let home = self.user_home.as_deref();
+        let others = [".codex/sessions", ".gemini/tmp"].map(|folder| Some(home?.join(folder)));
+        self.claude_folder
+            .clone()
+            .into_iter()
+            .chain(others.into_iter().flatten())
     }
 
     /// Returns the current time, counted from `now`.

@@ -46,6 +46,7 @@ const NOT_FOR_TOOLS: &[&str] = &[
     "prov_actor",
     "prov_model",
     "prov_session",
+    "prov_host",
     "provenance",
     "source",
     "actor",

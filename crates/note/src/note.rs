@@ -52,6 +52,8 @@ pub struct Note {
     pub model: Option<String>,
     /// The client's id of the session that it comes from.
     pub session: Option<String>,
+    /// The program of that session, if it was not Claude Code.
+    pub host: Option<String>,
     /// The ids of notes that it replaces, as written.
     pub supersedes: Vec<String>,
     /// When it was created, as written.
@@ -102,6 +104,7 @@ impl Note {
             confidence: 1.0,
             model: None,
             session: None,
+            host: None,
             supersedes: Vec::new(),
             created_at: timestamp(now),
             updated_at: timestamp(now),
@@ -178,6 +181,7 @@ impl Note {
             scope: self.scope,
             source: self.source,
             session: self.session.take(),
+            host: self.host.take(),
             created_at: std::mem::take(&mut self.created_at),
             state: State::Forgotten,
             ..blank
@@ -208,6 +212,7 @@ impl Note {
             "workspace_id" => optional(self.workspace_id.as_deref()),
             "prov_model" => optional(self.model.as_deref()),
             "prov_session" => optional(self.session.as_deref()),
+            "prov_host" => optional(self.host.as_deref()),
             "kind" => optional(self.kind.map(Kind::as_str)),
             "state" => optional((self.state != State::Active).then_some(self.state.as_str())),
             "instead" => optional(self.instead.as_deref()),
@@ -248,7 +253,7 @@ impl Note {
 }
 
 /// The keys we write, in the order of the file: the Python version's keys first.
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 28] = [
     "id",
     "type",
     "title",
@@ -275,6 +280,7 @@ const KEYS: [&str; 27] = [
     "enforce",
     "status",
     "pinned",
+    "prov_host",
     "prov_actor",
 ];
 
@@ -408,6 +414,7 @@ mod tests {
         note.enforce = Enforce::Once;
         note.status = Some("active".to_owned());
         note.pinned = true;
+        note.host = Some("codex".to_owned());
         note.actor = Some("agent".to_owned());
         note.body = "text".to_owned();
         let text = note.render();
@@ -418,7 +425,7 @@ mod tests {
              prov_session: s\nsupersedes:\n- 01ARZ3NDEKTSV4RRFFQ69G5FAV\ncreated_at: '2026-01-02T03:04:05+00:00'\n\
              updated_at: '2026-01-02T03:04:05+00:00'\ntags:\n- a\n- 'yes'\nkind: antipattern\nstate: muted\nlinks:\n\
              - related-to X\nwhen:\n- 'cmd: git push --force'\ninstead: push a branch\nseverity: high\nenforce: once\n\
-             status: active\npinned: true\nprov_actor: agent\n---\ntext\n"
+             status: active\npinned: true\nprov_host: codex\nprov_actor: agent\n---\ntext\n"
         );
         assert_eq!(parse(&text).unwrap(), note);
     }

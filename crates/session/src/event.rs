@@ -17,6 +17,9 @@ use anamnesis_text::{
     truncate::first_characters,
 };
 
+/// The maximum length of a prompt, task or answer, in characters.
+pub const MAX_TEXT: usize = 8_000;
+
 /// Defines an enum with the strings under which the journal stores its variants.
 macro_rules! words {
     ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -43,6 +46,26 @@ macro_rules! words {
             }
         }
     };
+}
+
+words! {
+    /// The program whose session it is.
+    Host {
+        /// Claude Code.
+        ClaudeCode = "claude-code",
+        /// Codex CLI.
+        Codex = "codex",
+        /// Gemini CLI.
+        Gemini = "gemini",
+        /// Copilot CLI, or Copilot in VS Code.
+        Copilot = "copilot",
+        /// Cursor.
+        Cursor = "cursor",
+        /// OpenCode.
+        OpenCode = "opencode",
+        /// Amp.
+        Amp = "amp",
+    }
 }
 
 words! {
@@ -311,6 +334,9 @@ pub struct Surroundings {
     pub branch: Option<String>,
     /// The client's process.
     pub client: Option<ClientProcess>,
+    /// The host, if it is not Claude Code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
 }
 
 /// A Claude Code process, distinguished from later processes with the same number.

@@ -1,13 +1,19 @@
-//! Parses hook payloads from Claude Code and formats the output.
+//! Parses hook payloads and formats the output, in Claude Code's form; [`host`] translates those of
+//! other hosts.
 //!
 //! The wire type tolerates missing fields, fields of newer clients, and wrong types in fields that
 //! are not essential. An event that is not handled is [`Event::Other`], not an error. Source:
 //! <https://code.claude.com/docs/en/hooks>.
 
-use serde::Deserialize;
-use serde_json::{Value, error::Category, json};
+pub mod host;
 
-use crate::{event::Agent, prompt::RawPrompt};
+use serde::Deserialize;
+use serde_json::{Map, Value, error::Category, json};
+
+use crate::{
+    event::{Agent, Host},
+    prompt::RawPrompt,
+};
 use anamnesis_text::{redact::redact, surrogates};
 
 /// The maximum size of a payload, in bytes.
@@ -140,6 +146,8 @@ pub struct TurnEnd {
 /// A hook payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Payload {
+    /// The program that sent it.
+    pub host: Host,
     /// The client's event name, cut to 64 characters.
     pub event_name: String,
     /// The event.
@@ -239,10 +247,43 @@ fn id(field: Value) -> Option<String> {
         .filter(|id| mask_credentials(id) == *id)
 }
 
+impl Wire {
+    /// Reads a payload and translates it if it is another host's. Also returns the host and, if its name
+    /// of the event is not ours, that name.
+    fn read(
+        text: &str,
+        environment: Option<Host>,
+    ) -> serde_json::Result<(Host, Option<String>, Self)> {
+        let wire: Self = serde_json::from_str(text)?;
+        let transcript = wire.transcript_path.as_deref();
+        if transcript.and_then(Host::of_transcript) == Some(Host::ClaudeCode) {
+            return Ok((Host::ClaudeCode, None, wire));
+        }
+        let Ok(mut payload) = serde_json::from_str::<Map<String, Value>>(text) else {
+            return Ok((Host::ClaudeCode, None, wire));
+        };
+        let host = Host::of(&payload, environment);
+        if host == Host::ClaudeCode {
+            return Ok((host, None, wire));
+        }
+        let name = ["hook_event_name", "hookEventName"]
+            .iter()
+            .find_map(|name| payload.get(*name)?.as_str().map(str::to_owned));
+        host.translate(&mut payload);
+        Ok((host, name, serde_json::from_value(payload.into())?))
+    }
+}
+
 impl Payload {
     /// Parses a payload. A byte order mark, invalid UTF-8 and invalid escapes are accepted; the
     /// latter two are replaced.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidPayload> {
+        Self::parse_from(bytes, None)
+    }
+
+    /// Parses a payload. If it does not tell its host, `environment` counts: the host that set variables
+    /// for this process.
+    pub fn parse_from(bytes: &[u8], environment: Option<Host>) -> Result<Self, InvalidPayload> {
         if bytes.len() > MAX_PAYLOAD_LENGTH {
             return Err(InvalidPayload::TooLong);
         }
@@ -251,12 +292,12 @@ impl Payload {
         if text.is_empty() {
             return Err(InvalidPayload::Empty);
         }
-        let wire: Wire = serde_json::from_str(text)
+        let (host, own_name, wire) = Wire::read(text, environment)
             .or_else(|error| {
                 // A tool's output may be cut inside a character.
                 surrogates::repair(text)
                     .ok_or(error)
-                    .and_then(|text| serde_json::from_str(&text))
+                    .and_then(|text| Wire::read(&text, environment))
             })
             .map_err(|error| InvalidPayload::Malformed(without_values(&error)))?;
         let present = |field: Option<String>| field.filter(|text| !text.trim().is_empty());
@@ -304,8 +345,10 @@ impl Payload {
             id: agent,
             kind: id(wire.agent_type).unwrap_or_default(),
         });
+        let own_name = own_name.as_deref().unwrap_or(&name);
         Ok(Self {
-            event_name: mask_credentials(&name).chars().take(64).collect(),
+            host,
+            event_name: mask_credentials(own_name).chars().take(64).collect(),
             event,
             session_id: session_id.chars().take(200).collect(),
             prompt_id: id(wire.prompt_id),

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{
     event::{
-        Agent, FileAction, FileUse, Outcome, PrivateTokenHash, Record, RecordedEvent, Speaker,
-        Surroundings, ToolEvent, ToolInput, ToolOutput,
+        Agent, FileAction, FileUse, MAX_TEXT, Outcome, PrivateTokenHash, Record, RecordedEvent,
+        Speaker, Surroundings, ToolEvent, ToolInput, ToolOutput,
     },
     hook::{Event, Payload, ToolCall},
     prompt::SafePrompt,
@@ -23,9 +23,6 @@ use anamnesis_text::{
     private_tokens::{self, Key, PrivateTokens},
     sanitize::{self, Sanitized},
 };
-
-/// The maximum length of a prompt, task or answer, in characters.
-pub const MAX_TEXT: usize = 8_000;
 
 /// The maximum length of an error, in characters.
 const MAX_ERROR: usize = 4_000;
@@ -274,7 +271,8 @@ impl Intake<'_> {
         let named = ["file_path", "notebook_path"]
             .into_iter()
             .filter_map(|name| call.input.get(name))
-            .chain(call.response.get("filePath"));
+            .chain(call.response.get("filePath"))
+            .chain(list(call.input.get("file_paths")));
         for path in named.filter_map(Value::as_str) {
             let path = self.project_path(path);
             if !path.is_empty()
@@ -355,6 +353,11 @@ fn is_shell(tool: &str) -> bool {
 
 fn is_creation(response: &Value) -> bool {
     response.get("type").and_then(Value::as_str) == Some("create")
+}
+
+/// Returns the items of a list; none of any other value.
+fn list(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns the text of a result: a string, or the text blocks of the model's format.

@@ -4,10 +4,7 @@ use std::{borrow::Cow, fmt, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    event::{Privacy, PromptKind},
-    intake::MAX_TEXT,
-};
+use crate::event::{MAX_TEXT, Privacy, PromptKind};
 use anamnesis_text::{
     private_tokens::PrivateTokens,
     prompt_text::{self, typed_part},

@@ -45,6 +45,8 @@ pub struct Request<'a> {
     pub source: Option<&'a str>,
     /// The session's `change` in the journal that the digest was read at; none if it was not read there.
     pub change: Option<i64>,
+    /// The program of the session, if it was not Claude Code.
+    pub host: Option<&'a str>,
     /// The current time.
     pub now: DateTime<Utc>,
 }
@@ -180,6 +182,7 @@ fn new_note(id: NoteId, request: &Request<'_>) -> Note {
         source: Source::SessionEnd,
         confidence: CONFIDENCE,
         session: request.session.map(str::to_owned),
+        host: request.host.map(str::to_owned),
         ..Note::new(id, NoteType::Episodic, request.now)
     };
     tag(&mut note, request.source);
@@ -361,6 +364,7 @@ mod tests {
             machine_id: "m",
             source: Some(source),
             change: None,
+            host: None,
             now: now(),
         }
     }

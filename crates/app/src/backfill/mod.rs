@@ -100,6 +100,7 @@ pub fn run(
                     machine_id: &context.machine_id(),
                     source: Some(SOURCE),
                     change: None,
+                    host: None,
                     now: context.environment.now,
                 };
                 // The index is refreshed once, after the scan.

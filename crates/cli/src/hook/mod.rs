@@ -30,7 +30,7 @@ use anamnesis_app::{
 };
 use anamnesis_recall::render::{Block, Chosen};
 use anamnesis_session::{
-    event::Record,
+    event::{Host, Record},
     hook::{HookOutput, Payload},
     prompt::SafePrompt,
 };
@@ -103,9 +103,9 @@ fn answer(
     let Ok(context) = Context::new(environment, NOTES_PATIENCE) else {
         return Reply::no_op();
     };
-    let payload = input
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| Payload::parse(&bytes).map_err(|error| error.to_string()));
+    let payload = input.map_err(|error| error.to_string()).and_then(|bytes| {
+        Payload::parse_from(&bytes, context.environment.host).map_err(|error| error.to_string())
+    });
     // This precedes every write: an excluded session must leave no trace.
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
@@ -174,7 +174,7 @@ fn answer_event(
     let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
     Reply {
         output: if is_awaited {
-            handled.answer.to_json(&hook.event_name)
+            hook.host.answer(&handled.answer, &hook.event_name)
         } else {
             String::new()
         },
@@ -222,6 +222,7 @@ fn folders(context: &Context, payload: Option<&Payload>) -> Vec<PathBuf> {
 /// The context in which an event is handled.
 struct Hook {
     context: Context,
+    host: Host,
     event_name: String,
     session_id: String,
     /// The subagent of the event; empty for the session itself.
@@ -310,6 +311,7 @@ impl Hook {
         let hashes = own.iter().flat_map(|record| &record.echoes);
         private_tokens.extend(hashes.map(|echo| (echo.key, echo.hash)));
         Self {
+            host: payload.host,
             event_name: payload.event_name.clone(),
             session_id: payload.session_id.clone(),
             agent: payload
@@ -324,6 +326,11 @@ impl Hook {
             private_tokens,
             knows_private_tokens,
         }
+    }
+
+    /// Returns the host, if it is not Claude Code.
+    fn other_host(&self) -> Option<Host> {
+        Some(self.host).filter(|host| *host != Host::ClaudeCode)
     }
 
     /// Returns the journal, even if this version may not write to it.

@@ -7,7 +7,7 @@ use std::{
 
 use anamnesis_app::{capture, client, spawn::UNREADABLE};
 use anamnesis_session::{
-    event::{Privacy, Record, RecordedEvent, Surroundings},
+    event::{Host, Privacy, Record, RecordedEvent, Surroundings},
     hook::{Event, Payload},
     intake::Intake,
     prompt::SafePrompt,
@@ -147,6 +147,7 @@ impl Hook {
                     .then(|| project::branch_of(&self.folder).map(|branch| kept(&branch)))
                     .flatten(),
                 client: client::process(environment.client_process.as_deref()),
+                host: self.other_host(),
             },
             at: environment.now.timestamp_millis(),
             is_unsure,
@@ -269,6 +270,7 @@ impl Hook {
             machine_id: &machine_id,
             source: Some(tag),
             change: None,
+            host: self.other_host().map(Host::as_str),
             now: self.context.environment.now,
         };
         capture::write(

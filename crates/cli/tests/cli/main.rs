@@ -18,6 +18,7 @@ mod forget;
 mod former_names;
 mod history;
 mod hook_input;
+mod hosts;
 // Paths are shown as the system writes them, and there is a link.
 #[cfg(unix)]
 mod init;

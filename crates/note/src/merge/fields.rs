@@ -161,6 +161,7 @@ pub(super) fn join(
         confidence: sides.choose(|note| &note.confidence),
         model: sides.origin(|note| &note.model, &None),
         session: sides.origin(|note| &note.session, &None),
+        host: sides.origin(|note| &note.host, &None),
         supersedes: sides.unite(|note| &note.supersedes),
         created_at: sides.origin(|note| &note.created_at, &String::new()),
         updated_at: later(&winner.note.updated_at, &loser.note.updated_at).to_owned(),
@@ -236,6 +237,7 @@ pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent,
         source: first.source,
         model: either(&first.model, &last.model),
         session: either(&first.session, &last.session),
+        host: either(&first.host, &last.host),
         supersedes: lists(&first.supersedes, &last.supersedes),
         created_at: if first.created_at.is_empty() {
             last.created_at.clone()

@@ -438,6 +438,7 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         confidence: confidence(text("confidence").as_deref())?,
         model: optional("prov_model"),
         session: optional("prov_session"),
+        host: optional("prov_host"),
         supersedes: list("supersedes"),
         created_at: text("created_at").unwrap_or_default(),
         updated_at: text("updated_at").unwrap_or_default(),

@@ -1,4 +1,5 @@
-//! Reads a Claude Code transcript as a stream.
+//! Reads a Claude Code transcript as a stream. The logs of other hosts are brought into its form first,
+//! see [`host_log`].
 //!
 //! A transcript is the client's log, one JSON record per line, in a format that changes between
 //! versions. The reader uses the top-level `type` and takes what a digest needs from `user` and
@@ -13,6 +14,7 @@
 //! returned text is stripped, cleaned and masked. The exceptions are ids and the folder, which are
 //! looked up but never shown.
 
+mod host_log;
 mod lines;
 mod record;
 mod tools;
@@ -26,6 +28,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+use self::host_log::HostLog;
 use self::lines::{Line, Lines, MAX_LINE};
 use self::record::{Block, Content, Record, Text};
 use self::tools::ToolCalls;
@@ -173,6 +176,7 @@ struct Session<'a> {
     paths: HashMap<String, (usize, String)>,
     /// The tool calls, if they were asked for.
     tools: ToolCalls,
+    log: HostLog,
     /// Whether this turn's prompt was fully private, or the turn entered an excluded folder.
     is_private_turn: bool,
     /// The id of the last counted prompt.
@@ -212,6 +216,8 @@ impl Session<'_> {
         self.transcript.lines += 1;
         if !line.starts_with('{') || !line.ends_with('}') {
             self.transcript.skipped_lines += 1;
+        } else if let Some(records) = self.log.take(line) {
+            self.take_translated(&records);
         } else if may_be_read(line) {
             if let Ok(record) = Record::parse(line) {
                 self.take_record(record, line);
@@ -221,6 +227,16 @@ impl Session<'_> {
                 self.take_record(record, &line);
             } else {
                 self.transcript.skipped_lines += 1;
+            }
+        }
+    }
+
+    /// Takes records that were made of another host's log.
+    fn take_translated(&mut self, records: &[serde_json::Value]) {
+        for record in records {
+            let line = record.to_string();
+            if let Ok(record) = Record::parse(&line) {
+                self.take_record(record, &line);
             }
         }
     }
@@ -466,6 +482,8 @@ impl Session<'_> {
     }
 
     fn finish(mut self) -> Transcript {
+        let held_back = self.log.finish();
+        self.take_translated(&held_back);
         self.end_answer();
         self.sort_files();
         self.transcript.tool_events = std::mem::take(&mut self.tools).finish();

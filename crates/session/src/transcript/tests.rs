@@ -899,3 +899,82 @@ fn secrets_and_private_turns_do_not_come_through_tool_calls() {
     let private = calls("<private>deploy</private>", &[failed("make deploy")]);
     assert!(transcript(private).tool_events.is_empty());
 }
+
+/// The logs were written by the real programs.
+#[test]
+fn logs_of_other_hosts_are_read_like_a_transcript() {
+    for (log, cwd, command) in [
+        (
+            include_str!("../../tests/fixtures/hosts/codex/rollout.jsonl"),
+            Some("/home/dev/proj"),
+            "echo hello from codex; false",
+        ),
+        (
+            include_str!("../../tests/fixtures/hosts/gemini/session.jsonl"),
+            None,
+            "echo hello from gemini",
+        ),
+    ] {
+        let transcript = read(log.as_bytes()).0;
+        assert_eq!(transcript.cwd.as_deref(), cwd);
+        assert_eq!(transcript.session_id.as_deref().map(str::len), Some(36));
+        let [turn] = transcript.turns.as_slice() else {
+            panic!("{:?}", transcript.turns);
+        };
+        let question =
+            "The login tests hang on a fresh checkout, is it the stub server on port 9090?";
+        assert_eq!(turn.prompt.as_deref(), Some(question));
+        let answer =
+            "The login tests waited for the stub server on port 9090. Fixed in the Makefile.";
+        assert_eq!(turn.answer.as_deref(), Some(answer));
+        assert_eq!(
+            (transcript.prompts, transcript.tools.as_slice()),
+            (1, &["Bash".to_owned()][..])
+        );
+        let [event] = transcript.tool_events.as_slice() else {
+            panic!("{:?}", transcript.tool_events);
+        };
+        let input = event.input.as_ref().unwrap();
+        assert_eq!(input.command.as_deref(), Some(command));
+        let error = command
+            .ends_with("false")
+            .then_some("Exit code 1\nhello from codex");
+        assert_eq!(event.error.as_deref().map(str::trim_end), error);
+        assert_eq!(transcript.failures, usize::from(error.is_some()));
+        assert!(transcript.first_at.is_some());
+    }
+}
+
+#[test]
+fn a_prompt_that_codex_wrote_twice_is_one_prompt() {
+    let line = |kind: &str, payload: Value| {
+        json!({ "timestamp": "2026-11-23T06:30:24Z", "type": kind, "payload": payload }).to_string()
+    };
+    let item = json!({ "type": "UserMessage", "content": [{ "type": "text", "text": "Why?" }] });
+    let patch = "*** Begin Patch\n*** Update File: a.rs\n+x\n*** End Patch";
+    let log = [
+        line("session_meta", json!({ "id": "s", "cwd": "/w" })),
+        line(
+            "event_msg",
+            json!({ "type": "user_message", "message": "Why?" }),
+        ),
+        line(
+            "event_msg",
+            json!({ "type": "item_completed", "item": item, "turn_id": "t" }),
+        ),
+        line(
+            "response_item",
+            json!({ "type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": patch }),
+        ),
+        line(
+            "response_item",
+            json!({ "type": "custom_tool_call_output", "call_id": "c", "output": "Done" }),
+        ),
+    ];
+    let transcript = read(log.join("\n").as_bytes()).0;
+    assert_eq!((transcript.prompts, transcript.turns.len()), (1, 1));
+    assert_eq!(
+        (transcript.files, transcript.failures),
+        (vec!["a.rs".to_owned()], 0)
+    );
+}

@@ -6,7 +6,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 
 -- `change` counts the changes that a session's note depends on; `noted` is its value when the note was
 -- written. `observed` is the number of the last tool event that was processed. `epoch` counts how often
--- the session's context was emptied.
+-- the session's context was emptied. `host` is empty for Claude Code.
 CREATE TABLE session (
   id TEXT PRIMARY KEY, project TEXT NOT NULL, folder TEXT, transcript TEXT, source TEXT, client_process TEXT,
   started_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, ended_at INTEGER, end_reason TEXT,
@@ -14,7 +14,8 @@ CREATE TABLE session (
   prompts INTEGER NOT NULL DEFAULT 0, tool_events INTEGER NOT NULL DEFAULT 0,
   is_private INTEGER NOT NULL DEFAULT 0, is_partial INTEGER NOT NULL DEFAULT 0,
   is_pruned INTEGER NOT NULL DEFAULT 0, change INTEGER NOT NULL DEFAULT 0, noted INTEGER NOT NULL DEFAULT 0,
-  noted_at INTEGER, observed INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0
+  noted_at INTEGER, observed INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0,
+  host TEXT
 ) STRICT;
 CREATE INDEX session_open ON session (id) WHERE state <> 'completed';
 CREATE INDEX session_due ON session (id) WHERE state = 'completed' AND noted < change;

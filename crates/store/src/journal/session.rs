@@ -62,11 +62,13 @@ pub struct Session {
     pub noted: i64,
     /// The client's process.
     pub client: Option<ClientProcess>,
+    /// The program, if it was not Claude Code.
+    pub host: Option<String>,
 }
 
 const COLUMNS: &str =
     "id, project, folder, transcript, state, end_reason, started_at, seen_at, ended_at, prompts,
-  tool_events, first_prompt, is_partial, is_pruned, change, noted, client_process, client_started";
+  tool_events, first_prompt, is_partial, is_pruned, change, noted, client_process, client_started, host";
 
 fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
     Ok(Session {
@@ -87,6 +89,7 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         change: row.get(14)?,
         noted: row.get(15)?,
         client: client_of(row.get(16)?, row.get(17)?),
+        host: row.get(18)?,
     })
 }
 

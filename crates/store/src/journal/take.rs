@@ -1,7 +1,7 @@
 //! Stores records. The result does not depend on their order or on duplicates.
 
 use anamnesis_session::{
-    event::{Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
+    event::{Host, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
     observe,
     prompt::SafePrompt,
 };
@@ -179,8 +179,8 @@ impl Journal {
         self.connection
             .prepare_cached(
                 "INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
-                   is_private, started_at, seen_at, is_partial)
-                 VALUES (?1, coalesce(?2, 'global'), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, 1)
+                   is_private, started_at, seen_at, is_partial, host)
+                 VALUES (?1, coalesce(?2, 'global'), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, 1, ?10)
                  ON CONFLICT (id) DO UPDATE SET
                    project = CASE WHEN project = 'global' THEN coalesce(?2, project) ELSE project END,
                    folder = coalesce(folder, ?3), transcript = coalesce(?4, transcript),
@@ -200,6 +200,7 @@ impl Journal {
                 client.and_then(|client| client.started),
                 record.private,
                 record.at,
+                surroundings.host.map(Host::as_str),
             ])?;
         if known.is_none() {
             self.connection

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         machine_id: &machine_id,
         source: Some(&source),
         change: None,
+        host: None,
         now: context.environment.now,
     };
     let digest = SessionDigest::from(&transcript);

@@ -1,0 +1,130 @@
+//! Sessions of other hosts: the payloads of the real programs become notes, and the next session of any
+//! host is told about them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{NO_OP, home};
+
+macro_rules! recorded {
+    ($host:literal, $event:literal) => {
+        include_str!(concat!(
+            "../../../session/tests/fixtures/hosts/",
+            $host,
+            "/",
+            $event,
+            ".json"
+        ))
+    };
+}
+
+const CODEX: [&str; 5] = [
+    recorded!("codex", "SessionStart"),
+    recorded!("codex", "UserPromptSubmit"),
+    recorded!("codex", "PreToolUse"),
+    recorded!("codex", "PostToolUse"),
+    recorded!("codex", "Stop"),
+];
+
+const GEMINI: [&str; 6] = [
+    recorded!("gemini", "SessionStart"),
+    recorded!("gemini", "BeforeAgent"),
+    recorded!("gemini", "BeforeTool"),
+    recorded!("gemini", "AfterTool"),
+    recorded!("gemini", "AfterAgent"),
+    recorded!("gemini", "SessionEnd"),
+];
+
+/// Plays a host's session and returns its note.
+fn noted(host: &str, events: &[&str]) -> String {
+    let home = home();
+    let mut session = String::new();
+    for event in events {
+        let mut payload: Value = serde_json::from_str(event).unwrap();
+        payload["cwd"] = json!(home.project());
+        payload["session_id"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut session);
+        let output = home.hook(&payload);
+        let printed = output.stdout;
+        assert!(
+            [NO_OP, ""].contains(&printed.as_str()),
+            "{event}: {printed}"
+        );
+    }
+    let end = json!({ "session_id": session, "hook_event_name": "SessionEnd", "reason": "other",
+        "host": host, "cwd": home.project() });
+    home.hook(&end).well();
+    home.settle();
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1, "{notes:?} {:?}", home.log());
+    home.read(&notes[0])
+}
+
+#[test]
+fn a_session_of_codex_is_noted_with_its_host() {
+    let note = noted("codex", &CODEX);
+    assert!(note.contains("\nprov_host: codex\n"), "{note}");
+    assert!(
+        note.contains("waited for the stub server on port 9090"),
+        "{note}"
+    );
+}
+
+#[test]
+fn a_session_of_gemini_is_noted_without_its_own_context() {
+    let note = noted("gemini", &GEMINI);
+    assert!(note.contains("\nprov_host: gemini\n"), "{note}");
+    assert!(
+        note.contains("login tests hang on a fresh checkout"),
+        "{note}"
+    );
+    assert!(
+        !note.contains("hook_context") && !note.contains("Notes from earlier sessions"),
+        "{note}"
+    );
+}
+
+#[test]
+fn a_session_of_claude_code_names_no_host() {
+    let home = home();
+    home.hook(&home.start("s1", "startup")).well();
+    let mut prompt = home.payload("UserPromptSubmit", "s1");
+    prompt["prompt"] = "Why do the login tests hang on a fresh checkout?".into();
+    home.hook(&prompt).well();
+    let mut stop = home.payload("Stop", "s1");
+    stop["last_assistant_message"] =
+        "They waited for the stub server; fixed in the Makefile.".into();
+    home.hook(&stop).well();
+    home.hook(&home.payload("SessionEnd", "s1")).well();
+    home.settle();
+    let note = home.read(&home.notes()[0]);
+    assert!(!note.contains("prov_host"), "{note}");
+}
+
+/// The hooks of Codex were installed in the middle of the session, so its log has the beginning.
+#[test]
+fn the_log_of_codex_completes_a_session() {
+    let home = home();
+    let folder = home.user().join(".codex/sessions/2026/11/23");
+    fs::create_dir_all(&folder).unwrap();
+    let log = folder.join("rollout-2026-11-23T06-30-24-01a20719.jsonl");
+    fs::write(
+        &log,
+        include_str!("../../../session/tests/fixtures/hosts/codex/rollout.jsonl"),
+    )
+    .unwrap();
+    let end = json!({ "session_id": "01a20719-3cad-7f01-bf5d-079f6b791fed", "cwd": home.project(),
+        "transcript_path": log, "hook_event_name": "SessionEnd", "reason": "other" });
+    home.hook(&end).well();
+    home.settle();
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1, "{:?}", home.log());
+    let note = home.read(&notes[0]);
+    assert!(
+        note.contains("prov_host: codex") && note.contains("Fixed in the Makefile"),
+        "{note}"
+    );
+}
