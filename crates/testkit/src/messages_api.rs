@@ -4,7 +4,11 @@
 //! [`Script`] in order, subagents get turns of their own, and other requests (compaction, titles)
 //! get a fixed answer each. Every request is kept, so that a test can check what reached the model.
 //!
+//! Codex and Gemini CLI get the same turns in the form of their models' APIs.
+//!
 //! Requests are not validated: one that the real service would refuse is answered, too.
+
+mod other_apis;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,6 +17,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use self::other_apis::OtherApi;
 
 /// How long a connection may be silent before its thread closes it.
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
@@ -120,7 +126,7 @@ pub enum Kind {
     Compaction,
     /// A request without tools.
     Side,
-    /// Anything but `POST /v1/messages`.
+    /// Anything but a request for an answer.
     Other,
 }
 
@@ -158,10 +164,16 @@ pub struct Request {
 impl Request {
     /// Returns system prompt, messages and tool results as one text.
     pub fn text(&self) -> String {
-        let mut out = strings(&self.body["system"]);
-        out.push('\n');
-        out.push_str(&strings(&self.body["messages"]));
-        out
+        let fields = [
+            "system",
+            "messages",
+            "instructions",
+            "input",
+            "systemInstruction",
+            "contents",
+        ];
+        let texts = fields.iter().filter_map(|field| self.body.get(*field));
+        texts.map(strings).collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the text of the last user message.
@@ -205,7 +217,7 @@ fn strings(value: &Value) -> String {
             Value::String(text) => out.push(text.clone()),
             Value::Array(items) => items.iter().for_each(|item| gather(item, out)),
             Value::Object(map) => {
-                for key in ["text", "content"] {
+                for key in ["text", "content", "parts"] {
                     map.get(key).into_iter().for_each(|item| gather(item, out));
                 }
                 if let Some(input) = map.get("input") {
@@ -353,8 +365,11 @@ fn serve(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE_LIMIT))?;
     let (method, path, body) = read_request(&mut BufReader::new(stream))?;
     let route = (method.as_str(), path.split('?').next().unwrap_or_default());
+    let other = OtherApi::of_path(route.1);
     let kind = match route {
         ("POST", "/v1/messages") if body.is_object() => Kind::from_body(&body),
+        ("POST", _) if other.is_some() && body["tools"].is_null() => Kind::Side,
+        ("POST", _) if other.is_some() => Kind::Main,
         _ => Kind::Other,
     };
     let reply = {
@@ -369,6 +384,10 @@ fn serve(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     };
     match route {
         ("POST", "/v1/messages") if kind != Kind::Other => answer(stream, shared, &body, &reply),
+        ("POST", _) if let (Some(api), Reply::Blocks(blocks)) = (other, &reply) => {
+            let (content_type, body) = api.body(blocks);
+            send_body(stream, "200 OK", content_type, &body)
+        }
         ("POST", "/v1/messages/count_tokens") => {
             send_json(stream, "200 OK", &json!({ "input_tokens": tokens(&body) }))
         }
@@ -547,12 +566,15 @@ fn push_event(out: &mut String, event: &Value) {
 }
 
 fn send_json(stream: &TcpStream, status: &str, body: &Value) -> io::Result<()> {
-    let body = body.to_string();
+    send_body(stream, status, "application/json", &body.to_string())
+}
+
+fn send_body(stream: &TcpStream, status: &str, content_type: &str, body: &str) -> io::Result<()> {
     let length = body.len();
     send(
         stream,
         &format!(
-            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n\
+            "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\n\
              content-length: {length}\r\nconnection: close\r\n\r\n{body}"
         ),
     )

@@ -5,6 +5,7 @@
 //! `npm` for the client's first install. Scenarios in a terminal need `tmux` and are skipped
 //! without it. See `docs/client-tests.md`.
 
+mod hosts;
 mod machines;
 mod recalling;
 mod recording;
@@ -54,11 +55,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let chosen = choose(&arguments.only)?;
     let folder = target_folder(root).join("e2e");
-    let client = if let Some(binary) = &arguments.client {
-        Client::at(binary)?
-    } else {
-        let named = std::env::var_os(CACHE_VARIABLE).filter(|value| !value.is_empty());
-        Client::install(&named.map_or_else(|| folder.clone(), PathBuf::from))?
+    let named = std::env::var_os(CACHE_VARIABLE).filter(|value| !value.is_empty());
+    let cache = named.map_or_else(|| folder.clone(), PathBuf::from);
+    let client = match &arguments.client {
+        Some(binary) => Client::at(binary)?,
+        None => Client::install(&cache)?,
     };
     let tree = match &arguments.plugin {
         Some(given) => given.canonicalize().map_err(at(given))?,
@@ -99,6 +100,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         fs::create_dir(&folder)?;
         let stage = Stage {
             client: &client,
+            cache: &cache,
             plugin: &tree,
             marketplace: &marketplace,
             python: python.iter().flatten().next().map(PathBuf::as_path),

@@ -16,10 +16,11 @@ const ADDRESS: &str = env!("CARGO_PKG_REPOSITORY");
 const HOST: &str = "https://github.com/";
 
 /// The files that contain the address, in addition to the documents (`*.md`).
-const MANIFESTS: [&str; 3] = [
+const MANIFESTS: [&str; 4] = [
     "Cargo.toml",
     ".claude-plugin/plugin.json",
     ".claude-plugin/marketplace.json",
+    ".codex-plugin/plugin.json",
 ];
 
 /// Folders that are not searched.
@@ -161,7 +162,15 @@ mod tests {
     fn the_manifests_agree_with_the_workspace() {
         let plugin = ".claude-plugin/plugin.json";
         let marketplace = ".claude-plugin/marketplace.json";
+        let codex = ".codex-plugin/plugin.json";
+        let gemini = "hosts/gemini/gemini-extension.json";
         let places = [
+            (codex, "/version", VERSION),
+            (codex, "/repository", ADDRESS),
+            (codex, "/homepage", ADDRESS),
+            (codex, "/author/url", ADDRESS),
+            (codex, "/license", env!("CARGO_PKG_LICENSE")),
+            (gemini, "/version", VERSION),
             (plugin, "/version", VERSION),
             (plugin, "/repository", ADDRESS),
             (plugin, "/homepage", ADDRESS),

@@ -28,11 +28,14 @@ pub(crate) const RELEASE_TARGETS: [&str; 5] = [
 const CHECKSUMS: &str = "SHA256SUMS";
 
 /// The parts of the checkout that the tree contains, in addition to the binaries.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 14] = [
     ".gitattributes",
+    ".agents",
     ".claude-plugin",
+    ".codex-plugin",
     ".mcp.json",
     "hooks",
+    "hosts",
     "commands",
     "skills",
     "bin/anamnesis",
@@ -444,7 +447,10 @@ mod tests {
                 ".claude-plugin/marketplace.json",
                 r#"{"plugins": [{"name": "anamnesis", "source": {"source": "github"}}]}"#,
             ),
+            (".agents/plugins/marketplace.json", "{}"),
+            (".codex-plugin/plugin.json", "{}"),
             (".mcp.json", "{}"),
+            ("hosts/codex/hooks.json", "{}"),
             ("hooks/hooks.json", "{}"),
             ("commands/memory-status.md", "status"),
             ("skills/writing-notes/SKILL.md", "skill"),
@@ -518,8 +524,10 @@ mod tests {
         let (_folder, options) = checkout();
         let report = assemble(&options).unwrap();
         let expected = [
+            "644 .agents/plugins/marketplace.json",
             "644 .claude-plugin/marketplace.json",
             "644 .claude-plugin/plugin.json",
+            "644 .codex-plugin/plugin.json",
             "644 .gitattributes",
             "644 .mcp.json",
             "644 CHANGELOG.md",
@@ -535,6 +543,7 @@ mod tests {
             "755 bin/native/x86_64-unknown-linux-musl/anamnesis",
             "644 commands/memory-status.md",
             "644 hooks/hooks.json",
+            "644 hosts/codex/hooks.json",
             "644 skills/writing-notes/SKILL.md",
         ];
         assert_eq!(listing(&options.out), expected);

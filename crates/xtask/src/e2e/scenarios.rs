@@ -13,7 +13,7 @@ use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
 use super::store::{Note, Store, context_blocks};
-use super::{machines, recalling, recording, serving};
+use super::{hosts, machines, recalling, recording, serving};
 
 /// Time limit for a request of the client.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
@@ -24,6 +24,8 @@ const ALWAYS_ON_LIMIT: u32 = 600;
 pub(super) struct Stage<'a> {
     /// The client to run.
     pub(super) client: &'a Client,
+    /// The folder of the clients installed from npm.
+    pub(super) cache: &'a Path,
     /// The plugin's assembled tree.
     pub(super) plugin: &'a Path,
     /// The marketplace that contains the same tree.
@@ -78,6 +80,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("server-writes", serving::writing),
     headless("typed", serving::typed),
     headless("uninstall", uninstall),
+    headless("codex", hosts::codex),
+    headless("gemini", hosts::gemini),
     in_terminal("reflect", serving::reflecting),
     in_terminal("compact-typed", compact_typed),
     in_terminal("clear", clear),
