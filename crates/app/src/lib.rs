@@ -25,6 +25,7 @@ pub mod feedback;
 pub mod forget;
 pub mod format;
 pub mod history;
+pub mod host_setup;
 pub mod interrupts;
 pub mod journal_repair;
 pub mod learn;

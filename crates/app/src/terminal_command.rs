@@ -76,14 +76,20 @@ pub fn place(context: &Context) -> Place {
     }
 }
 
-/// Creates the copy, and the link if its path is free. Other files at that path are never replaced.
-pub fn install(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
+/// Creates the copy, or updates it.
+pub fn install_copy(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
     home::ensure_folder(&context.home.bin()).map_err(io::Error::other)?;
     if let Some(journal) = journal {
         keep(context, journal)?;
     } else if let Some(own) = other_than(&copy_of(context))? {
         copy(&own, &copy_of(context))?;
     }
+    Ok(())
+}
+
+/// Creates the copy, and the link if its path is free. Other files at that path are never replaced.
+pub fn install(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
+    install_copy(context, journal)?;
     #[cfg(unix)]
     if let (Place::Free, Some(link)) = (place(context), link(&context.environment)) {
         if let Some(folder) = link.parent() {

@@ -128,3 +128,82 @@ fn the_log_of_codex_completes_a_session() {
         "{note}"
     );
 }
+
+/// A file that the person had before, and one that did not exist.
+#[test]
+fn hooks_of_a_host_are_added_once_and_removed_byte_for_byte() {
+    let mine = r#"{ "version": 1,  "hooks": { "stop": [{ "command": "mine" }] } }"#;
+    for (host, path, before) in [
+        ("codex", ".codex/hooks.json", None),
+        ("codex", ".codex/hooks.json", Some(mine)),
+        ("cursor", ".cursor/hooks.json", Some(mine)),
+        (
+            "gemini",
+            ".gemini/extensions/anamnesis/hooks/hooks.json",
+            None,
+        ),
+        ("copilot", ".copilot/hooks/anamnesis.json", None),
+        ("opencode", ".config/opencode/plugins/anamnesis.js", None),
+        ("amp", ".config/amp/plugins/anamnesis.ts", None),
+    ] {
+        let home = home();
+        let file = home.user().join(path);
+        if let Some(before) = before {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, before).unwrap();
+        }
+        let read = || fs::read_to_string(&file).ok();
+        let asked = home.run(&format!("init --host {host}"));
+        assert_eq!((asked.code, read().as_deref()), (Some(2), before), "{host}");
+        let shown = home.run(&format!("init --host {host} --print")).well();
+        assert!(
+            shown.contains(path) && shown.contains("anamnesis"),
+            "{shown}"
+        );
+        assert_eq!(read().as_deref(), before, "{host}");
+
+        home.run(&format!("init --host {host} --yes")).well();
+        let added = read().unwrap();
+        assert!(
+            added.contains("anamnesis") && added.contains("mine") == before.is_some(),
+            "{added}"
+        );
+        assert!(home.user().join(".anamnesis/bin/anamnesis").is_file());
+        let again = home.run(&format!("init --host {host} --yes")).well();
+        assert_eq!(again, format!("init: nothing to change for {host}\n"));
+
+        home.run(&format!("init --host {host} --undo --yes")).well();
+        assert_eq!(read().as_deref(), before, "{host}");
+        if host == "gemini" {
+            assert!(!home.user().join(".gemini/extensions/anamnesis").exists());
+        }
+    }
+}
+
+/// The person added a hook after ours.
+#[test]
+fn an_undo_keeps_what_was_added_to_a_hosts_file_meanwhile() {
+    let home = home();
+    home.run("init --host cursor --yes").well();
+    let file = home.user().join(".cursor/hooks.json");
+    let mut hooks: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    hooks["hooks"]["stop"] = json!([{ "command": "mine" }]);
+    fs::write(&file, hooks.to_string()).unwrap();
+    home.run("init --host cursor --undo --yes").well();
+    let left: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(
+        left,
+        json!({ "version": 1, "hooks": { "stop": [{ "command": "mine" }] } })
+    );
+}
+
+#[test]
+fn an_agent_sets_up_no_host() {
+    let home = home();
+    let output = home
+        .command(["init", "--host", "codex", "--yes"])
+        .by_agent()
+        .run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(!home.user().join(".codex").exists());
+}

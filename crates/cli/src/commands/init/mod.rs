@@ -12,6 +12,7 @@ use anamnesis_app::{
     context::Context,
     doctor,
     environment::{Environment, default_store},
+    host_setup,
     python_version::{self, Found, Restored, SERVER_NAME},
     remote,
     sync::{self, Carrier},
@@ -22,6 +23,7 @@ use anamnesis_store::{
     settings::{self, config::Config},
 };
 use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
+use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
@@ -71,6 +73,12 @@ pub(crate) struct Args {
     /// The name of the Python version's server [default: anamnesis]
     #[arg(long, value_name = "NAME", default_value = SERVER_NAME, hide_default_value = true)]
     name: String,
+    /// Add the hooks of another host to its configuration, after showing the change
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(host_setup::HOSTS))]
+    host: Option<String>,
+    /// Remove the hooks that `--host` added
+    #[arg(long, requires = "host")]
+    undo: bool,
     /// Restore what was removed of the Python version, byte for byte
     #[arg(long)]
     restore_python: bool,
@@ -110,6 +118,9 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if args.restore_python {
         return restore_python(args, &environment, ui);
     }
+    if let Some(host) = &args.host {
+        return set_up_host(host, args, environment, ui);
+    }
     let mut plan = Plan::new(args, environment.clone())?;
     if args.print {
         ui.print(&plan.text());
@@ -126,6 +137,46 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     }
     plan.carry_out(args, &mut talk, sync_backend)?;
     ui.print("init: done\n");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what would change in a host's files, asks, and changes them.
+fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    let context = Context::new(environment, PATIENCE)?;
+    let changes = host_setup::plan(&context, host, args.undo)?;
+    if changes.is_empty() {
+        ui.print(&format!("init: nothing to change for {host}\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for change in &changes {
+        let path = context.shown(&change.path);
+        ui.print(&format!("{} {path}\n", change.action()));
+        for line in change.lines() {
+            ui.print(&format!("  {line}\n"));
+        }
+    }
+    if args.print {
+        ui.print("Nothing was changed.\n");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.yes {
+        if !ui::stdin_is_terminal() {
+            let error = Error::usage("cannot ask for confirmation (no terminal)");
+            return Err(error.hint("add --yes"));
+        }
+        if !ui.asks("Change these files?") {
+            return Err(Error::failed("init: nothing was changed"));
+        }
+    }
+    context
+        .home
+        .create()
+        .map_err(|error| Error::environment(error.to_string()).hint("anamnesis doctor"))?;
+    host_setup::apply(&context, &changes)?;
+    ui.print("init: done\n");
+    if host == "codex" && !args.undo {
+        ui.print("Codex asks you to trust the hooks when it starts: type /hooks there.\n");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
