@@ -105,7 +105,7 @@ pub fn word_of(status: Status) -> &'static str {
 pub enum Asked<'a> {
     /// Add a task with this text.
     Add(&'a str),
-    /// Set the status of the task with this id.
+    /// Set the status of the task with this id; the id may be missing.
     Set(Status, &'a str),
 }
 
@@ -114,14 +114,13 @@ pub fn asked_for(prompt: &RawPrompt) -> Option<Asked<'_>> {
     let text = prompt
         .command("memory-task")
         .filter(|text| !text.is_empty())?;
-    let change = text.split_once(char::is_whitespace).and_then(|(word, id)| {
-        let mut all = Status::ALL.iter();
-        let status = all.find(|status| word_of(**status) == word)?;
-        let id = id.trim_start();
-        IdPrefix::parse(id)
-            .is_ok()
-            .then_some(Asked::Set(*status, id))
-    });
+    let (word, id) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let id = id.trim_start();
+    let mut all = Status::ALL.iter().copied();
+    let change = all.find(|status| word_of(*status) == word);
+    // `done with it all` is a task.
+    let change = change.filter(|_| id.is_empty() || IdPrefix::parse(id).is_ok());
+    let change = change.map(|status| Asked::Set(status, id));
     Some(change.unwrap_or(Asked::Add(text)))
 }
 
@@ -164,6 +163,10 @@ fn not_done(why: &str) -> String {
 }
 
 fn finish(context: &Context, status: Status, id: &str) -> Result<String, Error> {
+    if id.is_empty() {
+        let word = word_of(status);
+        return Ok(not_done(&format!("`{word}` needs the id of a task")));
+    }
     let index = Index::open(&context.home)?;
     let entry = match Context::resolve(&index, id) {
         Ok(entry) => entry,
@@ -213,7 +216,7 @@ mod tests {
                 Some(Asked::Set(Status::Pending, "#9hkd3t")),
             ),
             ("/memory-task done it all", Some(Asked::Add("done it all"))),
-            ("/memory-task done", Some(Asked::Add("done"))),
+            ("/memory-task done", Some(Asked::Set(Status::Done, ""))),
             (
                 "/memory-task finish 9HKD3T",
                 Some(Asked::Add("finish 9HKD3T")),

@@ -160,6 +160,8 @@ fn what_a_person_types_of_tasks_is_the_persons_act() {
     snapshot!(typed(&home, "/memory-task reopen 9HKD3T"), @r#"anamnesis: pending #9HKD3T "Remove the legacy limiter flag" · Undo: /memory-task done 9HKD3T"#);
     snapshot!(typed(&home, "/memory-task done 7Q4KZ9"), @"anamnesis: not done: #7Q4KZ9 is no task · /memory-task");
     snapshot!(typed(&home, "/memory-task done ZZZZZZ"), @"anamnesis: not done: no note #ZZZZZZ · /memory-task");
+    // It created a task of this name.
+    snapshot!(typed(&home, "/memory-task start"), @"anamnesis: not done: `start` needs the id of a task · /memory-task");
     snapshot!(typed(&home, "/memory-task <private>x</private>"), @"anamnesis: not done: there is no text · /memory-task");
     // To list them is left to the command.
     assert_eq!(typed(&home, "/memory-task"), "");
