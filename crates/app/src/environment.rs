@@ -75,7 +75,7 @@ variables! {
     CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR", "Claude Code's folder; `~/.claude` without it.";
     CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks and the server.";
     CLAUDE_PROCESS = "CLAUDE_PID", "Claude Code's process; set by it for hooks.";
-    CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; a session line is shown on its screen only.";
+    CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; session lines and answers to slash commands are shown on its screen only.";
     CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command or the server runs in; set by Claude Code.";
     CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
     GEMINI_SESSION = "GEMINI_SESSION_ID", "Set by Gemini CLI for hooks: whose payload it is if the payload does not tell.";

@@ -15,6 +15,7 @@ use anamnesis_store::{
     fs::{file::Stamp, home},
     journal::Journal,
 };
+use serde_json::Value;
 
 use crate::{context::Context, environment::Environment, format, format::quoted};
 
@@ -208,7 +209,17 @@ pub fn other(context: &Context) -> Option<Other> {
 fn first_on_path(context: &Context) -> Option<PathBuf> {
     let folders = context.environment.path.iter().flat_map(env::split_paths);
     let mut paths = folders.map(|folder| folder.join(program()));
-    paths.find(|path| path.is_file())
+    paths.find(|path| path.is_file() && !is_launcher(path))
+}
+
+/// Returns whether a program is the launcher of our plugin. Claude Code adds the plugin's `bin/` to
+/// PATH in sessions; a terminal does not have it.
+fn is_launcher(path: &Path) -> bool {
+    let root = path.parent().and_then(Path::parent);
+    let manifest = root.map(|root| root.join(".claude-plugin/plugin.json"));
+    let manifest = manifest.and_then(|path| fs::read(path).ok());
+    let manifest: Option<Value> = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    manifest.is_some_and(|manifest| manifest["name"] == "anamnesis")
 }
 
 /// Returns whether a file is a Python script as package managers generate them.

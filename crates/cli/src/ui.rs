@@ -4,6 +4,7 @@
 //! colour.
 
 use std::{
+    cell::RefCell,
     io::{self, BufRead, IsTerminal, Read, Write},
     process::ExitCode,
 };
@@ -23,47 +24,64 @@ pub(crate) use anamnesis_app::format::{
 /// The result of a command.
 pub(crate) type Outcome = Result<ExitCode, Error>;
 
-/// Prints for a terminal.
+/// Prints for a terminal, or keeps the text for a session's answer.
 #[derive(Debug)]
 pub(crate) struct Ui {
     is_utf8: bool,
+    /// All output, if it is kept instead of printed.
+    kept: Option<RefCell<String>>,
 }
 
 impl Ui {
     /// `is_utf8` tells whether the terminal accepts UTF-8.
     pub(crate) fn new(is_utf8: bool) -> Self {
-        Self { is_utf8 }
+        Self {
+            is_utf8,
+            kept: None,
+        }
+    }
+
+    /// Prints nothing and keeps all output.
+    pub(crate) fn keeping() -> Self {
+        Self {
+            is_utf8: true,
+            kept: Some(RefCell::default()),
+        }
+    }
+
+    /// The output that was kept.
+    pub(crate) fn into_text(self) -> String {
+        self.kept.map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    fn write(&self, stream: &mut impl Write, text: &str) {
+        if let Some(kept) = &self.kept {
+            kept.borrow_mut().push_str(text);
+        } else {
+            let _ = stream.write_all(text.as_bytes());
+            let _ = stream.flush();
+        }
     }
 
     /// Prints data.
     pub(crate) fn print(&self, text: &str) {
-        let mut stdout = io::stdout().lock();
-        let _ = stdout.write_all(self.encode(text).as_bytes());
-        let _ = stdout.flush();
+        self.write(&mut io::stdout().lock(), &self.encode(text));
     }
 
     /// Prints somebody else's text, without replacing characters.
-    #[expect(
-        clippy::unused_self,
-        reason = "all printing goes through the one value"
-    )]
     pub(crate) fn raw(&self, text: &str) {
-        let _ = io::stdout().lock().write_all(text.as_bytes());
+        self.write(&mut io::stdout().lock(), text);
     }
 
     /// Prints one JSON value.
-    #[expect(
-        clippy::unused_self,
-        reason = "all printing goes through the one value"
-    )]
     pub(crate) fn json(&self, value: &serde_json::Value) {
         // JSON is UTF-8 whatever the terminal accepts.
-        let _ = writeln!(io::stdout().lock(), "{value:#}");
+        self.raw(&format!("{value:#}\n"));
     }
 
     /// Prints to stderr what is not data.
     pub(crate) fn note(&self, text: &str) {
-        let _ = io::stderr().lock().write_all(self.encode(text).as_bytes());
+        self.write(&mut io::stderr().lock(), &self.encode(text));
     }
 
     /// Asks the person at the terminal. Only a clear yes counts as yes.

@@ -406,6 +406,9 @@ pub struct HookOutput {
     pub denial: Option<String>,
     /// One line for the person.
     pub system_message: Option<String>,
+    /// The whole answer to a prompt, shown to the person. The model gets no turn and does not see
+    /// the prompt. Only for `UserPromptSubmit`.
+    pub reply: Option<String>,
 }
 
 impl HookOutput {
@@ -426,6 +429,12 @@ impl HookOutput {
                 "permissionDecision": "deny",
                 "permissionDecisionReason": reason,
             });
+        }
+        if let Some(reply) = &self.reply {
+            object["decision"] = json!("block");
+            object["reason"] = json!(reply);
+            object["hookSpecificOutput"] =
+                json!({"hookEventName": event_name, "suppressOriginalPrompt": true});
         }
         format!("{object}\n")
     }

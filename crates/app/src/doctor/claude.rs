@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -24,6 +24,9 @@ use crate::{
 
 /// The oldest Claude Code version that runs hooks without a shell.
 const OLDEST_CLIENT: [u64; 3] = [2, 1, 139];
+
+/// The journal key for the program that ran the hook of the last session start.
+pub const HOOK_PROGRAM: &str = "hook_program";
 
 /// Claude Code activity without a hook for longer than this is a fault.
 const SILENCE: Duration = Duration::from_secs(3600);
@@ -48,6 +51,10 @@ pub(super) fn plugin(it: &Examined<'_>) -> CheckResult {
         Some(true) => CheckResult::well(format!("{own}, enabled{shown}")),
         Some(false) => CheckResult::look(format!("{own}, not enabled in Claude Code{shown}"))
             .hint("/plugin   (in Claude Code; or: claude plugin enable anamnesis@anamnesis)"),
+        None if was_uninstalled(it) => CheckResult::look(format!(
+            "uninstalled from Claude Code: sessions are no longer recorded{shown}"
+        ))
+        .hint("/plugin install anamnesis   (in Claude Code; your notes are kept)"),
         None => CheckResult::unknown(format!(
             "{own}; Claude Code knows no plugin of that name yet"
         ))
@@ -66,6 +73,22 @@ fn is_enabled(context: &Context) -> Option<bool> {
     let mut plugins = plugins.as_object()?.iter();
     let (_, enabled) = plugins.find(|(name, _)| name.starts_with("anamnesis@"))?;
     enabled.as_bool()
+}
+
+/// Returns whether the program of the last session was a plugin's, and Claude Code lists no such
+/// plugin any more. A plugin from a folder (`--plugin-dir`) is never listed.
+fn was_uninstalled(it: &Examined<'_>) -> bool {
+    let folder = it.context.environment.claude_folder.as_ref();
+    let Some(folder) = folder.map(|folder| folder.join("plugins")) else {
+        return false;
+    };
+    let program = it
+        .journal()
+        .and_then(|journal| journal.meta(HOOK_PROGRAM).ok().flatten());
+    let was_plugin = program.is_some_and(|program| Path::new(&program).starts_with(&folder));
+    // A project's own settings may enable a plugin, but every installed one is in this list.
+    let listed = fs::read_to_string(folder.join("installed_plugins.json"));
+    was_plugin && !listed.unwrap_or_default().contains("\"anamnesis@")
 }
 
 /// The plugins in the user's settings of Claude Code.

@@ -17,6 +17,7 @@ use anamnesis_store::{
     journal::{self, HookRuns, Journal},
 };
 
+pub use self::{claude::HOOK_PROGRAM, repair::repair, store::enclosing_repository};
 use self::{
     claude::{beside, hooks, memory, plugin},
     notes::{circles, hidden_text, readable, triggers},
@@ -25,7 +26,6 @@ use self::{
     store::{unusable_journal, writable},
     sync::{named_model, replaced_repositories, synced, usage},
 };
-pub use self::{repair::repair, store::enclosing_repository};
 use crate::context::{Context, PATIENCE};
 
 /// The hooks that the plugin registers.
@@ -261,6 +261,7 @@ pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
         index: None,
     };
     let mut findings = vec![hooks(&subject)];
+    findings.extend(Some(plugin(&subject)).filter(|found| found.health == Health::Look));
     if context.environment.is_off {
         findings.push(recording(&subject));
     }

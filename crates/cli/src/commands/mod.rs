@@ -179,6 +179,21 @@ pub(crate) fn main(environment: &Environment) -> ExitCode {
     }
 }
 
+/// Runs a command line of a person in a session, and returns what it prints.
+pub(crate) fn run_typed(words: &[String], environment: Environment) -> String {
+    let ui = Ui::keeping();
+    let program = std::iter::once("anamnesis");
+    match Arguments::try_parse_from(program.chain(words.iter().map(String::as_str))) {
+        Ok(arguments) => {
+            if let Err(failure) = run(arguments, environment, &ui) {
+                ui.note(&failure.text());
+            }
+        }
+        Err(error) => ui.note(&error.render().to_string()),
+    }
+    ui.into_text()
+}
+
 fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
     let Some(verb) = arguments.command else {
         return without_a_command(environment, ui);

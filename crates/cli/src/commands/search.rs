@@ -115,8 +115,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         text.push('\n');
     }
     let at = args.at.as_ref();
-    let at = at.map(|date| format!(" --at \"{}\"", one_line(date)));
-    text.push_str(&format!("→ anamnesis show ID{}\n", at.unwrap_or_default()));
+    text.push_str(&match at {
+        Some(date) => format!("→ anamnesis show ID --at \"{}\"\n", one_line(date)),
+        None => "→ anamnesis show ID · anamnesis forget ID\n".to_owned(),
+    });
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
 }

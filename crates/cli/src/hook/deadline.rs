@@ -28,11 +28,19 @@ const DEADLINE: Duration = Duration::from_millis(1100);
 /// longer.
 const PATIENT_DEADLINE: Duration = Duration::from_secs(60);
 
+/// The deadline for a command that the person typed and waits for. The client allows 5 seconds.
+const TYPED_DEADLINE: Duration = Duration::from_secs(4);
+
 /// Timeout for logging a missed deadline.
 const LOG_PATIENCE: Duration = Duration::from_millis(50);
 
-/// Tells the watchdog that this event may take longer.
-pub(super) struct Patient;
+/// Tells the watchdog why this event may take longer.
+pub(super) enum Patient {
+    /// Nobody waits for the end of a session.
+    SessionEnd,
+    /// The person waits for the command that they typed.
+    Typed,
+}
 
 /// Handles the payload from `input` and answers in time.
 ///
@@ -79,7 +87,8 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
     let mut deadline = DEADLINE;
     loop {
         match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
-            Ok(Patient) => deadline = PATIENT_DEADLINE,
+            Ok(Patient::SessionEnd) => deadline = PATIENT_DEADLINE,
+            Ok(Patient::Typed) => deadline = TYPED_DEADLINE,
             Err(RecvTimeoutError::Timeout) => break,
             Err(RecvTimeoutError::Disconnected) => return,
         }

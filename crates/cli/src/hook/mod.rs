@@ -9,6 +9,7 @@ mod prompt;
 mod record;
 mod start;
 mod tool;
+mod typed;
 
 use std::{
     cell::OnceCell,
@@ -110,7 +111,15 @@ fn answer(
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
+    let words = (payload.as_ref().ok()).and_then(|payload| typed::words(payload, &context));
+    if words.is_some() {
+        let _ = sender.send(Patient::Typed);
+    }
     if let Some(off) = pause::why(&context, &all, || context.project_of(&folder)) {
+        if let Some(words) = &words {
+            // The way out of a pause, too. The prompt itself is not recorded.
+            return Reply::only(&typed::answer(words, &context, &folder), "UserPromptSubmit");
+        }
         return switched_off(off, &context, payload.as_ref().ok());
     }
     if let Err(error) = context.home.create() {
@@ -120,7 +129,7 @@ fn answer(
     }
     match payload {
         Ok(_) if context.home.contains(&folder) => Reply::no_op(),
-        Ok(payload) => answer_event(context, folder, payload, started, sender),
+        Ok(payload) => answer_event(context, folder, payload, words.as_deref(), started, sender),
         Err(error) => {
             context.log(&format!("hook: {error}"));
             if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
@@ -137,6 +146,7 @@ fn answer_event(
     mut context: Context,
     folder: PathBuf,
     mut payload: Payload,
+    words: Option<&[String]>,
     started: Instant,
     sender: &Sender<Patient>,
 ) -> Reply {
@@ -144,7 +154,7 @@ fn answer_event(
     let plan = plan(&payload);
     let (worker, note, is_awaited) = (plan.worker, plan.note, plan.is_awaited);
     if !is_awaited {
-        let _ = sender.send(Patient);
+        let _ = sender.send(Patient::SessionEnd);
         context.be_patient(PATIENT_NOTES);
     }
     let waiting = Spool::new(&context.home).waiting(MAX_READ);
@@ -153,7 +163,10 @@ fn answer_event(
         Action::Prompt(raw) => Some(SafePrompt::new(raw, hook.all_private_tokens())),
         _ => None,
     };
-    let mut handled = hook.handle(&plan, safe.as_ref().map(|safe| &safe.value));
+    let mut handled = match words {
+        Some(words) => hook.typed(words),
+        None => hook.handle(&plan, safe.as_ref().map(|safe| &safe.value)),
+    };
     let transcript = payload.transcript_path.clone().map(PathBuf::from);
     let is_recorded = hook.record(payload, safe, waiting, &mut handled, started);
     if !is_recorded {

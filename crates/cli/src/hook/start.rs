@@ -1,7 +1,7 @@
 //! SessionStart: injects the working set, and prints one line for the person.
 
 use anamnesis_app::{
-    claude_memory, context::Context, journal_repair, python_version, spawn::INDEX_DAMAGED,
+    claude_memory, context::Context, doctor, journal_repair, python_version, spawn::INDEX_DAMAGED,
     sync::History,
 };
 use anamnesis_note::{
@@ -54,6 +54,10 @@ impl Hook {
             handled.start_work = true;
             (Vec::new(), Block::default())
         };
+        if let Some(program) = &self.context.environment.program {
+            let program = program.display().to_string();
+            handled.meta.push((doctor::HOOK_PROGRAM, program));
+        }
         if is_beginning(source) && self.context.environment.is_interactive {
             let line = self.session_line(&chosen, &block, &mut handled);
             handled.answer.system_message = line;
@@ -212,7 +216,7 @@ impl Hook {
             handled.meta.push(("greeted", today));
             let store = self.context.shown(self.context.home.root());
             return Some(line(&format!(
-                "sessions are noted in {store} from now on · /memory-status"
+                "sessions are noted in {store} from now on · /memory-status · /memory-setup"
             )));
         }
         if block.text.is_empty() {

@@ -51,6 +51,7 @@ mod summaries;
 mod tasks;
 mod tools;
 mod trial;
+mod typed;
 mod upkeep;
 mod why;
 mod writing;

@@ -125,12 +125,12 @@ fn search() {
     exit 0
     #F5XJ2P session  Add rate limits to the login  1 d
     #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
-    → anamnesis show ID
+    → anamnesis show ID · anamnesis forget ID
     ");
     snapshot!(home.run("search stub").shown(), @"
     exit 0
     #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
-    → anamnesis show ID
+    → anamnesis show ID · anamnesis forget ID
     ");
     snapshot!(home.run("search stub --project global").shown(), @"
     exit 0
@@ -143,7 +143,7 @@ fn search() {
     snapshot!(home.command(["search", "--stdin"]).input("what about pnpm?").run().shown(), @"
     exit 0
     #4T8WQX preference  Package manager is pnpm  you, 210 d
-    → anamnesis show ID
+    → anamnesis show ID · anamnesis forget ID
     ");
     snapshot!(home.command(["search", "--stdin"]).input(" \n").run().shown(), @"
     exit 2

@@ -212,7 +212,7 @@ fn after_a_compaction_the_sessions_own_note_comes_back() {
 #[test]
 fn the_first_session_of_a_machine_is_told_where_notes_go_once() {
     let home = home();
-    snapshot!(line(&home, "startup").unwrap(), @"anamnesis: sessions are noted in ~/.anamnesis from now on · /memory-status");
+    snapshot!(line(&home, "startup").unwrap(), @"anamnesis: sessions are noted in ~/.anamnesis from now on · /memory-status · /memory-setup");
     assert_eq!(line(&home, "startup"), None);
 }
 
