@@ -30,6 +30,14 @@ pub fn settings(context: &Context) -> Reflection {
     config.reflection
 }
 
+/// Returns the configured model for a command that needs one.
+pub fn required(context: &Context) -> Result<Model, Error> {
+    find(context)?.ok_or_else(|| {
+        Error::failed("no model is set")
+            .hint("anamnesis config set reflection.provider openai   (deepseek, local, claude)")
+    })
+}
+
 /// Returns the configured model; `None` if none is configured.
 pub fn find(context: &Context) -> Result<Option<Model>, Error> {
     let settings = settings(context);

@@ -7,7 +7,7 @@ use anamnesis_store::{
     notes::Stored,
 };
 
-use crate::{Error, context::Context, sync, write};
+use crate::{Error, context::Context, project, sync, write};
 
 /// A note that was saved.
 pub struct SavedNote {
@@ -34,6 +34,7 @@ pub fn write(
     replaced: &[Entry],
     is_forced: bool,
 ) -> Result<SavedNote, Error> {
+    project::check_key(context, &index, &note.project)?;
     write::sign(context, &mut note, replaced);
     let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
     let novelty = judge(context, &index, &note, &replaced, is_forced)?;

@@ -11,6 +11,7 @@ use anamnesis_note::{
     usage_log::{Alias, Aliases},
 };
 use anamnesis_store::{
+    index::Index,
     journal::Journal,
     project::{Hint, Identities, Project},
     usage_log::Receipts,
@@ -115,6 +116,20 @@ fn amount(notes: &BTreeMap<String, usize>, aliases: &Aliases, key: &str) -> usiz
     keys.filter_map(|key| notes.get(key)).sum()
 }
 
+/// Refuses a key for a new note that is most likely a mistake: no note has it, it is not this
+/// folder's, and it has characters that only the name of a folder may bring into a key.
+pub fn check_key(context: &Context, index: &Index, key: &str) -> Result<(), Error> {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/~+:@".contains(c);
+    let is_known = || -> Result<bool, Error> {
+        Ok(index.counts()?.by_project.contains_key(key) || context.project(None).key == key)
+    };
+    if !key.chars().all(is_plain) && !is_known()? {
+        return Err(Error::usage(format!("no project has the key \"{key}\""))
+            .hint("anamnesis project list   (a new key has letters, digits and . _ - / only)"));
+    }
+    Ok(())
+}
+
 /// Declares that a key is the same project as another. Returns the number of the project's notes;
 /// `None` if the keys were one project already.
 pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize>, Error> {
@@ -125,6 +140,19 @@ pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize
     }
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
+    let aliases = keys.receipts.aliases();
+    let here = context.project(None);
+    let is_known = |key: &str| {
+        amount(&notes, &aliases, key) > 0
+            || aliases.others(key).next().is_some()
+            || here.all_keys().iter().any(|own| own == key)
+    };
+    if let Some(unknown) = [key, same_as].into_iter().find(|key| !is_known(key)) {
+        return Err(
+            Error::failed(format!("no note belongs to a project \"{unknown}\""))
+                .hint("anamnesis project list"),
+        );
+    }
     if !keys.identities().merge(key, same_as)? {
         return Ok(None);
     }

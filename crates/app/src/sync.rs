@@ -603,6 +603,7 @@ mod tests {
         assert_eq!(history.failures, 2);
         let synced = Synced {
             pushed: true,
+            sent: true,
             ..Synced::default()
         };
         history.add(&Ok(synced), 12);

@@ -166,6 +166,12 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer, "y" | "Y" | "yes")
 }
 
+/// Parses a maximum length of a list.
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected an integer of 1 or more".to_owned())
+}
+
 /// Returns whether stdin is a terminal.
 pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()

@@ -72,6 +72,8 @@ pub enum Held {
 pub struct Synced {
     /// Whether the remote has all local commits.
     pub pushed: bool,
+    /// Whether this run sent some of them.
+    pub sent: bool,
     /// The number of commits from the remote.
     pub pulled: usize,
     /// New conflict siblings, and texts of deleted notes that became proposals.

@@ -409,6 +409,7 @@ impl GitBackend<'_> {
             match git.push(remote, None)? {
                 Pushed::Done => {
                     run.pushed(tip)?;
+                    run.has_sent = true;
                     run.prune(&git);
                     return run.synced("synced");
                 }

@@ -40,6 +40,7 @@ pub(crate) struct Run<'a> {
     pulled: usize,
     conflicts: usize,
     is_in_step: bool,
+    pub(crate) has_sent: bool,
     changed: BTreeSet<NoteId>,
     problems: Vec<Problem>,
     pub(crate) held: Option<Held>,
@@ -63,6 +64,7 @@ impl<'a> Run<'a> {
             pulled: 0,
             conflicts: 0,
             is_in_step: false,
+            has_sent: false,
             changed: BTreeSet::new(),
             problems: Vec::new(),
             held: None,
@@ -440,6 +442,7 @@ impl<'a> Run<'a> {
         };
         Ok(Synced {
             pushed: self.is_in_step,
+            sent: self.has_sent,
             pulled: self.pulled,
             conflicts: self.conflicts,
             head: self.repository.short_head()?,

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DATE")]
     since: Option<NaiveDate>,
     /// Import at most this many sessions, newest first
-    #[arg(short = 'k', long, value_name = "COUNT")]
+    #[arg(short = 'n', long, value_name = "N", short_alias = 'k')]
     limit: Option<usize>,
     /// Include sessions that were not recorded although Anamnesis was installed
     #[arg(long)]

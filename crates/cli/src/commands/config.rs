@@ -168,12 +168,7 @@ fn test(context: &Context, ui: &Ui) -> Result<(), Error> {
         return Err(Error::failed("models are tried by a person only")
             .hint("run it in a terminal of your own"));
     }
-    let found = model::find(context)?;
-    let model = found.ok_or_else(|| {
-        Error::failed("no model is set; what is summed up is summed up by rule")
-            .hint("anamnesis config set reflection.provider openai   (deepseek, local, claude)")
-    })?;
-    let model = model.within(TEST_TIME);
+    let model = model::required(context)?.within(TEST_TIME);
     model
         .ask("Answer with the one word: ready", "Are you there?")
         .map_err(|error| Error::caused_by(error).hint("anamnesis config list"))?;

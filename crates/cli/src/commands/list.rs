@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Include forgotten notes
     #[arg(long)]
     forgotten: bool,
+    /// The maximum number of notes
+    #[arg(short = 'n', long, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all", value_parser = ui::at_least_one)]
+    limit: usize,
     /// List all, not only the first twenty
     #[arg(long)]
     all: bool,
@@ -68,7 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let limit = if args.all || args.json {
         usize::MAX
     } else {
-        LIST_LENGTH
+        args.limit
     };
     let entries = index.list(&filter, limit)?;
     if args.json {

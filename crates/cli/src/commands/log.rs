@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anamnesis_app::{context::Context, history::Past};
 use serde_json::json;
 
-use crate::ui::{LIST_LENGTH, Outcome, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// Show the changes to your notes, on all your machines
 ///
@@ -15,8 +15,8 @@ use crate::ui::{LIST_LENGTH, Outcome, Ui};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The maximum number of lines
-    #[arg(short, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all")]
-    n: usize,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all", value_parser = ui::at_least_one)]
+    limit: usize,
     /// Show all changes
     #[arg(long)]
     all: bool,
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .as_ref()
         .map(|typed| past.resolve(typed))
         .transpose()?;
-    let limit = if args.all { usize::MAX } else { args.n };
+    let limit = if args.all { usize::MAX } else { args.limit };
     // One extra event shows whether there are more.
     let mut events = past.repository.log(note, limit.saturating_add(1))?;
     let has_more = events.len() > limit;

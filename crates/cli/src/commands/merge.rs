@@ -79,11 +79,9 @@ fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 .hint("run it in a terminal of your own"),
         );
     }
-    let found = model::find(context)?;
-    let Some(model) = found else {
-        ui.print("merge: no reflection provider configured (--request prints what to ask a model, --answer takes what it says)\n");
-        return Ok(ExitCode::SUCCESS);
-    };
+    let model = model::required(context).map_err(|error| {
+        error.also("Without one, --request prints what to ask, and --answer takes the answer.")
+    })?;
     let ask = |system: &str, user: &str| {
         ui.note(&format!(
             "about {} tokens to {}\n",

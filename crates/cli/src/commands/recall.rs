@@ -35,8 +35,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "words")]
     stdin: bool,
     /// The maximum number of notes
-    #[arg(short, long, alias = "limit", default_value_t = DEFAULT_K)]
-    k: usize,
+    #[arg(short = 'n', long, value_name = "N", alias = "k", short_alias = 'k', default_value_t = DEFAULT_K, value_parser = ui::at_least_one)]
+    limit: usize,
     /// The maximum number of tokens of the texts
     #[arg(long, value_name = "TOKENS", default_value_t = DEFAULT_BUDGET)]
     budget: usize,
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         own: &context.project(args.project.as_deref()).all_keys(),
         everywhere: args.project.is_none(),
         kind: args.kind,
-        k: args.k,
+        k: args.limit,
         depth: args.depth,
         with_weak: args.weak,
         budget: Budget(args.budget),

@@ -52,70 +52,70 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     // Without the journal, private sessions cannot be recognised.
     let journal = Journal::open(&context.home, anamnesis_app::context::PATIENCE)?;
     let waiting = waiting(context, &journal, args.project.as_deref(), ui)?;
+    if waiting.is_empty() {
+        let least = ui::count(least(context), "session note");
+        ui.print(&format!(
+            "nothing to distil: no project has {least} that are not distilled yet\n"
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
     if !args.apply {
         for (project, sources) in &waiting {
             ui.print(&format!(
-                "reflect: {}: {} episodic(s) would be distilled (dry-run; pass --apply)\n",
+                "{}: {} would be distilled\n",
                 one_line(project),
-                sources.len()
+                ui::count(sources.len(), "session note")
             ));
         }
+        ui.print("→ anamnesis reflect --apply   (sends them to the model that you configured)\n");
         return Ok(ExitCode::SUCCESS);
     }
-    let found = model::find(context).unwrap_or_else(|error| {
-        let hint = error.next_step().unwrap_or_default();
-        ui.note(&format!("! {error}\n→ {hint}\n"));
-        None
-    });
-    let Some(model) = found else {
-        ui.print(
-            "reflect: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)\n",
-        );
-        return Ok(ExitCode::SUCCESS);
-    };
-    let (written, proposed) = reflect(context, &journal, &model, &waiting, ui);
+    let model = model::required(context)?;
+    let (written, proposed, failed) = reflect(context, &journal, &model, &waiting, ui);
     if proposed > 0 {
         ui.print(&format!(
-            "reflect: proposed {proposed} note(s); nothing of them is used before you approve it\n\
-             → anamnesis review\n"
+            "proposed {}: not used before you approve\n→ anamnesis review\n",
+            ui::count(proposed, "note")
         ));
     }
-    if written == 0 {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.no_sync {
+    let written = (written > 0).then(|| ui::count(written, "note"));
+    if let Some(written) = written {
+        let sent = if args.no_sync {
+            "committed on this machine (--no-sync)".to_owned()
+        } else {
+            let synced = sync::run(context, Some(&journal), Answer::None, sync::PATIENCE)?;
+            sync_command::sentence(&synced)
+        };
         context.index()?;
-        ui.print(&format!(
-            "reflect: wrote {written} note(s); committed locally; reindexed (no sync)\n"
-        ));
-        return Ok(ExitCode::SUCCESS);
+        ui.print(&format!("wrote {written}; {sent}\n"));
     }
-    let synced = sync::run(context, Some(&journal), Answer::None, sync::PATIENCE)?;
-    context.index()?;
-    ui.print(&format!(
-        "reflect: wrote {written} note(s); synced ({})\n",
-        sync_command::outcome(&synced)
-    ));
-    Ok(ExitCode::SUCCESS)
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        failed => Err(Error::failed(format!(
+            "{} not distilled; nothing of them was changed",
+            ui::count(failed, "project")
+        ))),
+    }
 }
 
-/// Distils each project. Returns how many notes were written and how many were proposed.
+/// Distils each project. Returns how many notes were written and proposed, and how many projects
+/// failed.
 fn reflect(
     context: &Context,
     journal: &Journal,
     model: &Model,
     waiting: &BTreeMap<String, Vec<Stored>>,
     ui: &Ui,
-) -> (usize, usize) {
-    let (mut written, mut proposed) = (0, 0);
+) -> (usize, usize, usize) {
+    let (mut written, mut proposed, mut failed) = (0, 0, 0);
     for (project, sources) in waiting {
         let shown = one_line(project);
         match ask(context, journal, model, project, sources, ui) {
             Ok(done) => {
                 ui.print(&format!(
-                    "reflect: {shown}: distilled {} episodic(s) -> {} note(s)\n",
-                    sources.len(),
-                    done.notes.len()
+                    "{shown}: distilled {} into {}\n",
+                    ui::count(sources.len(), "session note"),
+                    ui::count(done.notes.len(), "note")
                 ));
                 if done.forgotten > 0 {
                     ui.note(&format!(
@@ -133,14 +133,15 @@ fn reflect(
                 }
             }
             Err(error) => {
+                failed += 1;
                 ui.print(&format!(
-                    "reflect: {shown}: failed ({}); skipped\n",
+                    "{shown}: not distilled: {}\n",
                     one_line(error.message())
                 ));
             }
         }
     }
-    (written, proposed)
+    (written, proposed, failed)
 }
 
 /// The session notes to distil, by project, for projects that have enough of them.
@@ -154,15 +155,20 @@ fn waiting(
     let mut waiting = reflection::pending(&context.notes, journal, &named)?;
     if waiting.private > 0 {
         ui.note(&format!(
-            "{} session note(s) stay as they are: something in those sessions is private\n",
-            waiting.private
+            "{} left out: something in those sessions is private\n",
+            ui::count(waiting.private, "session note")
         ));
     }
-    let least = context.environment.min_episodics.max(1);
+    let least = least(context);
     waiting
         .by_project
         .retain(|_, sources| sources.len() >= least);
     Ok(waiting.by_project)
+}
+
+/// How many session notes a project needs.
+fn least(context: &Context) -> usize {
+    context.environment.min_episodics.max(1)
 }
 
 /// Asks a model about a project, after it printed what is sent where.

@@ -40,14 +40,17 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "words")]
     stdin: bool,
     /// The maximum number of notes
-    #[arg(short, long, alias = "limit", default_value_t = 8)]
-    k: usize,
+    #[arg(short = 'n', long, value_name = "N", alias = "k", short_alias = 'k', default_value_t = 8, value_parser = ui::at_least_one)]
+    limit: usize,
     /// Only notes of this project (`global` for all projects)
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
     /// Only notes of the project of this folder
     #[arg(long, conflicts_with = "project")]
     here: bool,
+    /// Notes of every project, which is the default
+    #[arg(long, conflicts_with_all = ["project", "here"])]
+    everywhere: bool,
     /// Only notes of this type
     #[arg(long = "type", value_name = "TYPE", value_parser = str::parse::<NoteType>)]
     note_type: Option<NoteType>,
@@ -84,14 +87,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         None => context.index_to_search()?,
     };
     let filter = filter(args, context);
-    let mut hits = search::search(&index, &query, &filter, args.k)?;
+    let mut hits = search::search(&index, &query, &filter, args.limit)?;
     if index.record_edited(&context.notes, hits.iter().map(|hit| &hit.entry))? {
-        hits = search::search(&index, &query, &filter, args.k)?;
+        hits = search::search(&index, &query, &filter, args.limit)?;
     }
     if args.json {
         let mut json = json!({
             "notes": hits.iter().map(|hit| hit_json(hit, past.as_ref(), context)).collect::<Vec<_>>(),
-            "capped": args.k > MAX_HITS,
+            "capped": args.limit > MAX_HITS,
         });
         if let Some(past) = &past {
             json["at"] = history::iso(past.time).into();

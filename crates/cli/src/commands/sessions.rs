@@ -51,8 +51,8 @@ struct ListArgs {
     #[arg(long)]
     everywhere: bool,
     /// The maximum number of sessions, up to 200
-    #[arg(short, long, alias = "limit", default_value_t = LIST_LENGTH)]
-    k: usize,
+    #[arg(short = 'n', long, value_name = "N", alias = "k", short_alias = 'k', default_value_t = LIST_LENGTH, value_parser = ui::at_least_one)]
+    limit: usize,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -70,7 +70,7 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
     let journal = open(context)?;
     let index = context.index()?;
     let project = (!args.everywhere).then(|| context.project(None).key);
-    let limit = args.k.min(MAX_LISTED);
+    let limit = args.limit.min(MAX_LISTED);
     let total = journal.count_sessions(project.as_deref())?;
     let sessions = journal.sessions(project.as_deref(), limit)?;
     if args.json {

@@ -11,7 +11,7 @@ use anamnesis_sync::{Answer, Synced};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use crate::ui::{Outcome, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Sync notes between your machines
 ///
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let synced = sync::run(context, journal.as_ref(), answer, PATIENCE)?;
     if args.json {
         ui.json(&json!({
-            "pushed": synced.pushed,
+            "pushed": synced.sent,
+            "in_step": synced.pushed,
             "pulled": synced.pulled,
             "conflicted": synced.conflicts > 0,
             "conflicts": synced.conflicts,
@@ -63,7 +64,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    ui.print(&format!("sync: {}\n", line(&synced)));
+    ui.print(&format!("{}\n", sentence(&synced)));
+    if sync::remote(context)?.is_none() {
+        ui.print("→ anamnesis init --remote URL   (joins your machines)\n");
+    }
     for problem in &synced.problems {
         ui.note(&format!(
             "{}: {}\n",
@@ -80,20 +84,32 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result of a sync, in the form of the Python version.
-fn line(synced: &Synced) -> String {
-    format!(
-        "{} conflicted={} head={} ({})",
-        outcome(synced),
-        word(synced.conflicts > 0),
-        synced.head.as_deref().unwrap_or("None"),
-        synced.detail,
-    )
+/// The result of a sync.
+pub(crate) fn sentence(synced: &Synced) -> String {
+    let mut did = Vec::new();
+    if synced.pulled > 0 {
+        let changes = ui::count(synced.pulled, "change");
+        did.push(format!("received {changes} from other machines"));
+    }
+    if synced.sent {
+        did.push("sent this machine's changes".to_owned());
+    }
+    let mut text = match (did.join(", "), synced.pushed) {
+        (did, _) if !did.is_empty() => format!("synced: {did}"),
+        (_, true) => "synced: nothing new".to_owned(),
+        _ if synced.held.is_some() => synced.detail.clone(),
+        _ => "committed on this machine; no remote is set".to_owned(),
+    };
+    if synced.conflicts > 0 && !text.contains("conflict") {
+        let conflicts = ui::count(synced.conflicts, "conflict");
+        text.push_str(&format!("; {conflicts} kept as notes of their own"));
+    }
+    text
 }
 
-/// Like [`line()`], but shorter, for commands that also sync.
+/// The result of a sync in the form of the Python version, for its commands.
 pub(crate) fn outcome(synced: &Synced) -> String {
-    format!("pushed={} pulled={}", word(synced.pushed), synced.pulled)
+    format!("pushed={} pulled={}", word(synced.sent), synced.pulled)
 }
 
 /// A boolean as the Python version prints it.

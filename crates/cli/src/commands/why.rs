@@ -51,7 +51,11 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let context = &Context::open(environment)?;
     let typed = args.session.as_deref().unwrap_or(LAST);
     let Some(received) = why::load(context, typed)? else {
-        ui.print("no session was given anything yet\n→ anamnesis status\n");
+        if args.json {
+            ui.json(&json!({ "session": null }));
+        } else {
+            ui.print("no session was given anything yet\n→ anamnesis status\n");
+        }
         return Ok(ExitCode::SUCCESS);
     };
     let page = Page {

@@ -569,8 +569,11 @@ fn an_answer_with_a_fault_merges_nothing() {
     merge: 0 group(s)
     ");
     snapshot!(home.run("merge").shown(), @"
-    exit 0
-    merge: no reflection provider configured (--request prints what to ask a model, --answer takes what it says)
+    exit 1
+    on stderr:
+    anamnesis: no model is set
+    Without one, --request prints what to ask, and --answer takes the answer.
+    → anamnesis config set reflection.provider openai   (deepseek, local, claude)
     ");
     let asked = home
         .run("merge --project github.com/acme/shop --request")

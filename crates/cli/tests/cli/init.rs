@@ -252,14 +252,15 @@ fn a_remote_that_is_not_reached() {
     let home = untouched_home();
     let init = |words: &str| home.run(&format!("init --no-sync {words}")).shown();
     snapshot!(init("--remote git@git.home:me/memory.git"), @"
-    exit 0
+    exit 1
     store    ~/.anamnesis
     machine  laptop
     remote   git@git.home:me/memory.git
       Everyone who can read this repository can read your notes, session notes
       included. Private? no (nobody to ask; see --yes)
-      Not joined: the remote is not set, nothing was sent and no note changed.
-    init: done
+    on stderr:
+    anamnesis: not joined: the remote is not set, nothing was sent and no note changed
+    → anamnesis init --remote URL --yes
     ");
     snapshot!(init("--remote git@git.home:me/memory.git --yes"), @"
     exit 0

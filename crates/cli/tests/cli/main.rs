@@ -11,6 +11,7 @@ mod capture;
 mod chores;
 mod command_line;
 mod config;
+mod contract;
 mod doctor;
 mod environment;
 mod evaluation;

@@ -90,11 +90,7 @@ fn a_model_is_named_tried_and_its_key_shown_in_part_only() {
 #[test]
 fn what_is_missing_of_a_model_is_said() {
     for (settings, problem, hint) in [
-        (
-            "{}",
-            "no model is set; what is summed up is summed up by rule",
-            "reflection.provider",
-        ),
+        ("{}", "no model is set", "reflection.provider"),
         (
             r#"{"model": "m", "base_url": "https://h/v1", "api_key": "k"}"#,
             "a model is set, but not whose it is",

@@ -16,6 +16,10 @@ use crate::{
     snapshot,
 };
 
+/// The output if no project has enough sessions.
+const NOTHING: &str =
+    "exit 0\nnothing to distil: no project has 5 session notes that are not distilled yet\n";
+
 /// A secret of nobody.
 const SECRET: &str = concat!("AKIA", "IOSFODNN7EXAMPLE");
 
@@ -64,14 +68,17 @@ fn a_dry_run_says_what_would_be_done_and_asks_nobody() {
     let home = with_sessions();
     let before = files(&home);
     let line = format!(
-        "exit 0\nreflect: {PROJECT}: 5 episodic(s) would be distilled (dry-run; pass --apply)\n"
+        "exit 0\n{PROJECT}: 5 session notes would be distilled\n→ anamnesis reflect --apply   (sends them to the model that you configured)\n"
     );
     assert_eq!(home.run("reflect").shown(), line);
     let named = home.command(["reflect", "--project", PROJECT]).run();
     assert_eq!(named.shown(), line);
-    assert_eq!(home.run("reflect --project other").shown(), "exit 0\n");
+    assert_eq!(home.run("reflect --project other").shown(), NOTHING);
     for (least, expected) in [
-        ("6", "exit 0\n"),
+        (
+            "6",
+            "exit 0\nnothing to distil: no project has 6 session notes that are not distilled yet\n",
+        ),
         ("5", line.as_str()),
         ("many", line.as_str()),
     ] {
@@ -81,8 +88,10 @@ fn a_dry_run_says_what_would_be_done_and_asks_nobody() {
         assert_eq!(run.run().shown(), expected, "{least}");
     }
     snapshot!(home.run("reflect --apply").shown(), @"
-    exit 0
-    reflect: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)
+    exit 1
+    on stderr:
+    anamnesis: no model is set
+    → anamnesis config set reflection.provider openai   (deepseek, local, claude)
     ");
     assert_eq!(files(&home), before);
 }
@@ -106,10 +115,10 @@ fn sessions_become_notes_and_one_undo_takes_all_of_it_back() {
     let new = path.rsplit('/').next().unwrap().trim_end_matches(".md");
     snapshot!(output.shown().replace(&new[new.len() - 6..], "NEWEST"), @r#"
     exit 0
-    reflect: github.com/acme/shop: distilled 5 episodic(s) -> 1 note(s)
+    github.com/acme/shop: distilled 5 session notes into 1 note
       #NEWEST how-to "Deploys need the stub server"
     Undo: anamnesis undo [BATCH]
-    reflect: wrote 1 note(s); synced (pushed=False pulled=0)
+    wrote 1 note; committed on this machine; no remote is set
     on stderr:
     github.com/acme/shop: 5 notes, about 412 tokens to 127.0.0.1
     "#);
@@ -137,7 +146,7 @@ fn sessions_become_notes_and_one_undo_takes_all_of_it_back() {
         assert!(home.read(&path).contains("reflected"), "{short}");
     }
     // Nothing is left to do, and nothing more is spent.
-    assert_eq!(home.run("reflect --apply").shown(), "exit 0\n");
+    assert_eq!(home.run("reflect --apply").shown(), NOTHING);
     assert_eq!(server.requests().len(), 1);
     home.run(&format!("undo {}", batch(&output.shown()))).well();
     assert_eq!(files(&home), before);
@@ -166,9 +175,9 @@ fn where_the_person_approves_everything_a_reflection_is_proposed() {
     let new = path.rsplit('/').next().unwrap().trim_end_matches(".md");
     snapshot!(output.shown().replace(&new[new.len() - 6..], "NEWEST"), @r#"
     exit 0
-    reflect: github.com/acme/shop: distilled 5 episodic(s) -> 1 note(s)
+    github.com/acme/shop: distilled 5 session notes into 1 note
       #NEWEST how-to "Deploys need the stub server"
-    reflect: proposed 1 note(s); nothing of them is used before you approve it
+    proposed 1 note: not used before you approve
     → anamnesis review
     on stderr:
     github.com/acme/shop: 5 notes, about 412 tokens to 127.0.0.1
@@ -182,7 +191,7 @@ fn where_the_person_approves_everything_a_reflection_is_proposed() {
         !started.contains("Deploys need the stub server"),
         "{started}"
     );
-    assert_eq!(home.run("reflect --apply").shown(), "exit 0\n");
+    assert_eq!(home.run("reflect --apply").shown(), NOTHING);
     assert_eq!(server.requests().len(), 1);
     let approved = home.run(&format!("review --approve {new}")).shown();
     let used = format!("memory/procedural/{new}.md");
@@ -206,7 +215,7 @@ fn what_was_rejected_is_not_written_again() {
     home.run("config set review off").well();
     let shown = home.run("reflect --apply").shown();
     assert!(
-        shown.contains("distilled 5 episodic(s) -> 0 note(s)")
+        shown.contains("distilled 5 session notes into 0 notes")
             && shown.contains("1 left out that you had forgotten"),
         "{shown}"
     );
@@ -225,7 +234,7 @@ fn what_cannot_be_written_leaves_everything_as_it_was() {
     let server = ModelServer::start([says(two.to_string())]);
     name(&home, &server);
     let shown = home.run("reflect --apply").shown();
-    assert!(shown.contains("; skipped"), "{shown}");
+    assert!(shown.contains("not distilled: "), "{shown}");
     assert_eq!(files(&home), before);
 }
 
@@ -412,12 +421,9 @@ fn nothing_private_leaves_this_machine() {
     let server = ModelServer::start([says("[]")]);
     name(&home, &server);
     let shown = home.run("reflect --apply").shown();
+    assert!(shown.contains("1 session note left out"), "{shown}");
     assert!(
-        shown.contains("1 session note(s) stay as they are"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("distilled 5 episodic(s) -> 0 note(s)"),
+        shown.contains("distilled 5 session notes into 0 notes"),
         "{shown}"
     );
     let requests = server.requests();
@@ -474,7 +480,7 @@ fn a_session_of_which_something_is_private_stays() {
     let server = ModelServer::start([says("[]")]);
     name(&home, &server);
     let shown = home.run("reflect --apply").shown();
-    assert!(shown.contains("stay as they are"), "{shown}");
+    assert!(shown.contains("session notes left out"), "{shown}");
     assert!(
         !server.requests()[0]
             .text
@@ -490,11 +496,11 @@ fn an_empty_answer_marks_the_sessions_all_the_same() {
     name(&home, &server);
     let output = home.run("reflect --apply").shown();
     assert!(
-        output.contains("distilled 5 episodic(s) -> 0 note(s)"),
+        output.contains("distilled 5 session notes into 0 notes"),
         "{output}"
     );
     assert_ne!(files(&home), before);
-    assert_eq!(home.run("reflect").shown(), "exit 0\n");
+    assert_eq!(home.run("reflect").shown(), NOTHING);
     home.run(&format!("undo {}", batch(&output))).well();
     assert_eq!(files(&home), before);
 }
@@ -525,17 +531,17 @@ fn a_bad_answer_writes_nothing() {
         name_impatiently(&home, &server);
         let shown = home.run("reflect --apply").shown();
         assert!(
-            shown.starts_with(&format!("exit 0\nreflect: {PROJECT}: failed ("))
+            shown.starts_with(&format!("exit 1\n{PROJECT}: not distilled: "))
                 && shown.contains(said),
             "{play:?}: {shown}"
         );
-        assert!(
-            shown.contains("; skipped\n") && !shown.contains(KEY),
-            "{shown}"
-        );
+        assert!(!shown.contains(KEY), "{shown}");
         assert_eq!(files(&home), before, "{play:?}");
         assert_eq!(
-            home.run("reflect").shown().matches("5 episodic(s)").count(),
+            home.run("reflect")
+                .shown()
+                .matches("5 session notes")
+                .count(),
             1
         );
     }
@@ -555,7 +561,7 @@ fn an_answer_that_quotes_a_secret_or_our_marks_is_made_safe() {
     name(&home, &server);
     let shown = home.run("reflect --apply").shown();
     assert!(
-        shown.contains("-> 1 note(s)") && !shown.contains(SECRET),
+        shown.contains("into 1 note") && !shown.contains(SECRET),
         "{shown}"
     );
     let new = files(&home)
@@ -584,14 +590,14 @@ fn one_project_that_fails_keeps_no_other() {
     name(&home, &server);
     let shown = home.run("reflect --apply --no-sync").shown();
     for line in [
-        "reflect: a-first: failed (the answer is not JSON alone (line 1, column 2)); skipped\n",
-        "reflect: b-second: distilled 5 episodic(s) -> 1 note(s)\n",
-        "reflect: wrote 1 note(s); committed locally; reindexed (no sync)\n",
+        "a-first: not distilled: the answer is not JSON alone (line 1, column 2)\n",
+        "b-second: distilled 5 session notes into 1 note\n",
+        "wrote 1 note; committed on this machine (--no-sync)\n",
         "a-first: 5 notes, about ",
     ] {
         assert!(shown.contains(line), "{line} in {shown}");
     }
-    assert!(shown.starts_with("exit 0\n"));
+    assert!(shown.starts_with("exit 1\n"));
 }
 
 #[test]
@@ -620,10 +626,9 @@ fn what_is_missing_of_a_model_is_said_and_nothing_is_done() {
     let home = with_sessions();
     home.run("config set reflection.provider openai").well();
     snapshot!(home.run("reflect --apply").shown(), @"
-    exit 0
-    reflect: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)
+    exit 1
     on stderr:
-    ! the provider openai is set, but no model
+    anamnesis: the provider openai is set, but no model
     → anamnesis config set reflection.model NAME
     ");
 }
@@ -644,7 +649,7 @@ fn who_ends_it_while_a_model_is_waited_for_finds_everything_as_it_was() {
     server.answer(says(good()));
     let shown = home.run("reflect --apply").shown();
     assert!(
-        shown.contains("distilled 5 episodic(s) -> 1 note(s)"),
+        shown.contains("distilled 5 session notes into 1 note"),
         "{shown}"
     );
 }
@@ -668,7 +673,7 @@ fn an_agent_spends_nothing() {
             .by_agent()
             .run()
             .shown()
-            .contains("dry-run")
+            .contains("would be distilled")
     );
     assert_eq!(server.requests(), []);
 }
@@ -691,7 +696,7 @@ fn a_session_note_that_changes_meanwhile_is_left_alone() {
         run.join().unwrap()
     });
     assert!(
-        run.contains("failed (a session note was changed meanwhile; try again); skipped"),
+        run.contains("not distilled: a session note was changed meanwhile; try again"),
         "{run}"
     );
     assert!(!home.notes().iter().any(|path| path.contains("procedural")));

@@ -119,8 +119,8 @@ settings! {
         tool: bool = true, Kind::Switch, "Whether warnings are injected before a tool call.";
         failure: bool = true, Kind::Switch, "Whether an earlier fix is injected when a tool fails.";
         wide: bool = false, Kind::Switch, "Whether weaker matches are injected too; more of them will be irrelevant.";
-        notes: u32 = 3, Kind::Number, "The maximum number of notes per prompt, besides one linked note.";
-        tokens: u32 = 600, Kind::Number, "The maximum number of tokens of the notes per prompt.";
+        notes: u32 = 3, Kind::Number(20), "The maximum number of notes per prompt, besides one linked note.";
+        tokens: u32 = 600, Kind::Number(4_000), "The maximum number of tokens of the notes per prompt.";
         prompt_line: bool = false, Kind::Switch, "Whether a line on your screen says what was injected with a prompt.";
     }
     /// The model for summaries and reflections, with its limits.
@@ -129,10 +129,10 @@ settings! {
         model: Option<String> = None, Kind::Text, "The model's name. Provider, model and base URL together enable it.", "ANAMNESIS_REFLECTION_MODEL";
         base_url: Option<String> = None, Kind::Server, "The URL of the model's API, such as `https://api.openai.com/v1`; `claude` needs none.", "ANAMNESIS_REFLECTION_BASE_URL";
         api_key: Option<Secret> = None, Kind::Secret, "The API key; only its first three and last two characters are shown.", "ANAMNESIS_REFLECTION_API_KEY";
-        timeout: u32 = 30, Kind::Number, "The timeout of a request, in seconds.", "ANAMNESIS_REFLECTION_TIMEOUT";
-        max_tokens: u32 = 120_000, Kind::Number, "The maximum number of tokens per request; the middle of a longer text is left out.", "ANAMNESIS_REFLECTION_MAX_TOKENS";
-        calls_per_day: u32 = 40, Kind::Number, "The maximum number of background requests per day.";
-        tokens_per_day: u32 = 400_000, Kind::Number, "The maximum number of background tokens per day.";
+        timeout: u32 = 30, Kind::Number(u32::MAX), "The timeout of a request, in seconds.", "ANAMNESIS_REFLECTION_TIMEOUT";
+        max_tokens: u32 = 120_000, Kind::Number(u32::MAX), "The maximum number of tokens per request; the middle of a longer text is left out.", "ANAMNESIS_REFLECTION_MAX_TOKENS";
+        calls_per_day: u32 = 40, Kind::Number(u32::MAX), "The maximum number of background requests per day.";
+        tokens_per_day: u32 = 400_000, Kind::Number(u32::MAX), "The maximum number of background tokens per day.";
         auto: bool = false, Kind::Switch, "Whether a project with enough pending sessions is reflected on automatically, once a day.", "ANAMNESIS_REFLECT_AUTO";
     }
     {
@@ -145,13 +145,13 @@ settings! {
     }
     /// How long records are kept on this machine. 0 keeps them for ever.
     retention: Retention {
-        events_days: u32 = 30, Kind::Number, "Days for which tool events and turn ends are kept; 0 is for ever.";
-        prompts_days: u32 = 30, Kind::Number, "Days for which prompts are kept.";
-        jobs_done_days: u32 = 7, Kind::Number, "Days for which finished background jobs are kept.";
-        jobs_failed_days: u32 = 30, Kind::Number, "Days for which failed background jobs are kept.";
-        trash_days: u32 = 30, Kind::Number, "Days for which texts of forgotten notes are kept.";
-        spool_days: u32 = 30, Kind::Number, "Days for which unreadable records and a damaged journal.db are kept.";
-        ceiling_mib: u32 = 200, Kind::Number, "The maximum size of this machine's records, in MiB; 0 is no limit.";
+        events_days: u32 = 30, Kind::Number(u32::MAX), "Days for which tool events and turn ends are kept; 0 is for ever.";
+        prompts_days: u32 = 30, Kind::Number(u32::MAX), "Days for which prompts are kept.";
+        jobs_done_days: u32 = 7, Kind::Number(u32::MAX), "Days for which finished background jobs are kept.";
+        jobs_failed_days: u32 = 30, Kind::Number(u32::MAX), "Days for which failed background jobs are kept.";
+        trash_days: u32 = 30, Kind::Number(u32::MAX), "Days for which texts of forgotten notes are kept.";
+        spool_days: u32 = 30, Kind::Number(u32::MAX), "Days for which unreadable records and a damaged journal.db are kept.";
+        ceiling_mib: u32 = 200, Kind::Number(u32::MAX), "The maximum size of this machine's records, in MiB; 0 is no limit.";
     }
 }
 

@@ -47,8 +47,8 @@ pub enum Kind {
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A non-negative integer.
-    Number,
+    /// A non-negative integer up to this one.
+    Number(u32),
     /// A list of strings.
     Texts,
     /// A list of patterns of folders.
@@ -105,7 +105,8 @@ impl Kind {
             Self::Switch => "on or off".to_owned(),
             Self::Choice([first @ .., last]) => format!("{} or {last}", first.join(", ")),
             Self::Choice([]) => String::new(),
-            Self::Number => "a non-negative integer".to_owned(),
+            Self::Number(u32::MAX) => "a non-negative integer".to_owned(),
+            Self::Number(max) => format!("an integer from 0 to {max}"),
             Self::Texts | Self::Folders => "a list of strings".to_owned(),
             Self::Paused => "the value that `pause` and `resume` write".to_owned(),
         }
@@ -130,9 +131,9 @@ impl Kind {
                 Some("off") => return Some(false.into()),
                 _ => return value.as_bool().map(Value::Bool),
             },
-            Self::Number => {
-                let number = value.as_number()?.to_string();
-                return whole_number(&number).map(Value::from);
+            Self::Number(max) => {
+                let number = whole_number(&value.as_number()?.to_string());
+                return number.filter(|number| *number <= max).map(Value::from);
             }
             _ => {}
         }
@@ -190,7 +191,7 @@ impl Setting {
                 "false" | "no" | "0" => false.into(),
                 word => word.into(),
             },
-            (Kind::Number, [word]) => {
+            (Kind::Number(_), [word]) => {
                 let number = whole_number(word.trim());
                 number.map_or_else(|| word.as_str().into(), Value::from)
             }
@@ -327,7 +328,7 @@ mod tests {
                 Kind::Switch if default == json!(true) => &[&["off"]],
                 Kind::Switch => &[&["on"]],
                 Kind::Choice(words) => &words.chunks(1).collect::<Vec<_>>(),
-                Kind::Number => &[&["77"]],
+                Kind::Number(_) => &[&["17"]],
                 Kind::Texts | Kind::Folders => &[&["/srv/a", "/srv/b c"]],
                 Kind::Paused => continue,
             };

@@ -54,9 +54,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let Some(model) = super::paid_model(context, ui)? else {
-        return Ok(ExitCode::SUCCESS);
-    };
+    let model = super::paid_model(context)?;
     let path = super::path(context, args.eval_set.as_ref());
     let notes = asked_about(args, context, &path)?;
     let prompts: Vec<Prompt> = notes.iter().map(prompt).collect();

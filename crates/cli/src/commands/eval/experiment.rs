@@ -76,9 +76,7 @@ struct Moved<'a> {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let (set, path) = args.set.read(context)?;
     let set = set.ok_or_else(|| missing(context, &path))?;
-    let Some(model) = super::paid_model(context, ui)? else {
-        return Ok(ExitCode::SUCCESS);
-    };
+    let model = super::paid_model(context)?;
     let cases = args.set.measured(&set);
     let experiment = Experiment::new(context, &model)?;
     let measure = || {

@@ -77,22 +77,15 @@ pub(super) fn approved(
     evaluation::approved(&path(context, named))
 }
 
-/// The configured model. Prints a hint if there is none, and refuses an agent, because the model
-/// costs money.
-fn paid_model(context: &Context, ui: &Ui) -> Result<Option<Model>, Error> {
+/// The configured model. An agent is refused, because the model costs money.
+fn paid_model(context: &Context) -> Result<Model, Error> {
     if context.environment.is_agent {
         return Err(
             Error::failed("a model is asked by a person only: it is paid for it")
                 .hint("run it in a terminal of your own"),
         );
     }
-    let found = model::find(context)?;
-    if found.is_none() {
-        ui.print(
-            "eval: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)\n",
-        );
-    }
-    Ok(found)
+    model::required(context)
 }
 
 fn path(context: &Context, named: Option<&PathBuf>) -> PathBuf {

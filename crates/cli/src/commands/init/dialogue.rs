@@ -182,7 +182,7 @@ where
     if synced.pulled > 0 {
         done.push("joined");
     }
-    if synced.pushed {
+    if synced.sent {
         done.push("pushed");
     }
     if refresh() {
@@ -345,6 +345,7 @@ pub(super) mod tests {
             }),
             synced: Some(Synced {
                 pushed: true,
+                sent: true,
                 pulled: there,
                 ..Synced::default()
             }),
@@ -451,6 +452,7 @@ pub(super) mod tests {
     fn what_came_of_the_first_sync() {
         let well = Synced {
             pushed: true,
+            sent: true,
             pulled: 12,
             ..Synced::default()
         };

@@ -510,7 +510,12 @@ impl Plan {
                 let decided = agreed.map(|_| address.into());
                 save(&self.context, machine, decided)?;
                 let Some(answer) = agreed else {
-                    talk.say("  Not joined: the remote is not set, nothing was sent and no note changed.\n");
+                    let not = "the remote is not set, nothing was sent and no note changed";
+                    if !talk.is_person() {
+                        return Err(Error::failed(format!("not joined: {not}"))
+                            .hint("anamnesis init --remote URL --yes"));
+                    }
+                    talk.say(&format!("  Not joined: {not}.\n"));
                     return Ok(());
                 };
                 if !args.no_sync {
