@@ -32,6 +32,7 @@ use crate::{
 /// A note matches if it contains any of the words; best matches first. Superseded and forgotten
 /// notes are left out. Pending and muted notes are shown with their state.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// The words to search for
     #[arg(required_unless_present = "stdin")]
