@@ -132,6 +132,7 @@ impl Context {
     pub fn exclusions(&self) -> Exclusions {
         let user_home = self.environment.user_home.as_deref();
         Exclusions::new(&self.config.exclude, user_home)
+            .except_only(&self.config.recording.only, user_home)
     }
 
     /// Returns the project of a folder.

@@ -41,7 +41,7 @@ impl Off {
             Self::Variable => "unset ANAMNESIS_OFF",
             Self::Settings => "mend config.json",
             Self::Everywhere => "anamnesis resume --all",
-            Self::Folder => "take its pattern out of `exclude` in config.json",
+            Self::Folder => "see `exclude` and `recording.only`: anamnesis config list",
             Self::Project => "anamnesis resume",
         }
     }

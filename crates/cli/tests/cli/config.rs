@@ -53,6 +53,7 @@ fn every_setting_and_where_it_comes_from() {
     session_line                problems                      config.json
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
+    recording.only              none                          default
     skip_tools                  AskUserQuestion, ListMcpRes…  default
     trusted_variables           none                          default
     retention.events_days       30                            default

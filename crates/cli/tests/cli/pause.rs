@@ -496,7 +496,7 @@ fn status_and_doctor_say_what_is_off() {
     store: ~/.anamnesis · off (this folder is excluded) · machine laptop · 0.1.0
     ✓ privacy    for you alone
                  off: this folder is excluded; nothing is recorded or given
-                 → take its pattern out of `exclude` in config.json
+                 → see `exclude` and `recording.only`: anamnesis config list
     ");
     home.run("pause").well();
     snapshot!(off(&home, &home.project()), @"
@@ -545,4 +545,26 @@ fn silence_is_no_fault_while_it_is_off_or_just_after() {
     assert!(!is_silent());
     fs::remove_file(home.store().join("config.json")).unwrap();
     assert!(is_silent());
+}
+
+#[test]
+fn only_listed_folders_are_recorded() {
+    let home = with_session();
+    home.command(["config", "set", "recording.only", "~/elsewhere"])
+        .run()
+        .well();
+    check_off(&home, &home.project(), |hook| hook, "not listed");
+    // An invalid list must not record everything.
+    let only = home.read("config.json");
+    home.write(
+        "config.json",
+        only.replace("[\n    \"~/elsewhere\"", "[\n    3"),
+    );
+    check_off(&home, &home.project(), |hook| hook, "invalid");
+    home.write("config.json", &only);
+    let project = home.project();
+    let words = ["config", "set", "recording.only"].map(str::to_owned);
+    let words = words.into_iter().chain([project.display().to_string()]);
+    home.command(words).run().well();
+    check_on(&home, &home.project(), "listed");
 }

@@ -140,6 +140,12 @@ settings! {
         session_line: SessionLine = SessionLine::On, Kind::Choice(&["on", "problems", "off"]), "When a session starts with one line on your screen.";
         paused: Paused = Paused::default(), Kind::Paused, "Where nothing is recorded or injected; `pause` and `resume` change it.";
         exclude: Vec<String> = Vec::new(), Kind::Folders, "Folders in which nothing is recorded or injected.";
+    }
+    /// Settings of what is recorded.
+    recording: Recording {
+        only: Vec<String> = Vec::new(), Kind::Folders, "If set: the only folders in which something is recorded or injected.";
+    }
+    {
         skip_tools: Vec<String> = SKIPPED_TOOLS.map(str::to_owned).to_vec(), Kind::Texts, "Tools whose use is not recorded.";
         trusted_variables: Vec<String> = Vec::new(), Kind::Texts, "Environment variables that sessions ignore unless they are listed here; always read from `~/.anamnesis/config.json`.";
     }

@@ -28,9 +28,18 @@ const MAX_FOLDER_LENGTH: usize = 32 * 1024;
 pub struct Exclusions {
     /// The components of each pattern, as written and with links resolved.
     patterns: Vec<Vec<String>>,
+    /// The only folders that are not excluded, if there is such a list.
+    only: Option<Box<Exclusions>>,
 }
 
 impl Exclusions {
+    /// Excludes everything but the folders that match these patterns, unless there are none.
+    #[must_use]
+    pub fn except_only(mut self, patterns: &[String], home: Option<&Path>) -> Self {
+        self.only = (!patterns.is_empty()).then(|| Box::new(Self::new(patterns, home)));
+        self
+    }
+
     /// Compiles patterns and resolves their links. Patterns that name nothing are left out.
     ///
     /// Without a home, the part after `~/` matches at any depth.
@@ -82,7 +91,7 @@ impl Exclusions {
 
     /// Returns whether nothing is excluded.
     pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.patterns.is_empty() && self.only.is_none()
     }
 
     /// Returns whether an absolute folder is excluded, as written or with its links resolved.
@@ -95,9 +104,12 @@ impl Exclusions {
         }
         let written = names_of(&slashes(&folder.to_string_lossy()));
         let resolved = resolved_names(folder);
-        self.patterns
-            .iter()
-            .any(|pattern| covers(pattern, &written) || covers(pattern, &resolved))
+        let is_unlisted = |only: &Self| !only.excludes(folder);
+        self.only.as_deref().is_some_and(is_unlisted)
+            || self
+                .patterns
+                .iter()
+                .any(|pattern| covers(pattern, &written) || covers(pattern, &resolved))
     }
 }
 
