@@ -183,8 +183,8 @@ impl Standing {
         }
         let waiting = match self.state.waiting {
             0 => String::new(),
-            1 => ", 1 note waits".to_owned(),
-            many => format!(", {} notes wait", format::number(many)),
+            1 => "; 1 note is not synced yet".to_owned(),
+            many => format!("; {} notes are not synced yet", format::number(many)),
         };
         if let Some(held) = &self.history.held {
             return format!("waits for you: {held}");

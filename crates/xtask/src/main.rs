@@ -69,6 +69,8 @@ enum Task {
     Retention(retention::Arguments),
     #[cfg(unix)]
     References(references::Arguments),
+    /// Run every command in every situation and compare exit codes and first lines with the contract
+    CliContract,
     /// Count lines of code per crate and list files and functions over the limits
     Size(size::Arguments),
     Ci(ci::Arguments),
@@ -106,6 +108,13 @@ fn main() -> ExitCode {
         Task::Retention(arguments) => retention::run(&root, arguments),
         #[cfg(unix)]
         Task::References(arguments) => references::run(&root, arguments),
+        // The contract is a test, because it needs the built binary and its snapshots.
+        Task::CliContract => run(cargo(&root).args([
+            "test",
+            "--package=anamnesis-cli",
+            "--test=cli",
+            "contract::",
+        ])),
         Task::Size(arguments) => size::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };

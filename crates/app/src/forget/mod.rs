@@ -83,8 +83,11 @@ pub fn restore(context: &Context, typed: &str) -> Result<RestoredNote, Error> {
     }
     if context.notes.trashed(entry.id()).is_none() {
         return Err(Error::failed(format!(
-            "the text of #{short} is no longer in the trash"
-        )));
+            "the text of #{short} is not in this machine's trash: it was forgotten on another \
+             machine, or more than {} days ago",
+            context.config.retention.trash_days
+        ))
+        .hint("anamnesis log, then: anamnesis undo CHANGE   (restores it from the history)"));
     }
     drop::<Index>(index);
     let lock = context.notes.lock()?;

@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::Arguments;
 use crate::ui::Ui;
 
 /// Print completions for a shell
@@ -17,12 +15,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> ExitCode {
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut Arguments::command(),
-        "anamnesis",
-        &mut script,
-    );
+    clap_complete::generate(args.shell, &mut super::command(), "anamnesis", &mut script);
     ui.raw(&String::from_utf8_lossy(&script));
     ExitCode::SUCCESS
 }

@@ -3,9 +3,9 @@
 use std::{ffi::OsString, process::ExitCode};
 
 use anamnesis_app::Error;
-use clap::{CommandFactory as _, error::ErrorKind};
+use clap::error::ErrorKind;
 
-use super::{Arguments, parse};
+use super::{command, parse};
 use crate::ui::{Outcome, Ui};
 
 /// The text of `--help`.
@@ -49,13 +49,79 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Trouble", &["doctor", "config"]),
     (
         "Besides",
-        &["serve", "demo", "completions", "internal", "help"],
+        &[
+            "serve",
+            "demo",
+            "statusline",
+            "completions",
+            "internal",
+            "help",
+        ],
     ),
+];
+
+/// An example of each command, for its help page.
+pub(crate) const EXAMPLES: [(&str, &str); 49] = [
+    ("status", "status --json"),
+    ("search", "search login tests --kind how-to"),
+    ("recall", "recall 'how do I run the login tests' --explain"),
+    ("list", "list --everywhere -n 50"),
+    ("show", "show 7Q4KZ9"),
+    (
+        "write",
+        "write --title 'Staging has its own database' --kind fact",
+    ),
+    ("edit", "edit 7Q4KZ9"),
+    ("forget", "forget 7Q4KZ9"),
+    ("restore", "restore 7Q4KZ9"),
+    ("why", "why last --all"),
+    ("open", "open live"),
+    ("move", "move 7Q4KZ9 --project global"),
+    ("pin", "pin 7Q4KZ9"),
+    ("mute", "mute 7Q4KZ9"),
+    ("connect", "connect 7Q4KZ9 B2M6RD --relation elaborates"),
+    ("pathway", "pathway 7Q4KZ9 B2M6RD"),
+    ("task", "task add 'Rotate the staging key'"),
+    ("init", "init --remote git@git.home:me/memory.git"),
+    ("sync", "sync"),
+    ("machines", "machines"),
+    ("project", "project list"),
+    ("pause", "pause --all"),
+    ("resume", "resume --all"),
+    ("purge", "purge --find"),
+    ("redact", "redact < session.log"),
+    ("sessions", "sessions -n 5"),
+    ("log", "log --note 7Q4KZ9"),
+    ("diff", "diff 5K2MQT"),
+    ("history", "history 7Q4KZ9"),
+    ("undo", "undo 5K2MQT"),
+    ("review", "review --list"),
+    ("upkeep", "upkeep --apply"),
+    ("merge", "merge --project github.com/acme/shop"),
+    ("reflect", "reflect --apply"),
+    ("stale", "stale"),
+    ("verify", "verify 7Q4KZ9"),
+    ("feedback", "feedback 7Q4KZ9 good"),
+    ("stats", "stats"),
+    ("eval", "eval run"),
+    ("backfill", "backfill --apply"),
+    ("import", "import"),
+    ("doctor", "doctor --fix"),
+    ("config", "config set session_line problems"),
+    ("serve", "serve"),
+    ("demo", "demo"),
+    ("statusline", "statusline"),
+    (
+        "completions",
+        "completions bash > ~/.local/share/bash-completion/completions/anamnesis",
+    ),
+    ("internal", "internal reindex"),
+    ("help", "help task add"),
 ];
 
 /// The text of `help --all`: every command with the first line of its help.
 fn all() -> String {
-    let command = Arguments::command();
+    let command = command();
     let about = |name: &str| {
         command
             .find_subcommand(name)

@@ -38,6 +38,7 @@ mod show;
 mod stale;
 mod stats;
 mod status;
+mod statusline;
 mod sync;
 pub(crate) mod task;
 mod undo;
@@ -49,7 +50,7 @@ mod write;
 use std::{env, ffi::OsString, process::ExitCode, time::Duration};
 
 use anamnesis_app::{Error, context::Context, environment::Environment, spawn};
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
 use self::serve::Piped;
 use crate::{
@@ -106,6 +107,7 @@ enum Verb {
     Redact(redact::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
+    Statusline(statusline::Args),
     Completions(completions::Args),
     Help(help::Args),
     Sessions(sessions::Args),
@@ -141,7 +143,22 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
     if let Some((_, current)) = former {
         arguments.splice(1..2, current.iter().map(OsString::from));
     }
-    Arguments::try_parse_from(arguments)
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The command line, with an example on each help page.
+fn command() -> clap::Command {
+    help::EXAMPLES
+        .iter()
+        .fold(Arguments::command(), |command, (name, example)| {
+            command.mut_subcommand(name, |verb| {
+                let before = verb.get_after_help().map(|text| format!("{text}\n"));
+                let before = before.unwrap_or_default();
+                verb.after_help(format!("{before}Example: anamnesis {example}"))
+            })
+        })
 }
 
 /// Runs the command line.
@@ -183,7 +200,11 @@ pub(crate) fn main(environment: &Environment) -> ExitCode {
 pub(crate) fn run_typed(words: &[String], environment: Environment) -> String {
     let ui = Ui::keeping();
     let program = std::iter::once("anamnesis");
-    match Arguments::try_parse_from(program.chain(words.iter().map(String::as_str))) {
+    match parse(
+        program
+            .chain(words.iter().map(String::as_str))
+            .map(OsString::from),
+    ) {
         Ok(arguments) => {
             if let Err(failure) = run(arguments, environment, &ui) {
                 ui.note(&failure.text());
@@ -201,6 +222,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
     match verb {
         // These commands need no store.
         Verb::Redact(args) => redact::run(&args, ui),
+        Verb::Statusline(args) => statusline::run(&args, environment, ui),
         Verb::Completions(args) => Ok(completions::run(&args, ui)),
         Verb::Help(args) => help::run(&args, ui),
         Verb::Demo(args) => demo::run(&args, &environment, ui),
@@ -268,8 +290,6 @@ fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -292,6 +312,31 @@ mod tests {
         named.sort_unstable();
         assert_eq!(named, commands);
         assert!(help::EVERYDAY.split_whitespace().count() < 120);
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_is_valid() {
+        // Every second part is between quotes.
+        let words = |text: &'static str| {
+            text.split('\'')
+                .enumerate()
+                .flat_map(|(part, text)| match part % 2 {
+                    0 => text.split_whitespace().collect(),
+                    _ => vec![text],
+                })
+        };
+        for verb in Arguments::command().get_subcommands() {
+            let name = verb.get_name();
+            let example = help::EXAMPLES.iter().find(|(known, _)| *known == name);
+            let (_, example) = example.unwrap_or_else(|| panic!("{name} has no example"));
+            let example = example.split(['<', '>']).next().unwrap();
+            let line = ["anamnesis"].into_iter().chain(words(example));
+            let parsed = parse(line.map(OsString::from));
+            assert!(
+                example.starts_with(name) && parsed.is_ok(),
+                "{example}: {parsed:?}"
+            );
+        }
     }
 
     #[test]

@@ -295,6 +295,9 @@ fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
             let short = Context::short(index, entry.id());
             let tail = format!("{}, {}", word(waiting.reason), entry.author());
             let _ = write!(text, "  {}", ui::line_with(&entry, &short, &tail));
+            if waiting.reason == PendingReason::Conflict {
+                text.push_str(&both_texts(context, index, entry.id()));
+            }
             room -= 1;
         }
     }
@@ -308,6 +311,28 @@ fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
         );
     }
     text.push_str("\n→ anamnesis review   |   anamnesis review --approve ID   |   --reject ID\n");
+    text
+}
+
+/// The two texts of a conflict, each with its id and the machine that wrote it.
+fn both_texts(context: &Context, index: &Index, sibling: NoteId) -> String {
+    let note = |id: NoteId| {
+        let path = index.get(id).ok()??.path;
+        Some(context.notes.read(path).ok()?.note())
+    };
+    let Some(copy) = note(sibling) else {
+        return String::new();
+    };
+    let targets = copy.links.iter();
+    let others = ids(targets.filter_map(|link| link.strip_prefix("related-to ")));
+    let others = others.into_iter().filter_map(note);
+    let mut text = String::new();
+    for note in others.chain([copy.clone()]) {
+        let short = Context::short(index, note.id);
+        let machine = one_line(&note.machine_id);
+        let body = context.printable(note.body.trim_end());
+        let _ = write!(text, "  {short} on {machine}:\n{}", cut(&body, &short));
+    }
     text
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// What is printed if there is no change to undo.
-const NOTHING: &str = "0 batches: there is nothing to undo\n";
+const NOTHING: &str = "nothing to undo\n";
 
 /// How many changes are listed.
 const LISTED: usize = 10;

@@ -15,7 +15,7 @@ const ARGUMENTS: [(&str, &str); 18] = [
     ("write", "write --title New --kind fact"),
     ("forget", "forget 7Q4KZ9"),
     ("restore", "restore 7Q4KZ9"),
-    ("move", "move 7Q4KZ9 --to global"),
+    ("move", "move 7Q4KZ9 --project global"),
     ("pin", "pin 7Q4KZ9"),
     ("mute", "mute 7Q4KZ9"),
     ("connect", "connect 7Q4KZ9 B2M6RD"),
@@ -56,7 +56,7 @@ fn every_command_says_something_and_ends_as_documented() {
     let mut faults = Vec::new();
     for name in commands(&home()) {
         // These wait for a client, play a session, or are run by hooks.
-        if ["serve", "demo", "internal", "help"].contains(&name.as_str()) {
+        if ["serve", "open", "demo", "internal", "help"].contains(&name.as_str()) {
             continue;
         }
         let sample = ARGUMENTS.iter().find(|(command, _)| *command == name);

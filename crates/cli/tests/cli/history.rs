@@ -76,7 +76,7 @@ fn before_the_first_commit_there_is_nothing_to_undo() {
     let home = home();
     snapshot!(home.run("undo").shown(), @"
     exit 0
-    0 batches: there is nothing to undo
+    nothing to undo
     ");
     assert_eq!(
         home.run("undo --json").json(),

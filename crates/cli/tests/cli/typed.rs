@@ -205,3 +205,18 @@ fn an_uninstalled_plugin_is_not_all_well() {
         "{status}"
     );
 }
+
+#[test]
+fn the_status_line_says_what_was_given() {
+    let home = furnished();
+    home.run("reindex").well();
+    home.hook(&home.start(SESSION, "startup")).well();
+    let input = serde_json::json!({ "session_id": SESSION, "cwd": home.project() });
+    let line = || {
+        let line = home.command(["statusline"]).input(input.to_string());
+        line.run().well()
+    };
+    assert_eq!(line(), "anamnesis: 3 notes · 4 given\n");
+    home.run("pause").well();
+    assert_eq!(line(), "anamnesis: off (paused here)\n");
+}

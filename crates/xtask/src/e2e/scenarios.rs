@@ -88,6 +88,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     in_terminal("interrupted", recording::interrupted),
     in_terminal("first-session", first_session),
     in_terminal("mentioned", serving::mentioned),
+    in_terminal("answered", serving::answered),
     in_terminal("arrives", machines::arrives),
 ];
 

@@ -293,6 +293,40 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
     })
 }
 
+/// A hook answers a person's slash commands on the screen, and no request reaches the model.
+pub(super) fn answered(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    let stub = write(&machine, &store, STUB, BODY)?;
+    let forget = format!("/memory-forget {}", stub.short_id());
+    let terminal = Terminal::start(&machine)?;
+    let before = machine.api().requests_of(Kind::Main).len();
+    for (typed, part) in [
+        ("/memory-status", "store: ~/.anamnesis"),
+        ("/memory-doctor", "no other memory found"),
+        ("/anamnesis:memory-pause", "paused github.com/acme/shop"),
+        ("/memory-resume", "resumed github.com/acme/shop"),
+        ("/memory-setup link", "kept at the newest version"),
+        (
+            "/memory-config session_line problems",
+            "session_line = problems",
+        ),
+        (&forget, "forgot #"),
+    ] {
+        terminal.send(typed)?;
+        terminal.wait_for(part)?;
+    }
+    store.wait_for("the tombstone", |found| {
+        found.id() == stub.id() && found.value("state") == Some("forgotten")
+    })?;
+    let after = machine.api().requests_of(Kind::Main).len();
+    check(after == before, || {
+        format!("{} requests reached the model", after - before)
+    })?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()
+}
+
 /// A person mentions a note with `@`, and the model receives it.
 pub(super) fn mentioned(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;

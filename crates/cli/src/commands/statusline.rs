@@ -1,0 +1,62 @@
+//! `statusline`: one line for the client's status line.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use anamnesis_app::{context::Context, environment::Environment, pause};
+use anamnesis_store::index::{Filter, Index};
+
+use crate::{
+    input::{HookInput, read_input},
+    ui::{self, Outcome, Ui},
+};
+
+/// The size limit of the client's JSON, in bytes.
+const MAX_INPUT: usize = 1024 * 1024;
+
+/// Print one line for Claude Code's status line
+///
+/// Notes of this project, notes that this session was given, and what waits for your decision. Reads
+/// the JSON that Claude Code passes on stdin. To use it, add to ~/.claude/settings.json:
+/// "statusLine": {"type": "command", "command": "anamnesis statusline"}
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    let context = Context::new(environment, Duration::ZERO)?;
+    let input: HookInput = if ui::stdin_is_terminal() {
+        HookInput::default()
+    } else {
+        serde_json::from_slice(&read_input(MAX_INPUT)?).unwrap_or_default()
+    };
+    let folder = context.environment.project_folder.clone();
+    let folder = folder.or(input.cwd.map(PathBuf::from));
+    let folder = folder.or_else(Context::current_folder).unwrap_or_default();
+    let off = pause::why(&context, &[&folder], || context.project_of(&folder));
+    if let Some(off) = off {
+        ui.print(&format!("anamnesis: off ({})\n", off.reason()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    // The index is used as it is: this runs at every turn.
+    let Ok(index) = Index::open(&context.home) else {
+        ui.print("anamnesis: no notes yet\n");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let filter = Filter {
+        projects: context.project_of(&folder).all_keys(),
+        ..Filter::default()
+    };
+    let mut parts = vec![ui::count(index.count(&filter)?, "note")];
+    let journal = context.records()?;
+    let given = journal.zip(input.session_id);
+    if let Some((journal, session)) = given {
+        let given = journal.notes_shown_in(&session)?.len();
+        parts.push(format!("{} given", ui::number(given)));
+    }
+    let proposed = index.counts()?.by_state.get("proposed").copied();
+    match proposed.unwrap_or(0) + index.count_conflicts()? {
+        0 => {}
+        pending => parts.push(format!("{} to review", ui::number(pending))),
+    }
+    ui.print(&format!("anamnesis: {}\n", parts.join(" · ")));
+    Ok(ExitCode::SUCCESS)
+}
