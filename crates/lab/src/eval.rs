@@ -6,8 +6,12 @@
 //! question's id assigns it to one of two halves: tune on the first, judge by the second. No text
 //! of a set is kept.
 //!
-//! A note whose id has three parts (`conversation:session:place`) belongs to a session. Such sets
-//! are measured a second time with the neighbours of each note in its session.
+//! Each question is asked in the three ways of the program: by the ranking function alone, by the
+//! search of the command and the MCP tool, and as a prompt, as the hook does. The order of a prompt
+//! is that of `eval prompt`: the injected notes, then the withheld ones.
+//!
+//! A note whose id has three parts (`conversation:session:place`) belongs to a session, so a search
+//! lets the notes of one session support each other.
 
 #[cfg(unix)]
 mod scale;
@@ -25,15 +29,22 @@ use anamnesis_note::{
     note::{Note, NoteFile, NoteType, Scope, timestamp},
 };
 use anamnesis_recall::{
-    evaluation::{GatePoint, GateResult, RelevantRanks, mean},
-    rank::{Candidate, Mask, Query, rank},
-    search,
+    evaluation::{GatePoint, GateResult, RelevantRanks, mean, share},
+    knowledge::StoreKnowledge,
+    note_set::{self, Limits, Outcome, Request},
+    prompt,
+    rank::{Mask, Query, rank},
+    search::search,
+    threshold::Floor,
 };
+use anamnesis_session::prompt::{RawPrompt, SafePrompt};
 use anamnesis_store::{
-    fs::file::Stamp,
+    fs::{file::Stamp, home::Home},
     index::{Filter, Index},
-    notes::{NotePath, Stored},
+    journal::Ledger,
+    notes::{NotePath, Notes, Stored},
 };
+use anamnesis_text::private_tokens::PrivateTokens;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -44,20 +55,29 @@ use crate::{Result, at};
 const MEASURES: [&str; 6] = ["R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10"];
 
 /// The thresholds of the curve.
-const THRESHOLDS: [f32; 9] = [0.0, 0.20, 0.24, 0.28, 0.30, 0.32, 0.36, 0.40, 0.50];
+const THRESHOLDS: [f32; 5] = [0.24, 0.28, 0.32, 0.36, 0.40];
+
+/// The position of the threshold in use.
+const USUAL: usize = 2;
+
+/// The ways in which a question is asked.
+const WAYS: [&str; 3] = ["function", "search", "prompt"];
 
 /// Number of results per question.
 const DEPTH: usize = 50;
 
-/// The maximum number of notes injected with a prompt.
-const SHOWN: usize = 3;
-
-/// A note after the best one is injected if it passes the threshold or has this share of the best
-/// score.
-const BESIDE: f32 = 0.8;
+/// The limits of an injection, as the settings have them.
+const LIMITS: Limits = Limits {
+    floor: Floor::Usual,
+    notes: 3,
+    linked: 1,
+};
 
 /// Number of listed false results.
 const WORST: usize = 10;
+
+/// How long a note waits for the lock of its store.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Measure how well recall answers sets of questions
 #[derive(Debug, clap::Args)]
@@ -69,18 +89,12 @@ pub struct Arguments {
     #[cfg(unix)]
     #[arg(long, value_name = "NOTES", num_args = 0..=1, default_missing_value = "100000", conflicts_with = "sets")]
     scale: Option<usize>,
-    /// Do not let notes of one session support each other
-    #[arg(long)]
-    words_only: bool,
     /// Also report each category of questions
     #[arg(long)]
     categories: bool,
     /// Also ask every project these unrelated questions: one per line, or `query` in lines of JSON
     #[arg(long, value_name = "FILE")]
     strangers: Vec<PathBuf>,
-    /// List the worst false results above this score
-    #[arg(long, value_name = "FIT", default_value_t = 0.32)]
-    threshold: f32,
     /// Print JSON, one line per set
     #[arg(long)]
     json: bool,
@@ -111,7 +125,7 @@ pub fn run(arguments: &Arguments) -> Result {
         if arguments.json {
             writeln!(out, "{}", report.json())?;
         } else {
-            write!(out, "{}", report.text(arguments.threshold))?;
+            write!(out, "{}", report.text())?;
         }
         if !report.curve.is_empty() {
             curves.push(report.curve);
@@ -124,14 +138,17 @@ pub fn run(arguments: &Arguments) -> Result {
             curves.len()
         )?;
         for (place, threshold) in THRESHOLDS.iter().enumerate() {
-            let points: Vec<&[GatePoint; 2]> = curves.iter().map(|curve| &curve[place].1).collect();
-            let mean = |half: usize, value: fn(&GatePoint) -> Option<f64>| {
-                mean(points.iter().filter_map(|point| value(&point[half])))
+            let points = || curves.iter().map(|curve| &curve[place].1);
+            let mean = |half: usize, value: fn(&CurvePoint) -> Option<f64>| {
+                mean(points().filter_map(|halves| value(&halves[half])))
             };
-            let point = |half| GatePoint {
-                false_share: mean(half, |point| point.false_share),
-                kept: mean(half, |point| point.kept),
-                notes: mean(half, |point| point.notes),
+            let point = |half| CurvePoint {
+                rates: GatePoint {
+                    false_share: mean(half, |point| point.rates.false_share),
+                    kept: mean(half, |point| point.rates.kept),
+                    notes: mean(half, |point| point.rates.notes),
+                },
+                right: mean(half, |point| point.right),
             };
             writeln!(out, "{}", curve_line(*threshold, &[point(0), point(1)]))?;
         }
@@ -157,10 +174,12 @@ impl Question {
 }
 
 struct Set {
+    /// The files of the notes; an injected note is read from its file.
+    _folder: tempfile::TempDir,
+    files: Notes,
     index: Index,
     built: Duration,
     notes: usize,
-    has_sessions: bool,
     questions: Vec<Question>,
     unanswerable: Vec<Question>,
     /// The set's own ids of its notes.
@@ -169,46 +188,52 @@ struct Set {
 
 struct Answer<'a> {
     question: &'a Question,
-    candidates: Vec<Candidate>,
-    measures: [f64; MEASURES.len()],
-    /// The same measures with the neighbours in sessions, if requested.
-    around: Option<[f64; MEASURES.len()]>,
+    /// The notes found in each of [`WAYS`], best first, and their measures.
+    found: [Vec<NoteId>; WAYS.len()],
+    measures: [[f64; MEASURES.len()]; WAYS.len()],
+    /// The notes that a prompt injects at each of [`THRESHOLDS`].
+    injected: Vec<Vec<NoteId>>,
+    /// The score, the matched words and the id of the best injected note at the threshold in use.
+    best: Option<(f64, Vec<String>, NoteId)>,
 }
 
 impl Answer<'_> {
-    /// Returns the notes that a prompt would inject with this threshold.
-    fn shown(&self, threshold: f32) -> Vec<&Candidate> {
-        let Some(best) = self.candidates.first() else {
-            return Vec::new();
-        };
-        let passes = |candidate: &Candidate| threshold == 0.0 || candidate.passes(threshold);
-        if !passes(best) {
-            return Vec::new();
-        }
-        let given = self.candidates.iter().take(SHOWN);
-        given
-            .filter(|candidate| passes(candidate) || candidate.score >= BESIDE * best.score)
-            .collect()
+    fn is_right(&self, found: &[NoteId]) -> bool {
+        found.iter().any(|id| self.question.right.contains(id))
     }
 
-    fn is_useful(&self, shown: &[&Candidate]) -> bool {
-        shown
-            .iter()
-            .any(|candidate| self.question.right.contains(&candidate.id))
+    /// Returns what the gate did at a threshold.
+    fn gated(&self, place: usize) -> GateResult {
+        let shown = &self.found[0];
+        GateResult {
+            is_reachable: self.is_right(&shown[..shown.len().min(LIMITS.notes)]),
+            given: self.injected[place].len(),
+            is_right: self.is_right(&self.injected[place]),
+        }
     }
+}
+
+/// A point of the curve.
+#[derive(Debug, Clone, Copy)]
+struct CurvePoint {
+    rates: GatePoint,
+    /// The share of all answerable questions for which a relevant note is injected.
+    right: Option<f64>,
 }
 
 struct Report<'a> {
     name: String,
     set: &'a Set,
-    /// Mean measures of all questions, of each half, and of each category.
+    /// Mean measures of all questions, of each half, and of each category, in each way.
     measures: Vec<(String, usize, [f64; MEASURES.len()])>,
     /// False and kept shares of both halves, by threshold.
-    curve: Vec<(f32, [GatePoint; 2])>,
+    curve: Vec<(f32, [CurvePoint; 2])>,
+    /// The share of right injections at the threshold in use, by category.
+    right: Vec<(String, usize, f64)>,
     /// The number of unrelated questions, and the share of them that injects nothing, by threshold.
     strangers: (usize, Vec<f64>),
     /// Score, question, matched words and title of the worst false results.
-    worst: Vec<(f32, String, Vec<String>, String)>,
+    worst: Vec<(f64, String, Vec<String>, String)>,
     /// The median time per question.
     median: Duration,
 }
@@ -218,6 +243,9 @@ impl Set {
         let mut names = HashMap::new();
         let mut notes = Vec::new();
         let mut sessions: HashMap<String, u32> = HashMap::new();
+        let store = tempfile::tempdir()?;
+        let home = Home::new(store.path());
+        home.create()?;
         for row in rows(&folder.join("notes.jsonl"))? {
             let name = text(&row, "id");
             let id = NoteId::made_of(&name);
@@ -229,7 +257,11 @@ impl Set {
                 *place += 1;
                 (session, *place)
             });
-            notes.push(stored(id, &row, session)?);
+            let note = stored(id, &row, session)?;
+            let path = note.path.absolute(&home);
+            fs::create_dir_all(path.parent().unwrap_or(store.path())).map_err(at(&path))?;
+            fs::write(&path, note.note().render()).map_err(at(&path))?;
+            notes.push(note);
             names.insert(id, name);
         }
         let begun = Instant::now();
@@ -238,10 +270,11 @@ impl Set {
         let built = begun.elapsed();
         let none = folder.join("none-queries.jsonl");
         Ok(Self {
+            _folder: store,
+            files: Notes::new(home, TIMEOUT),
             index,
             built,
             notes: count,
-            has_sessions: !sessions.is_empty(),
             questions: questions(&folder.join("queries.jsonl"))?,
             unanswerable: if none.exists() {
                 questions(&none)?
@@ -252,26 +285,76 @@ impl Set {
         })
     }
 
-    fn ask<'a>(&self, question: &'a Question, with_sessions: bool) -> Result<Answer<'a>> {
-        let mask = Mask::from_filter(&Filter {
+    fn ask_all<'a>(&self, questions: &'a [Question]) -> Result<Vec<Answer<'a>>> {
+        questions
+            .iter()
+            .map(|question| self.ask(question))
+            .collect()
+    }
+
+    fn ask<'a>(&self, question: &'a Question) -> Result<Answer<'a>> {
+        let filter = Filter {
             projects: vec![question.project.clone()],
             ..Filter::default()
-        });
-        let candidates = rank(&self.index, &Query::parse(&question.text), &mask, DEPTH)?.candidates;
-        let found: Vec<NoteId> = candidates.iter().map(|candidate| candidate.id).collect();
-        let around = if with_sessions {
-            let found = search::with_sessions(&self.index, &candidates)?;
-            let found: Vec<NoteId> = found.into_iter().map(|(id, _)| id).collect();
-            Some(measures(&found, &question.right))
-        } else {
-            None
         };
+        let mask = Mask::from_filter(&filter);
+        let ranked = rank(&self.index, &Query::parse(&question.text), &mask, DEPTH)?;
+        let searched = search(&self.index, &question.text, &filter, DEPTH)?;
+        let injected = THRESHOLDS
+            .into_iter()
+            .map(|threshold| self.prompt(&question.text, &question.project, Floor::At(threshold)))
+            .collect::<Result<Vec<Outcome>>>()?;
+        let ids = |outcome: &Outcome| -> Vec<NoteId> {
+            let given = outcome.given.iter();
+            given.map(|given| given.recalled.note.id).collect()
+        };
+        let usual = self.prompt(&question.text, &question.project, LIMITS.floor)?;
+        let held = usual.held.iter().filter_map(|held| held.note.parse().ok());
+        let found = [
+            ranked.candidates.iter().map(|found| found.id).collect(),
+            searched.iter().map(|hit| hit.entry.id()).collect(),
+            ids(&usual).into_iter().chain(held).collect::<Vec<_>>(),
+        ];
+        let best = usual.given.first().map(|given| {
+            let evidence = &given.evidence;
+            (
+                evidence.score,
+                evidence.matched.clone(),
+                given.recalled.note.id,
+            )
+        });
         Ok(Answer {
             question,
-            measures: measures(&found, &question.right),
-            around,
-            candidates,
+            measures: found
+                .each_ref()
+                .map(|found| measures(found, &question.right)),
+            found,
+            injected: injected.iter().map(ids).collect(),
+            best,
         })
+    }
+
+    /// Asks as the hook of a prompt does.
+    fn prompt(&self, text: &str, project: &str, floor: Floor) -> Result<Outcome> {
+        let prompt = SafePrompt::new(&RawPrompt::new(text), Some(&PrivateTokens::default())).value;
+        let Some(query) = prompt::query(&prompt) else {
+            return Ok(Outcome::default());
+        };
+        let request = Request {
+            query: &query,
+            project,
+            also: &[],
+            limits: Limits { floor, ..LIMITS },
+            ledger: &Ledger::new(),
+            own: None,
+            knowledge: &StoreKnowledge {
+                index: &self.index,
+                journal: None,
+                with_learned: false,
+                now: DateTime::UNIX_EPOCH,
+            },
+        };
+        Ok(note_set::recall(&self.index, &self.files, &request)?)
     }
 
     fn report(
@@ -280,20 +363,15 @@ impl Set {
         arguments: &Arguments,
         strangers: &[String],
     ) -> Result<Report<'_>> {
-        let with_sessions = self.has_sessions && !arguments.words_only;
         let mut times = Vec::with_capacity(self.questions.len());
-        let mut answers = Vec::with_capacity(self.questions.len());
         for question in &self.questions {
             let begun = Instant::now();
-            answers.push(self.ask(question, with_sessions)?);
+            self.prompt(&question.text, &question.project, LIMITS.floor)?;
             times.push(begun.elapsed());
         }
         times.sort_unstable();
-        let none: Vec<Answer<'_>> = self
-            .unanswerable
-            .iter()
-            .map(|question| self.ask(question, false))
-            .collect::<Result<_>>()?;
+        let answers = self.ask_all(&self.questions)?;
+        let none = self.ask_all(&self.unanswerable)?;
         let name = folder
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -312,51 +390,40 @@ impl Set {
             }
         }
         let mut measures = Vec::new();
+        let mut right = Vec::new();
         for (name, answers) in &groups {
             let name = name.get(2..).unwrap_or_default();
-            let mean = |of: &dyn Fn(&Answer<'_>) -> Option<[f64; MEASURES.len()]>| {
-                std::array::from_fn(|place| {
-                    let values = answers.iter().filter_map(|answer| of(answer));
-                    mean(values.map(|values| values[place])).unwrap_or_default()
-                })
-            };
-            let count = answers.len();
-            measures.push((
-                name.to_owned(),
-                count,
-                mean(&|answer| Some(answer.measures)),
-            ));
-            if with_sessions {
-                let name = format!("{name}, with sessions");
-                measures.push((name, count, mean(&|answer| answer.around)));
+            for (way, way_name) in WAYS.iter().enumerate() {
+                let values = std::array::from_fn(|place| {
+                    let values = answers.iter().map(|answer| answer.measures[way][place]);
+                    mean(values).unwrap_or_default()
+                });
+                measures.push((format!("{name}, {way_name}"), answers.len(), values));
             }
+            let share = share(answers.iter().map(|answer| answer.gated(USUAL).is_right));
+            right.push((name.to_owned(), answers.len(), share.unwrap_or_default()));
         }
         let mut worst: Vec<_> = none
             .iter()
             .filter_map(|answer| {
-                let best = answer.candidates.first()?;
-                let line = (
-                    best.fit,
-                    answer.question.text.clone(),
-                    best.matched.clone(),
-                    best.title.clone(),
-                );
-                best.passes(arguments.threshold).then_some(line)
+                let (score, matched, id) = answer.best.clone()?;
+                let title = self.index.get(id).ok()??.title;
+                Some((score, answer.question.text.clone(), matched, title))
             })
             .collect();
         worst.sort_by(|a, b| b.0.total_cmp(&a.0));
         worst.truncate(WORST);
-        let thresholds = THRESHOLDS.iter().filter(|_| !none.is_empty());
         Ok(Report {
             name,
             set: self,
             measures,
-            curve: thresholds
-                .map(|threshold| {
-                    let point = |half| point(*threshold, half, &answers, &none);
-                    (*threshold, [point(0), point(1)])
+            curve: (THRESHOLDS.into_iter().enumerate())
+                .map(|(place, threshold)| {
+                    let point = |half| point(place, half, &answers, &none);
+                    (threshold, [point(0), point(1)])
                 })
                 .collect(),
+            right,
             strangers: self.asked_by(strangers)?,
             worst,
             median: times.get(times.len() / 2).copied().unwrap_or_default(),
@@ -375,16 +442,9 @@ impl Set {
         let mut asked = 0;
         for project in projects {
             for text in strangers {
-                let question = Question {
-                    id: String::new(),
-                    text: text.clone(),
-                    project: project.to_owned(),
-                    category: String::new(),
-                    right: Vec::new(),
-                };
-                let answer = self.ask(&question, false)?;
                 for (silent, threshold) in silent.iter_mut().zip(THRESHOLDS) {
-                    *silent += u32::from(answer.shown(threshold).is_empty());
+                    let outcome = self.prompt(text, project, Floor::At(threshold))?;
+                    *silent += u32::from(outcome.given.is_empty());
                 }
                 asked += 1;
             }
@@ -400,39 +460,42 @@ impl Set {
     ) -> Result {
         let mut lines = String::new();
         for answer in answers {
-            let names = answer.candidates.iter();
-            let names: Vec<_> = names
-                .map(|candidate| self.names.get(&candidate.id))
-                .collect();
-            lines.push_str(&json!({ "qid": answer.question.id, "ids": names }).to_string());
+            let [ranked, searched, prompt] = answer.found.each_ref().map(|found| {
+                let names = found.iter().filter_map(|id| self.names.get(id));
+                names.collect::<Vec<_>>()
+            });
+            let row = json!({
+                "qid": answer.question.id, "ids": ranked, "search": searched, "prompt": prompt,
+                "injected": answer.injected[USUAL].len(),
+            });
+            lines.push_str(&row.to_string());
             lines.push('\n');
         }
         fs::write(path, lines).map_err(at(path))
     }
 }
 
-fn point(threshold: f32, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> GatePoint {
+fn point(place: usize, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> CurvePoint {
     let of_half = |answer: &&Answer<'_>| answer.question.half() == half;
     let none = none.iter().filter(of_half);
     let answered: Vec<GateResult> = answers
         .iter()
         .filter(of_half)
-        .map(|answer| {
-            let shown = answer.shown(threshold);
-            GateResult {
-                is_reachable: answer.is_useful(&answer.shown(0.0)),
-                given: shown.len(),
-                is_right: answer.is_useful(&shown),
-            }
-        })
+        .map(|answer| answer.gated(place))
         .collect();
-    GatePoint::from_questions(none.map(|answer| answer.shown(threshold).len()), &answered)
+    CurvePoint {
+        rates: GatePoint::from_questions(
+            none.map(|answer| answer.injected[place].len()),
+            &answered,
+        ),
+        right: share(answered.iter().map(|gated| gated.is_right)),
+    }
 }
 
 impl Report<'_> {
-    fn text(&self, threshold: f32) -> String {
+    fn text(&self) -> String {
         let mut text = format!(
-            "{}: {} notes, index built in {:.2} s, a question answered in {:.2} ms (median)\n{:28}{:>6}",
+            "{}: {} notes, index built in {:.2} s, a prompt answered in {:.2} ms (median)\n{:28}{:>6}",
             self.name,
             self.set.notes,
             self.set.built.as_secs_f64(),
@@ -452,7 +515,7 @@ impl Report<'_> {
             text.push('\n');
         }
         if !self.curve.is_empty() {
-            text.push_str("threshold: false, kept, notes; first half | second half\n");
+            text.push_str("threshold: false, kept, right, notes; first half | second half\n");
         }
         for (threshold, points) in &self.curve {
             text.push_str(&curve_line(*threshold, points));
@@ -466,8 +529,12 @@ impl Report<'_> {
                 text.push_str(&format!("{threshold:9.2}  {:6.2}\n", 100.0 * silent));
             }
         }
+        text.push_str("right note injected\n");
+        for (name, count, right) in &self.right {
+            text.push_str(&format!("{name:28}{count:6}{:9.1}\n", 100.0 * right));
+        }
         if !self.worst.is_empty() {
-            text.push_str(&format!("worst false results above {threshold}\n"));
+            text.push_str("worst false results\n");
         }
         for (fit, question, matched, title) in &self.worst {
             let question: String = question.chars().take(80).collect();
@@ -491,13 +558,20 @@ impl Report<'_> {
             .curve
             .iter()
             .map(|(threshold, halves)| {
-                let halves = halves.map(|point| json!({ "false": point.false_share, "kept": point.kept, "notes": point.notes }));
+                let halves = halves.map(|point| {
+                    json!({
+                        "false": point.rates.false_share, "kept": point.rates.kept,
+                        "right": point.right, "notes": point.rates.notes,
+                    })
+                });
                 json!({ "threshold": threshold, "first_half": halves[0], "second_half": halves[1] })
             })
             .collect();
         json!({
             "set": self.name, "notes": self.set.notes,
             "measures": measures.collect::<serde_json::Map<_, _>>(), "gate": curve,
+            "right": self.right.iter().map(|(name, _, right)| (name.clone(), json!(right)))
+                .collect::<serde_json::Map<_, _>>(),
             "strangers": { "asked": self.strangers.0, "silent": self.strangers.1 },
             "worst": self.worst.iter().map(|(fit, question, matched, title)| json!({
                 "fit": fit, "question": question, "matched": matched, "title": title,
@@ -506,15 +580,13 @@ impl Report<'_> {
     }
 }
 
-fn curve_line(threshold: f32, points: &[GatePoint; 2]) -> String {
+fn curve_line(threshold: f32, points: &[CurvePoint; 2]) -> String {
     let halves = points.map(|point| {
-        let [false_share, kept, notes] =
-            [point.false_share, point.kept, point.notes].map(Option::unwrap_or_default);
-        format!(
-            "{:6.1} {:6.1} {notes:5.2}",
-            100.0 * false_share,
-            100.0 * kept
-        )
+        let rates = point.rates;
+        let [false_share, kept, right] = [rates.false_share, rates.kept, point.right]
+            .map(|share| 100.0 * share.unwrap_or_default());
+        let notes = rates.notes.unwrap_or_default();
+        format!("{false_share:6.1} {kept:6.1} {right:6.1} {notes:5.2}")
     });
     format!("{threshold:9.2}  {}", halves.join("  | "))
 }
@@ -682,9 +754,7 @@ mod tests {
             sets: Vec::new(),
             strangers: Vec::new(),
             scale: None,
-            words_only: false,
             categories: true,
-            threshold: 0.3,
             json: false,
             answers: Some(folder.path().to_owned()),
         };
@@ -693,22 +763,27 @@ mod tests {
         let strangers = read_strangers(&prompts).unwrap();
         let report = set.report(folder.path(), &arguments, &strangers).unwrap();
         let (asked, silent) = &report.strangers;
-        assert_eq!((*asked, silent[5]), (2, 0.5));
-        assert_eq!(report.measures[0], ("all".to_owned(), 1, [1.0; 6]));
-        assert_eq!(report.measures.last().unwrap().0, "c");
+        assert_eq!((*asked, silent[USUAL]), (2, 0.5));
+        assert_eq!(
+            report.measures[0],
+            ("all, function".to_owned(), 1, [1.0; 6])
+        );
+        assert_eq!(report.measures.last().unwrap().0, "c, prompt");
+        assert_eq!(report.right[0], ("all".to_owned(), 1, 1.0));
         let curve = &report.curve;
         assert!(curve.iter().all(|(_, halves)| {
             halves
                 .iter()
-                .all(|half| half.false_share.unwrap_or_default() == 0.0)
+                .all(|half| half.rates.false_share.unwrap_or_default() == 0.0)
         }));
         let name = folder.path().file_name().unwrap().to_str().unwrap();
         let answers = fs::read_to_string(folder.path().join(format!("{name}.jsonl"))).unwrap();
         assert_eq!(
             answers,
-            "{\"qid\":\"1\",\"ids\":[\"n2\"]}\n{\"qid\":\"2\",\"ids\":[]}\n"
+            "{\"qid\":\"1\",\"ids\":[\"n2\"],\"search\":[\"n2\"],\"prompt\":[\"n2\"],\"injected\":1}\n\
+             {\"qid\":\"2\",\"ids\":[],\"search\":[],\"prompt\":[],\"injected\":0}\n"
         );
-        assert!(report.text(0.3).contains("second half"));
+        assert!(report.text().contains("second half"));
         assert_eq!(report.json()["notes"], 2);
     }
 }
