@@ -51,7 +51,7 @@ const MAX_WARNINGS: usize = 3;
 /// A question to memory.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// The words. A quoted phrase and a prefix (`migr*`) are conditions.
+    /// The words, with phrases and prefixes as for a search.
     pub text: &'a str,
     /// The keys of the asking project. Its notes come before others that match equally well.
     pub own: &'a [String],

@@ -1,9 +1,10 @@
 //! Searches notes by words, for people and tools.
 //!
 //! A note needs only one of the words. Ranking puts the best first, and no threshold applies. Notes
-//! of one session support each other, so a note may be found by the words of its neighbour. A
-//! quoted phrase and a prefix (`migr*`) are conditions: notes that do not meet them are excluded. No
-//! other character is an operator.
+//! of one session support each other, so a note may be found by the words of its neighbour. Notes
+//! with a quoted phrase or with a word of a prefix (`migr*`) rank higher. After a plus sign, or where
+//! it is the whole query, a phrase or prefix is a condition: other notes are excluded. No other
+//! character is an operator.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use anamnesis_store::index::{Entry, Error, Filter, Index, WordCondition};
 use crate::{
     graph::with_neighbours,
     note_set::CANDIDATES,
-    rank::{Candidate, Mask, Query, Ranked, rank_meeting},
+    rank::{Candidate, Conditions, Mask, Query, Ranked, rank_meeting},
 };
 
 /// The maximum number of results.
@@ -41,7 +42,7 @@ pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<V
     let mask = Mask::from_filter(filter);
     let k = k.min(MAX_HITS);
     let found = ranked(index, query, &mask, k.max(POOL))?.candidates;
-    let scores = if conditions(query).is_empty() {
+    let scores = if conditions(query).required.is_empty() {
         with_sessions(index, &found)?
     } else {
         // Neighbours from the session do not have to meet the conditions.
@@ -91,26 +92,41 @@ pub fn with_sessions(index: &Index, found: &[Candidate]) -> Result<Vec<(NoteId, 
 }
 
 /// Returns the conditions of a query, at most [`MAX_CONDITIONS`].
-fn conditions(query: &str) -> Vec<WordCondition> {
-    let mut conditions = Vec::new();
+fn conditions(query: &str) -> Conditions {
+    let mut conditions = Conditions::default();
     let mut rest = query;
+    let mut count = 0;
     while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
         rest = &rest[start..];
-        let (length, condition) = if let Some(phrase) = leading_phrase(rest) {
-            let condition = WordCondition::phrase(phrase);
-            (phrase.len() + 2, condition.filter(|_| !has_cjk(phrase)))
-        } else {
-            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            let prefix = rest[..end].strip_suffix('*');
-            let word = prefix.filter(|word| word.chars().all(char::is_alphanumeric));
-            let word = word.filter(|word| !has_cjk(word));
-            (end, word.and_then(WordCondition::prefix))
+        let (is_required, text) = match rest.strip_prefix('+') {
+            Some(text) => (true, text),
+            None => (rest.trim_end().len() == query.trim().len(), rest),
         };
-        conditions.extend(condition);
-        rest = &rest[length..];
+        let (length, condition) = leading_condition(text);
+        let after = &text[length..];
+        if let Some(condition) = condition.filter(|_| count < MAX_CONDITIONS) {
+            count += 1;
+            if is_required && (rest.starts_with('+') || after.trim().is_empty()) {
+                conditions.required.push(condition);
+            } else {
+                conditions.preferred.push(condition);
+            }
+        }
+        rest = after;
     }
-    conditions.truncate(MAX_CONDITIONS);
     conditions
+}
+
+/// Returns the length of the phrase or word at the beginning of a text, and its condition.
+fn leading_condition(text: &str) -> (usize, Option<WordCondition>) {
+    if let Some(phrase) = leading_phrase(text) {
+        let condition = WordCondition::phrase(phrase).filter(|_| !has_cjk(phrase));
+        return (phrase.len() + 2, condition);
+    }
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let prefix = text[..end].strip_suffix('*');
+    let is_word = |word: &&str| word.chars().all(char::is_alphanumeric) && !has_cjk(word);
+    (end, prefix.filter(is_word).and_then(WordCondition::prefix))
 }
 
 /// Returns the quoted phrase at the beginning of a text. A quote inside a word does not count.
@@ -137,21 +153,34 @@ mod tests {
     fn phrases_and_prefixes_are_conditions() {
         let phrase = |text| WordCondition::phrase(text).unwrap();
         let prefix = |text| WordCondition::prefix(text).unwrap();
-        for (query, expected) in [
-            ("\"rate limit\" login", &[phrase("rate limit")][..]),
-            ("migr* \"std::fs\"", &[prefix("migr"), phrase("std fs")]),
-            ("plain words", &[]),
-            ("alpha\" OR \"x", &[]),
-            ("\"open", &[]),
-            ("\"\" \"*\" * a*b (x*)", &[]),
-            ("\"数据库\" \"naïve plan\"", &[phrase("naive plan")]),
+        for (query, required, preferred) in [
+            ("\"rate limit\"", &[phrase("rate limit")][..], &[][..]),
+            (" migr* ", &[prefix("migr")], &[]),
+            ("+\"rate limit\" login", &[phrase("rate limit")], &[]),
+            ("login +migr*", &[prefix("migr")], &[]),
+            ("\"rate limit\" login", &[], &[phrase("rate limit")]),
+            (
+                "migr* \"std::fs\"",
+                &[],
+                &[prefix("migr"), phrase("std fs")],
+            ),
+            ("+migr* \"a b\"", &[prefix("migr")], &[phrase("a b")]),
+            ("plain words", &[], &[]),
+            ("alpha\" OR \"x", &[], &[]),
+            ("\"open", &[], &[]),
+            ("+ \"\" \"*\" * a*b (x*)", &[], &[]),
+            ("+\"数据库\" +\"naïve plan\"", &[phrase("naive plan")], &[]),
         ] {
+            let expected = Conditions {
+                required: required.to_vec(),
+                preferred: preferred.to_vec(),
+            };
             assert_eq!(conditions(query), expected, "{query}");
         }
     }
 
     #[test]
-    fn notes_that_fail_a_condition_are_excluded() {
+    fn a_quoted_error_message_does_not_exclude_the_answer() {
         let fixture = Fixture::new();
         fixture.add("the rate limit", |_| {});
         fixture.add("limit the rate", |_| {});
@@ -163,8 +192,15 @@ mod tests {
         };
         assert_eq!(found("\"rate limit\""), ["the rate limit"]);
         assert_eq!(found("migr*"), ["migrations"]);
-        assert_eq!(found("rate migr*"), ["migrations"]);
-        assert_eq!(found("\"rate limit\" migr*"), [""; 0]);
+        assert_eq!(found("rate +migr*"), ["migrations"]);
+        assert_eq!(found("+\"rate limit\" +migr*"), [""; 0]);
+        assert_eq!(found("why \"rate limit\" exceeded")[0], "the rate limit");
+        assert_eq!(
+            found("why \"limit the rate\" exceeded")[0],
+            "limit the rate"
+        );
+        assert_eq!(found("the \"limit of the rate\" is").len(), 3);
+        assert_eq!(found("unknown migr*"), ["migrations"]);
         assert_eq!(found("rate limit").len(), 3);
     }
 

@@ -25,8 +25,8 @@ pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_search",
         "Search the memory",
-        "Find notes by words, the best first. Any of the words may stand in a note; \"a phrase\" and \
-         the beginning of a word (migr*) are conditions. Replaced and forgotten notes are left out.",
+        "Find notes by words, the best first. Any of the words may stand in a note; +\"a phrase\" and \
+         the beginning of a word (+migr*) are conditions. Replaced and forgotten notes are left out.",
         run,
     )
 }

@@ -48,6 +48,9 @@ const B: f32 = 0.6;
 /// How many of the best notes are reranked. 20 to 100 are equally good.
 const MAX_RERANKED: usize = 20;
 
+/// How much a preferred phrase adds to the score, relative to the rarest word.
+const PHRASE: f32 = 0.5;
+
 /// Names of programming languages are weighted by a fifth, because notes on every
 /// topic contain them.
 const LANGUAGES: [&str; 9] = [
@@ -172,6 +175,15 @@ fn may_surface(document: &Document) -> bool {
     visibility.may_surface()
 }
 
+/// Conditions on the words of notes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Conditions {
+    /// A note that does not meet one of them is excluded.
+    pub(crate) required: Vec<WordCondition>,
+    /// A note that meets one of them ranks higher.
+    pub(crate) preferred: Vec<WordCondition>,
+}
+
 /// How a query names a note exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exact {
@@ -234,16 +246,19 @@ pub struct Ranked {
 
 /// Ranks the notes selected by the mask and returns the best `limit`.
 pub fn rank(index: &Index, query: &Query, mask: &Mask, limit: usize) -> Result<Ranked, Error> {
-    rank_meeting(index, query, mask, &[], limit)
+    rank_meeting(index, query, mask, &Conditions::default(), limit)
 }
 
-/// Like [`rank`], restricted to the notes that meet all conditions, if there are any. Notes without
-/// a matching word come last.
+/// Like [`rank`], restricted to the notes that meet all required conditions, if there are any. Notes
+/// without a matching word come last. Notes that meet a preferred condition gain its rarity.
 pub(crate) fn rank_meeting(
     index: &Index,
     query: &Query,
     mask: &Mask,
-    conditions: &[WordCondition],
+    Conditions {
+        required,
+        preferred,
+    }: &Conditions,
     limit: usize,
 ) -> Result<Ranked, Error> {
     let documents = index.documents()?;
@@ -265,17 +280,18 @@ pub(crate) fn rank_meeting(
         .map(|(segment, asked)| Scorer::new(segment, asked, &lists, searched.in_store))
         .collect();
     let limit_before_rerank = limit.max(MAX_RERANKED);
-    let (hits, named) = if conditions.is_empty() {
+    let (mut hits, named) = if required.is_empty() {
         let named = named_by_id(index, query, &searched)?;
         let mut hits = scored_hits(&searched, &mut scorers, |hits| {
             keep_best(hits, limit_before_rerank, &named);
         })?;
         let named_at = named.iter().map(|(number, segment)| (*number, *segment));
         add(&mut hits, named_at, &searched);
+        prefer(index, &mut hits, preferred, &searched)?;
         keep_best(&mut hits, limit_before_rerank, &named);
         (hits, named)
     } else {
-        let candidates = index.candidates(conditions)?;
+        let candidates = index.candidates(required)?;
         let mut hits = scored_hits(&searched, &mut scorers, |hits| {
             hits.retain(|hit| candidates.contains(&hit.number));
         })?;
@@ -284,9 +300,11 @@ pub(crate) fn rank_meeting(
             candidates.iter().map(|number| (*number, 0)),
             &searched,
         );
-        let hits = best_with_phrases(index, hits, conditions, limit_before_rerank)?;
+        prefer(index, &mut hits, preferred, &searched)?;
+        let hits = best_with_phrases(index, hits, required, limit_before_rerank)?;
         (hits, BTreeMap::new())
     };
+    prefer_phrases(index, &mut hits, preferred, &searched)?;
     let mut ranked = with_titles(index, hits)?;
     sort(&mut ranked, &named);
     rerank::rerank(index, &scorers, searched.in_store, &mut ranked)?;
@@ -299,6 +317,52 @@ pub(crate) fn rank_meeting(
         candidates: candidates.collect(),
         searched: searched.count,
     })
+}
+
+/// Raises the notes with a word that begins with a preferred prefix, by the rarity of such a word.
+fn prefer(
+    index: &Index,
+    hits: &mut Vec<Hit>,
+    preferred: &[WordCondition],
+    searched: &Searched<'_>,
+) -> Result<(), Error> {
+    for condition in preferred {
+        if let WordCondition::Prefix(_) = condition {
+            let having = index.candidates(std::slice::from_ref(condition))?;
+            add(hits, having.iter().map(|number| (*number, 0)), searched);
+            let rarity = idf(
+                searched.in_store,
+                u32::try_from(having.len()).unwrap_or(u32::MAX),
+            );
+            for hit in hits.iter_mut().filter(|hit| having.contains(&hit.number)) {
+                hit.score += rarity;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Raises the best notes that have a preferred phrase by a share of the rarity of a word in one
+/// note.
+fn prefer_phrases(
+    index: &Index,
+    hits: &mut [Hit],
+    preferred: &[WordCondition],
+    searched: &Searched<'_>,
+) -> Result<(), Error> {
+    for condition in preferred {
+        if !matches!(condition, WordCondition::Phrase(_)) {
+            continue;
+        }
+        let condition = std::slice::from_ref(condition);
+        let having = index.candidates(condition)?;
+        for hit in hits.iter_mut().filter(|hit| having.contains(&hit.number)) {
+            if index.has_phrases(hit.number, condition)? {
+                hit.score += PHRASE * searched.max_idf;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Scores the searched notes. `keep` drops hits after each part. Sets the idf of the scorers' terms.
