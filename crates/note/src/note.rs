@@ -16,7 +16,7 @@ use crate::{front_matter, id::NoteId};
 
 pub(crate) use file::Part;
 pub use file::{CannotRewrite, NoteFile, Unreadable};
-pub use visibility::{REFLECTED_TAG, Visibility};
+pub use visibility::{REFLECTED_TAG, UNREVIEWED_TAG, Visibility};
 pub use words::{Enforce, Kind, NoteType, Scope, Severity, Source, State, Status, UnknownWord};
 
 /// The project of a global note.
@@ -84,6 +84,10 @@ pub struct Note {
     pub pinned: bool,
     /// `agent` if a model wrote it through a tool.
     pub actor: Option<String>,
+    /// The program that it was imported from.
+    pub tool: Option<String>,
+    /// Its id in that program.
+    pub tool_id: Option<String>,
     /// The text with `\n` line ends, without the file's final line end.
     pub body: String,
 }
@@ -120,6 +124,8 @@ impl Note {
             status: None,
             pinned: false,
             actor: None,
+            tool: None,
+            tool_id: None,
             body: String::new(),
         }
     }
@@ -222,6 +228,8 @@ impl Note {
             }
             "status" => optional(self.status.as_deref()),
             "prov_actor" => optional(self.actor.as_deref()),
+            "prov_tool" => optional(self.tool.as_deref()),
+            "prov_id" => optional(self.tool_id.as_deref()),
             "id" => front_matter::write_scalar(out, key, &self.id.to_string()),
             "type" => front_matter::write_scalar(out, key, self.note_type.as_str()),
             "title" => front_matter::write_scalar(out, key, &self.title),
@@ -253,7 +261,7 @@ impl Note {
 }
 
 /// The keys we write, in the order of the file: the Python version's keys first.
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 30] = [
     "id",
     "type",
     "title",
@@ -282,6 +290,8 @@ const KEYS: [&str; 28] = [
     "pinned",
     "prov_host",
     "prov_actor",
+    "prov_tool",
+    "prov_id",
 ];
 
 /// The number of leading [`KEYS`] that the Python version knows.
@@ -416,6 +426,8 @@ mod tests {
         note.pinned = true;
         note.host = Some("codex".to_owned());
         note.actor = Some("agent".to_owned());
+        note.tool = Some("engram".to_owned());
+        note.tool_id = Some("observations/1".to_owned());
         note.body = "text".to_owned();
         let text = note.render();
         assert_eq!(
@@ -425,7 +437,8 @@ mod tests {
              prov_session: s\nsupersedes:\n- 01ARZ3NDEKTSV4RRFFQ69G5FAV\ncreated_at: '2026-01-02T03:04:05+00:00'\n\
              updated_at: '2026-01-02T03:04:05+00:00'\ntags:\n- a\n- 'yes'\nkind: antipattern\nstate: muted\nlinks:\n\
              - related-to X\nwhen:\n- 'cmd: git push --force'\ninstead: push a branch\nseverity: high\nenforce: once\n\
-             status: active\npinned: true\nprov_host: codex\nprov_actor: agent\n---\ntext\n"
+             status: active\npinned: true\nprov_host: codex\nprov_actor: agent\nprov_tool: engram\n\
+             prov_id: observations/1\n---\ntext\n"
         );
         assert_eq!(parse(&text).unwrap(), note);
     }

@@ -6,6 +6,7 @@
 
 pub mod citation;
 pub mod claude_memory;
+pub mod foreign_database;
 pub mod fs;
 pub mod index;
 pub mod journal;

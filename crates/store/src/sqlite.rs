@@ -42,7 +42,10 @@ pub(crate) fn open_in_memory() -> rusqlite::Result<Connection> {
     configure(Connection::open_in_memory()?, Duration::ZERO)
 }
 
-fn configure(connection: Connection, patience: Duration) -> rusqlite::Result<Connection> {
+pub(crate) fn configure(
+    connection: Connection,
+    patience: Duration,
+) -> rusqlite::Result<Connection> {
     connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

@@ -177,6 +177,8 @@ pub(super) fn join(
         status: sides.choose(|note| &note.status),
         pinned: sides.choose(|note| &note.pinned),
         actor: sides.origin(|note| &note.actor, &None),
+        tool: sides.origin(|note| &note.tool, &None),
+        tool_id: sides.origin(|note| &note.tool_id, &None),
         body: body::join(&base.note.body, &winner.note.body, &loser.note.body).unwrap_or_else(
             || {
                 sides.clash = true;
@@ -260,6 +262,8 @@ pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent,
         status: either(&last.status, &first.status),
         pinned: first.pinned || last.pinned,
         actor: either(&first.actor, &last.actor),
+        tool: either(&first.tool, &last.tool),
+        tool_id: either(&first.tool_id, &last.tool_id),
         body: if kept { first } else { last }.body.clone(),
         ..last.clone()
     };

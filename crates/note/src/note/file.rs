@@ -454,6 +454,8 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         status: optional("status"),
         pinned: text("pinned").is_some_and(|word| word == "true"),
         actor: optional("prov_actor"),
+        tool: optional("prov_tool"),
+        tool_id: optional("prov_id"),
         body,
     })
 }

@@ -5,6 +5,9 @@ use super::{Kind, Note, NoteType, State};
 /// The tag of a session note that a reflection has used.
 pub const REFLECTED_TAG: &str = "reflected";
 
+/// The tag of an imported note that is muted until a person approves it.
+pub const UNREVIEWED_TAG: &str = "unreviewed";
+
 /// The properties of a note that decide whether a model may be shown it, apart from its project.
 #[derive(Debug, Clone, Copy)]
 pub struct Visibility {

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, DirEntry, Metadata},
+    fs::{self, DirEntry},
     io::{self, Read},
     path::Path,
 };
@@ -49,17 +49,7 @@ pub(super) fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
 
 /// Reads a file; none if it has no text to copy.
 pub(super) fn read(path: &Path, stem: &str) -> io::Result<(Option<MemoryFile>, Stamp)> {
-    let (open, metadata) =
-        file::open_regular(path).map_err(|error| match error.raw_os_error() {
-            // The system's message for a link that is not followed is not helpful.
-            Some(_) if path.is_symlink() => io::Error::other("a link; not followed"),
-            _ => error,
-        })?;
-    if has_other_names(&metadata) {
-        return Err(io::Error::other(
-            "a hard link to a file with other names; not followed",
-        ));
-    }
+    let (open, metadata) = file::open_single(path)?;
     let limit = u64::try_from(MAX_LENGTH).unwrap_or(u64::MAX);
     if metadata.len() > limit {
         return Err(io::Error::other(format!("over {} KiB", MAX_LENGTH / 1024)));
@@ -71,15 +61,4 @@ pub(super) fn read(path: &Path, stem: &str) -> io::Result<(Option<MemoryFile>, S
         MemoryFile::parse(&text, stem),
         Stamp::from_metadata(&metadata),
     ))
-}
-
-/// Returns whether a file has other names, which may be outside of the memory.
-#[cfg(unix)]
-fn has_other_names(metadata: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
-}
-
-#[cfg(not(unix))]
-fn has_other_names(_: &Metadata) -> bool {
-    false
 }

@@ -67,6 +67,31 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     }
 }
 
+/// Opens a regular file of another program. A link is not followed, and a file with several names is
+/// refused: another name may be outside of the folder that a person meant.
+pub fn open_single(path: &Path) -> io::Result<(File, Metadata)> {
+    let (file, metadata) = open_regular(path).map_err(|error| match error.raw_os_error() {
+        // The system's message for a link that is not followed is not helpful.
+        Some(_) if path.is_symlink() => io::Error::other("a link; not followed"),
+        _ => error,
+    })?;
+    if has_other_names(&metadata) {
+        let reason = "a hard link to a file with other names; not followed";
+        return Err(io::Error::other(reason));
+    }
+    Ok((file, metadata))
+}
+
+#[cfg(unix)]
+fn has_other_names(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &Metadata) -> bool {
+    false
+}
+
 /// Reads at most `limit` bytes of a regular file. The flag tells whether that is the whole file.
 pub fn read_head(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Stamp, bool)> {
     let (file, metadata) = open_regular(path)?;
