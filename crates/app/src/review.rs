@@ -8,7 +8,7 @@ use anamnesis_distill::reflection;
 use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
-    note::{Note, Scope, State, timestamp},
+    note::{Note, Scope, State, UNREVIEWED_TAG, timestamp},
 };
 use anamnesis_recall::review::{self, PendingGroup, PendingNote, PendingReason};
 use anamnesis_session::claude_memory::GONE_TAG;
@@ -95,11 +95,14 @@ fn approve(
     let lock = context.notes.lock()?;
     let change = |note: &mut Note| {
         let before = note.clone();
-        if waiting.reason == PendingReason::Proposal {
+        if matches!(
+            waiting.reason,
+            PendingReason::Proposal | PendingReason::Imported
+        ) {
             note.state = State::Active;
         }
         note.tags
-            .retain(|tag| ![CONFLICT_TAG, GONE_TAG].contains(&tag.as_str()));
+            .retain(|tag| ![CONFLICT_TAG, GONE_TAG, UNREVIEWED_TAG].contains(&tag.as_str()));
         let replaced = replaced.map(|id| id.to_string());
         if let Some(replaced) = replaced.filter(|id| !note.supersedes.contains(id)) {
             note.supersedes.push(replaced);

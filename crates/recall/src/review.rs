@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
-    note::{GLOBAL, Kind, State},
+    note::{GLOBAL, Kind, State, UNREVIEWED_TAG},
 };
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
@@ -27,6 +27,8 @@ use crate::stale::{self, StaleReason};
 pub enum PendingReason {
     /// It is a proposal, not used until it is approved.
     Proposal,
+    /// It was imported from another program, and is not injected until it is approved.
+    Imported,
     /// It is the other version of a note that two machines changed.
     Conflict,
     /// An agent on this machine wrote it, and it is in use.
@@ -130,6 +132,9 @@ fn pending_reason(
     if entry.state == State::Proposed {
         return Some(PendingReason::Proposal);
     }
+    if entry.state == State::Muted && entry.tags.iter().any(|tag| tag == UNREVIEWED_TAG) {
+        return Some(PendingReason::Imported);
+    }
     if !entry.visibility().is_in_force() {
         return None;
     }
@@ -196,6 +201,10 @@ fn groups(waiting: Vec<PendingNote>, reflections: &[Reflection]) -> Vec<PendingG
             }
             // A clean-up may remove all files of all projects, which is one decision.
             (_, PendingReason::Orphaned) => (usize::MAX, "\0orphaned".to_owned(), String::new()),
+            (_, PendingReason::Imported) => {
+                let project = format!("imported {}", waiting.entry.project);
+                (usize::MAX, project, String::new())
+            }
             (_, PendingReason::Stale) => {
                 let project = waiting.entry.project.clone();
                 (usize::MAX, "stale".to_owned(), project)

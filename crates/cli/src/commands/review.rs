@@ -156,7 +156,7 @@ fn done(
         let word = match (decision, waiting.reason) {
             (Decision::Reject, PendingReason::Forgotten) => "brought back",
             (Decision::Reject, _) => "forgot",
-            (_, PendingReason::Proposal) => "in use",
+            (_, PendingReason::Proposal | PendingReason::Imported) => "in use",
             (_, PendingReason::Conflict | PendingReason::Orphaned) => "kept",
             (_, PendingReason::ByAgent | PendingReason::Foreign | PendingReason::Forgotten) => {
                 "seen"
@@ -217,6 +217,9 @@ fn heading(context: &Context, batch: &PendingGroup) -> String {
         PendingReason::Proposal | PendingReason::ByAgent => {
             format!("for {}", one_line(&first.entry.project))
         }
+        PendingReason::Imported => {
+            format!("imported, for {}", one_line(&first.entry.project))
+        }
         PendingReason::Conflict => "two machines changed one note".to_owned(),
         PendingReason::Foreign => {
             "for all projects, by no command, sync or import of yours".to_owned()
@@ -239,6 +242,7 @@ fn heading(context: &Context, batch: &PendingGroup) -> String {
 fn word(wait: PendingReason) -> &'static str {
     match wait {
         PendingReason::Proposal => "proposal",
+        PendingReason::Imported => "imported",
         PendingReason::Conflict => "conflict",
         PendingReason::ByAgent => "in use",
         PendingReason::Foreign => "foreign",
@@ -257,6 +261,7 @@ pub(super) fn counts(batches: &[PendingGroup]) -> String {
         .count();
     let parts = [
         (of(PendingReason::Proposal), "proposal"),
+        (of(PendingReason::Imported), "note imported"),
         (of(PendingReason::Conflict), "conflict"),
         (of(PendingReason::ByAgent), "note by Claude"),
         (of(PendingReason::Foreign), "note from elsewhere"),
