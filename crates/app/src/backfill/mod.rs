@@ -12,7 +12,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 
 use self::transcripts::{Finding, Past, candidates};
-pub use self::transcripts::{Session, SessionFilter, Skip, countable};
+pub use self::transcripts::{Session, SessionFilter, Skip, countable, session_folder};
 use crate::{
     Error,
     context::{Context, PATIENCE},

@@ -163,6 +163,21 @@ pub fn countable(context: &Context, folder: &Path) -> usize {
         .count()
 }
 
+/// Returns the folder in which a session of the client began, from its transcript.
+pub fn session_folder(context: &Context, session: &str) -> Option<String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if session.is_empty() || !session.bytes().all(is_name) {
+        return None;
+    }
+    let folders = entries(&projects_folder(context)?);
+    let mut heads = folders.filter_map(|(folder, _)| {
+        let path = folder.join(format!("{session}.jsonl"));
+        let limit = usize::try_from(HEAD).unwrap_or(usize::MAX);
+        Some(file::read_head(&path, limit).ok()?.0)
+    });
+    heads.find_map(|head| folder_of(&io::Cursor::new(head)))
+}
+
 /// The name that the client gives to the folder of a project's transcripts.
 fn folder_name(folder: &Path) -> String {
     let letter = |letter: char| match letter {

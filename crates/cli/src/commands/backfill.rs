@@ -2,12 +2,7 @@
 //!
 //! Lists by default; writes notes only with `--apply`.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 use anamnesis_app::{
     backfill::{self, BackfillReport, Session, SessionFilter, Skip, SkippedTranscript},
@@ -19,7 +14,7 @@ use anamnesis_text::clean::one_line;
 use chrono::NaiveDate;
 use serde_json::json;
 
-use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, ProgressBar, Ui};
 
 /// Create notes for sessions from before the install
 ///
@@ -90,8 +85,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         unrecorded: args.unrecorded,
         limit: args.limit,
     };
-    let mut progress = Progress::new();
-    let show = |done, total| progress.show(done, total);
+    let mut progress = ProgressBar::new();
+    let show = |done, total| progress.show(done, total, "transcript");
     let findings = backfill::run(&context, journal.as_ref(), &wanted, args.apply, show);
     drop(progress);
     let findings = findings?;
@@ -235,71 +230,4 @@ fn as_json(args: &Args, findings: &BackfillReport) -> serde_json::Value {
         "applied": args.apply, "sessions": sessions, "skipped": skipped,
         "elsewhere": findings.elsewhere, "not_looked_at": findings.left,
     })
-}
-
-/// A progress bar on a terminal; elsewhere it prints nothing.
-struct Progress {
-    is_shown: bool,
-    last: Option<Instant>,
-}
-
-impl Progress {
-    /// The shortest time between two updates.
-    const PAUSE: Duration = Duration::from_millis(100);
-
-    /// The width of the bar in characters.
-    const LENGTH: usize = 30;
-
-    fn new() -> Self {
-        Self {
-            is_shown: ui::stderr_is_terminal(),
-            last: None,
-        }
-    }
-
-    /// Shows how many are done, at most once per `PAUSE`.
-    fn show(&mut self, done: usize, total: usize) {
-        if !self.is_shown || self.last.is_some_and(|last| last.elapsed() < Self::PAUSE) {
-            return;
-        }
-        self.last = Some(Instant::now());
-        ui::progress(&Self::line(done, total));
-    }
-
-    fn line(done: usize, total: usize) -> String {
-        let filled = done * Self::LENGTH / total.max(1);
-        format!(
-            "[{:<length$}] {} of {}",
-            "#".repeat(filled),
-            ui::number(done),
-            ui::count(total, "transcript"),
-            length = Self::LENGTH
-        )
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.last.is_some() {
-            ui::progress("");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_fills() {
-        assert_eq!(
-            Progress::line(0, 3),
-            "[                              ] 0 of 3 transcripts"
-        );
-        assert_eq!(
-            Progress::line(1_500, 2_000),
-            "[######################        ] 1,500 of 2,000 transcripts"
-        );
-        assert_eq!(Progress::line(0, 0).len(), 51);
-    }
 }

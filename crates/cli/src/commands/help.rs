@@ -43,7 +43,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Upkeep",
         &[
             "upkeep", "merge", "reflect", "stale", "verify", "feedback", "stats", "eval",
-            "backfill", "import",
+            "backfill", "import", "export",
         ],
     ),
     ("Trouble", &["doctor", "config"]),
@@ -61,7 +61,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 49] = [
+pub(crate) const EXAMPLES: [(&str, &str); 50] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -105,7 +105,8 @@ pub(crate) const EXAMPLES: [(&str, &str); 49] = [
     ("stats", "stats"),
     ("eval", "eval run"),
     ("backfill", "backfill --apply"),
-    ("import", "import"),
+    ("import", "import --from claude-mem"),
+    ("export", "export --json > notes.json"),
     ("doctor", "doctor --fix"),
     ("config", "config set session_line problems"),
     ("serve", "serve"),

@@ -1,10 +1,13 @@
-//! `import`: copies Claude Code's own memory into notes.
+//! `import`: copies Claude Code's own memory, or that of another program, into notes.
+
+mod other;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
     Error, claude_memory,
     context::{Context, PATIENCE},
+    environment::Environment,
     pause::Off,
     remote,
     sync::{self, Answer},
@@ -16,22 +19,50 @@ use super::sync::outcome;
 
 use crate::ui::{Outcome, Ui};
 
-/// Copy Claude Code's own memory into notes
+/// The names of `--from`, for the help.
+const SOURCES: &str = "\
+Sources: claude-mem, server-memory, basic-memory, memories, engram, mem0,
+openmemory, claude-ai, chatgpt, rules, codex, anamnesis (a file of `export`)";
+
+/// Copy Claude Code's own memory, or another program's, into notes
 ///
-/// Each memory file becomes a note that follows it. If the file is deleted, the note stays, and
-/// `review` shows it. Nothing is written to the memory. Notes that you changed or forgot here stay
-/// that way. Excluded folders and paused projects are left out. Every sync imports, too.
+/// Each file of Claude Code's memory becomes a note that follows it. If the file is deleted, the note
+/// stays, and `review` shows it. Nothing is written to the memory. Notes that you changed or forgot
+/// here stay that way. Excluded folders and paused projects are left out. Every sync imports, too.
+///
+/// With --from, the memory of another program is listed; with --apply, its notes are written as one
+/// change, which `undo` reverts. The source is only read. A second import adds only what is new.
 #[derive(Debug, clap::Args)]
+#[command(after_help = SOURCES)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    other: other::OtherArgs,
     /// Claude Code's folder [default: CLAUDE_CONFIG_DIR, else ~/.claude]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "from")]
     claude_home: Option<PathBuf>,
     /// Do not sync afterwards
     #[arg(long)]
     no_sync: bool,
 }
 
-pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    // A dry run makes no store.
+    if args.other.is_dry_run() {
+        other::run(&args.other, &Context::new(environment, PATIENCE)?, ui)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let context = &Context::open(environment)?;
+    if args.other.from != "claude" {
+        other::run(&args.other, context, ui)?;
+        if !args.no_sync {
+            push(context, &Journal::open(&context.home, PATIENCE)?, ui);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(option) = args.other.foreign_option() {
+        return Err(Error::usage(format!("{option} needs --from SOURCE"))
+            .hint("anamnesis import --from SOURCE [PATH]"));
+    }
     if context.environment.is_agent && args.claude_home.is_some() {
         return Err(Error::failed("a person only says where notes come from"));
     }
@@ -73,7 +104,14 @@ fn send(no_sync: bool, context: &Context, journal: &Journal, imported: &Imported
     if imported.has_changes() {
         sync::commit(context, "import", imported.changed.iter().copied());
     }
-    if no_sync || remote::address(context).is_none() {
+    if !no_sync {
+        push(context, journal, ui);
+    }
+}
+
+/// Syncs, if there is a remote.
+fn push(context: &Context, journal: &Journal, ui: &Ui) {
+    if remote::address(context).is_none() {
         return;
     }
     match sync::run(context, Some(journal), Answer::None, sync::PATIENCE) {

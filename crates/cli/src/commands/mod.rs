@@ -10,6 +10,7 @@ mod diff;
 mod doctor;
 mod edit;
 mod eval;
+mod export;
 mod feedback;
 pub(crate) mod forget;
 mod help;
@@ -113,6 +114,7 @@ enum Verb {
     Sessions(sessions::Args),
     Backfill(backfill::Args),
     Import(import::Args),
+    Export(export::Args),
     Init(init::Args),
     Config(config::Args),
     Serve(serve::Args),
@@ -269,7 +271,8 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Purge(args) => purge::run(&args, &Context::open(environment)?, ui),
         Verb::Reflect(args) => reflect::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
-        Verb::Import(args) => import::run(&args, &Context::open(environment)?, ui),
+        Verb::Import(args) => import::run(&args, environment, ui),
+        Verb::Export(args) => export::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Backfill(args) => backfill::run(&args, environment, ui),
     }
 }

@@ -20,6 +20,7 @@ mod former_names;
 mod history;
 mod hook_input;
 mod hosts;
+mod import;
 // Paths are shown as the system writes them, and there is a link.
 #[cfg(unix)]
 mod init;

@@ -1,0 +1,144 @@
+//! Exports notes: as JSON, which `import --from anamnesis` reads back byte for byte, or as files.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_note::note::{Note, State};
+use anamnesis_store::notes::NotePath;
+use anamnesis_text::clean::one_line;
+use serde_json::{Value, json};
+
+use crate::{Error, context::Context};
+
+/// The form of an export.
+#[derive(Debug, Clone)]
+pub enum ExportForm {
+    /// One JSON document.
+    Json,
+    /// One JSON object per line.
+    Jsonl,
+    /// One file per note in this folder, which is empty or missing.
+    Markdown(PathBuf),
+}
+
+/// The result of an export.
+#[derive(Debug, Default)]
+pub struct ExportReport {
+    /// How many notes were exported.
+    pub exported: usize,
+    /// The files that are no readable notes, with the reason.
+    pub unreadable: Vec<String>,
+}
+
+/// The longest name that is made of a title, in characters.
+const MAX_NAME: usize = 60;
+
+/// Exports the notes of a project, or all, to `out` or to a folder. Tombstones are left out.
+pub fn export(
+    context: &Context,
+    project: Option<&str>,
+    form: &ExportForm,
+    out: &mut impl Write,
+) -> Result<ExportReport, Error> {
+    if context.environment.is_agent {
+        return Err(Error::failed("only a person can export notes")
+            .hint("in a terminal: anamnesis export --json"));
+    }
+    let keys = project.map(|key| context.project(Some(key)).all_keys());
+    let mut report = ExportReport::default();
+    if let ExportForm::Markdown(folder) = form {
+        prepare(folder)?;
+    }
+    let failed = |error: std::io::Error| {
+        Error::failed(format!("cannot write the export: {error}")).because(error)
+    };
+    if matches!(form, ExportForm::Json) {
+        out.write_all(b"{\"version\": 1, \"notes\": [")
+            .map_err(failed)?;
+    }
+    for (path, _) in context.notes.list().notes {
+        let note = match context.notes.read(path) {
+            Ok(stored) => stored.note(),
+            Err(error) => {
+                report.unreadable.push(one_line(&error.to_string()));
+                continue;
+            }
+        };
+        let is_wanted = keys
+            .as_ref()
+            .is_none_or(|keys| keys.contains(&note.project));
+        if !is_wanted || note.state == State::Forgotten {
+            continue;
+        }
+        let bytes = context.notes.bytes(path)?;
+        match form {
+            ExportForm::Json => {
+                let comma = if report.exported == 0 { "\n" } else { ",\n" };
+                write!(out, "{comma}{}", as_json(path, &note, &bytes)).map_err(failed)?;
+            }
+            ExportForm::Jsonl => {
+                writeln!(out, "{}", as_json(path, &note, &bytes)).map_err(failed)?;
+            }
+            ExportForm::Markdown(folder) => {
+                let file = folder.join(name(&note.project)).join(file_name(&note));
+                let written = file.parent().map_or(Ok(()), fs::create_dir_all);
+                written
+                    .and_then(|()| fs::write(&file, &bytes))
+                    .map_err(failed)?;
+            }
+        }
+        report.exported += 1;
+    }
+    if matches!(form, ExportForm::Json) {
+        out.write_all(b"\n]}\n").map_err(failed)?;
+    }
+    Ok(report)
+}
+
+/// Makes the folder of an export. One with files is refused, so that nothing is overwritten.
+fn prepare(folder: &Path) -> Result<(), Error> {
+    let shown = one_line(&folder.to_string_lossy());
+    let failed = |error: std::io::Error| {
+        Error::failed(format!("cannot write to {shown}: {error}")).because(error)
+    };
+    fs::create_dir_all(folder).map_err(failed)?;
+    if fs::read_dir(folder).map_err(failed)?.next().is_some() {
+        return Err(Error::failed(format!("{shown} is not empty")).hint("name a new folder"));
+    }
+    Ok(())
+}
+
+fn as_json(path: NotePath, note: &Note, bytes: &[u8]) -> Value {
+    json!({
+        "path": path.to_string(), "kind": note.kind().shown(), "project": note.project,
+        "title": note.title, "created_at": note.created_at, "updated_at": note.updated_at,
+        "tags": note.tags, "text": note.body, "file": String::from_utf8_lossy(bytes),
+    })
+}
+
+/// Returns a file name for a note: what it says, and the end of its id.
+fn file_name(note: &Note) -> PathBuf {
+    let title = name(&note.title);
+    let kind = note.kind().shown();
+    PathBuf::from(kind).join(format!("{title}-{}.md", note.id.short()))
+}
+
+/// Returns a text as a name of a file or folder that every system accepts.
+fn name(text: &str) -> String {
+    let letters = text.chars().map(|letter| {
+        if letter.is_alphanumeric() {
+            letter
+        } else {
+            '-'
+        }
+    });
+    let letters: String = letters.take(MAX_NAME).collect();
+    let words: Vec<&str> = letters.split('-').filter(|word| !word.is_empty()).collect();
+    match words.join("-") {
+        name if name.is_empty() => "note".to_owned(),
+        name => name.to_lowercase(),
+    }
+}

@@ -1,0 +1,573 @@
+//! Imports the memories of other programs as notes.
+//!
+//! A source turns its files into [`Record`]s, one at a time. Everything else is here, once for all:
+//! a record is made safe like any input for a note, gets its project, and is new, the same as a note,
+//! or skipped for a reason. The first reading only counts. The second one, with `--apply`, writes
+//! what was new as one change. The source is never written.
+//!
+//! The id of a note is derived from the program, the project there and the text. A second import,
+//! of a copy or an export too, finds it, whatever a person did to the note.
+
+mod basic_memory;
+mod chats;
+mod claude_mem;
+mod engram;
+mod folder;
+mod json;
+mod known;
+mod mem0;
+mod memories;
+mod own;
+mod record;
+mod rules;
+mod server_memory;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::{Path, PathBuf},
+};
+
+pub(crate) use anamnesis_note::note::UNREVIEWED_TAG;
+use anamnesis_note::{
+    id::NoteId,
+    link::{self, Link, Relation},
+    merge::without_conflict_markers,
+    note::{Kind, Note},
+};
+use anamnesis_store::{
+    foreign_database::{self, ForeignDatabase, UNUSABLE},
+    journal::Journal,
+    notes::NotePath,
+};
+use anamnesis_text::clean::one_line;
+use serde_json::Value;
+use ulid::Ulid;
+
+use self::{
+    known::{Hints, KnownNotes, ProjectKeys},
+    record::Record,
+};
+use crate::{
+    Error,
+    batch::check_person,
+    context::{Context, PATIENCE},
+    interrupts::without_interrupts,
+    pause::Off,
+    sync,
+};
+
+/// How many files are written with one flush.
+const CHUNK: usize = 512;
+
+/// How many examples a report has.
+const EXAMPLES: usize = 5;
+
+/// The reason for a record that another one of the source repeats.
+const REPEATED: &str = "said before in the source";
+
+/// A record is handed over.
+type Take<'a> = dyn FnMut(Record) -> Result<(), Error> + 'a;
+
+/// A row of a source is handed over, or why it cannot be used.
+type TakeRow<'a> = dyn FnMut(&str, Result<Value, &'static str>) -> Result<(), Error> + 'a;
+
+/// The hints of a source that knows no project.
+const NO_HINTS: fn(&Input) -> Result<Hints, Error> = |_| Ok(Hints::default());
+
+/// A program whose memory can be imported.
+struct Format {
+    name: &'static str,
+    /// Where its memory is, below the user's home.
+    places: &'static [&'static str],
+    /// Whether it has a memory in a project's folder.
+    is_in: fn(&Path) -> bool,
+    /// Returns what it knows of its projects.
+    hints: fn(&Input) -> Result<Hints, Error>,
+    /// Hands over every record.
+    read: fn(&Input, &mut Take<'_>) -> Result<(), Error>,
+}
+
+/// The programs, in the order of the documentation.
+const FORMATS: &[Format] = &[
+    claude_mem::FORMAT,
+    server_memory::FORMAT,
+    basic_memory::FORMAT,
+    memories::FORMAT,
+    engram::FORMAT,
+    mem0::MEM0,
+    mem0::OPENMEMORY,
+    chats::CLAUDE_AI,
+    chats::CHATGPT,
+    rules::RULES,
+    rules::CODEX,
+    own::FORMAT,
+];
+
+/// The names that `--from` accepts, except `auto` and `claude`.
+pub fn source_names() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().map(|format| format.name)
+}
+
+/// What to import, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Where it is; the known places of the program if `None`.
+    pub path: Option<PathBuf>,
+    /// The project of records without one; the current folder's if `None`.
+    pub project: Option<String>,
+    /// The project keys for names of the source.
+    pub named_projects: BTreeMap<String, String>,
+    /// Whether conversations are imported, too.
+    pub with_conversations: bool,
+    /// Whether the notes are written.
+    pub apply: bool,
+}
+
+/// A source that was opened.
+pub struct Source {
+    format: &'static Format,
+    input: Input,
+}
+
+/// The files of a source.
+struct Input {
+    path: PathBuf,
+    /// The file, if it is a database.
+    database: Option<ForeignDatabase>,
+    with_conversations: bool,
+}
+
+impl Source {
+    /// The program's name.
+    pub fn tool(&self) -> &'static str {
+        self.format.name
+    }
+
+    /// The file or folder.
+    pub fn path(&self) -> &Path {
+        &self.input.path
+    }
+
+    /// Calls `take` with every record.
+    fn each(&self, take: &mut Take<'_>) -> Result<(), Error> {
+        (self.format.read)(&self.input, take)?;
+        match &self.input.database {
+            Some(database) => Ok(database.check()?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<foreign_database::Error> for Error {
+    fn from(error: foreign_database::Error) -> Self {
+        Self::caused_by(error)
+    }
+}
+
+/// Opens a source: the one at the path, else every one in a known place. `name` may be `auto`.
+pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Source>, Error> {
+    let formats: Vec<&'static Format> = match name {
+        "auto" => FORMATS.iter().collect(),
+        name => FORMATS
+            .iter()
+            .filter(|format| format.name == name)
+            .collect(),
+    };
+    if let Some(path) = &request.path {
+        let [format] = formats[..] else {
+            return Err(
+                Error::usage("a PATH needs the name of its program").hint(format!(
+                    "anamnesis import --from NAME PATH   (NAME: {})",
+                    names()
+                )),
+            );
+        };
+        return Ok(vec![open_one(context, format, path, request)?]);
+    }
+    let home = context.environment.user_home.as_deref();
+    let mut sources = Vec::new();
+    let here = Context::current_folder().filter(|folder| Some(folder.as_path()) != home);
+    for format in &formats {
+        let places = format
+            .places
+            .iter()
+            .filter_map(|place| Some(home?.join(place)));
+        let here = here.clone().filter(|folder| (format.is_in)(folder));
+        for path in places.filter(|path| path.exists()).chain(here) {
+            sources.push(open_one(context, format, &path, request)?);
+        }
+    }
+    if sources.is_empty() && name != "auto" {
+        let places = formats.iter().flat_map(|format| format.places);
+        let places: Vec<String> = places.map(|place| format!("~/{place}")).collect();
+        let message = match places.join(", ") {
+            places if places.is_empty() => format!("{name} has no usual place"),
+            places => format!("nothing of {name} in {places}"),
+        };
+        return Err(Error::failed(message).hint(format!("anamnesis import --from {name} PATH")));
+    }
+    Ok(sources)
+}
+
+fn names() -> String {
+    source_names().collect::<Vec<_>>().join(", ")
+}
+
+fn open_one(
+    context: &Context,
+    format: &'static Format,
+    path: &Path,
+    request: &Request,
+) -> Result<Source, Error> {
+    let path = std::path::absolute(path).map_err(|error| json::unreadable(path, &error))?;
+    if !path.exists() {
+        return Err(json::unreadable(&path, &"no such file or folder"));
+    }
+    // Every file in it would be a memory.
+    let user_home = context.environment.user_home.as_deref();
+    let user_home = user_home.and_then(|home| home.canonicalize().ok());
+    let real = path.canonicalize().ok();
+    if path.is_dir() && (real == user_home || real.is_some_and(|real| real.parent().is_none())) {
+        return Err(Error::failed("your home folder is no memory of a program")
+            .hint("name the folder that has the memory"));
+    }
+    let database = ForeignDatabase::is_one(&path).then(|| ForeignDatabase::open(&path));
+    Ok(Source {
+        format,
+        input: Input {
+            database: database.transpose()?,
+            path,
+            with_conversations: request.with_conversations,
+        },
+    })
+}
+
+/// A note that an import adds.
+#[derive(Debug, Clone)]
+pub struct Example {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its project.
+    pub project: String,
+    /// Its title.
+    pub title: String,
+}
+
+/// The result of an import: `found` is the sum of `new`, `same` and all skipped.
+#[derive(Debug, Default)]
+pub struct ImportReport {
+    /// How many records the source has.
+    pub found: usize,
+    /// How many notes are new.
+    pub new: usize,
+    /// How many are in the store already.
+    pub same: usize,
+    /// How many are skipped, by reason.
+    pub skipped: BTreeMap<&'static str, usize>,
+    /// How many notes are new, by project.
+    pub projects: BTreeMap<String, usize>,
+    /// The source's projects without a key, with the number of records.
+    pub unknown: BTreeMap<String, usize>,
+    /// Some of the new notes.
+    pub examples: Vec<Example>,
+    /// Whether the new notes wait for approval before they are injected.
+    pub is_held: bool,
+    /// The change that `undo` reverts.
+    pub change: Option<Ulid>,
+}
+
+/// Opens the store. A dry run creates neither folders nor the journal. Only a person may write.
+pub fn open_store(context: &Context, apply: bool) -> Result<Option<Journal>, Error> {
+    check_person(context, apply)?;
+    if context.config.is_unclear {
+        return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
+    }
+    if apply {
+        return Ok(Some(Journal::open(&context.home, PATIENCE)?));
+    }
+    context.records()
+}
+
+/// Reads a source, and writes its new notes if that is asked for. `progress` is called with the
+/// number of records that were read.
+pub fn run(
+    context: &Context,
+    journal: Option<&Journal>,
+    source: &Source,
+    request: &Request,
+    mut progress: impl FnMut(usize),
+) -> Result<ImportReport, Error> {
+    let tool = source.tool();
+    let mut import = Import {
+        context,
+        journal,
+        tool,
+        known: KnownNotes::load(context, tool),
+        keys: ProjectKeys::load(context, journal, request),
+        hints: (source.format.hints)(&source.input)?,
+        seen: HashSet::new(),
+        new: HashSet::new(),
+        ids: HashMap::new(),
+        replaced: HashMap::new(),
+        report: ImportReport {
+            is_held: context
+                .config
+                .review
+                .holds(anamnesis_note::note::State::Active),
+            ..ImportReport::default()
+        },
+    };
+    source.each(&mut |record| {
+        progress(import.report.found);
+        import.count(record);
+        Ok(())
+    })?;
+    if let Some(journal) = journal.filter(|_| request.apply) {
+        import.keys.keep(journal)?;
+        if import.report.new > 0 {
+            import.report.change = import.write(journal, source, progress)?;
+        }
+    }
+    Ok(import.report)
+}
+
+/// A running import.
+struct Import<'a> {
+    context: &'a Context,
+    journal: Option<&'a Journal>,
+    tool: &'static str,
+    known: KnownNotes,
+    keys: ProjectKeys,
+    hints: Hints,
+    /// The notes of the records so far.
+    seen: HashSet<NoteId>,
+    /// The new ones among them.
+    new: HashSet<NoteId>,
+    /// The notes by the ids of their records, of those that links name.
+    ids: HashMap<String, NoteId>,
+    /// The notes that new ones replace.
+    replaced: HashMap<NoteId, NoteId>,
+    report: ImportReport,
+}
+
+/// What becomes of a record.
+enum Verdict {
+    New,
+    Same,
+    Skipped(&'static str),
+}
+
+impl Import<'_> {
+    /// Returns the note of a record.
+    fn note(&mut self, record: Record) -> Result<Note, &'static str> {
+        if let Some(reason) = record.skip {
+            return Err(reason);
+        }
+        if let Some(exact) = record.exact {
+            return Ok(exact.0);
+        }
+        let name = record.project.as_deref();
+        let key = self
+            .keys
+            .key(self.context, &self.known, &self.hints, name)?;
+        let context = self.context;
+        let now = context.environment.now;
+        let mut note = record.note(self.tool, &key, context.machine_id(), now)?;
+        if self.report.is_held {
+            record::hold(&mut note);
+        }
+        Ok(note)
+    }
+
+    /// Judges and counts a record.
+    fn count(&mut self, record: Record) {
+        self.report.found += 1;
+        let project = record.project.clone();
+        let (id, is_versioned) = (record.id.clone(), record.is_versioned);
+        let note = self.note(record);
+        let verdict = match &note {
+            Ok(note) => self.judge(note, &id, is_versioned),
+            Err(reason) => Verdict::Skipped(reason),
+        };
+        let report = &mut self.report;
+        match (verdict, note) {
+            (Verdict::New, Ok(note)) => {
+                report.new += 1;
+                *report.projects.entry(note.project.clone()).or_default() += 1;
+                if report.examples.len() < EXAMPLES {
+                    report.examples.push(Example {
+                        kind: note.kind(),
+                        project: note.project,
+                        title: note.title,
+                    });
+                }
+            }
+            (Verdict::Skipped(reason), _) => {
+                *report.skipped.entry(reason).or_default() += 1;
+                if reason == known::UNKNOWN_PROJECT {
+                    let name = one_line(&project.unwrap_or_default());
+                    *report.unknown.entry(name).or_default() += 1;
+                }
+            }
+            _ => report.same += 1,
+        }
+    }
+
+    fn judge(&mut self, note: &Note, id: &str, is_versioned: bool) -> Verdict {
+        let same = self.known.same_text(note);
+        if self.hints.has_links {
+            self.ids.insert(id.to_owned(), same.unwrap_or(note.id));
+        }
+        if !self.seen.insert(note.id) {
+            return Verdict::Skipped(REPEATED);
+        }
+        let forgotten = || {
+            let at = self.journal?.forgotten_at(&note.body);
+            at.ok().flatten()
+        };
+        match self.known.is_forgotten(note.id) {
+            Some(true) => return Verdict::Skipped("forgotten by you"),
+            Some(false) => return Verdict::Same,
+            None if same.is_some_and(|id| self.seen.contains(&id)) => {
+                return Verdict::Skipped(REPEATED);
+            }
+            None if same.is_some() => return Verdict::Same,
+            None if forgotten().is_some() => return Verdict::Skipped("forgotten by you"),
+            None => {}
+        }
+        let session = note
+            .session
+            .as_deref()
+            .filter(|_| note.kind() == Kind::Experience);
+        if session.is_some_and(|session| self.known.has_session(session)) {
+            return Verdict::Skipped("of a session that has a note");
+        }
+        if is_versioned {
+            if let Some(earlier) = self.known.version(note) {
+                self.replaced.insert(note.id, earlier);
+            }
+            self.known.add(note, self.tool);
+        }
+        self.new.insert(note.id);
+        Verdict::New
+    }
+
+    /// Reads the source again and writes the new notes. If that fails, no note of it stays.
+    fn write(
+        &mut self,
+        journal: &Journal,
+        source: &Source,
+        mut progress: impl FnMut(usize),
+    ) -> Result<Option<Ulid>, Error> {
+        let context = self.context;
+        sync::commit_all(context, Some(journal))?;
+        let lock = context.notes.lock()?;
+        let interrupts = without_interrupts();
+        let mut written: Vec<NotePath> = Vec::with_capacity(self.new.len());
+        let mut chunk = Vec::with_capacity(CHUNK);
+        let place = |chunk: &mut Vec<(NotePath, Vec<u8>)>, written: &mut Vec<NotePath>| {
+            let wanted = chunk.len();
+            let placed = context.notes.place_new(&lock, std::mem::take(chunk))?;
+            written.extend(placed.iter().map(|(path, _)| *path));
+            if placed.len() == wanted {
+                return Ok(());
+            }
+            Err(Error::failed(
+                "another process wrote the same notes meanwhile; nothing was imported",
+            ))
+        };
+        let mut write = || {
+            source.each(&mut |record| {
+                let links = record.links.clone();
+                let exact = record.exact.as_ref().map(|exact| exact.1.clone());
+                let Ok(mut note) = self.note(record) else {
+                    return Ok(());
+                };
+                if !self.new.remove(&note.id) {
+                    return Ok(());
+                }
+                self.link(&mut note, &links);
+                let text = exact.unwrap_or_else(|| note.render());
+                let text = without_conflict_markers(&text).into_owned();
+                chunk.push((NotePath::from_note(&note), text.into_bytes()));
+                if chunk.len() == CHUNK {
+                    place(&mut chunk, &mut written)?;
+                    progress(written.len());
+                }
+                Ok(())
+            })?;
+            place(&mut chunk, &mut written)?;
+            if self.new.is_empty() {
+                return Ok(());
+            }
+            Err(
+                Error::failed("the source was changed while it was read; nothing was imported")
+                    .hint("run it again"),
+            )
+        };
+        let result = write();
+        if result.is_err() {
+            for path in written.drain(..) {
+                context.notes.remove(&lock, path)?;
+            }
+        }
+        drop(lock);
+        result?;
+        drop(interrupts);
+        let ids = || written.iter().map(|path| path.id);
+        let change = sync::commit(context, "import", ids());
+        journal.know(ids())?;
+        context.index()?.checkpoint()?;
+        journal.checkpoint()?;
+        Ok(change)
+    }
+
+    /// Adds the links of a record, and what it replaces.
+    fn link(&self, note: &mut Note, links: &[(String, String, Option<f64>)]) {
+        let replaced = self.replaced.get(&note.id);
+        note.supersedes.extend(replaced.map(NoteId::to_string));
+        for (word, other, weight) in links {
+            let Some(target) = self.ids.get(other).filter(|target| **target != note.id) else {
+                continue;
+            };
+            // A note of somebody else that says the same must not be replaced.
+            let relation = match link::given(word) {
+                Ok(Relation::Supersedes) if !self.seen.contains(target) => Relation::RelatedTo,
+                relation => relation.unwrap_or(Relation::RelatedTo),
+            };
+            Link {
+                relation,
+                target: *target,
+                weight: weight.filter(|weight| *weight > 0.0 && *weight <= 1.0),
+            }
+            .declare(note);
+        }
+    }
+}
+
+/// Returns the row of a database as a value.
+///
+/// # Errors
+/// Why one of its texts cannot be used.
+fn row_value(row: foreign_database::Row) -> Result<Value, &'static str> {
+    match row.get(UNUSABLE).and_then(Value::as_str) {
+        Some(reason) if reason.starts_with("not") => Err("not UTF-8"),
+        Some(_) => Err("with a text over 4 MiB"),
+        None => Ok(Value::Object(row)),
+    }
+}
+
+/// Returns the database of a source, which has this table.
+fn sqlite_of<'a>(input: &'a Input, tool: &str, table: &str) -> Result<&'a ForeignDatabase, Error> {
+    let path = one_line(&input.path.to_string_lossy());
+    let no_one = |why: &str| Error::failed(format!("{path} is no database of {tool}: {why}"));
+    let database = input.database.as_ref();
+    let database = database.ok_or_else(|| no_one("it is no SQLite file"))?;
+    if database.columns(table)?.is_empty() {
+        return Err(no_one(&format!("it has no table `{table}`")));
+    }
+    Ok(database)
+}
+
+#[cfg(test)]
+mod tests;

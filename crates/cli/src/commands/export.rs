@@ -1,0 +1,54 @@
+//! `export`: prints notes as JSON, or writes them as files.
+
+use std::{
+    io::{self, BufWriter, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use anamnesis_app::{
+    Error,
+    context::Context,
+    export::{self, ExportForm},
+};
+
+use crate::ui::{self, Outcome, Ui};
+
+/// Export notes as JSON or as markdown files
+///
+/// `import --from anamnesis FILE --apply` brings the notes of a JSON export back, byte for byte.
+/// Forgotten notes are left out.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("form").required(true))]
+pub(crate) struct Args {
+    /// Print one JSON document
+    #[arg(long, group = "form")]
+    json: bool,
+    /// Print one JSON object per note
+    #[arg(long, group = "form")]
+    jsonl: bool,
+    /// Write one file per note in this new or empty folder
+    #[arg(long, value_name = "DIR", group = "form")]
+    markdown: Option<PathBuf>,
+    /// Only notes of this project
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let form = match &args.markdown {
+        Some(folder) => ExportForm::Markdown(folder.clone()),
+        None if args.json => ExportForm::Json,
+        None => ExportForm::Jsonl,
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let report = export::export(context, args.project.as_deref(), &form, &mut out)?;
+    out.flush()
+        .map_err(|error| Error::failed(format!("cannot write the export: {error}")))?;
+    drop(out);
+    for reason in &report.unreadable {
+        ui.note(&format!("export: left out: {reason}\n"));
+    }
+    ui.note(&format!("export: {}\n", ui::count(report.exported, "note")));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,240 @@
+//! `import --from SOURCE`: copies the memory of another program into notes.
+
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
+
+use anamnesis_app::{
+    Error,
+    context::Context,
+    format::quoted,
+    import::{self, ImportReport, Request, Source},
+    sync::short_batch,
+};
+use anamnesis_store::journal::Journal;
+use anamnesis_text::clean::one_line;
+use serde_json::json;
+
+use crate::ui::{self, Outcome, ProgressBar, Ui};
+
+/// The options of an import from another program.
+#[derive(Debug, clap::Args)]
+pub(super) struct OtherArgs {
+    /// The program: claude (Claude Code's own memory), auto (every known place), or a name listed below
+    #[arg(long, value_name = "SOURCE", default_value = "claude", value_parser = source_name)]
+    pub(super) from: String,
+    /// Its file or folder [default: where the program keeps it]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// The project of notes without one, or NAME=KEY for a project's name in the source
+    #[arg(long, value_name = "KEY")]
+    project: Vec<String>,
+    /// Import conversations of claude.ai and ChatGPT, too
+    #[arg(long)]
+    conversations: bool,
+    /// Write the notes
+    #[arg(long)]
+    apply: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl OtherArgs {
+    /// Returns whether another program's memory is only listed.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.from != "claude" && !self.apply
+    }
+
+    /// Returns the first option that only `--from` understands, if one is given.
+    pub(super) fn foreign_option(&self) -> Option<&'static str> {
+        [
+            (self.path.is_some(), "PATH"),
+            (!self.project.is_empty(), "--project"),
+            (self.conversations, "--conversations"),
+            (self.apply, "--apply"),
+            (self.json, "--json"),
+        ]
+        .into_iter()
+        .find_map(|(is_given, name)| is_given.then_some(name))
+    }
+
+    fn request(&self) -> Request {
+        let mut request = Request {
+            path: self.path.clone(),
+            with_conversations: self.conversations,
+            apply: self.apply,
+            ..Request::default()
+        };
+        for project in &self.project {
+            match project.split_once('=') {
+                Some((name, key)) => {
+                    request
+                        .named_projects
+                        .insert(name.to_owned(), key.to_owned());
+                }
+                None => request.project = Some(project.clone()),
+            }
+        }
+        request
+    }
+
+    /// Returns the command that does the same with another option.
+    fn command(&self, tool: &str, option: &str) -> String {
+        let mut command = format!("anamnesis import --from {tool}");
+        if let Some(path) = &self.path {
+            let _ = write!(command, " {}", quoted(&one_line(&path.to_string_lossy())));
+        }
+        for project in &self.project {
+            let _ = write!(command, " --project {}", quoted(&one_line(project)));
+        }
+        if self.conversations {
+            command.push_str(" --conversations");
+        }
+        format!("{command} {option}")
+    }
+}
+
+fn source_name(text: &str) -> Result<String, String> {
+    let mut names = vec!["claude", "auto"];
+    names.extend(import::source_names());
+    if names.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("expected one of {}", names.join(", ")))
+}
+
+/// Imports from every source that is found.
+pub(super) fn run(args: &OtherArgs, context: &Context, ui: &Ui) -> Outcome {
+    let journal = import::open_store(context, args.apply)?;
+    let mut request = args.request();
+    let sources = import::open(context, &args.from, &request)?;
+    let mut shown = Vec::new();
+    for source in &sources {
+        let report = import_one(context, journal.as_ref(), source, &mut request, ui)?;
+        if args.json {
+            shown.push(as_json(source, &report));
+        } else {
+            ui.print(&text(args, context, source, &report));
+        }
+    }
+    if args.json {
+        ui.json(&json!({ "applied": args.apply, "sources": shown }));
+    } else if sources.is_empty() {
+        ui.print("no memory of another program in its usual place\n");
+        ui.print("→ anamnesis import --from SOURCE PATH\n");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Imports from a source. On a terminal, asks once for the keys of unknown projects.
+fn import_one(
+    context: &Context,
+    journal: Option<&Journal>,
+    source: &Source,
+    request: &mut Request,
+    ui: &Ui,
+) -> Result<ImportReport, Error> {
+    let read = |request: &Request| {
+        let mut progress = ProgressBar::new();
+        let show = |done| progress.show(done, 0, "record");
+        import::run(context, journal, source, request, show)
+    };
+    let can_ask = ui::stdin_is_terminal() && !context.environment.is_agent;
+    if !request.apply || !can_ask {
+        return read(request);
+    }
+    let looked = read(&Request {
+        apply: false,
+        ..request.clone()
+    })?;
+    for (name, count) in &looked.unknown {
+        let records = ui::count(*count, "record");
+        let question = format!(
+            "project \"{name}\" of {} ({records}): key, or Enter to skip > ",
+            source.tool()
+        );
+        let key = ui.chooses(&question).filter(|key| !key.is_empty());
+        request
+            .named_projects
+            .extend(key.map(|key| (name.clone(), key)));
+    }
+    read(request)
+}
+
+/// Formats the report for people.
+fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportReport) -> String {
+    let tool = source.tool();
+    let path = one_line(&context.shown(source.path()));
+    let skipped: usize = report.skipped.values().sum();
+    let verb = if args.apply { "imported" } else { "new" };
+    let mut text = format!(
+        "import: {tool}: found={} {verb}={} same={} skipped={skipped} (from {path})\n",
+        report.found, report.new, report.same
+    );
+    let mut list = |heading: &str, counts: &mut dyn Iterator<Item = (String, usize)>| {
+        for (place, (name, count)) in counts.enumerate() {
+            if place == 0 {
+                let _ = writeln!(text, "{heading}");
+            }
+            let _ = writeln!(text, "  {:>6}  {name}", ui::number(count));
+        }
+    };
+    let shorten = |name: &str| ui::shorten(&one_line(name), 60);
+    let by_project = report.projects.iter();
+    list(
+        "for project",
+        &mut by_project.map(|(key, count)| (shorten(key), *count)),
+    );
+    let by_reason = report.skipped.iter();
+    list(
+        "skipped",
+        &mut by_reason.map(|(reason, count)| ((*reason).to_owned(), *count)),
+    );
+    if !args.apply {
+        for example in &report.examples {
+            let head = format!("  [{}] ", example.kind.shown());
+            let title = context.printable(&one_line(&example.title));
+            let room = ui::WIDTH.saturating_sub(head.chars().count());
+            let _ = writeln!(text, "{head}{}", ui::shorten(&title, room));
+        }
+    }
+    for (name, count) in &report.unknown {
+        let project = quoted(&format!("{name}=KEY"));
+        let option = format!("--project {project}");
+        let records = ui::count(*count, "record");
+        let _ = writeln!(
+            text,
+            "project \"{}\" is unknown ({records})\n→ {}",
+            shorten(name),
+            args.command(tool, &option)
+        );
+    }
+    if report.is_held && report.new > 0 {
+        text.push_str("found by search; injected after approval: anamnesis review\n");
+    }
+    match report.change {
+        Some(change) => {
+            let _ = writeln!(text, "Undo: anamnesis undo {}", short_batch(change));
+        }
+        None if report.new > 0 && !args.apply => {
+            let _ = writeln!(text, "→ {}", args.command(tool, "--apply"));
+        }
+        None => {}
+    }
+    text
+}
+
+/// Formats the report for scripts.
+fn as_json(source: &Source, report: &ImportReport) -> serde_json::Value {
+    let examples: Vec<_> = report
+        .examples
+        .iter()
+        .map(|one| json!({ "kind": one.kind.shown(), "project": one.project, "title": one.title }))
+        .collect();
+    let skipped: BTreeMap<_, _> = report.skipped.iter().collect();
+    json!({
+        "source": source.tool(), "path": source.path().to_string_lossy(),
+        "found": report.found, "new": report.new, "same": report.same, "skipped": skipped,
+        "projects": report.projects, "unknown_projects": report.unknown, "examples": examples,
+        "held": report.is_held, "change": report.change.map(|change| change.to_string()),
+    })
+}
