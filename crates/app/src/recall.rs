@@ -26,6 +26,9 @@ use crate::{context::Context, format, pause::Off};
 /// How many held-back notes the journal keeps per recall.
 const MAX_HELD: usize = 10;
 
+/// The maximum number of later notes that come with a note whose statements they change.
+const CHANGES: usize = 2;
+
 /// An occasion at which notes are injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
@@ -66,6 +69,7 @@ impl Lane {
                 Self::Prompt => 1,
                 Self::Agent => 0,
             },
+            changes: CHANGES,
         };
         let tokens = number(recall.tokens);
         let budget = match self {

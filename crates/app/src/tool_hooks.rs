@@ -2,9 +2,10 @@
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Note, NoteType, State, parse_timestamp},
+    note::{Note, NoteType, State, parse_timestamp, timestamp},
     trigger::Call,
 };
+use anamnesis_recall::last_word::{EarlierText, LaterNotes};
 use anamnesis_recall::render::{KnownFix, denial, fix_block, warning_block};
 use anamnesis_recall::warning::{
     Relevance, WarningAction, WarningCandidate, fitting_by_text, warning,
@@ -112,7 +113,9 @@ pub fn warn(
     };
     let now = context.environment.now;
     let short = Context::short(&index, note.id);
-    let block = warning_block(note, found.trigger.as_deref(), now, &short);
+    let later = LaterNotes::new(&index, project.all_keys());
+    let remarks = later.remarks(&EarlierText::of_note(note, &[]), |_| false, NoteId::short)?;
+    let block = warning_block(note, found.trigger.as_deref(), now, &short, &remarks);
     let level = block
         .levels
         .first()
@@ -127,7 +130,7 @@ pub fn warn(
     Ok(Some(match (found.action, &found.trigger) {
         (WarningAction::Deny, Some(trigger)) => AtTool {
             context: None,
-            denial: Some(denial(note, trigger, now, &short)),
+            denial: Some(denial(note, trigger, now, &short, &remarks)),
             shown: shown(STOPPED),
         },
         _ => AtTool {
@@ -151,12 +154,13 @@ pub fn mended(
     call: &ToolCall,
 ) -> Option<AtTool> {
     let error = call.error.as_deref()?;
-    let (mended, id, reason) = observed(context, journal, project, session, error)
+    let (mut mended, id, reason) = observed(context, journal, project, session, error)
         .or_else(|| noted(context, project, session, call))?;
     let hash = text_hash(&mended.title);
     if ledger.get(&id).is_some_and(|seen| seen.hash == hash) {
         return None;
     }
+    mended.remarks = later_than(context, project, &mended, id).unwrap_or_default();
     let block = fix_block(&[mended], context.environment.now);
     Some(AtTool {
         context: Some(block.text),
@@ -169,6 +173,26 @@ pub fn mended(
             evidence: None,
         },
     })
+}
+
+/// Returns the remarks about notes that may change a known fix.
+fn later_than(
+    context: &Context,
+    project: &Project,
+    known: &KnownFix,
+    id: NoteId,
+) -> Option<Vec<String>> {
+    let index = Index::open(&context.home).ok()?;
+    let text = EarlierText {
+        id,
+        project: &project.key,
+        updated_at: &timestamp(known.at),
+        title: &known.title,
+        body: &known.narrative,
+        matched: &[],
+    };
+    let later = LaterNotes::new(&index, project.all_keys());
+    later.remarks(&text, |_| false, NoteId::short).ok()
 }
 
 /// Looks for the same failure in this machine's journal.
@@ -230,6 +254,7 @@ fn noted(
             at: parse_timestamp(&entry.updated_at)?,
             session: note.session.unwrap_or_default(),
             note: Some((entry.id(), Context::short(&index, entry.id()))),
+            remarks: Vec::new(),
         };
         Some((mended, entry.id(), "mended the same command"))
     })

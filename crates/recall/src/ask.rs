@@ -18,6 +18,7 @@ use anamnesis_store::{
 use chrono::{DateTime, Utc};
 
 use crate::{
+    last_word::{EarlierText, LaterNotes},
     note_set::{
         Admitted, CANDIDATES, DUPLICATE, Knowledge, linked, recalled, replace_superseded,
         similarity, sort_admitted,
@@ -275,6 +276,13 @@ impl AnswerBuilder<'_> {
     fn fitted(self) -> Result<MemoryAnswer, Error> {
         let ids = self.ids();
         let mut answer = self.answer;
+        let short = |id: NoteId| self.index.short_id(id).unwrap_or_else(|_| id.to_string());
+        let later = LaterNotes::new(self.index, self.question.own.to_vec());
+        for found in answer.notes.iter_mut().chain(&mut answer.warnings) {
+            let text = EarlierText::of_note(&found.recalled.note, &found.evidence.matched);
+            let remarks = later.remarks(&text, |id| ids.contains(&id), short)?;
+            found.recalled.remarks.extend(remarks);
+        }
         let mut links = self.index.links_of(&ids)?;
         links.extend(self.question.knowledge.links(&ids));
         links.retain(|edge| ids.contains(&edge.from) && ids.contains(&edge.to));
@@ -284,7 +292,6 @@ impl AnswerBuilder<'_> {
         let all: Vec<Recalled> = (answer.warnings.iter().chain(&answer.notes))
             .map(|found| found.recalled.clone())
             .collect();
-        let short = |id: NoteId| self.index.short_id(id).unwrap_or_else(|_| id.to_string());
         let (texts, tokens) = fitted(&all, self.question.budget, self.question.now, short);
         let all = answer.warnings.iter_mut().chain(&mut answer.notes);
         for (found, text) in all.zip(texts) {

@@ -10,6 +10,7 @@ pub mod freshness;
 pub mod graph;
 pub mod knowledge;
 mod last_sessions;
+pub mod last_word;
 pub mod learned;
 pub mod mining;
 pub mod note_set;

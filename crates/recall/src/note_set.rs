@@ -7,6 +7,8 @@
 //! Only relevance admits a note. Usage, freshness and confidence reorder notes of nearly equal
 //! relevance.
 
+mod changes;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::render::Recalled;
@@ -31,6 +33,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     freshness::freshness,
     graph::{Links, spread},
+    last_word::{LastWord, LaterNotes},
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     reason::{InjectionReason, WithholdingReason},
     threshold::{Floor, refusal},
@@ -124,6 +127,8 @@ pub struct Limits {
     pub notes: usize,
     /// The maximum number of linked notes, in addition.
     pub linked: usize,
+    /// The maximum number of later notes that come with each note whose statements they change.
+    pub changes: usize,
 }
 
 /// A recall request.
@@ -179,6 +184,8 @@ pub struct InjectedNote {
     pub reason: InjectionReason,
     /// The evidence that it matches.
     pub evidence: Evidence,
+    /// The later notes that may change what it says.
+    later: Vec<LastWord>,
 }
 
 /// The result of recall.
@@ -207,6 +214,8 @@ pub(crate) struct Admitted {
     score: f64,
     pub(crate) reason: InjectionReason,
     pub(crate) remarks: Vec<String>,
+    /// Whether it comes because it changes another note; the limits do not hold it back.
+    comes_with_changed: bool,
 }
 
 impl Admitted {
@@ -225,6 +234,7 @@ impl Admitted {
             score,
             reason: InjectionReason::LinkedToMatch,
             remarks: vec![format!("{relation} #{}", via.short())],
+            comes_with_changed: false,
         }
     }
 }
@@ -286,15 +296,17 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         request,
         outcome,
         mask: &mask,
+        later: LaterNotes::new(index, mask.own.clone()),
         has_seen_match: false,
     };
     chosen.take(index, &admitted, request.limits.notes)?;
     let seeds: Vec<&Admitted> = admitted.iter().collect();
     let linked = linked(index, &seeds, &ranked.candidates, request.knowledge, 1)?;
-    let most = chosen.outcome.given.len() + request.limits.linked;
+    let most = chosen.counted().count() + request.limits.linked;
     if !chosen.outcome.given.is_empty() {
         chosen.take(index, &linked, most)?;
     }
+    chosen.remark_later();
     let mut outcome = chosen.outcome;
     if outcome.given.is_empty() {
         outcome.silence = Some(if chosen.has_seen_match {
@@ -408,6 +420,7 @@ pub(crate) fn replace_superseded(
                 score,
                 reason,
                 remarks: Vec::new(),
+                comes_with_changed: false,
             });
             known.score = known.score.max(score);
         }
@@ -482,6 +495,7 @@ struct Selection<'a> {
     request: &'a Request<'a>,
     outcome: Outcome,
     mask: &'a Mask,
+    later: LaterNotes<'a>,
     /// Whether a matching note was withheld because the context has seen it.
     has_seen_match: bool,
 }
@@ -498,21 +512,27 @@ impl Selection<'_> {
             {
                 continue;
             }
-            let refusal = if self.outcome.given.len() >= most {
+            let refusal = if self.counted().count() >= most {
                 Err(WithholdingReason::NoRoom)
             } else {
                 self.read_note(index, candidate)?
             };
-            match refusal {
-                Ok(given) => self.outcome.given.push(given),
-                Err(reason) => {
-                    self.outcome
-                        .held
-                        .push(held(candidate.id, reason, candidate.evidence.clone()))
-                }
+            let refusal = match refusal {
+                Ok(given) => self.give(index, admitted, candidate, given)?,
+                Err(reason) => Some(reason),
+            };
+            if let Some(reason) = refusal {
+                let evidence = candidate.evidence.clone();
+                self.outcome.held.push(held(candidate.id, reason, evidence));
             }
         }
         Ok(())
+    }
+
+    /// Returns the notes that count for the limits: not those that come with a note they change.
+    fn counted(&self) -> impl Iterator<Item = &InjectedNote> {
+        let given = self.outcome.given.iter();
+        given.filter(|given| given.reason != InjectionReason::ChangesMatch)
     }
 
     /// Reads the current file of a note. Returns the note, or why it is withheld.
@@ -544,8 +564,10 @@ impl Selection<'_> {
             self.has_seen_match = true;
             return Ok(Err(WithholdingReason::GivenBefore));
         }
-        let given = || self.outcome.given.iter().map(|given| &given.recalled.note);
-        if note.note_type == NoteType::Episodic
+        let given = || self.counted().map(|given| &given.recalled.note);
+        let is_change = candidate.comes_with_changed;
+        if !is_change
+            && note.note_type == NoteType::Episodic
             && given()
                 .filter(|other| other.note_type == NoteType::Episodic)
                 .count()
@@ -553,7 +575,8 @@ impl Selection<'_> {
         {
             return Ok(Err(WithholdingReason::EnoughSessionNotes));
         }
-        if note.session.is_some()
+        if !is_change
+            && note.session.is_some()
             && given()
                 .filter(|other| other.session == note.session)
                 .count()
@@ -561,7 +584,7 @@ impl Selection<'_> {
         {
             return Ok(Err(WithholdingReason::EnoughOfItsSession));
         }
-        for other in given() {
+        for other in given().filter(|_| !is_change) {
             if similarity(index, other, &note)? >= DUPLICATE {
                 return Ok(Err(WithholdingReason::Duplicate));
             }
@@ -570,6 +593,7 @@ impl Selection<'_> {
             recalled: recalled(index, note, candidate)?,
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
+            later: Vec::new(),
         }))
     }
 }

@@ -9,6 +9,8 @@ pub enum InjectionReason {
     MatchesQuestion,
     /// It supersedes a note that matches.
     ReplacesMatch,
+    /// It changes what a matching note says.
+    ChangesMatch,
     /// A link leads to it from a note that matches.
     LinkedToMatch,
 }
@@ -19,6 +21,7 @@ impl InjectionReason {
         match self {
             Self::MatchesQuestion => "matches the question",
             Self::ReplacesMatch => "replaces a matching note",
+            Self::ChangesMatch => "changes what a matching note says",
             Self::LinkedToMatch => "linked to a matching note",
         }
     }

@@ -20,11 +20,15 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{
     freshness::{STALE, freshness},
+    last_word::{EarlierText, LaterNotes},
     usefulness::DecayedCounts,
 };
 
 /// The final states of a task.
 const FINISHED: [&str; 2] = ["done", "archived"];
+
+/// How many notes are compared with later ones. Each comparison takes about a millisecond.
+const MAX_COMPARED: usize = 300;
 
 /// Relations between a note and a task, in either direction.
 const BELONGS: [&str; 2] = ["about", "part-of"];
@@ -45,6 +49,15 @@ pub enum StaleReason {
     Gone(String),
     /// Another note contradicts it.
     Disputed(NoteId),
+    /// A later note changes what it says.
+    Changed {
+        /// The later note.
+        by: NoteId,
+        /// What was replaced, in a few words.
+        remark: String,
+        /// When the later note was written.
+        at: DateTime<Utc>,
+    },
     /// It is old and was never used.
     Old,
 }
@@ -57,6 +70,7 @@ impl StaleReason {
             Self::ReviewDue(_) => "review due",
             Self::Gone(_) => "gone",
             Self::Disputed(_) => "disputed",
+            Self::Changed { .. } => "changed",
             Self::Old => "old",
         }
     }
@@ -74,6 +88,9 @@ impl StaleReason {
             Self::ReviewDue(day) => format!("its review was due on {day}"),
             Self::Gone(what) => one_line(what),
             Self::Disputed(note) => format!("#{} may contradict it", short(*note)),
+            Self::Changed { by, remark, .. } => {
+                format!("#{} may replace it ({remark})", short(*by))
+            }
             Self::Old => "old, and never used".to_owned(),
         }
     }
@@ -92,6 +109,8 @@ pub struct Facts {
     pub gone: Option<(String, DateTime<Utc>)>,
     /// Notes in use that contradict it, with the time of their last change.
     pub disputed_by: Vec<(NoteId, DateTime<Utc>)>,
+    /// Notes that change what it says, each a [`StaleReason::Changed`].
+    pub changes: Vec<StaleReason>,
     /// Its freshness.
     pub freshness: f64,
     /// Whether a session ever used it.
@@ -129,6 +148,11 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<StaleReason> {
     reasons.extend(gone.map(|(what, _)| StaleReason::Gone(what.clone())));
     let disputes = facts.disputed_by.iter().filter(|(_, at)| is_open(*at));
     reasons.extend(disputes.map(|(note, _)| StaleReason::Disputed(*note)));
+    let changes = facts.changes.iter().filter(|reason| match reason {
+        StaleReason::Changed { at, .. } => is_open(*at),
+        _ => true,
+    });
+    reasons.extend(changes.cloned());
     if facts.freshness < STALE && !facts.was_used {
         reasons.push(StaleReason::Old);
     }
@@ -173,6 +197,11 @@ pub fn find(
             facts.disputed_by.push((*other, *at));
         }
     }
+    for (note, change) in changes(index, &entries)? {
+        if let Some(facts) = facts.get_mut(&note) {
+            facts.changes.push(change);
+        }
+    }
     let ids: Vec<NoteId> = entries.iter().map(Entry::id).collect();
     let gone = journal.and_then(|journal| journal.stale(&ids).ok());
     for (note, stale) in gone.unwrap_or_default() {
@@ -195,6 +224,33 @@ pub fn find(
         by_number.then(by_age).then(a.id().cmp(&b.id()))
     });
     Ok(found)
+}
+
+/// Returns the later notes that change what the newest entries say. Session notes are left out: each
+/// tells of its day, and a person does not correct them.
+fn changes(index: &Index, entries: &[Entry]) -> Result<Vec<(NoteId, StaleReason)>, Error> {
+    let mut newest: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| !matches!(entry.kind, Kind::Experience | Kind::Task))
+        .collect();
+    newest.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
+    let later = LaterNotes::new(index, Vec::new());
+    let mut changes = Vec::new();
+    for entry in newest.into_iter().take(MAX_COMPARED) {
+        let Some(text) = index.related_text(entry.id())? else {
+            continue;
+        };
+        let words = later.last_words(&EarlierText::of_text(&text, &[]))?;
+        for word in words.into_iter().filter(|word| word.is_certain) {
+            let change = StaleReason::Changed {
+                by: word.later,
+                remark: word.remark(NoteId::short),
+                at: word.until.unwrap_or_default(),
+            };
+            changes.push((entry.id(), change));
+        }
+    }
+    Ok(changes)
 }
 
 /// Facts read from the notes' files.

@@ -6,15 +6,20 @@
 //! [`Statement::difference`] compares each sentence with the most similar sentence of the other
 //! text.
 //!
+//! Two sentences contradict only if they are about the same subject: if each has a word, or a name
+//! beside another value, that the other lacks, they are about different things, as in `auth listens
+//! on 8080` and `billing listens on 8081`.
+//!
 //! This is a heuristic. `A calls B` and `B calls A` have the same words and count as equal. In
 //! doubt texts differ, because a false difference costs a question and a missed one costs a note.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::LazyLock,
 };
 
 use crate::{
+    amendment::LIGHT,
     sanitize,
     terms::{Role, terms, words},
 };
@@ -42,11 +47,20 @@ const CONTRACTIONS: [&str; 20] = [
 /// Words that may be between a negation and the negated word.
 const FILLERS: [&str; 7] = ["any", "anymore", "ever", "longer", "of", "only", "use"];
 
+/// Phrases after a name that is itself the value.
+const DEFINING: [&str; 5] = [
+    " is the ",
+    " is our ",
+    " is used ",
+    " is what ",
+    " are used ",
+];
+
 /// Words whose next word tells the order or direction.
 const ORDER: [&str; 4] = ["after", "before", "from", "than"];
 
 /// Pairs of opposites: a sentence with one of them contradicts the same sentence with the other.
-const OPPOSITES: [(&str, &str); 34] = [
+const OPPOSITES: [(&str, &str); 35] = [
     ("add", "remove"),
     ("allow", "deny"),
     ("allow", "forbid"),
@@ -62,6 +76,7 @@ const OPPOSITES: [(&str, &str); 34] = [
     ("higher", "lower"),
     ("include", "exclude"),
     ("increase", "decrease"),
+    ("keep", "remove"),
     ("input", "output"),
     ("left", "right"),
     ("local", "remote"),
@@ -82,6 +97,10 @@ const OPPOSITES: [(&str, &str); 34] = [
     ("up", "down"),
     ("upper", "lower"),
 ];
+
+/// The terms of words that say nothing about a sentence's subject.
+static LIGHT_TERMS: LazyLock<HashSet<String>> =
+    LazyLock::new(|| LIGHT.iter().flat_map(|word| terms(word)).collect());
 
 static OPPOSITE_TERMS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let term = |word: &str| terms(word).pop().unwrap_or_default();
@@ -184,6 +203,10 @@ pub struct Sentence {
     names: BTreeSet<Vec<String>>,
     /// The words that follow each order word.
     order: BTreeMap<&'static str, BTreeSet<String>>,
+    /// The first word that is no function word.
+    first: Option<String>,
+    /// Whether it defines its first word: "pnpm is the package manager".
+    is_definition: bool,
 }
 
 impl Statement {
@@ -262,8 +285,11 @@ fn counts<'a>(sentences: impl Iterator<Item = &'a Sentence>) -> BTreeMap<Option<
 }
 
 impl Sentence {
-    fn parse(text: &str) -> Self {
-        let mut sentence = Self::default();
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut sentence = Self {
+            is_definition: DEFINING.iter().any(|phrase| text.contains(phrase)),
+            ..Self::default()
+        };
         for ticked in text.split('`').skip(1).step_by(2) {
             let name: Vec<String> = terms(ticked);
             if name.is_empty() {
@@ -323,7 +349,8 @@ impl Sentence {
                 return;
             }
             if let Some(word) = ORDER.iter().find(|order| **order == word.folded) {
-                ordering = Some(*word);
+                // "before a branch is cut" and "before cutting a branch" are equal.
+                ordering = Some((*word, if *word == "from" { 1 } else { 2 }));
             }
             if word.is_stop_word() {
                 return;
@@ -345,11 +372,12 @@ impl Sentence {
                 self.negated.insert(word.term.to_owned());
                 negating = false;
             }
-            if let Some(order) = ordering.filter(|_| !is_order) {
+            if let Some((order, left)) = ordering.filter(|_| !is_order) {
                 let after = self.order.entry(order).or_default();
                 after.insert(word.term.to_owned());
-                ordering = None;
+                ordering = Some((order, left - 1)).filter(|(_, left)| *left > 0);
             }
+            self.first.get_or_insert_with(|| word.term.to_owned());
             self.terms.insert(word.term.to_owned());
             last = Some(word.term.to_owned());
         });
@@ -420,19 +448,84 @@ impl Sentence {
     }
 
     fn difference(&self, other: &Self) -> Difference {
-        [
+        let difference = [
             self.negation_diff(other),
             self.number_diff(other),
             self.name_diff(other),
             self.order_diff(other),
         ]
         .into_iter()
-        .fold(Difference::None, Difference::max)
+        .fold(Difference::None, Difference::max);
+        if difference == Difference::Contradicts && self.has_other_subject(other) {
+            Difference::Adds
+        } else {
+            difference
+        }
+    }
+
+    /// Returns whether the sentence has a negation.
+    pub(crate) fn is_negated(&self) -> bool {
+        self.negations % 2 == 1
+    }
+
+    /// Returns whether it defines its first word: "pnpm is the package manager".
+    pub(crate) fn is_definition(&self) -> bool {
+        self.is_definition
+    }
+
+    /// Returns whether two sentences of mostly the same words contradict each other.
+    pub(crate) fn contradicts(&self, other: &Self) -> bool {
+        let common = self.terms.intersection(&other.terms).count();
+        share(common, self.terms.union(&other.terms).count()) >= MIN_OVERLAP
+            && self.difference(other) == Difference::Contradicts
+    }
+
+    /// Returns whether two similar sentences are about different things.
+    fn has_other_subject(&self, other: &Self) -> bool {
+        let names = |sentence: &Self| -> BTreeSet<String> {
+            sentence.names.iter().flatten().cloned().collect()
+        };
+        let (names, other_names) = (names(self), names(other));
+        let alone = |one: &Self, other: &Self| -> BTreeSet<String> {
+            let alone = one.terms.difference(&other.terms);
+            let alone = alone.filter(|term| !names.contains(*term) && !other_names.contains(*term));
+            let is_opposed = |term: &String| {
+                OPPOSITE_TERMS.iter().any(|(a, b)| {
+                    (a == term && other.terms.contains(b)) || (b == term && other.terms.contains(a))
+                })
+            };
+            let alone = alone.filter(|term| !LIGHT_TERMS.contains(*term) && !is_opposed(term));
+            alone.cloned().collect()
+        };
+        if !alone(self, other).is_empty() && !alone(other, self).is_empty() {
+            return true;
+        }
+        let have_other_names = !names.is_subset(&other_names) && !other_names.is_subset(&names);
+        let have_other_values = self.numbers != other.numbers || self.negations != other.negations;
+        let is_name =
+            |first: &Option<String>, names: &BTreeSet<String>, others: &BTreeSet<String>| {
+                let first = first.as_ref();
+                first.is_some_and(|first| names.contains(first) && !others.contains(first))
+            };
+        let name_is_subject = is_name(&self.first, &names, &other_names)
+            && is_name(&other.first, &other_names, &names)
+            && !self.is_definition;
+        have_other_names && (have_other_values || name_is_subject)
     }
 
     fn negation_diff(&self, other: &Self) -> Difference {
         let common = self.terms.intersection(&other.terms).count();
         let is_similar = share(common, self.terms.union(&other.terms).count()) >= MIN_OVERLAP;
+        // A negation of words that the other sentence lacks is a detail, as in `without login`.
+        let is_detail = |one: &Self, there: &Self| {
+            let more = one.terms.difference(&there.terms);
+            one.negated.is_disjoint(&there.terms)
+                && !one.negated.contains("")
+                && more.filter(|term| !LIGHT_TERMS.contains(*term)).count() >= 2
+        };
+        let is_similar = is_similar
+            && !(other.negations == 0 && is_detail(self, other)
+                || self.negations == 0 && is_detail(other, self));
         // Two negations cancel out, so the counts are compared.
         if is_similar && self.negations != other.negations {
             return Difference::Contradicts;
@@ -519,7 +612,7 @@ impl Sentence {
 
 /// Splits a text into sentences. They end at line ends, semicolons, and `.`, `!` or `?` before a
 /// blank.
-fn split(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -549,7 +642,7 @@ fn is_inside(character: char) -> bool {
 }
 
 /// Returns the number with its unit that a text begins with, and its length in bytes.
-fn number_at(text: &str) -> Option<(String, usize)> {
+pub(crate) fn number_at(text: &str) -> Option<(String, usize)> {
     let word = text.find(|c| !is_inside(c)).unwrap_or(text.len());
     let (mut number, mut length) = match NUMBERS
         .iter()
@@ -694,6 +787,51 @@ mod tests {
         ] {
             let [one, two] = [text, other].map(Statement::parse);
             assert_eq!(one.difference(&two), difference, "{text} / {other}");
+        }
+    }
+
+    #[test]
+    fn statements_about_different_subjects_do_not_contradict() {
+        let (mut found, mut right, mut all) = (0, 0, 0);
+        let mut wrong = Vec::new();
+        for line in include_str!("contradiction/pairs.txt").lines() {
+            let fields: Vec<&str> = line.split(" | ").collect();
+            let [label, one, other] = fields[..] else {
+                continue;
+            };
+            let [one, other] = [one, other].map(Statement::parse);
+            let contradicts = one.difference(&other).max(other.difference(&one)) == Contradicts;
+            all += usize::from(label == "yes");
+            found += usize::from(contradicts);
+            right += usize::from(contradicts && label == "yes");
+            if contradicts != (label == "yes") {
+                wrong.push(line);
+            }
+        }
+        assert!(
+            100 * right >= 95 * found,
+            "precision {right} of {found}: {wrong:#?}"
+        );
+        assert!(
+            100 * right >= 90 * all,
+            "recall {right} of {all}: {wrong:#?}"
+        );
+    }
+
+    #[test]
+    fn fourteen_services_with_a_port_each_do_not_contradict() {
+        let names = [
+            "auth", "billing", "search", "mail", "report", "upload", "export", "import", "audit",
+            "session", "image", "chat", "order", "stock",
+        ];
+        let texts = names.iter().zip(8080..).map(|(name, port)| {
+            Statement::parse(&format!("The {name} service listens on port {port}."))
+        });
+        let texts: Vec<Statement> = texts.collect();
+        for (place, one) in texts.iter().enumerate() {
+            for other in &texts[place + 1..] {
+                assert_eq!(one.difference(other), Adds);
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! text safe to store: it removes private regions, then invisible characters, then masks
 //! credentials.
 
+pub mod amendment;
 pub mod clean;
 pub mod contradiction;
 pub mod glob;

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 #[cfg(unix)]
 use anamnesis_lab::target_folder;
-use anamnesis_lab::{Result, at, cargo, chart, eval, masks, novelty, root, run, say};
+use anamnesis_lab::{Result, amendments, at, cargo, chart, eval, masks, novelty, root, run, say};
 #[cfg(unix)]
 use anamnesis_lab::{bench, references, retention};
 use clap::{Parser, Subcommand};
@@ -52,6 +52,7 @@ enum Task {
     Eval(eval::Arguments),
     Chart(chart::Arguments),
     Novelty(novelty::Arguments),
+    Amendments(amendments::Arguments),
     Masks(masks::Arguments),
     #[cfg(unix)]
     Bench(bench::Arguments),
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         Task::Eval(arguments) => eval::run(arguments),
         Task::Chart(arguments) => chart::run(arguments),
         Task::Novelty(arguments) => novelty::run(arguments),
+        Task::Amendments(arguments) => amendments::run(arguments),
         Task::Masks(arguments) => masks::run(arguments),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),

@@ -11,7 +11,10 @@ use anamnesis_note::{
     id::NoteId,
     note::{Kind, NoteType, Scope},
 };
-use anamnesis_recall::search::{self, Hit, MAX_HITS};
+use anamnesis_recall::{
+    last_word::LaterNotes,
+    search::{self, Hit, MAX_HITS},
+};
 use anamnesis_store::{
     index::{Filter, Index},
     notes::Stored,
@@ -113,10 +116,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let now = context.environment.now;
     let mut text = String::new();
+    let later = LaterNotes::new(&index, filter.projects.clone());
     for hit in &hits {
         let short = Context::short(&index, hit.entry.id());
         text.push_str(&ui::note_line(&hit.entry, &short, now));
         text.push('\n');
+        for remark in later.remarks_of(hit.entry.id(), &hit.matched)? {
+            text.push_str(&format!("  {}\n", one_line(&remark)));
+        }
     }
     let at = args.at.as_ref();
     text.push_str(&match at {

@@ -8,6 +8,7 @@ use anamnesis_app::{
     history::{self, Past},
 };
 use anamnesis_note::note::{Note, State};
+use anamnesis_recall::last_word::{EarlierText, LastWord, LaterNotes};
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::one_line;
 
@@ -59,6 +60,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             one_line(&newer.title)
         ));
     }
+    if entry.visibility().may_answer() {
+        text.push_str(&last_word(&index, &entry, &note)?);
+    }
     if entry.state == State::Forgotten {
         let hint = if context.notes.trashed(entry.id()).is_some() {
             format!("→ anamnesis restore {short}\n")
@@ -83,6 +87,34 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the later notes that change what a note says, and the earlier ones that it changes.
+fn last_word(index: &Index, entry: &Entry, note: &Note) -> Result<String, Error> {
+    let short = |id| Context::short(index, id);
+    let mut text = String::new();
+    let mut add = |other, says: &str, word: &LastWord| {
+        let title = index.get(other)?.map(|other| one_line(&other.title));
+        let title = title.unwrap_or_default();
+        text.push_str(&format!("{says} {title}"));
+        if word.is_certain {
+            text.push_str(&format!(" ({})", one_line(&word.remark(short))));
+        }
+        text.push('\n');
+        Ok::<_, Error>(())
+    };
+    let later = LaterNotes::new(index, Vec::new());
+    for word in later.last_words(&EarlierText::of_note(note, &[]))? {
+        add(word.later, &word.remark_on_earlier(short), &word)?;
+    }
+    for word in later.changed_by(entry, note)? {
+        add(
+            word.earlier,
+            &format!("changes #{}", short(word.earlier)),
+            &word,
+        )?;
+    }
+    Ok(text)
 }
 
 /// Shows a past version of a note.

@@ -281,7 +281,7 @@ impl Report<'_> {
 
     fn advise(&self, text: &mut String) {
         for (one, other) in self.0.plan.contradictions.iter().take(LIST_LENGTH) {
-            text.push_str("only one can be right:\n");
+            text.push_str("may contradict each other:\n");
             for id in [one, other] {
                 text.push_str(&self.line("  ", *id));
                 let body = self.0.notes.get(id).map_or("", |note| note.body.as_str());

@@ -89,7 +89,10 @@ impl Hook {
         };
         let notes = &self.context.notes;
         let WorkingSet { mut chosen, said } =
-            match session_start::working_set(index, notes, &request) {
+            match session_start::working_set(index, notes, &request).and_then(|set| {
+                let chosen = session_start::with_last_words(index, notes, &request, set.chosen)?;
+                Ok(WorkingSet { chosen, ..set })
+            }) {
                 Ok(set) => set,
                 Err(error) => {
                     handled.check_index = error.is_damage();

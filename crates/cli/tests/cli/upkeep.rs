@@ -109,7 +109,7 @@ fn what_can_be_put_in_order_is_shown_and_nothing_is_done() {
       becomes #KE2280 "Deploys: Production"
 
     for you to decide
-    only one can be right:
+    may contradict each other:
       #EEEEEE "Timeout of the gateway"
         The gateway closes idle connections of the payment service after 30 seconds.
       #FFFFFF "Timeout of the gateway"
@@ -148,7 +148,7 @@ fn what_is_done_is_one_batch_that_is_undone_byte_for_byte() {
       becomes #KE2280 "Deploys: Production"
 
     for you to decide
-    only one can be right:
+    may contradict each other:
       #EEEEEE "Timeout of the gateway"
         The gateway closes idle connections of the payment service after 30 seconds.
       #FFFFFF "Timeout of the gateway"

@@ -59,8 +59,12 @@ pub fn suggestions(
         }
     }
     let stale = stale::find(index, notes, journal, entries, now)?;
-    let stale = stale.into_iter();
-    found.extend(stale.map(|(entry, reasons)| (entry, Suggestion::Look(reasons))));
+    let stale = stale.into_iter().filter_map(|(entry, mut reasons)| {
+        // Most of these pairs are listed as contradictions.
+        reasons.retain(|reason| !matches!(reason, StaleReason::Changed { .. }));
+        (!reasons.is_empty()).then_some((entry, Suggestion::Look(reasons)))
+    });
+    found.extend(stale);
     Ok(found)
 }
 

@@ -1,7 +1,10 @@
 //! `memory_search`: searches notes by words.
 
 use anamnesis_note::note::{Kind, NoteType, Scope};
-use anamnesis_recall::search::{Hit, MAX_HITS, POOL, search};
+use anamnesis_recall::{
+    last_word::LaterNotes,
+    search::{Hit, MAX_HITS, POOL, search},
+};
 use anamnesis_store::{index::Filter, notes::Notes};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
@@ -92,6 +95,9 @@ struct Full {
     cut: bool,
     score: f64,
     why: String,
+    /// Later notes that may change it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    later: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -105,6 +111,9 @@ struct Line {
     /// What memory_get costs
     tokens: i64,
     why: String,
+    /// Later notes that may change it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    later: Vec<String>,
 }
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Found, ToolError> {
@@ -123,14 +132,23 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Found, ToolError> {
     let left = hits.len().saturating_sub(k);
     hits.truncate(k);
     let now = memory.now();
+    let later = LaterNotes::new(&index, filter.projects);
+    let remarks = hits
+        .iter()
+        .map(|hit| later.remarks_of(hit.entry.id(), &hit.matched));
+    let remarks = remarks.collect::<Result<Vec<_>, _>>()?;
+    let hits: Vec<(Hit, Vec<String>)> = hits.into_iter().zip(remarks).collect();
     let result = match asked.detail {
-        Detail::Index => hits.iter().map(|hit| line(hit, now)).collect(),
-        Detail::Full => full(&hits, &memory.notes(), now),
+        Detail::Index => hits
+            .into_iter()
+            .map(|(hit, later)| line(&hit, later, now))
+            .collect(),
+        Detail::Full => full(hits, &memory.notes(), now),
     };
     Ok(Found { result, left })
 }
 
-fn line(hit: &Hit, now: DateTime<Utc>) -> Shown {
+fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> Shown {
     let entry = &hit.entry;
     Shown::Line(Line {
         id: entry.id().to_string(),
@@ -139,13 +157,14 @@ fn line(hit: &Hit, now: DateTime<Utc>) -> Shown {
         age_days: note::age(entry, now),
         tokens: note::tokens(entry),
         why: why(hit),
+        later,
     })
 }
 
 /// Returns the hits with their texts, shortened from the end of the list to the total limit.
-fn full(hits: &[Hit], notes: &Notes, now: DateTime<Utc>) -> Vec<Shown> {
+fn full(hits: Vec<(Hit, Vec<String>)>, notes: &Notes, now: DateTime<Utc>) -> Vec<Shown> {
     let mut room = MAX_ALL_BODIES;
-    let shown = hits.iter().map(|hit| {
+    let shown = hits.into_iter().map(|(hit, later)| {
         let whole = note::body(notes, &hit.entry).unwrap_or_default();
         let body = note::cut(&whole, MAX_BODY_LENGTH.min(room));
         room = room.saturating_sub(body.chars().count());
@@ -154,7 +173,8 @@ fn full(hits: &[Hit], notes: &Notes, now: DateTime<Utc>) -> Vec<Shown> {
             cut: body.len() < whole.len(),
             body,
             score: hit.score,
-            why: why(hit),
+            why: why(&hit),
+            later,
         }))
     });
     shown.collect()

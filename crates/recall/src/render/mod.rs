@@ -63,6 +63,8 @@ pub struct Chosen {
     pub reason: Reason,
     /// What it cites and is gone, in a few words.
     pub stale: Option<String>,
+    /// What it changes, and what changes it.
+    pub remarks: Vec<String>,
 }
 
 /// Tells the model what the block is.
@@ -378,6 +380,7 @@ fn item(
     facts.push(format!("#{}", short_id(note.id)));
     let stale = chosen.stale.iter();
     facts.extend(stale.map(|reason| inert_line(&format!("stale: {reason}"))));
+    facts.extend(chosen.remarks.iter().map(|remark| inert_line(remark)));
     Item {
         title: title(note),
         heading: heading(note, &facts),
@@ -759,6 +762,7 @@ mod tests {
             note,
             reason,
             stale: None,
+            remarks: Vec::new(),
         }
     }
 

@@ -30,18 +30,20 @@ const SHORT_SESSION: usize = 8;
 
 /// Renders a warning as context for the call's result.
 ///
-/// `trigger` is the note's line that matched. `short_id` is the note's short id.
+/// `trigger` is the note's line that matched. `short_id` is the note's short id, `remarks` tell of
+/// later notes.
 pub fn warning_block(
     note: &Note,
     trigger: Option<&str>,
     now: DateTime<Utc>,
     short_id: &str,
+    remarks: &[String],
 ) -> Block {
     let (body, level) = text(note);
     Block {
         text: format!(
             "{OPEN}{INTRODUCTION}\n{}{}{body}{CLOSE}",
-            heading(note, &origin(note, trigger, now, short_id)),
+            heading(note, &origin(note, trigger, now, short_id, remarks)),
             instead(note),
         ),
         levels: vec![(note.id, level)],
@@ -49,23 +51,36 @@ pub fn warning_block(
 }
 
 /// Renders the reason for denying a call once. Arguments as for [`warning_block`].
-pub fn denial(note: &Note, trigger: &str, now: DateTime<Utc>, short_id: &str) -> String {
+pub fn denial(
+    note: &Note,
+    trigger: &str,
+    now: DateTime<Utc>,
+    short_id: &str,
+    remarks: &[String],
+) -> String {
     let (body, _) = text(note);
     format!(
         "Anamnesis stopped this call once because it matches a stored warning.\n{}{}{body}\n\
          The note may be out of date. The same call passes when it is repeated; the note stops no \
          other call in this session.",
-        heading(note, &origin(note, Some(trigger), now, short_id)),
+        heading(note, &origin(note, Some(trigger), now, short_id, remarks)),
         instead(note),
     )
 }
 
-fn origin(note: &Note, trigger: Option<&str>, now: DateTime<Utc>, short_id: &str) -> Vec<String> {
+fn origin(
+    note: &Note,
+    trigger: Option<&str>,
+    now: DateTime<Utc>,
+    short_id: &str,
+    remarks: &[String],
+) -> Vec<String> {
     let mut facts = facts(note, now);
     facts.extend(note.severity.map(|severity| format!("severity {severity}")));
     // A backtick would end the quotation.
     facts.extend(trigger.map(|line| format!("matches `{}`", inert_line(line).replace('`', "'"))));
     facts.push(format!("#{short_id}"));
+    facts.extend(remarks.iter().map(|remark| inert_line(remark)));
     facts
 }
 
@@ -102,6 +117,8 @@ pub struct KnownFix {
     pub session: String,
     /// The session's note and its short id, if there is one.
     pub note: Option<(NoteId, String)>,
+    /// Remarks about later notes.
+    pub remarks: Vec<String>,
 }
 
 impl KnownFix {
@@ -118,6 +135,7 @@ impl KnownFix {
             at,
             session,
             note,
+            remarks: Vec::new(),
         }
     }
 }
@@ -138,8 +156,12 @@ pub fn fix_block(fixes: &[KnownFix], now: DateTime<Utc>) -> Block {
             .take(SHORT_SESSION)
             .collect();
         let note = known.note.as_ref().map(|(_, id)| format!(" · #{id}"));
+        let remarks = known.remarks.iter();
+        let remarks: String = remarks
+            .map(|remark| format!(" · {}", inert_line(remark)))
+            .collect();
         text.push_str(&format!(
-            "\n## {}\nsession {session} · {age}{}\n{}",
+            "\n## {}\nsession {session} · {age}{}{remarks}\n{}",
             cut(&inert_line(&known.title), MAX_FIX_TITLE),
             note.unwrap_or_default(),
             indented(&cut(&inert_line(&known.narrative), MAX_FIX_LENGTH)),
@@ -184,7 +206,7 @@ mod tests {
     #[test]
     fn a_warning_and_a_denial_state_facts() {
         let trigger = "cmd: git push --force";
-        let block = warning_block(&note(), Some(trigger), now(), "9G5FAV");
+        let block = warning_block(&note(), Some(trigger), now(), "9G5FAV", &[]);
         assert_eq!(block.levels, [(note().id, Level::Body)]);
         insta::assert_snapshot!(block.text, @"
         <anamnesis-context>
@@ -196,7 +218,7 @@ mod tests {
           It lost two days of work in March.
         </anamnesis-context>
         ");
-        insta::assert_snapshot!(denial(&note(), trigger, now(), "9G5FAV"), @"
+        insta::assert_snapshot!(denial(&note(), trigger, now(), "9G5FAV", &[]), @"
         Anamnesis stopped this call once because it matches a stored warning.
 
         ## [warning] Never force-push to main
@@ -206,7 +228,7 @@ mod tests {
 
         The note may be out of date. The same call passes when it is repeated; the note stops no other call in this session.
         ");
-        for text in [&block.text, &denial(&note(), trigger, now(), "9G5FAV")] {
+        for text in [&block.text, &denial(&note(), trigger, now(), "9G5FAV", &[])] {
             let text = text.to_lowercase();
             for order in ["must", "you should", "do not", "make sure", "important"] {
                 assert!(!text.contains(order), "{order}: {text}");
@@ -223,6 +245,7 @@ mod tests {
             at: now(),
             session: "s".to_owned(),
             note: None,
+            remarks: Vec::new(),
         };
         assert!(fix_block(&[fix], now()).text.contains(remedy));
     }
@@ -238,8 +261,9 @@ mod tests {
             machine_id: evil.to_owned(),
             ..note()
         };
-        let block = warning_block(&note, Some(evil), now(), "9G5FAV");
-        let denial = denial(&note, evil, now(), "9G5FAV");
+        let remarks = [evil.to_owned()];
+        let block = warning_block(&note, Some(evil), now(), "9G5FAV", &remarks);
+        let denial = denial(&note, evil, now(), "9G5FAV", &remarks);
         for text in [block.text.strip_suffix(CLOSE).unwrap_or_default(), &denial] {
             assert!(!text.contains(CLOSE) && !text.contains("<system"), "{text}");
             assert_eq!(
@@ -265,6 +289,7 @@ mod tests {
             at: now() - TimeDelta::days(3),
             session: "3f2a91c0-5b7e-4c8f-9a51-0d2c6be3a001".to_owned(),
             note: Some((NoteId::of_session("fixes"), "K3M9QZ".to_owned())),
+            remarks: Vec::new(),
         };
         let unnoted = KnownFix {
             narrative: String::new(),

@@ -13,6 +13,7 @@ mod entry;
 mod links;
 mod look;
 mod postings;
+mod project_notes;
 mod query;
 mod rebuild;
 mod reference;
@@ -34,6 +35,7 @@ pub use self::{
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
     look::Look,
     postings::{BLOCK_LENGTH, Block, Document, Documents, Postings, Texts},
+    project_notes::{Period, ProjectNotes, RelatedText},
     query::{Filter, NoteTotals, Recent},
     reference::Unresolvable,
     refresh::Refreshed,
