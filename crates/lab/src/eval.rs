@@ -66,11 +66,12 @@ const WAYS: [&str; 3] = ["function", "search", "prompt"];
 /// Number of results per question.
 const DEPTH: usize = 50;
 
-/// The limits of an injection, as the settings have them.
+/// The limits of an injection, as the settings have them; no later notes, which nothing is labelled for.
 const LIMITS: Limits = Limits {
     floor: Floor::Usual,
     notes: 3,
     linked: 1,
+    changes: 0,
 };
 
 /// Number of listed false results.
