@@ -4,9 +4,12 @@
 
 use std::path::Path;
 
-use anamnesis_store::project::Project;
+use anamnesis_store::{
+    project::Project,
+    settings::config::{Config, Paused},
+};
 
-use crate::context::Context;
+use crate::{Error, context::Context};
 
 /// What switches the hooks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,4 +82,32 @@ pub fn here(context: &Context) -> Option<Off> {
         Some(folder) => context.project_of(folder),
         None => context.project(None),
     })
+}
+
+/// Pauses a project, or everything. Returns what was paused before.
+pub fn pause(context: &Context, project: Option<&str>) -> Result<Paused, Error> {
+    Ok(Config::change_paused(
+        &context.home,
+        |paused| match project {
+            None => paused.everywhere = true,
+            Some(project) if !paused.names(project) => paused.projects.push(project.to_owned()),
+            Some(_) => {}
+        },
+    )?)
+}
+
+/// Resumes a project, or everything but the projects paused by key. Returns what was paused before.
+pub fn resume(context: &Context, project: Option<&str>) -> Result<Paused, Error> {
+    if context.environment.is_agent {
+        return Err(Error::failed("what was paused is resumed by a person only"));
+    }
+    let before = Config::change_paused(&context.home, |paused| match project {
+        None => paused.everywhere = false,
+        Some(project) => paused.forget(project),
+    })?;
+    if let Some(journal) = context.journal() {
+        // Text that a transcript has from before this time stays unread.
+        journal.resumed(project, context.environment.now.timestamp_millis())?;
+    }
+    Ok(before)
 }

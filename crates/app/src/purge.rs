@@ -29,7 +29,13 @@ use anamnesis_sync::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use crate::{Error, context::Context, evaluation_set, sync};
+use crate::{
+    Error,
+    context::Context,
+    evaluation_set,
+    format::{ago, count},
+    sync,
+};
 
 /// Timeout for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -194,7 +200,99 @@ pub fn find_text<'a>(context: &'a Context, needle: &PurgePattern) -> Result<Purg
     Ok(plan)
 }
 
+/// A place that a purge changes or names, for people.
+#[derive(Debug)]
+pub struct FoundPlace {
+    /// What it is: `note`, `file`, `history`, `records`, `Claude` or `left`.
+    pub what: &'static str,
+    /// Which one, in one or two lines.
+    pub text: String,
+}
+
+impl FoundPlace {
+    fn new(what: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { what, text }
+    }
+}
+
 impl PurgePlan<'_> {
+    /// Returns the places that were found, including those that are left alone.
+    pub fn listed(&self) -> Vec<FoundPlace> {
+        let now = self.context.environment.now;
+        let notes = self.notes.iter().map(|note| note_place(note, now));
+        let mut listed: Vec<FoundPlace> = notes.collect();
+        let files = self.places.files.iter().chain(&self.databases);
+        listed.extend(files.map(|name| FoundPlace::new("file", one_line(name))));
+        let others = self.standing.others.iter();
+        listed.extend(others.map(|name| FoundPlace::new("history", one_line(name))));
+        if self.standing.messages > 0 {
+            let commits = count(self.standing.messages, "commit");
+            let text = format!("what {commits} says of itself");
+            listed.push(FoundPlace::new("history", text));
+        }
+        if self.records.count() > 0 {
+            listed.push(FoundPlace::new("records", records_text(&self.records)));
+        }
+        for path in &self.transcripts {
+            let path = one_line(&self.context.shown(path));
+            let text = format!("{path}\nits transcript: not ours, left alone");
+            listed.push(FoundPlace::new("Claude", text));
+        }
+        listed.extend(self.left());
+        listed
+    }
+
+    /// Returns the places that contain the text but do not belong to us.
+    pub fn left(&self) -> Vec<FoundPlace> {
+        let left = self.places.left.iter().map(|name| {
+            let whose = if name == "config.json" {
+                "your settings: change them yourself, with anamnesis config"
+            } else {
+                "not ours, left alone"
+            };
+            FoundPlace::new("left", format!("{}   {whose}", one_line(name)))
+        });
+        left.collect()
+    }
+
+    /// Returns what the person has to do after the purge.
+    pub fn steps(&self, done: &PurgeOutcome) -> Vec<String> {
+        let mut steps = Vec::new();
+        if self.purge.needle.is_some() {
+            steps.push(match (done.pushed_at, &done.remote) {
+                (Some(since), Some(place)) => {
+                    let lasted = lasted(since, self.context.environment.now);
+                    format!("change the secret: it was on {place} for {lasted}")
+                }
+                _ => "if it is a secret, change it: it was on this disk".to_owned(),
+            });
+            if !done.other_machines.is_empty() {
+                steps.push(format!(
+                    "on {} too: anamnesis purge --find   (its records are its own)",
+                    one_line(&done.other_machines.join(", "))
+                ));
+            }
+            if !self.transcripts.is_empty() {
+                steps.push("remove Claude's transcript, or let it expire".to_owned());
+            }
+        }
+        for folder in &done.set_aside {
+            steps.push(format!(
+                "a damaged repository that was set aside may hold it: rm -rf {}",
+                one_line(&self.context.shown(folder))
+            ));
+        }
+        if let Some(reason) = &done.purged.remote_left {
+            steps.push(format!(
+                "on {}, drop what is no longer named: git gc --prune=now\n        ({})",
+                done.remote.as_deref().unwrap_or_default(),
+                one_line(reason)
+            ));
+        }
+        steps
+    }
+
     /// The number of places that the purge changes.
     pub fn count(&self) -> usize {
         let history = self.standing.others.len() + usize::from(self.standing.messages > 0);
@@ -400,4 +498,54 @@ fn refused(error: files::Error) -> Error {
         _ => "anamnesis doctor",
     };
     Error::caused_by(error).hint(hint)
+}
+
+fn note_place(note: &PlannedNote, now: DateTime<Utc>) -> FoundPlace {
+    let history = match &note.written {
+        None => "in no commit".to_owned(),
+        Some(written) => {
+            let commits = count(written.commits, "commit");
+            match written.pushed_at {
+                Some(at) => format!("{commits}, pushed {}", ago(at, now)),
+                None => format!("{commits}, not pushed"),
+            }
+        }
+    };
+    let title = match note.title.as_str() {
+        "" => String::new(),
+        title => format!(" \"{title}\""),
+    };
+    let text = format!("#{} {}{title} · {history}", note.short, note.kind);
+    FoundPlace::new("note", text)
+}
+
+fn records_text(mentions: &Mentions) -> String {
+    let (prompts, events) = (mentions.count_in("prompt"), mentions.count_in("tool_event"));
+    let others = mentions.count() - prompts - events;
+    let named = [
+        (prompts, "prompt"),
+        (events, "tool event"),
+        (others, "other record"),
+    ];
+    let named: Vec<String> = named
+        .into_iter()
+        .filter(|(amount, _)| *amount > 0)
+        .map(|(amount, thing)| count(amount, thing))
+        .collect();
+    let sessions = match mentions.sessions.len() {
+        0 => String::new(),
+        1 => " of one session".to_owned(),
+        many => format!(" of {}", count(many, "session")),
+    };
+    format!("{}{sessions}", named.join(", "))
+}
+
+/// Formats how long something has existed.
+fn lasted(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    match (now - since).num_minutes() {
+        ..1 => "a moment".to_owned(),
+        minutes @ 1..60 => format!("{minutes} min"),
+        minutes @ 60..2_880 => format!("{} h", minutes / 60),
+        minutes => format!("{} d", minutes / 1_440),
+    }
 }

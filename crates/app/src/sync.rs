@@ -21,7 +21,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::{Error, context::Context, format, remote};
+use crate::{Error, claude_memory, context::Context, format, remote};
 
 /// The timeout for one call of git.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -256,6 +256,11 @@ impl Standing {
             || self.history.failing_since.is_some()
     }
 
+    /// Returns whether a change of the remote is held back until the person decides.
+    pub fn is_held(&self) -> bool {
+        self.history.held.is_some()
+    }
+
     /// What to do about it.
     pub fn advice(&self) -> String {
         if self.history.held.is_some() {
@@ -419,6 +424,20 @@ pub fn run(
 ) -> Result<Synced, Error> {
     let carrier = Carrier::new(context, journal, remote(context)?, answer, patience);
     Ok(carrier.sync()?)
+}
+
+/// Syncs now, with a person's decision about what was held back.
+pub fn run_now(context: &Context, answer: Answer) -> Result<Synced, Error> {
+    if answer != Answer::None && context.environment.is_agent {
+        return Err(Error::failed(
+            "what sync held back is decided by a person only",
+        ));
+    }
+    let journal = context.journal();
+    if let Some(journal) = &journal {
+        claude_memory::follow(context, journal);
+    }
+    run(context, journal.as_ref(), answer, PATIENCE)
 }
 
 /// Creates a backend that does not record its results.

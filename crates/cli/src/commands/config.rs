@@ -1,21 +1,19 @@
 //! `config`: shows and changes the settings of this machine, with their sources.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use anamnesis_app::{
     Error,
-    context::{Context, PATIENCE},
-    environment::{default_store, trustable},
+    context::Context,
     format::quoted,
-    model, remote,
+    settings::{
+        self, EffectiveSetting, SettingSource, changeable, default, known, parse, public, shown,
+        word,
+    },
 };
-use anamnesis_distill::model::BaseUrl;
-use anamnesis_store::settings::{
-    self, Kind, SETTINGS, Setting, TRUSTED_VARIABLES,
-    config::{Config, Secret},
-};
+use anamnesis_store::settings::{Kind, SETTINGS, Setting, config::Config};
 use anamnesis_text::clean::one_line;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -70,165 +68,25 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(Action::Set { key, value }) => {
             let setting = changeable(context, key)?;
             let value = parse(context, setting, value)?;
-            change(&owner(context, setting)?, setting, Some(&value), ui)?;
+            change(context, setting, Some(&value), ui)?;
         }
-        Some(Action::Test) => test(context, ui)?,
+        Some(Action::Test) => {
+            let model = settings::test_model(context)?;
+            ui.print(&format!("{model} answers\n"));
+        }
         Some(Action::Unset { key }) => {
             let setting = changeable(context, key)?;
-            change(&owner(context, setting)?, setting, None, ui)?;
+            change(context, setting, None, ui)?;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn known(key: &str) -> Result<&'static Setting, Error> {
-    settings::find(key).ok_or_else(|| {
-        let failure = Error::usage(format!("there is no setting \"{}\"", one_line(key)));
-        match settings::nearest(key) {
-            Some(setting) => {
-                failure.hint(format!("{}?   (all: anamnesis config list)", setting.name))
-            }
-            None => failure.hint("anamnesis config list"),
-        }
-    })
-}
-
-/// Returns the setting of this key if this caller may change it.
-fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Error> {
-    let setting = known(key)?;
-    if context.environment.is_agent {
-        return Err(Error::failed("settings are changed by a person only")
-            .hint("run it in a terminal of your own"));
-    }
-    if setting.kind == Kind::Paused {
-        // `pause` also records the time, so that nothing said meanwhile is read later.
-        return Err(
-            Error::usage("what is paused is changed by commands of their own")
-                .hint("anamnesis pause, or anamnesis resume"),
-        );
-    }
-    Ok(setting)
-}
-
-/// The store whose `config.json` holds the setting.
-fn owner(context: &Context, setting: &Setting) -> Result<Context, Error> {
-    let mut environment = context.environment.clone();
-    if setting.name == TRUSTED_VARIABLES {
-        environment.store = environment.user_home.as_deref().map(default_store);
-    }
-    let context = Context::new(environment, PATIENCE)?;
-    if setting.name == TRUSTED_VARIABLES {
-        context
-            .home
-            .create()
-            .map_err(|error| Error::caused_by(error).hint("anamnesis doctor"))?;
-    }
-    Ok(context)
-}
-
-/// Parses the value that was typed.
-fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value, Error> {
-    if setting.kind == Kind::Address
-        && let [address] = words
-        && !address.trim().is_empty()
-    {
-        // The error never repeats the address, because the faulty part may be a password.
-        remote::parse(address.trim(), &context.config)
-            .map_err(|error| Error::usage(error.to_string()).because(error).hint(REMOTES))?;
-    }
-    if setting.kind == Kind::Server
-        && let [address] = words
-    {
-        address.parse::<BaseUrl>().map_err(|error| {
-            Error::usage(format!("{} cannot be that: {error}", setting.name))
-                .because(error)
-                .hint("https://HOST/v1, as the provider's own pages name it")
-        })?;
-    }
-    if setting.name == TRUSTED_VARIABLES
-        && let Some(word) = words
-            .iter()
-            .find(|word| !trustable().any(|name| name == *word))
-    {
-        return Err(Error::usage(format!(
-            "invalid value \"{}\" for {TRUSTED_VARIABLES}: expected names out of {}",
-            one_line(word),
-            trustable().collect::<Vec<_>>().join(", ")
-        )));
-    }
-    setting.parse(words).map_err(Error::usage)
-}
-
-/// Timeout for the model's answer to a one-word question.
-const TEST_TIME: Duration = Duration::from_secs(15);
-
-/// Asks the model for one word.
-fn test(context: &Context, ui: &Ui) -> Result<(), Error> {
-    if context.environment.is_agent {
-        return Err(Error::failed("models are tried by a person only")
-            .hint("run it in a terminal of your own"));
-    }
-    let model = model::required(context)?.within(TEST_TIME);
-    model
-        .ask("Answer with the one word: ready", "Are you there?")
-        .map_err(|error| Error::caused_by(error).hint("anamnesis config list"))?;
-    ui.print(&format!("{} answers\n", one_line(&model.label())));
-    Ok(())
-}
-
-/// The accepted forms of a remote.
-pub(super) const REMOTES: &str = "git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder";
-
-/// A value, its source, and the value that it overrides.
-struct Effective {
-    value: Value,
-    source: Source,
-    /// The value in the file, if a variable overrides it.
-    hidden: Option<Value>,
-}
-
-enum Source {
-    Variable(&'static str),
-    File,
-    Default,
-}
-
-impl Effective {
-    fn new(context: &Context, keys: &Map<String, Value>, setting: &Setting) -> Self {
-        let in_file = setting
-            .written(keys)
-            .map(|_| setting.value(&context.config));
-        match (setting.variable, context.environment.over(setting)) {
-            (Some(variable), Some(value)) => Self {
-                value: value.into(),
-                source: Source::Variable(variable),
-                hidden: in_file,
-            },
-            _ => Self {
-                source: match in_file {
-                    Some(_) => Source::File,
-                    None => Source::Default,
-                },
-                value: in_file.unwrap_or_else(|| default(context, setting)),
-                hidden: None,
-            },
-        }
-    }
-}
-
-/// The value without a file and without a variable.
-fn default(context: &Context, setting: &Setting) -> Value {
-    match setting.kind {
-        Kind::MachineName => context.environment.host_name.clone().into(),
-        _ => setting.value(&Config::default()),
-    }
 }
 
 fn list(context: &Context, json: bool, ui: &Ui) {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let all = SETTINGS
         .iter()
-        .map(|setting| (setting, Effective::new(context, &keys, setting)));
+        .map(|setting| (setting, EffectiveSetting::new(context, &keys, setting)));
     if json {
         let list: Vec<Value> = all
             .map(|(setting, found)| as_json(setting, &found))
@@ -248,14 +106,14 @@ fn list(context: &Context, json: bool, ui: &Ui) {
 /// The hint for a `config.json` that cannot be parsed.
 const MEND: &str = "anamnesis config set or unset the setting, or mend the file";
 
-fn as_json(setting: &Setting, found: &Effective) -> Value {
+fn as_json(setting: &Setting, found: &EffectiveSetting) -> Value {
     let mut row = json!({
         "key": setting.name,
         "value": public(setting, &found.value),
         "source": match found.source {
-            Source::Variable(_) => "env",
-            Source::File => "file",
-            Source::Default => "default",
+            SettingSource::Variable(_) => "env",
+            SettingSource::File => "file",
+            SettingSource::Default => "default",
         },
         "variable": setting.variable,
     });
@@ -265,11 +123,11 @@ fn as_json(setting: &Setting, found: &Effective) -> Value {
     row
 }
 
-fn as_line(setting: &Setting, found: &Effective) -> String {
+fn as_line(setting: &Setting, found: &EffectiveSetting) -> String {
     let source = match found.source {
-        Source::Variable(variable) => variable,
-        Source::File => "config.json",
-        Source::Default => "default",
+        SettingSource::Variable(variable) => variable,
+        SettingSource::File => "config.json",
+        SettingSource::Default => "default",
     };
     let value = ui::shorten(&shown(setting, &found.value), VALUE_WIDTH);
     let mut line = format!("{:<26}  {value:<VALUE_WIDTH$}  {source}\n", setting.name);
@@ -282,7 +140,10 @@ fn as_line(setting: &Setting, found: &Effective) -> String {
 
 fn get(context: &Context, setting: &Setting, ui: &Ui) {
     let keys = Config::keys(&context.home).unwrap_or_default();
-    let value = public(setting, &Effective::new(context, &keys, setting).value);
+    let value = public(
+        setting,
+        &EffectiveSetting::new(context, &keys, setting).value,
+    );
     let text = match &value {
         Value::Null => String::new(),
         Value::Array(items) => items
@@ -301,13 +162,7 @@ fn change(
     value: Option<&Value>,
     ui: &Ui,
 ) -> Result<(), Error> {
-    let mut before = None;
-    let mut refused = Ok(());
-    Config::update(&context.home, |keys| {
-        before = setting.written(keys).cloned();
-        refused = setting.put(keys, value.cloned());
-    })?;
-    refused.map_err(|problem| Error::failed(problem).hint("anamnesis doctor"))?;
+    let before = settings::change(context, setting, value)?;
     let name = setting.name;
     let brief = |value: &Value| ui::shorten(&shown(setting, value), VALUE_WIDTH);
     let default = brief(&default(context, setting));
@@ -348,42 +203,6 @@ fn undo(setting: &Setting, before: Option<&Value>) -> String {
         value => format!(" {}", quoted(&word(setting, &value))),
     };
     format!("anamnesis config set {}{words}", setting.name)
-}
-
-/// A value without credentials: addresses lose them, keys are masked.
-fn public(setting: &Setting, value: &Value) -> Value {
-    match value {
-        Value::String(address) if setting.kind == Kind::Address => remote::shown(address).into(),
-        Value::String(key) if setting.kind == Kind::Secret => {
-            Secret::new(key).map(|key| key.shown()).into()
-        }
-        value => value.clone(),
-    }
-}
-
-fn shown(setting: &Setting, value: &Value) -> String {
-    match public(setting, value) {
-        Value::Null => "none".to_owned(),
-        Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Array(items) => {
-            let words: Vec<String> = items
-                .iter()
-                .map(|item| one_line(&word(setting, item)))
-                .collect();
-            words.join(", ")
-        }
-        value => one_line(&word(setting, &value)),
-    }
-}
-
-/// Formats a single value the way it is typed.
-fn word(setting: &Setting, value: &Value) -> String {
-    match value {
-        Value::Bool(true) if setting.kind == Kind::Switch => "on".to_owned(),
-        Value::Bool(false) if setting.kind == Kind::Switch => "off".to_owned(),
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
 }
 
 #[cfg(test)]

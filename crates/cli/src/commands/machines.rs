@@ -1,16 +1,12 @@
 //! `machines`: lists each machine's notes and when it was last seen.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::process::ExitCode;
 
 use anamnesis_app::{
     context::Context,
     format::{ago, shorten},
-    history,
-    sync::History,
+    history, machines,
 };
-use anamnesis_sync::name_in_commits;
-use anamnesis_text::clean::one_line;
-use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use crate::ui::{self, Outcome, Ui};
@@ -26,35 +22,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Default)]
-struct Machine {
-    notes: usize,
-    seen: Option<DateTime<Utc>>,
-}
-
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let counts = context.index()?.counts()?;
-    let mut machines: BTreeMap<String, Machine> = BTreeMap::new();
-    for (name, notes) in counts.by_machine {
-        machines.entry(one_line(&name)).or_default().notes += notes;
-    }
+    let machines = machines::machines(context)?;
     let own = context.machine_id();
-    machines.entry(own.clone()).or_default();
-    if let Some(repository) = history::open(context)? {
-        for (name, time) in repository.last_seen()? {
-            // Commits store the name as one plain word; notes store it as typed.
-            let known = machines
-                .iter_mut()
-                .find(|(known, _)| name_in_commits(known) == name);
-            let machine = match known {
-                Some((_, machine)) => machine,
-                None => machines.entry(one_line(&name)).or_default(),
-            };
-            machine.seen = machine.seen.max(Some(time));
-        }
-    }
-    let history = context.journal().map(|journal| History::load(&journal));
-    let synced = history.and_then(|history| history.in_step_at.map(ui::time));
+    let synced = machines::in_step_at(context);
     if args.json {
         let list = machines.iter().map(|(name, machine)| {
             json!({
@@ -69,9 +40,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let now = context.environment.now;
-    let mut list: Vec<_> = machines.into_iter().collect();
-    // This machine first, then the most recently seen.
-    list.sort_by_key(|(name, machine)| (*name != own, std::cmp::Reverse(machine.seen)));
+    let list = machines::in_order(context, machines);
     let width = list
         .iter()
         .map(|(name, _)| name.chars().count().min(24))

@@ -10,10 +10,7 @@ use anamnesis_app::{
     pause::{self, Off},
 };
 use anamnesis_note::draft::safe_line;
-use anamnesis_store::{
-    project::Project,
-    settings::config::{Config, Paused},
-};
+use anamnesis_store::{project::Project, settings::config::Config};
 use anamnesis_text::clean::one_line;
 
 use crate::ui::{Outcome, Ui};
@@ -71,13 +68,7 @@ impl What {
 pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let what = &args.what;
     let project = what.project(context)?;
-    let before = change(context, |paused| {
-        if what.all {
-            paused.everywhere = true;
-        } else if !paused.names(&project) {
-            paused.projects.push(project.clone());
-        }
-    })?;
+    let before = pause::pause(context, (!what.all).then_some(project.as_str()))?;
     let said = match (what.all, before.everywhere, before.names(&project)) {
         (true, false, _) => "paused everywhere: no session is recorded or given notes".to_owned(),
         (true, true, _) => "paused everywhere already".to_owned(),
@@ -94,23 +85,9 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcome {
-    if context.environment.is_agent {
-        return Err(Error::failed("what was paused is resumed by a person only"));
-    }
     let what = &args.what;
     let project = what.project(&context)?;
-    let before = change(&context, |paused| {
-        if what.all {
-            paused.everywhere = false;
-        } else {
-            paused.forget(&project);
-        }
-    })?;
-    if let Some(journal) = context.journal() {
-        // Text that a transcript has from before this time stays unread.
-        let now = context.environment.now.timestamp_millis();
-        journal.resumed((!what.all).then_some(project.as_str()), now)?;
-    }
+    let before = pause::resume(&context, (!what.all).then_some(project.as_str()))?;
     let said = match (what.all, before.everywhere, before.names(&project)) {
         (true, true, _) => "resumed everywhere".to_owned(),
         (true, false, _) => "not paused everywhere".to_owned(),
@@ -144,9 +121,4 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
         Some(_) => ExitCode::from(NEEDS_ATTENTION),
         None => ExitCode::SUCCESS,
     })
-}
-
-/// Updates the list of paused projects, and returns the previous list.
-fn change(context: &Context, change: impl FnOnce(&mut Paused)) -> Result<Paused, Error> {
-    Ok(Config::change_paused(&context.home, change)?)
 }

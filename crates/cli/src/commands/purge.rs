@@ -11,12 +11,10 @@ use std::{
 use anamnesis_app::{
     Error,
     context::Context,
-    purge::{self, PlannedNote, PurgeOutcome, PurgePlan},
+    purge::{self, FoundPlace, PurgeOutcome, PurgePlan},
 };
 use anamnesis_note::purge_pattern::{self, PurgePattern};
-use anamnesis_store::journal::Mentions;
 use anamnesis_text::clean::one_line;
-use chrono::{DateTime, Utc};
 
 use crate::{
     input::read_input,
@@ -53,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return purge_text(&purge::find_text(context, &needle)?, args.yes, context, ui);
     }
     let found = purge::find_notes(context, &args.ids)?;
-    ui.print(&found_text(&found, context));
+    ui.print(&places_text(&found.listed()));
     let ids: Vec<&str> = found.notes.iter().map(|note| note.short.as_str()).collect();
     let again = format!("anamnesis purge {} --yes", ids.join(" "));
     let those = if ids.len() == 1 { "it" } else { "them" };
@@ -64,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     ui.print(&format!(
         "purged #{}: a tombstone stays, the text is in no file and no commit here\n{}",
         ids.join(" #"),
-        steps_text(&done, Vec::new(), context)
+        outcome_text(&done, &found.steps(&done))
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -74,10 +72,10 @@ fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> O
     let places = found.count();
     if places == 0 {
         let text = "0 places: the text is nowhere in what is ours, nor in git history";
-        let left = left_text(found);
+        let left = places_text(&found.left());
         return Err(Error::failed(format!("{text}\n{left}").trim_end()));
     }
-    ui.print(&found_text(found, context));
+    ui.print(&places_text(&found.listed()));
     let remote = remote_too(context);
     let question = format!("Mask it in all of ours and in git history{remote}?");
     let again = "… | anamnesis purge --find --yes";
@@ -91,11 +89,7 @@ fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> O
     for name in &done.remaining {
         text.push_str(&format!("left     {}\n", one_line(name)));
     }
-    text.push_str(&steps_text(
-        &done,
-        secret_steps(found, &done, context),
-        context,
-    ));
+    text.push_str(&outcome_text(&done, &found.steps(&done)));
     ui.print(&text);
     Ok(if done.remaining.is_empty() {
         ExitCode::SUCCESS
@@ -104,71 +98,17 @@ fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> O
     })
 }
 
-/// The places that were found, one line each.
-fn found_text(found: &PurgePlan<'_>, context: &Context) -> String {
-    let notes = found
-        .notes
-        .iter()
-        .map(|note| note_line(note, context.environment.now));
-    let mut text: String = notes.collect();
-    for name in found.places.files.iter().chain(&found.databases) {
-        text.push_str(&format!("file     {}\n", one_line(name)));
-    }
-    for name in &found.standing.others {
-        text.push_str(&format!("history  {}\n", one_line(name)));
-    }
-    if found.standing.messages > 0 {
-        let commits = ui::count(found.standing.messages, "commit");
-        text.push_str(&format!("history  what {commits} says of itself\n"));
-    }
-    if found.records.count() > 0 {
-        text.push_str(&records_line(&found.records));
-    }
-    for path in &found.transcripts {
-        let path = one_line(&context.shown(path));
-        text.push_str(&format!(
-            "Claude   {path}\n         its transcript: not ours, left alone\n"
-        ));
-    }
-    text + &left_text(found)
+/// The places, one line each.
+fn places_text(places: &[FoundPlace]) -> String {
+    let lines = places.iter().map(|place| {
+        let text = place.text.replace('\n', "\n         ");
+        format!("{:<8} {text}\n", place.what)
+    });
+    lines.collect()
 }
 
-/// What the person has to do about a secret.
-fn secret_steps(found: &PurgePlan<'_>, done: &PurgeOutcome, context: &Context) -> Vec<String> {
-    let mut steps = vec![match (done.pushed_at, &done.remote) {
-        (Some(since), Some(place)) => {
-            let lasted = lasted(since, context.environment.now);
-            format!("change the secret: it was on {place} for {lasted}")
-        }
-        _ => "if it is a secret, change it: it was on this disk".to_owned(),
-    }];
-    if !done.other_machines.is_empty() {
-        steps.push(format!(
-            "on {} too: anamnesis purge --find   (its records are its own)",
-            one_line(&done.other_machines.join(", "))
-        ));
-    }
-    if !found.transcripts.is_empty() {
-        steps.push("remove Claude's transcript, or let it expire".to_owned());
-    }
-    steps
-}
-
-/// The steps that the person has to do now.
-fn steps_text(done: &PurgeOutcome, mut steps: Vec<String>, context: &Context) -> String {
-    for folder in &done.set_aside {
-        steps.push(format!(
-            "a damaged repository that was set aside may hold it: rm -rf {}",
-            one_line(&context.shown(folder))
-        ));
-    }
-    if let Some(reason) = &done.purged.remote_left {
-        steps.push(format!(
-            "on {}, drop what is no longer named: git gc --prune=now\n        ({})",
-            done.remote.as_deref().unwrap_or_default(),
-            one_line(reason)
-        ));
-    }
+/// What was deleted besides, and the steps that the person has to do now.
+fn outcome_text(done: &PurgeOutcome, steps: &[String]) -> String {
     let mut text = String::new();
     if !done.purged.dropped.is_empty() {
         text.push_str(&format!(
@@ -183,76 +123,11 @@ fn steps_text(done: &PurgeOutcome, mut steps: Vec<String>, context: &Context) ->
     text
 }
 
-fn note_line(note: &PlannedNote, now: DateTime<Utc>) -> String {
-    let history = match &note.written {
-        None => "in no commit".to_owned(),
-        Some(written) => {
-            let commits = ui::count(written.commits, "commit");
-            match written.pushed_at {
-                Some(at) => format!("{commits}, pushed {}", ui::ago(at, now)),
-                None => format!("{commits}, not pushed"),
-            }
-        }
-    };
-    let title = match note.title.as_str() {
-        "" => String::new(),
-        title => format!(" \"{title}\""),
-    };
-    format!(
-        "note     #{} {}{title} · {history}\n",
-        note.short, note.kind
-    )
-}
-
-fn records_line(mentions: &Mentions) -> String {
-    let (prompts, events) = (mentions.count_in("prompt"), mentions.count_in("tool_event"));
-    let others = mentions.count() - prompts - events;
-    let named = [
-        (prompts, "prompt"),
-        (events, "tool event"),
-        (others, "other record"),
-    ];
-    let named: Vec<String> = named
-        .into_iter()
-        .filter(|(amount, _)| *amount > 0)
-        .map(|(amount, thing)| ui::count(amount, thing))
-        .collect();
-    let sessions = match mentions.sessions.len() {
-        0 => String::new(),
-        1 => " of one session".to_owned(),
-        many => format!(" of {}", ui::count(many, "session")),
-    };
-    format!("records  {}{sessions}\n", named.join(", "))
-}
-
-/// Lists places that contain the text but do not belong to us.
-fn left_text(found: &PurgePlan<'_>) -> String {
-    let lines = found.places.left.iter().map(|name| {
-        let whose = if name == "config.json" {
-            "your settings: change them yourself, with anamnesis config"
-        } else {
-            "not ours, left alone"
-        };
-        format!("left     {}   {whose}\n", one_line(name))
-    });
-    lines.collect()
-}
-
 fn remote_too(context: &Context) -> &'static str {
     if context.config.remote.is_some() {
         ", and rewrite the remote"
     } else {
         ""
-    }
-}
-
-/// Formats how long something has existed.
-fn lasted(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    match (now - since).num_minutes() {
-        ..1 => "a moment".to_owned(),
-        minutes @ 1..60 => format!("{minutes} min"),
-        minutes @ 60..2_880 => format!("{} h", minutes / 60),
-        minutes => format!("{} d", minutes / 1_440),
     }
 }
 

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
-    Error, claude_memory,
     context::Context,
-    sync::{self, PATIENCE, held_text},
+    sync::{self, held_text},
 };
 use anamnesis_sync::{Answer, Synced};
 use anamnesis_text::clean::one_line;
@@ -37,16 +36,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         (_, true) => Answer::Restore,
         _ => Answer::None,
     };
-    if answer != Answer::None && context.environment.is_agent {
-        return Err(Error::failed(
-            "what sync held back is decided by a person only",
-        ));
-    }
-    let journal = context.journal();
-    if let Some(journal) = &journal {
-        claude_memory::follow(context, journal);
-    }
-    let synced = sync::run(context, journal.as_ref(), answer, PATIENCE)?;
+    let synced = sync::run_now(context, answer)?;
     if args.json {
         ui.json(&json!({
             "pushed": synced.sent,

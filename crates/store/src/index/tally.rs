@@ -99,6 +99,18 @@ impl Index {
         Ok(by_kind)
     }
 
+    /// Counts the notes by the month in which they were made, as `YYYY-MM`.
+    pub fn count_by_month(&self) -> Result<BTreeMap<String, usize>, Error> {
+        let mut statement = self.connection.prepare(
+            "SELECT substr(created_at, 1, 7), count(*) FROM note WHERE state <> 'forgotten' GROUP BY 1",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let notes: i64 = row.get(1)?;
+            Ok((row.get(0)?, usize::try_from(notes).unwrap_or(0)))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Counts the conflicting texts to decide about.
     pub fn count_conflicts(&self) -> Result<usize, Error> {
         Ok(count(&self.connection, CONFLICTS)?)

@@ -15,6 +15,7 @@ use anamnesis_app::{
     host_setup,
     python_version::{self, Found, Restored, SERVER_NAME},
     remote,
+    settings::REMOTES,
     sync::{self, Carrier},
     terminal_command::{self, Place},
 };
@@ -27,7 +28,6 @@ use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
-use super::config::REMOTES;
 use crate::ui::{self, Outcome, Ui};
 
 /// Timeout for the store's locks.
