@@ -34,6 +34,11 @@ const TOASTS: &[(&str, &str)] = &[
     ("saved", "Saved"),
     ("same", "Nothing changed"),
     ("undone", "Undone"),
+    ("synced", "In step with the remote"),
+    ("committed", "The notes of this machine are committed"),
+    ("paused", "Paused: nothing is recorded or injected there"),
+    ("resumed", "Resumed"),
+    ("answers", "The model answers"),
     ("left", "Nothing was undone: it has changed since"),
 ];
 
@@ -82,6 +87,8 @@ pub(crate) fn missing(visit: &Visit, what: &str) -> Answer {
 /// Returns the page that asks again before a form is carried out. The same form is sent with
 /// [`SURE`], which [`Visit::is_confirmed`] tests.
 pub(crate) fn ask(visit: &Visit, question: &str, button: &str) -> Answer {
+    let above = visit.path.rsplit_once('/').map_or("", |(above, _)| above);
+    let above = Some(above).filter(|path| (visit.is_known)(path));
     let fields = visit.form.0.iter().filter(|(name, _)| name != SURE);
     let main = html! {
         h1 { (question) }
@@ -90,7 +97,7 @@ pub(crate) fn ask(visit: &Visit, question: &str, button: &str) -> Answer {
             input type="hidden" name=(SURE) value="yes";
             p.actions {
                 button.danger { (button) }
-                a.button href=(visit.back("/notes")) { "Cancel" }
+                a.button href=(visit.back(above.unwrap_or("/notes"))) { "Cancel" }
             }
         }
     };

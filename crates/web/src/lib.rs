@@ -5,6 +5,7 @@
 //! is one of `anamnesis_app`. See `docs/decisions/0060-viewer.md`.
 
 mod answer;
+mod chart;
 mod events;
 mod guard;
 mod layout;

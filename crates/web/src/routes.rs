@@ -1,7 +1,7 @@
 //! The table of addresses.
 
 use crate::{
-    pages::{self, live, note, notes},
+    pages::{self, health, live, machines, map, note, notes, privacy, settings},
     visit::{Answered, Visit},
 };
 
@@ -70,6 +70,17 @@ pub(crate) const ROUTES: &[Route] = &[
     write("/note/{id}/edit", note::edit),
     write("/note/{id}/mark", note::mark),
     write("/undo", pages::undo),
+    page("/health", "Health", health::show),
+    page("/map", "Map", map::show),
+    part("/map/{id}", map::around),
+    page("/machines", "Machines & sync", machines::show),
+    write("/machines/sync", machines::sync),
+    page("/settings", "Settings", settings::show),
+    write("/settings/change", settings::change),
+    write("/settings/pause", settings::pause),
+    write("/settings/test", settings::test),
+    page("/privacy", "Privacy", privacy::show),
+    write("/privacy/purge", privacy::purge),
     asset(
         "/viewer.css",
         "text/css; charset=utf-8",

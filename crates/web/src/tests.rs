@@ -316,6 +316,11 @@ fn every_answer_has_the_headers_that_keep_it_apart() {
     for path in [
         "/notes",
         "/live",
+        "/health",
+        "/settings",
+        "/map",
+        "/machines",
+        "/privacy",
         "/viewer.js",
         "/viewer.css",
         "/nothing",
@@ -531,6 +536,12 @@ fn a_hostile_note_is_data_everywhere() {
         format!("/note/{ID}"),
         format!("/note/{ID}/history"),
         "/live".to_owned(),
+        "/health".to_owned(),
+        "/settings".to_owned(),
+        "/map".to_owned(),
+        format!("/map/{ID}"),
+        "/machines".to_owned(),
+        "/privacy".to_owned(),
     ] {
         let page = viewer.get(&path).text;
         assert_eq!(page.matches("<script").count(), 1, "{path}: {page}");
@@ -568,6 +579,196 @@ fn an_empty_store_explains_itself() {
     );
     let page = viewer.get("/live").text;
     assert!(page.contains("No session was recorded yet"), "{page}");
+}
+
+#[test]
+fn health_shows_each_check_with_its_fix() {
+    let viewer = Viewer::new();
+    let broken = viewer.context.home.root().join("memory/semantic/broken.md");
+    std::fs::write(broken, "not a note").unwrap();
+    let page = viewer.get("/health").text;
+    let checks = anamnesis_app::doctor::examine(&viewer.context);
+    assert!(checks.iter().any(|(_, check)| check.hint.is_some()));
+    for (name, check) in checks {
+        assert!(page.contains(&format!("<strong>{name}</strong>")), "{name}");
+        if let Some(hint) = check.hint {
+            let hint = maud::html! { code { (hint) } }.into_string();
+            assert!(page.contains(&hint), "{hint}: {page}");
+        }
+    }
+    assert!(page.contains("Prompts searched"), "{page}");
+}
+
+#[test]
+fn every_setting_is_shown_and_a_change_is_confirmed() {
+    use anamnesis_store::settings::SETTINGS;
+
+    let viewer = Viewer::new();
+    let page = viewer.get("/settings").text;
+    for setting in SETTINGS {
+        let name = format!("<code>{}</code>", setting.name);
+        assert!(page.contains(&name), "{name}");
+        let meaning = maud::html! { (setting.meaning) }.into_string();
+        assert!(page.contains(&meaning), "{meaning}");
+    }
+    let file = viewer.context.home.config();
+    let form = "key=recall.notes&value=5";
+    let asked = viewer.post("/settings/change", form);
+    assert_eq!(asked.status, StatusCode::OK);
+    assert!(asked.text.contains("It is 3 now"), "{}", asked.text);
+    assert!(!file.exists());
+    let done = viewer.post("/settings/change", &format!("{form}&sure=yes"));
+    assert_eq!(done.headers["location"], "/settings?done=saved");
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .contains("\"notes\": 5")
+    );
+    viewer.post("/settings/change", "key=recall.notes&default=yes&sure=yes");
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("notes"));
+    for wrong in [
+        "key=recall.notes&value=many",
+        "key=nothing&value=1",
+        "key=paused&value=1",
+    ] {
+        let read = viewer.post("/settings/change", &format!("{wrong}&sure=yes"));
+        assert_eq!(read.status, StatusCode::BAD_REQUEST, "{wrong}");
+    }
+}
+
+#[test]
+fn sync_now_reaches_the_remote() {
+    let viewer = Viewer::new();
+    let page = viewer.get("/machines").text;
+    assert!(
+        page.contains("laptop") && page.contains("this machine"),
+        "{page}"
+    );
+    assert!(!page.contains("/machines/sync"), "without a remote: {page}");
+    let remote = TempDir::new().unwrap();
+    let home = viewer.context.home.root();
+    let address = remote.path().join("notes.git");
+    std::fs::create_dir(&address).unwrap();
+    let made = std::process::Command::new("git")
+        .args(["init", "-q", "--bare", "-b", "main"])
+        .arg(&address)
+        .status();
+    assert!(made.unwrap().success());
+    let config = serde_json::json!({ "remote": address });
+    std::fs::write(home.join("config.json"), config.to_string()).unwrap();
+    let done = viewer.post("/machines/sync", "");
+    assert_eq!(
+        done.headers["location"], "/machines?done=synced",
+        "{}",
+        done.text
+    );
+    let page = viewer.get("/machines").text;
+    assert!(
+        page.contains("in step") && page.contains("0 commits"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_purge_is_asked_twice_and_has_a_receipt() {
+    let viewer = Viewer::with("a title", "the password is hunter2222 here", false, false);
+    let page = viewer.get("/privacy").text;
+    assert!(
+        page.contains("Prompts") && page.contains("30 days"),
+        "{page}"
+    );
+    let form = "text=hunter2222";
+    let first = viewer.post("/privacy/purge", form).text;
+    assert!(first.contains("Found in") && first.contains("#"), "{first}");
+    assert!(!first.contains("password is"), "{first}");
+    let second = viewer
+        .post("/privacy/purge", &format!("{form}&seen=yes"))
+        .text;
+    assert!(second.contains("There is no undo"), "{second}");
+    assert!(
+        viewer.note().contains("hunter2222"),
+        "nothing is changed yet"
+    );
+    let done = viewer
+        .post("/privacy/purge", &format!("{form}&seen=yes&sure=yes"))
+        .text;
+    assert!(done.contains("Purged") && done.contains("0 left"), "{done}");
+    assert!(done.contains("change it"), "{done}");
+    assert!(!viewer.note().contains("hunter2222"));
+    let none = viewer.post("/privacy/purge", form).text;
+    assert!(none.contains("nowhere"), "{none}");
+}
+
+#[test]
+fn a_note_is_purged_by_its_id() {
+    let viewer = Viewer::new();
+    let form = format!("id={ID}");
+    let sure = viewer
+        .post("/privacy/purge", &format!("{form}&sure=yes"))
+        .text;
+    assert!(sure.contains("a title"), "the places come first: {sure}");
+    viewer.post("/privacy/purge", &format!("{form}&seen=yes&sure=yes"));
+    assert!(!viewer.note().contains("a text"));
+}
+
+#[test]
+fn the_map_draws_the_notes_around_one() {
+    let other = "01JGFJJZ00ABCDEFGHJKMNPQRT";
+    let viewer = Viewer::with("a title", &format!("see [[{other}]]"), false, false);
+    let second = viewer
+        .note()
+        .replace(ID, other)
+        .replace("a title", "<b>second</b>");
+    let second = second.replace(&format!("see [[{other}]]"), "the other");
+    let path = format!("memory/semantic/{other}.md");
+    std::fs::write(viewer.context.home.root().join(path), second).unwrap();
+    let page = viewer.get(&format!("/map/{ID}")).text;
+    assert!(
+        page.contains("<svg") && page.contains(&format!("href=\"/map/{other}\"")),
+        "{page}"
+    );
+    assert!(
+        page.contains("&lt;b&gt;second") && !page.contains("<b>"),
+        "{page}"
+    );
+    let overview = viewer.get("/map").text;
+    assert!(
+        overview.contains(&format!("/map/{ID}")) && overview.contains("2025-12"),
+        "{overview}"
+    );
+    assert_eq!(
+        viewer.get(&format!("/map/{}", ID.to_lowercase())).status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[test]
+fn a_key_is_masked_in_the_settings() {
+    let viewer = Viewer::new();
+    let form = "key=reflection.api_key&value=sk-abcdefghijklmnop";
+    let asked = viewer.post("/settings/change", form);
+    assert!(!asked.text.contains("abcdef"), "{}", asked.text);
+    viewer.post("/settings/change", &format!("{form}&sure=yes"));
+    let page = viewer.get("/settings").text;
+    assert!(page.contains("sk-") && !page.contains("abcdef"), "{page}");
+}
+
+#[test]
+fn a_project_is_paused_and_resumed() {
+    let viewer = Viewer::new();
+    for (form, word, shown) in [
+        ("project=p", "paused", "Resume p"),
+        ("project=p&resume=yes", "resumed", "No project is paused"),
+        ("", "paused", "Resume everywhere"),
+        ("resume=yes", "resumed", "Pause everywhere"),
+    ] {
+        viewer.post("/settings/pause", form);
+        assert!(!viewer.get("/settings").text.contains(shown), "{form}");
+        let done = viewer.post("/settings/pause", &format!("{form}&sure=yes"));
+        assert_eq!(done.headers["location"], format!("/settings?done={word}"));
+        let page = viewer.get("/settings").text;
+        assert!(page.contains(shown), "{form}: {page}");
+    }
 }
 
 #[test]

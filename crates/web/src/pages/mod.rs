@@ -1,8 +1,13 @@
 //! The pages, one per file. A page is a function of a `Visit`; `routes` gives it its address.
 
+pub(crate) mod health;
 pub(crate) mod live;
+pub(crate) mod machines;
+pub(crate) mod map;
 pub(crate) mod note;
 pub(crate) mod notes;
+pub(crate) mod privacy;
+pub(crate) mod settings;
 
 use anamnesis_app::{Error, format::count, history::Past, undo as operation};
 

@@ -86,6 +86,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             div.actions {
                 (actions(visit, &entry))
                 a.button href={ "/note/" (id) "/history" } { "Versions" }
+                a.button href={ "/map/" (id) } { "Map" }
             }
             (edit_form(visit, &entry, &stored))
         }

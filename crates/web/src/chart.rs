@@ -1,0 +1,80 @@
+//! Small charts. The numbers are text; the bars are SVG that a screen reader skips.
+
+use maud::{Markup, html};
+
+/// A row of a bar chart.
+pub(crate) struct Bar {
+    /// What the row is about.
+    pub(crate) label: String,
+    /// Where its label links to.
+    pub(crate) href: Option<String>,
+    /// The length of the bar.
+    pub(crate) value: i64,
+    /// The length of a darker bar in front of it.
+    pub(crate) part: i64,
+    /// The numbers, in words.
+    pub(crate) text: String,
+}
+
+/// Returns a value as a percentage of the largest one.
+fn share(value: i64, largest: i64) -> i64 {
+    value.clamp(0, largest) * 100 / largest.max(1)
+}
+
+/// Returns a chart with one bar per row.
+pub(crate) fn bars(caption: &str, rows: &[Bar]) -> Markup {
+    let largest = rows.iter().map(|row| row.value).max().unwrap_or(0);
+    html! {
+        table.bars {
+            caption { (caption) }
+            tbody {
+                @for row in rows {
+                    tr {
+                        th scope="row" {
+                            @match &row.href {
+                                Some(href) => { a href=(href) { bdi { (row.label) } } }
+                                None => { (row.label) }
+                            }
+                        }
+                        td.bar {
+                            svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" {
+                                rect.whole width=(share(row.value, largest)) height="10" {}
+                                rect.part width=(share(row.part, largest)) height="10" {}
+                            }
+                        }
+                        td { (row.text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A column of a chart by day.
+pub(crate) struct Column {
+    /// The height of the column.
+    pub(crate) value: i64,
+    /// The height of a darker part at its foot.
+    pub(crate) part: i64,
+    /// The day and its numbers.
+    pub(crate) text: String,
+}
+
+/// Returns a chart with one column per day. `label` describes it as a whole.
+pub(crate) fn columns(label: &str, columns: &[Column]) -> Markup {
+    let largest = columns.iter().map(|column| column.value).max().unwrap_or(0);
+    html! {
+        svg.columns viewBox={ "0 0 " (columns.len() * 10) " 100" } preserveAspectRatio="none"
+            role="img" aria-label=(label) {
+            @for (place, column) in columns.iter().enumerate() {
+                @let (whole, part) = (share(column.value, largest), share(column.part, largest));
+                g {
+                    title { (column.text) }
+                    rect.day x=(place * 10) y="0" width="9" height="100" {}
+                    rect.whole x=(place * 10) y=(100 - whole) width="9" height=(whole) {}
+                    rect.part x=(place * 10) y=(100 - part) width="9" height=(part) {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The checks with their fixes, the times of the hooks, and how much is injected.
+
+use anamnesis_app::{
+    Error,
+    doctor::{self, CheckResult, Health, NamedResult},
+    format::{count, milliseconds, number},
+    status::Overview,
+};
+use anamnesis_store::journal::Journal;
+use anamnesis_text::clean::{clean, one_line};
+use chrono::DateTime;
+use maud::{Markup, html};
+
+use crate::{
+    chart::{self, Bar, Column},
+    layout::{self, ago_ms, line},
+    visit::{Answered, Visit},
+};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// How many days the report and the chart look back.
+const DAYS: i64 = 30;
+
+pub(crate) fn show(visit: &Visit) -> Answered {
+    let context = &visit.context;
+    let mut checks = doctor::examine(context);
+    checks.sort_by_key(|(_, check)| std::cmp::Reverse(check.health));
+    let faults = checks.iter().filter(|(_, check)| is_fault(check)).count();
+    let main = html! {
+        h1 { "Health" }
+        @match faults {
+            0 => { p.hint { "No fault is known." } }
+            _ => { p.message { (count(faults, "check")) " to look at." } }
+        }
+        section {
+            h2 { "Checks" }
+            ul.checks { @for check in &checks { (item(check)) } }
+            @if faults > 0 {
+                p.hint {
+                    code { "anamnesis doctor --fix" } " in a terminal fixes what needs no decision."
+                }
+            }
+        }
+        section { h2 { "Hooks" } (hooks(visit)) }
+        section id="recall" data-live="journal" {
+            h2 { "Recall" }
+            @match context.records()? {
+                Some(journal) => { (recall(visit, &journal)?) }
+                None => { p { "No session was recorded yet." } }
+            }
+        }
+        section { h2 { "Tokens per session" } (tokens(visit)?) }
+    };
+    Ok(layout::page(visit, "Health", &main))
+}
+
+fn is_fault(check: &CheckResult) -> bool {
+    matches!(check.health, Health::Look | Health::Broken)
+}
+
+fn item((name, check): &NamedResult) -> Markup {
+    let (class, word) = match check.health {
+        Health::Well => ("chip ok", "well"),
+        Health::Unknown => ("chip", "unknown"),
+        Health::Look => ("chip warn", "look"),
+        Health::Broken => ("chip bad", "broken"),
+    };
+    html! {
+        li {
+            div.line { span class=(class) { (word) } strong { (name) } }
+            @for line in &check.lines { p { bdi { (one_line(line)) } } }
+            @if let Some(hint) = &check.hint { p.hint { "Fix: " code { (clean(hint)) } } }
+        }
+    }
+}
+
+fn hooks(visit: &Visit) -> Markup {
+    let runs = doctor::hook_runs(&visit.context);
+    let rows = runs.iter().map(|run| Bar {
+        label: line(&run.event),
+        href: None,
+        value: run.p95,
+        part: run.median,
+        text: format!(
+            "p50 {}, p95 {}",
+            milliseconds(run.median),
+            milliseconds(run.p95)
+        ),
+    });
+    let rows: Vec<Bar> = rows.collect();
+    let now = visit.context.environment.now;
+    html! {
+        @if rows.is_empty() { p { "No hook ran yet." } } @else {
+            (chart::bars("Time per run: median (dark) and 95th percentile", &rows))
+        }
+        @for run in &runs {
+            @if let Some((error, at)) = &run.last_error {
+                p.hint { (line(&run.event)) " failed " (ago_ms(*at, now)) ": " (one_line(error)) }
+            }
+        }
+    }
+}
+
+/// How often something was injected. A prompt without a matching note gets none.
+fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
+    let today = visit.context.environment.now.timestamp_millis() / DAY;
+    let since = (today - DAYS + 1) * DAY;
+    let report = journal.usage_report(since)?;
+    let by_day = journal.searches_by_day(since)?;
+    let columns = (today - DAYS + 1..=today).map(|day| {
+        let (asked, silent) = by_day.get(&day).copied().unwrap_or_default();
+        let injected = asked - silent;
+        let date = DateTime::from_timestamp_millis(day * DAY).unwrap_or_default();
+        Column {
+            value: asked,
+            part: injected,
+            text: format!(
+                "{}: {injected} of {asked} searches injected notes",
+                date.format("%Y-%m-%d")
+            ),
+        }
+    });
+    let columns: Vec<Column> = columns.collect();
+    let share = |part: usize, whole: usize| match whole {
+        0 => String::new(),
+        whole => format!(" ({} %)", part * 100 / whole),
+    };
+    let sessions = |of: fn(&anamnesis_store::journal::NoteReport) -> usize| {
+        report.notes.values().map(of).sum::<usize>()
+    };
+    let (shown, used) = (sessions(|note| note.sessions), sessions(|note| note.used));
+    Ok(html! {
+        dl {
+            dt { "Prompts searched" } dd {
+                (number(report.asked)) " of " (number(report.prompts))
+                " in " (DAYS) " days"
+            }
+            dt { "Silent" } dd {
+                (number(report.silent)) (share(report.silent, report.asked))
+                " of the searches injected nothing"
+            }
+            dt { "Injected at prompts" } dd { (count(report.given, "note")) }
+            dt { "Used" } dd {
+                (number(used)) " of " (number(shown)) (share(used, shown))
+                ", each note once per session"
+            }
+        }
+        @if report.asked > 0 {
+            (chart::columns(
+                &format!("Searches by day in {DAYS} days: those that injected notes (dark), and all"),
+                &columns,
+            ))
+            p.hint { "Searches by day: those that injected notes (dark), and all. Today is at the right." }
+        }
+    })
+}
+
+fn tokens(visit: &Visit) -> Result<Markup, Error> {
+    let status = Overview::load(&visit.context)?;
+    let recall = &visit.context.config.recall;
+    Ok(html! {
+        dl {
+            dt { "At the start" } dd {
+                (count(status.injected, "note")) ", about " (number(status.tokens)) " tokens, in "
+                bdi { (line(&status.project.key)) }
+            }
+            dt { "Per prompt" } dd {
+                @if recall.prompt {
+                    "At most " (recall.notes) " notes and " (recall.tokens) " tokens; most prompts get none. "
+                } @else { "None: " code { "recall.prompt" } " is off. " }
+                a href="/settings" { "Settings" }
+            }
+        }
+    })
+}

@@ -1,0 +1,256 @@
+//! What is recorded where and for how long, and removing a note or a text for good.
+
+use anamnesis_app::{
+    Error,
+    format::{count, size},
+    purge::{self as operation, PurgeOutcome, PurgePlan},
+};
+use anamnesis_note::purge_pattern::PurgePattern;
+use anamnesis_text::clean::{clean, one_line};
+use maud::{Markup, html};
+
+use crate::{
+    answer::Answer,
+    layout::{self, SURE},
+    visit::{Answered, Visit},
+};
+
+/// The field that says that the person has seen the places.
+const SEEN: &str = "seen";
+
+pub(crate) fn show(visit: &Visit) -> Answered {
+    let context = &visit.context;
+    let journal = context.records()?;
+    let kept = journal.and_then(|it| Some((it.count_kept().ok()?, it.used_bytes().ok()?)));
+    let main = html! {
+        h1 { "Privacy" }
+        p { "Everything is in " code { (context.shown(context.home.root())) }
+            ", readable by you alone. Nothing is sent anywhere, except to the git remote and the model
+            that you named yourself." }
+        section { h2 { "What is recorded" } (recorded(visit)) }
+        @if let Some((sessions, bytes)) = kept {
+            p.hint { (count(sessions, "session")) " with raw records, " (size(bytes)) " in all. "
+                a href="/settings" { "Change how long they are kept" } }
+        }
+        section {
+            h2 { "What is not recorded" }
+            ul {
+                li { "Text between " code { "<private>" } " and " code { "</private>" }
+                    ", and text that looks like a key or a password." }
+                li { (count(context.config.exclude.len(), "excluded folder pattern")) ", "
+                    (count(context.config.paused.projects.len(), "paused project")) ". "
+                    a href="/settings" { "Settings" } }
+                @if !context.config.recording.only.is_empty() {
+                    li { "Folders other than the "
+                        (count(context.config.recording.only.len(), "pattern"))
+                        " of " code { "recording.only" } "." }
+                }
+                @if !context.config.skip_tools.is_empty() {
+                    li { "The use of these tools: "
+                        @for tool in &context.config.skip_tools { code { (layout::line(tool)) } " " } }
+                }
+            }
+        }
+        @if !visit.is_read_only { (forms()) }
+    };
+    Ok(layout::page(visit, "Privacy", &main))
+}
+
+/// What is recorded, where and how long.
+fn recorded(visit: &Visit) -> Markup {
+    let config = &visit.context.config;
+    let keep = &config.retention;
+    let days = |days: u32| match days {
+        0 => "for ever".to_owned(),
+        days => count(usize::try_from(days).unwrap_or(usize::MAX), "day"),
+    };
+    let synced = if config.remote.is_some() {
+        "your machines, through your git remote"
+    } else {
+        "this machine"
+    };
+    let rows = [
+        (
+            "Notes",
+            "memory/",
+            synced,
+            "until you forget them; git history keeps them".to_owned(),
+        ),
+        (
+            "Notes of this machine",
+            "local/",
+            "this machine",
+            "until you forget them".to_owned(),
+        ),
+        (
+            "Forgotten notes",
+            "trash/",
+            "this machine",
+            days(keep.trash_days),
+        ),
+        (
+            "Prompts",
+            "journal.db",
+            "this machine",
+            days(keep.prompts_days),
+        ),
+        (
+            "Tool events and ends of turns",
+            "journal.db",
+            "this machine",
+            days(keep.events_days),
+        ),
+        (
+            "Finished background jobs",
+            "journal.db",
+            "this machine",
+            days(keep.jobs_done_days),
+        ),
+        (
+            "Damaged or pending records",
+            "spool/, quarantine/",
+            "this machine",
+            days(keep.spool_days),
+        ),
+        (
+            "Which notes helped: ids and counts",
+            "memory/.usage/",
+            if config.learn.sync {
+                synced
+            } else {
+                "this machine"
+            },
+            "for ever".to_owned(),
+        ),
+        (
+            "Errors",
+            "log/",
+            "this machine",
+            "three files of 5 MiB".to_owned(),
+        ),
+    ];
+    html! {
+        ul.checks {
+            @for (what, folder, place, term) in rows {
+                li {
+                    strong { (what) }
+                    div.facts { code { (folder) } span { "on " (place) } span { "kept " (term) } }
+                }
+            }
+        }
+    }
+}
+
+fn forms() -> Markup {
+    html! {
+        section id="purge" {
+            h2 { "Remove for good" }
+            p { "Forgetting a note can be undone. This cannot: it also rewrites git history, here and
+                on the remote. You see every place first, and are asked again." }
+            div.fields {
+                form.card method="post" action="/privacy/purge" {
+                    h3 { "A text, such as a password" }
+                    label { span { "The text, which is masked everywhere" }
+                        input type="password" name="text" required autocomplete="off"; }
+                    p.actions { button { "Find it" } }
+                }
+                form.card method="post" action="/privacy/purge" {
+                    h3 { "A note" }
+                    label { span { "Its id" }
+                        input name="id" required autocomplete="off" spellcheck="false"; }
+                    p.actions { button { "Find it" } }
+                }
+            }
+        }
+    }
+}
+
+/// Shows the places, asks again, and removes the note or the text.
+pub(crate) fn purge(visit: &Visit) -> Answered {
+    let context = &visit.context;
+    operation::begin(context)?;
+    let plan = match (visit.form.get("text"), visit.form.get("id")) {
+        (Some(text), None) => {
+            let pattern = PurgePattern::new(text);
+            let pattern = pattern.map_err(|error| Error::usage(error.to_string()))?;
+            operation::find_text(context, &pattern)?
+        }
+        (None, Some(id)) => operation::find_notes(context, &[id.to_owned()])?,
+        _ => return Err(Error::usage("name a text or a note")),
+    };
+    if plan.count() == 0 {
+        return Ok(nowhere(visit, &plan));
+    }
+    if visit.form.get(SEEN).is_none() {
+        return Ok(places(visit, &plan));
+    }
+    if !visit.is_confirmed() {
+        let found = count(plan.count(), "place");
+        let question = format!("Remove it from {found} for good? There is no undo.");
+        return Ok(layout::ask(visit, &question, "Remove it for good"));
+    }
+    let done = plan.purge("anamnesis purge")?;
+    Ok(receipt(visit, &plan, &done))
+}
+
+/// The first question: where it is.
+fn places(visit: &Visit, plan: &PurgePlan<'_>) -> Answer {
+    let fields = visit.form.0.iter();
+    let fields = fields.filter(|(name, _)| name != SEEN && name != SURE);
+    let main = html! {
+        h1 { "Found in " (count(plan.count(), "place")) }
+        (list(plan))
+        form method="post" action=(visit.path) {
+            @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+            input type="hidden" name=(SEEN) value="yes";
+            p.actions {
+                button.danger { "Remove it from all of them" }
+                a.button href="/privacy" { "Cancel" }
+            }
+        }
+        @if visit.context.config.remote.is_some() {
+            p.hint { "The remote's history is rewritten too. Your other machines adopt it with their
+                next sync." }
+        }
+    };
+    layout::page(visit, "Found", &main)
+}
+
+fn list(plan: &PurgePlan<'_>) -> Markup {
+    html! {
+        ul.checks {
+            @for place in plan.listed() {
+                li { div.line { span.chip { (place.what) } span { bdi { (clean(&place.text)) } } } }
+            }
+        }
+    }
+}
+
+fn nowhere(visit: &Visit, plan: &PurgePlan<'_>) -> Answer {
+    let main = html! {
+        h1 { "The text is nowhere in the memory, nor in git history" }
+        (list(plan))
+        p { a href="/privacy" { "Privacy" } }
+    };
+    layout::page(visit, "Not found", &main)
+}
+
+/// What was done, and what the person has to do now.
+fn receipt(visit: &Visit, plan: &PurgePlan<'_>, done: &PurgeOutcome) -> Answer {
+    let steps = plan.steps(done);
+    let main = html! {
+        h1 { "Purged" }
+        p { (count(plan.count(), "place")) " removed or masked, " (done.remaining.len()) " left. "
+            (count(done.purged.commits, "commit")) " rewritten"
+            @if done.purged.pushed { ", and the remote's history too" } "." }
+        @for name in &done.remaining { p.message { "Left: " (one_line(name)) } }
+        @if !steps.is_empty() {
+            h2 { "Now" }
+            ol { @for step in &steps { li { (clean(step)) } } }
+        }
+        h2 { "Receipt" }
+        (list(plan))
+        p { a href="/privacy" { "Privacy" } }
+    };
+    layout::page(visit, "Purged", &main)
+}

@@ -1,0 +1,262 @@
+//! Every setting with its value, source and meaning; pausing and resuming.
+
+use anamnesis_app::{
+    Error, pause as operation,
+    settings::{self, EffectiveSetting, SettingSource, shown, word},
+};
+use anamnesis_store::settings::{Kind, SETTINGS, Setting, config::Config};
+use anamnesis_text::clean::one_line;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use crate::{
+    layout::{self, SURE, line},
+    visit::{Answered, Visit},
+};
+
+pub(crate) fn show(visit: &Visit) -> Answered {
+    let context = &visit.context;
+    let keys = Config::keys(&context.home).unwrap_or_default();
+    let mut groups: Vec<(&str, Vec<&Setting>)> = Vec::new();
+    for setting in SETTINGS {
+        match groups.iter_mut().find(|(name, _)| *name == group(setting)) {
+            Some((_, settings)) => settings.push(setting),
+            None => groups.push((group(setting), vec![setting])),
+        }
+    }
+    let can_test = context.config.reflection.provider != "heuristic" && !visit.is_read_only;
+    let main = html! {
+        h1 { "Settings" }
+        @if let Some(problem) = &context.config.problem {
+            p.message { "config.json: " (one_line(problem)) }
+        }
+        section { h2 { "Recording" } (recording(visit)?) }
+        @for (name, settings) in &groups {
+            section {
+                h2 { (name) }
+                ul.settings { @for setting in settings { (row(visit, &keys, setting)) } }
+                @if can_test && *name == "reflection" {
+                    p.actions { (layout::button("/settings/test", &[], "Test the model")) }
+                }
+            }
+        }
+        p.hint { "Settings are in " code { (context.shown(&context.home.config())) }
+            ". An environment variable overrides the file." }
+    };
+    Ok(layout::page(visit, "Settings", &main))
+}
+
+/// The heading of a setting: its group in `config.json`.
+fn group(setting: &Setting) -> &'static str {
+    setting
+        .name
+        .split_once('.')
+        .map_or("general", |(group, _)| group)
+}
+
+/// What switches recording off, and the paused projects.
+fn recording(visit: &Visit) -> Result<Markup, Error> {
+    let config = &visit.context.config;
+    let everywhere = config.paused.everywhere;
+    let off = operation::why(&visit.context, &[], || visit.context.project(None));
+    let projects = visit.index()?.counts()?.by_project;
+    let to_pause = projects.keys().filter(|key| !config.paused.names(key));
+    let button =
+        |fields: &[(&str, &str)], label: &str| layout::button("/settings/pause", fields, label);
+    Ok(html! {
+        p {
+            @match off {
+                Some(off) => { span.chip.warn { "off" } " " (off.reason()) }
+                None => { span.chip.ok { "on" } " Sessions are recorded and get notes." }
+            }
+        }
+        @if config.paused.projects.is_empty() { p.hint { "No project is paused." } }
+        @else {
+            p.hint { "Paused projects: "
+                @for project in &config.paused.projects { code { (line(project)) } " " } }
+        }
+        @if config.exclude.is_empty() { p.hint { "No folder is excluded." } }
+        @else {
+            p.hint { "Excluded folders: "
+                @for folder in &config.exclude { code { (line(folder)) } " " } }
+        }
+        @if !config.recording.only.is_empty() {
+            p.hint { "Only these folders are recorded: "
+                @for folder in &config.recording.only { code { (line(folder)) } " " } }
+        }
+        @if !visit.is_read_only {
+            div.actions {
+                @if everywhere { (button(&[("resume", "yes")], "Resume everywhere")) }
+                @else { (button(&[], "Pause everywhere")) }
+                @for project in &config.paused.projects {
+                    (button(&[("project", project), ("resume", "yes")],
+                        &format!("Resume {}", line(project))))
+                }
+            }
+            details {
+                summary { "Pause a project" }
+                form.filters method="post" action="/settings/pause" {
+                    label { span { "Project" }
+                        select name="project" required {
+                            @for key in to_pause { option value=(key) { (line(key)) } }
+                        }
+                    }
+                    button { "Pause" }
+                }
+            }
+        }
+    })
+}
+
+fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
+    let found = EffectiveSetting::new(&visit.context, keys, setting);
+    let is_changeable = !visit.is_read_only && setting.kind != Kind::Paused;
+    html! {
+        li {
+            div.line {
+                code { (setting.name) }
+                strong { bdi { (shown(setting, &found.value)) } }
+                @match found.source {
+                    SettingSource::Variable(variable) => { span.chip.warn { (variable) } }
+                    SettingSource::File => { span.chip { "config.json" } }
+                    SettingSource::Default => { span.hint { "default" } }
+                }
+            }
+            p { (setting.meaning) }
+            @if let Some(hidden) = &found.hidden {
+                p.hint { "Over " bdi { (shown(setting, hidden)) } " in config.json." }
+            }
+            @if is_changeable {
+                details {
+                    summary { "Change " (setting.name) }
+                    form.filters method="post" action="/settings/change" {
+                        input type="hidden" name="key" value=(setting.name);
+                        label { span { "Value: " (setting.kind.expected()) }
+                            (field(setting, &found.value)) }
+                        @if setting.kind == Kind::Secret {
+                            // A second page would have to repeat the key.
+                            label { span { "Replace the key in config.json" }
+                                input type="checkbox" name=(SURE) value="yes" required; }
+                        }
+                        button { "Save" }
+                    }
+                    @if setting.written(keys).is_some() {
+                        (layout::button("/settings/change",
+                            &[("key", setting.name), ("default", "yes")], "Use the default"))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The field in which a value is typed.
+fn field(setting: &Setting, value: &Value) -> Markup {
+    let typed = match value {
+        Value::Null => String::new(),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| line(&word(setting, item)));
+            items.collect::<Vec<_>>().join("\n")
+        }
+        value => line(&word(setting, &settings::public(setting, value))),
+    };
+    let words: &[&str] = match setting.kind {
+        Kind::Switch => &["on", "off"],
+        Kind::Choice(words) => words,
+        _ => &[],
+    };
+    html! {
+        @match setting.kind {
+            Kind::Switch | Kind::Choice(_) => {
+                select name="value" {
+                    @for word in words { option value=(word) selected[*word == typed] { (word) } }
+                }
+            }
+            Kind::Texts | Kind::Folders => {
+                textarea name="value" rows="4" placeholder="One per line" { "\n" (typed) }
+            }
+            Kind::Secret => { input type="password" name="value" required autocomplete="off"; }
+            Kind::Number(max) => {
+                input type="number" name="value" min="0" max=(max) required value=(typed);
+            }
+            _ => { input name="value" required value=(typed) autocomplete="off"; }
+        }
+    }
+}
+
+/// Changes one setting, after a confirmation.
+pub(crate) fn change(visit: &Visit) -> Answered {
+    let context = &visit.context;
+    let key = visit.form.get("key").unwrap_or_default();
+    let setting = settings::changeable(context, key)?;
+    let typed = visit.form.get("value").unwrap_or_default();
+    let value = if visit.form.get("default").is_some() {
+        None
+    } else {
+        let words: Vec<String> = match setting.kind {
+            Kind::Texts | Kind::Folders => {
+                let lines = typed.lines().map(str::trim);
+                lines
+                    .filter(|line| !line.is_empty())
+                    .map(str::to_owned)
+                    .collect()
+            }
+            _ => vec![typed.to_owned()],
+        };
+        Some(settings::parse(context, setting, &words)?)
+    };
+    if !visit.is_confirmed() {
+        if setting.kind == Kind::Secret && value.is_some() {
+            return Err(Error::usage(
+                "the box that confirms the new key is not ticked",
+            ));
+        }
+        let keys = Config::keys(&context.home).unwrap_or_default();
+        let now = EffectiveSetting::new(context, &keys, setting).value;
+        let new = value.unwrap_or_else(|| settings::default(context, setting));
+        let question = format!(
+            "Set {} to {}? It is {} now.",
+            setting.name,
+            shown(setting, &new),
+            shown(setting, &now)
+        );
+        return Ok(layout::ask(visit, &question, "Change it"));
+    }
+    settings::change(context, setting, value.as_ref())?;
+    Ok(layout::done("/settings", "saved", None))
+}
+
+/// Pauses or resumes a project, or everything.
+pub(crate) fn pause(visit: &Visit) -> Answered {
+    let project = visit.form.get("project");
+    let what = project.map_or_else(|| "everywhere".to_owned(), line);
+    let is_resumed = visit.form.get("resume").is_some();
+    if !visit.is_confirmed() {
+        let (question, button) = if is_resumed {
+            (
+                format!("Resume {what}? Sessions are recorded and get notes again."),
+                "Resume",
+            )
+        } else {
+            (
+                format!("Pause {what}? Sessions are neither recorded nor given notes."),
+                "Pause",
+            )
+        };
+        return Ok(layout::ask(visit, &question, button));
+    }
+    let word = if is_resumed {
+        operation::resume(&visit.context, project)?;
+        "resumed"
+    } else {
+        operation::pause(&visit.context, project)?;
+        "paused"
+    };
+    Ok(layout::done("/settings", word, None))
+}
+
+/// Asks the configured model for one word.
+pub(crate) fn test(visit: &Visit) -> Answered {
+    settings::test_model(&visit.context)?;
+    Ok(layout::done("/settings", "answers", None))
+}
