@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     // error at every prompt.
     let first = arguments.next();
     if first.as_deref() == Some("hook".as_ref()) {
-        return hook::main();
+        return hook::main(commands::run_typed);
     }
     commands::main(&Environment::read(caller(first.as_deref())))
 }

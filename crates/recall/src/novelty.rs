@@ -7,7 +7,7 @@
 //!
 //! This module only classifies. The caller decides who may write anyway.
 //!
-//! [`contradiction`]: anamnesis_text::contradiction
+//! [`contradiction`]: anamnesis_text::amendment::contradiction
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,7 +16,7 @@ use anamnesis_note::{
     note::{Kind, Note},
 };
 use anamnesis_store::index::{Error, Filter, Index};
-use anamnesis_text::contradiction::{Difference, Statement};
+use anamnesis_text::amendment::contradiction::{Difference, Statement};
 
 use crate::rank::{self, Mask, Query, rank};
 
@@ -113,7 +113,7 @@ impl ComparedText {
     /// Returns the words of the text.
     pub fn terms(&self) -> impl Iterator<Item = &String> {
         let sentences = self.statement.sentences().iter();
-        sentences.flat_map(anamnesis_text::contradiction::Sentence::terms)
+        sentences.flat_map(anamnesis_text::amendment::contradiction::Sentence::terms)
     }
 
     /// Returns how this text differs from another in numbers, names and negations.

@@ -199,6 +199,8 @@ pub fn with_last_words(
                     given.push(later);
                     given.len() - 1
                 }
+                // One that comes by itself needs no line.
+                None if rest.iter().any(|rest| rest.note.id == word.later) => continue,
                 None => {
                     next.remarks.push(word.line(NoteId::short));
                     continue;

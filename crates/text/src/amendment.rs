@@ -14,12 +14,13 @@ use std::{
     sync::LazyLock,
 };
 
+use self::contradiction::{Sentence, number_at, split};
 use crate::{
-    contradiction::{Sentence, number_at, split},
     sanitize,
     terms::{Role, words},
 };
 
+pub mod contradiction;
 mod cues;
 mod subject;
 

@@ -6,7 +6,6 @@
 
 pub mod amendment;
 pub mod clean;
-pub mod contradiction;
 pub mod glob;
 pub mod hash;
 mod joiner;

@@ -286,7 +286,7 @@ fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
     let piped = Piped::read()
         .map_err(|error| Error::failed(format!("cannot read stdin: {error}")).because(error))?;
     match piped {
-        Piped::Hook(bytes) => Ok(hook::answer_payload(environment, bytes)),
+        Piped::Hook(bytes) => Ok(hook::answer_payload(run_typed, environment, bytes)),
         Piped::Client(bytes) => serve::serve(None, environment, bytes),
     }
 }

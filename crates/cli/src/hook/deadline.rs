@@ -19,7 +19,7 @@ use anamnesis_app::{
 };
 use anamnesis_session::hook::{HookOutput, MAX_PAYLOAD_LENGTH};
 
-use super::answer;
+use super::{answer, typed::RunTyped};
 
 /// After this time the hook answers with the no-op object, whatever it is doing.
 const DEADLINE: Duration = Duration::from_millis(1100);
@@ -45,7 +45,10 @@ pub(super) enum Patient {
 /// Handles the payload from `input` and answers in time.
 ///
 /// The main thread does the work, because another thread would cost a memory arena and a wake-up.
-pub(super) fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCode {
+pub(super) fn watched(
+    run_typed: RunTyped,
+    input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>),
+) -> ExitCode {
     let started = Instant::now();
     let answered = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
@@ -59,7 +62,7 @@ pub(super) fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
-    let reply = answer(environment, payload, started, &sender);
+    let reply = answer(run_typed, environment, payload, started, &sender);
     if answered.swap(true, Ordering::AcqRel) {
         // The watchdog has just answered, and ends the process.
         loop {

@@ -47,6 +47,7 @@ use self::{
     plan::{Action, Plan, Worker, plan},
     record::MAX_READ,
     start::{is_beginning, line},
+    typed::{RunTyped, Typed},
 };
 
 const PATIENT_NOTES: Duration = Duration::from_secs(30);
@@ -82,17 +83,24 @@ impl Reply {
 }
 
 /// Runs the hook whose payload is on stdin. The exit code is always 0.
-pub(crate) fn main() -> ExitCode {
-    watched(|| (Environment::read(Caller::Client), read_stdin()))
+pub(crate) fn main(run_typed: RunTyped) -> ExitCode {
+    watched(run_typed, || {
+        (Environment::read(Caller::Client), read_stdin())
+    })
 }
 
 /// Runs the hook whose payload was already read.
-pub(crate) fn answer_payload(environment: Environment, payload: Vec<u8>) -> ExitCode {
-    watched(|| (environment, Ok(payload)))
+pub(crate) fn answer_payload(
+    run_typed: RunTyped,
+    environment: Environment,
+    payload: Vec<u8>,
+) -> ExitCode {
+    watched(run_typed, || (environment, Ok(payload)))
 }
 
 /// Reads one event and answers it.
 fn answer(
+    run_typed: RunTyped,
     environment: Environment,
     input: io::Result<Vec<u8>>,
     started: Instant,
@@ -111,14 +119,15 @@ fn answer(
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
-    let words = (payload.as_ref().ok()).and_then(|payload| typed::words(payload, &context));
-    if words.is_some() {
+    let typed =
+        (payload.as_ref().ok()).and_then(|payload| typed::typed(run_typed, payload, &context));
+    if typed.is_some() {
         let _ = sender.send(Patient::Typed);
     }
     if let Some(off) = pause::why(&context, &all, || context.project_of(&folder)) {
-        if let Some(words) = &words {
+        if let Some(typed) = &typed {
             // The way out of a pause, too. The prompt itself is not recorded.
-            return Reply::only(&typed::answer(words, &context, &folder), "UserPromptSubmit");
+            return Reply::only(&typed.answer(&context, &folder), "UserPromptSubmit");
         }
         return switched_off(off, &context, payload.as_ref().ok());
     }
@@ -129,7 +138,7 @@ fn answer(
     }
     match payload {
         Ok(_) if context.home.contains(&folder) => Reply::no_op(),
-        Ok(payload) => answer_event(context, folder, payload, words.as_deref(), started, sender),
+        Ok(payload) => answer_event(context, folder, payload, typed.as_ref(), started, sender),
         Err(error) => {
             context.log(&format!("hook: {error}"));
             if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
@@ -146,7 +155,7 @@ fn answer_event(
     mut context: Context,
     folder: PathBuf,
     mut payload: Payload,
-    words: Option<&[String]>,
+    typed: Option<&Typed>,
     started: Instant,
     sender: &Sender<Patient>,
 ) -> Reply {
@@ -163,8 +172,8 @@ fn answer_event(
         Action::Prompt(raw) => Some(SafePrompt::new(raw, hook.all_private_tokens())),
         _ => None,
     };
-    let mut handled = match words {
-        Some(words) => hook.typed(words),
+    let mut handled = match typed {
+        Some(typed) => hook.typed(typed),
         None => hook.handle(&plan, safe.as_ref().map(|safe| &safe.value)),
     };
     let transcript = payload.transcript_path.clone().map(PathBuf::from);

@@ -5,7 +5,7 @@
 
 use std::{env, path::Path};
 
-use anamnesis_app::{context::Context, sync, terminal_command};
+use anamnesis_app::{context::Context, environment::Environment, sync, terminal_command};
 use anamnesis_note::id::IdPrefix;
 use anamnesis_session::{
     hook::{Event, HookOutput, Payload},
@@ -13,20 +13,29 @@ use anamnesis_session::{
 };
 
 use super::{Handled, Hook};
-use crate::commands::run_typed;
+
+/// Runs a command line that a person typed, and returns what it prints.
+pub(crate) type RunTyped = fn(&[String], Environment) -> String;
+
+/// A command line that a person typed as a slash command.
+pub(super) struct Typed {
+    run: RunTyped,
+    words: Vec<String>,
+}
 
 /// Returns the command line for a prompt that is one of our slash commands.
 ///
 /// Only in an interactive session: headless, the client prints no reason, and a prompt may come from
 /// the agent.
-pub(super) fn words(payload: &Payload, context: &Context) -> Option<Vec<String>> {
+pub(super) fn typed(run: RunTyped, payload: &Payload, context: &Context) -> Option<Typed> {
     let Event::UserPromptSubmit { prompt } = &payload.event else {
         return None;
     };
     if !context.environment.is_interactive || payload.agent.is_some() {
         return None;
     }
-    command_line(prompt, &payload.session_id)
+    let words = command_line(prompt, &payload.session_id)?;
+    Some(Typed { run, words })
 }
 
 fn command_line(prompt: &RawPrompt, session: &str) -> Option<Vec<String>> {
@@ -82,19 +91,21 @@ fn command_line(prompt: &RawPrompt, session: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Runs a command line as the person, in the project's folder, and returns its output as the answer.
-pub(super) fn answer(words: &[String], context: &Context, folder: &Path) -> HookOutput {
-    let mut environment = context.environment.clone();
-    environment.is_agent = false;
-    // Commands act on the current folder, and the session's shell may have left the project.
-    let _ = env::set_current_dir(folder);
-    let mut text = in_session(&run_typed(words, environment)).replace(JOIN, JOINED);
-    if text.contains("→ anamnesis ") && !terminal_command::is_found(context) {
-        text.push_str("The command `anamnesis` is not on your PATH: /memory-setup link\n");
-    }
-    HookOutput {
-        reply: Some(text.trim_end().to_owned()),
-        ..HookOutput::default()
+impl Typed {
+    /// Runs a command line as the person, in the project's folder, and returns its output as the answer.
+    pub(super) fn answer(&self, context: &Context, folder: &Path) -> HookOutput {
+        let mut environment = context.environment.clone();
+        environment.is_agent = false;
+        // Commands act on the current folder, and the session's shell may have left the project.
+        let _ = env::set_current_dir(folder);
+        let mut text = in_session(&(self.run)(&self.words, environment)).replace(JOIN, JOINED);
+        if text.contains("→ anamnesis ") && !terminal_command::is_found(context) {
+            text.push_str("The command `anamnesis` is not on your PATH: /memory-setup link\n");
+        }
+        HookOutput {
+            reply: Some(text.trim_end().to_owned()),
+            ..HookOutput::default()
+        }
     }
 }
 
@@ -105,12 +116,13 @@ const JOINED: &str = "Everyone who can read this repository can read your notes,
 
 impl Hook {
     /// Runs a slash command of the person.
-    pub(super) fn typed(&self, words: &[String]) -> Handled {
+    pub(super) fn typed(&self, typed: &Typed) -> Handled {
         let mut handled = Handled {
-            answer: answer(words, &self.context, &self.folder),
+            answer: typed.answer(&self.context, &self.folder),
             ..Handled::default()
         };
-        let is_remote = words
+        let is_remote = typed
+            .words
             .iter()
             .map(String::as_str)
             .take(3)

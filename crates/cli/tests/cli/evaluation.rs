@@ -701,7 +701,7 @@ fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
 
     your notes are as they were
     on stderr:
-    github.com/acme/shop: about 2,340 tokens to 127.0.0.1
+    github.com/acme/shop: about 2,395 tokens to 127.0.0.1
     ");
     for (path, text) in &before {
         assert_eq!(&home.read(path), text, "{path}");

@@ -120,7 +120,7 @@ fn sessions_become_notes_and_one_undo_takes_all_of_it_back() {
     Undo: anamnesis undo [BATCH]
     wrote 1 note; committed on this machine; no remote is set
     on stderr:
-    github.com/acme/shop: 5 notes, about 412 tokens to 127.0.0.1
+    github.com/acme/shop: 5 notes, about 467 tokens to 127.0.0.1
     "#);
     let text = home.read(path).replace(new, "NEWNOTE");
     snapshot!(text, @"
@@ -180,7 +180,7 @@ fn where_the_person_approves_everything_a_reflection_is_proposed() {
     proposed 1 note: not used before you approve
     → anamnesis review
     on stderr:
-    github.com/acme/shop: 5 notes, about 412 tokens to 127.0.0.1
+    github.com/acme/shop: 5 notes, about 467 tokens to 127.0.0.1
     "#);
     // Nothing else changed, nobody is given it, and the sessions are not asked about again.
     for (path, text) in &before {

@@ -318,6 +318,10 @@ fn both_texts_of_a_clash_stay_or_one_does() {
 
     two machines changed one note
       #B2M6RD fact  Which port  conflict, you
+      7Q4KZ9 on laptop:
+        It is 9090.
+      B2M6RD on laptop:
+        It is 9191.
 
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
     ");

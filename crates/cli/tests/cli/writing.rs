@@ -226,14 +226,7 @@ fn what_is_written_is_made_safe_first() {
             "--tag",
             token,
         ])
-        .args([
-            "--instead",
-            token,
-            "--when",
-            &format!("text: {token}"),
-            "--project",
-            token,
-        ])
+        .args(["--instead", token, "--when", &format!("text: {token}")])
         .input(text)
         .run();
     assert_eq!(output.code, Some(0), "{output:?}");

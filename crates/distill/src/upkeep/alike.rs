@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::novelty::{ComparedText, smoothed_idf};
-use anamnesis_text::contradiction::{Sentence, Statement};
+use anamnesis_text::amendment::contradiction::{Sentence, Statement};
 
 /// The parsed texts of notes, kept because a note's text does not change.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use anamnesis_note::{
     link::{Link, Relation},
     note::{Kind, Note, Source},
 };
-use anamnesis_text::contradiction::Difference;
+use anamnesis_text::amendment::contradiction::Difference;
 
 use super::{
     Action, Pair, PlanState,

@@ -18,8 +18,8 @@ use std::{
     sync::LazyLock,
 };
 
+use super::LIGHT;
 use crate::{
-    amendment::LIGHT,
     sanitize,
     terms::{Role, terms, words},
 };
@@ -794,7 +794,7 @@ mod tests {
     fn statements_about_different_subjects_do_not_contradict() {
         let (mut found, mut right, mut all) = (0, 0, 0);
         let mut wrong = Vec::new();
-        for line in include_str!("contradiction/pairs.txt").lines() {
+        for line in include_str!("pairs.txt").lines() {
             let fields: Vec<&str> = line.split(" | ").collect();
             let [label, one, other] = fields[..] else {
                 continue;
