@@ -8,20 +8,30 @@ use anamnesis_distill::reflection;
 use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
-    note::{Note, Scope, State, UNREVIEWED_TAG, timestamp},
+    note::{Note, NoteFile, Scope, State, UNREVIEWED_TAG, parse_timestamp, timestamp},
 };
-use anamnesis_recall::review::{self, PendingGroup, PendingNote, PendingReason};
+use anamnesis_recall::{
+    novelty::{Novelty, NoveltyScope, novelty},
+    review::{self, PendingGroup, PendingNote, PendingReason},
+};
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
     fs::lock::Lock,
-    index::Index,
+    index::{Entry, Index},
     journal::{Journal, Reflection},
     notes::{NotePath, Stored},
 };
 use anamnesis_sync::history::APPROVAL;
+use anamnesis_text::clean::one_line;
 use ulid::Ulid;
 
-use crate::{Error, context::Context, forget, learn, sync};
+use crate::{
+    Error,
+    context::Context,
+    forget,
+    format::{ago, count, number, time},
+    learn, sync,
+};
 
 /// A decision about pending notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,4 +224,218 @@ pub fn named(
         (!batch.notes.is_empty()).then_some(batch)
     };
     Ok(batches.into_iter().filter_map(only).collect())
+}
+
+/// What a person needs to decide about a pending note.
+pub struct PendingDetails {
+    /// The note in the index, with its title even if it is forgotten.
+    pub entry: Entry,
+    /// The note; `None` if its text is no longer kept.
+    pub note: Option<Note>,
+    /// The note that it changes, if it changes one.
+    pub before: Option<Note>,
+    /// The notes that it replaces.
+    pub replaced: Vec<NoteId>,
+    /// The other versions of a conflict.
+    pub beside: Vec<NoteId>,
+    /// The notes that it was made from.
+    pub sources: Vec<NoteId>,
+    /// A similar note, and in words how it is similar.
+    pub similar: Option<(&'static str, NoteId)>,
+    /// The note that an approval may replace.
+    pub replaceable: Option<NoteId>,
+}
+
+impl PendingDetails {
+    /// Collects the details of a pending note of a group.
+    pub fn load(
+        context: &Context,
+        index: &Index,
+        waiting: &PendingNote,
+        group: &PendingGroup,
+    ) -> Result<Self, Error> {
+        let read = |id: NoteId| {
+            let path = index.get(id).ok()??.path;
+            Some(context.notes.read(path).ok()?.note())
+        };
+        let entry = shown_entry(context, waiting);
+        let is_forgotten = waiting.reason == PendingReason::Forgotten;
+        let note = if is_forgotten {
+            trashed(context, entry.id())
+        } else {
+            Some(context.notes.read(entry.path)?.note())
+        };
+        let mut details = Self {
+            entry,
+            note: None,
+            before: None,
+            replaced: Vec::new(),
+            beside: Vec::new(),
+            sources: Vec::new(),
+            similar: None,
+            replaceable: None,
+        };
+        let Some(note) = note else {
+            return Ok(details);
+        };
+        details.replaced = ids(note.supersedes.iter().map(String::as_str));
+        if waiting.reason == PendingReason::Conflict {
+            let targets = note.links.iter();
+            details.beside = ids(targets.filter_map(|link| link.strip_prefix("related-to ")));
+        }
+        let mut before = details.replaced.iter().chain(&details.beside);
+        details.before = before.find_map(|id| read(*id));
+        details.sources = match &group.reflection {
+            Some(reflection) => reflection.sources.keys().copied().collect(),
+            None => {
+                let session = note.session.as_deref().map(NoteId::of_session);
+                session.filter(|id| *id != note.id).into_iter().collect()
+            }
+        };
+        let mut like = details.beside.first().copied();
+        if details.replaced.is_empty() && like.is_none() && !is_forgotten {
+            let among = NoveltyScope {
+                projects: std::slice::from_ref(&note.project),
+                replaced: &[],
+                given: BTreeSet::new(),
+            };
+            details.similar = match novelty(index, &note, &among, read)? {
+                Novelty::Known(id) => Some(("says what", id)),
+                Novelty::Extends(id) => Some(("adds to", id)),
+                Novelty::MayContradict(id) => Some(("may contradict", id)),
+                Novelty::Novel | Novelty::Echo(_) => None,
+            };
+            like = details.similar.map(|(_, id)| id);
+        }
+        details.replaceable = like.filter(|id| {
+            let entry = index.get(*id).ok().flatten();
+            entry.is_some_and(|entry| entry.state == State::Active)
+        });
+        details.note = Some(note);
+        Ok(details)
+    }
+}
+
+fn ids<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<NoteId> {
+    texts.filter_map(|id| id.parse().ok()).collect()
+}
+
+/// A tombstone has no title, so the title is read from the trash.
+pub fn shown_entry(context: &Context, waiting: &PendingNote) -> Entry {
+    let mut entry = waiting.entry.clone();
+    if waiting.reason == PendingReason::Forgotten
+        && let Some(before) = trashed(context, entry.id())
+    {
+        entry.title = before.title;
+    }
+    entry
+}
+
+fn trashed(context: &Context, id: NoteId) -> Option<Note> {
+    let bytes = context.notes.trashed(id)?;
+    let file = NoteFile::parse(&bytes, id).ok()?;
+    Some(file.into_note())
+}
+
+/// The heading of a group.
+pub fn heading(context: &Context, batch: &PendingGroup) -> String {
+    let now = context.environment.now;
+    let notes = batch.notes.len();
+    if let Some(reflection) = &batch.reflection {
+        return format!(
+            "reflection, {}, {}: {} from {} · {}",
+            ago(time(reflection.at), now),
+            reflection.project,
+            count(notes, "note"),
+            count(reflection.sources.len(), "session"),
+            reflection.short_key()
+        );
+    }
+    let Some(first) = batch.notes.first() else {
+        return String::new();
+    };
+    let of = match first.reason {
+        PendingReason::Proposal | PendingReason::ByAgent if batch.session.is_some() => {
+            let times = batch.notes.iter();
+            let newest = times
+                .filter_map(|waiting| parse_timestamp(&waiting.entry.created_at))
+                .max();
+            let age = newest.map_or_else(String::new, |at| format!(" {}", ago(at, now)));
+            let projects = batch.notes.iter().map(|waiting| &waiting.entry.project);
+            let projects: BTreeSet<&String> = projects.collect();
+            match projects.len() {
+                1 => format!("from a session{age}, {}", one_line(&first.entry.project)),
+                many => format!("from a session{age}, {many} projects"),
+            }
+        }
+        PendingReason::Proposal | PendingReason::ByAgent => {
+            format!("for {}", one_line(&first.entry.project))
+        }
+        PendingReason::Imported => {
+            format!("imported, for {}", one_line(&first.entry.project))
+        }
+        PendingReason::Conflict => "two machines changed one note".to_owned(),
+        PendingReason::Foreign => {
+            "for all projects, by no command, sync or import of yours".to_owned()
+        }
+        PendingReason::Orphaned => {
+            "Claude Code deleted the memory file; the copy is in use".to_owned()
+        }
+        PendingReason::Forgotten if first.is_forgotten_by_person => "forgotten by you".to_owned(),
+        PendingReason::Forgotten => "forgotten by Claude".to_owned(),
+        PendingReason::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
+    };
+    if notes == 1 {
+        of
+    } else {
+        format!("{of}: {}", count(notes, "note"))
+    }
+}
+
+/// The reason in one word.
+pub fn word(wait: PendingReason) -> &'static str {
+    match wait {
+        PendingReason::Proposal => "proposal",
+        PendingReason::Imported => "imported",
+        PendingReason::Conflict => "conflict",
+        PendingReason::ByAgent => "in use",
+        PendingReason::Foreign => "foreign",
+        PendingReason::Orphaned => "file gone",
+        PendingReason::Forgotten => "forgotten",
+        PendingReason::Stale => "worth a look",
+    }
+}
+
+/// Counts the pending notes of each kind.
+pub fn counts(batches: &[PendingGroup]) -> String {
+    let notes = || batches.iter().flat_map(|batch| &batch.notes);
+    let of = |wait| notes().filter(|waiting| waiting.reason == wait).count();
+    let by_person = notes()
+        .filter(|waiting| waiting.is_forgotten_by_person)
+        .count();
+    let parts = [
+        (of(PendingReason::Proposal), "proposal"),
+        (of(PendingReason::Imported), "note imported"),
+        (of(PendingReason::Conflict), "conflict"),
+        (of(PendingReason::ByAgent), "note by Claude"),
+        (of(PendingReason::Foreign), "note from elsewhere"),
+        (of(PendingReason::Orphaned), "copy of a deleted memory file"),
+        (
+            of(PendingReason::Forgotten) - by_person,
+            "note that Claude forgot",
+        ),
+        (by_person, "note that you forgot in a session"),
+        (of(PendingReason::Stale), "note worth a look"),
+    ];
+    let plural = |amount: usize, thing: &str| match thing.split_once(' ') {
+        Some(("copy", rest)) if amount != 1 => format!("{} copies {rest}", number(amount)),
+        Some((noun, rest)) => format!("{} {rest}", count(amount, noun)),
+        None => count(amount, thing),
+    };
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(amount, _)| *amount > 0)
+        .map(|(amount, thing)| plural(amount, thing))
+        .collect();
+    parts.join(", ")
 }

@@ -5,7 +5,10 @@ use anamnesis_app::{
     error::Kind as ErrorKind,
     format::{self, shorten},
 };
-use anamnesis_note::note::{State, parse_timestamp};
+use anamnesis_note::{
+    id::NoteId,
+    note::{State, parse_timestamp},
+};
 use anamnesis_store::index::Entry;
 use anamnesis_text::clean::{clean, one_line};
 use chrono::{DateTime, Utc};
@@ -21,6 +24,7 @@ pub(crate) const SURE: &str = "sure";
 /// The parameters of an address that show a toast.
 const DONE: &str = "done";
 const CHANGE: &str = "change";
+const NOTE: &str = "note";
 
 /// What a toast says, by the word in the address. A text of the address is never shown.
 const TOASTS: &[(&str, &str)] = &[
@@ -40,17 +44,30 @@ const TOASTS: &[(&str, &str)] = &[
     ("resumed", "Resumed"),
     ("answers", "The model answers"),
     ("left", "Nothing was undone: it has changed since"),
+    ("approved", "Approved"),
+    ("rejected", "Rejected"),
+    ("stale", "Nothing was done: the card has changed since"),
 ];
 
 /// Returns whether a parameter belongs to a toast.
 pub(crate) fn is_toast(name: &str) -> bool {
-    [DONE, CHANGE].contains(&name)
+    [DONE, CHANGE, NOTE].contains(&name)
 }
 
 /// Goes to a page after a write, which then says what was done and offers the undo.
 pub(crate) fn done(path: &str, word: &'static str, change: Option<Ulid>) -> Answer {
     let change = change.map_or_else(String::new, |change| format!("&{CHANGE}={change}"));
-    Answer::See(format!("{path}?{DONE}={word}{change}"))
+    let sign = if path.contains('?') { '&' } else { '?' };
+    Answer::See(format!("{path}{sign}{DONE}={word}{change}"))
+}
+
+/// Like [`done`], for notes that were forgotten without a change: the undo restores them.
+pub(crate) fn done_to_restore(path: &str, word: &'static str, notes: &[NoteId]) -> Answer {
+    let notes: String = notes.iter().map(|id| format!("&{NOTE}={id}")).collect();
+    match done(path, word, None) {
+        Answer::See(path) => Answer::See(path + &notes),
+        other => other,
+    }
 }
 
 /// Returns a page.
@@ -146,6 +163,9 @@ fn toast(visit: &Visit) -> Markup {
     let said = TOASTS.iter().find(|(word, _)| Some(*word) == said);
     let change = visit.query.get(CHANGE);
     let change = change.and_then(|change| Ulid::from_string(change).ok());
+    let forgotten = visit.query.0.iter().filter(|(name, _)| name == NOTE);
+    let forgotten = forgotten.filter_map(|(_, id)| id.parse::<NoteId>().ok());
+    let forgotten: Vec<_> = forgotten.collect();
     html! {
         @if let Some((_, text)) = said {
             div.toast role="status" {
@@ -154,7 +174,13 @@ fn toast(visit: &Visit) -> Markup {
                     form method="post" action="/undo" {
                         input type="hidden" name="change" value=(change);
                         input type="hidden" name="back" value=(visit.path);
-                        button { "Undo" }
+                        button data-key="u" { "Undo" }
+                    }
+                } @else if !forgotten.is_empty() && !visit.is_read_only {
+                    form method="post" action="/review/restore" {
+                        @for id in &forgotten { input type="hidden" name=(NOTE) value=(id); }
+                        input type="hidden" name="back" value=(visit.path);
+                        button data-key="u" { "Undo" }
                     }
                 }
                 a.close href=(visit.path) aria-label="Close" { "×" }

@@ -1,7 +1,7 @@
 //! The table of addresses.
 
 use crate::{
-    pages::{self, health, live, machines, map, note, notes, privacy, settings},
+    pages::{self, health, live, machines, map, note, notes, privacy, review, settings},
     visit::{Answered, Visit},
 };
 
@@ -64,6 +64,7 @@ const fn asset(path: &'static str, kind: &'static str, text: &'static str) -> Ro
 pub(crate) const ROUTES: &[Route] = &[
     page("/live", "Live", live::show),
     page("/notes", "Notes", notes::show),
+    page("/review", "Review", review::show),
     part("/", notes::show),
     part("/note/{id}", note::show),
     part("/note/{id}/history", note::history),
@@ -81,6 +82,8 @@ pub(crate) const ROUTES: &[Route] = &[
     write("/settings/test", settings::test),
     page("/privacy", "Privacy", privacy::show),
     write("/privacy/purge", privacy::purge),
+    write("/review/decide", review::decide),
+    write("/review/restore", review::restore),
     asset(
         "/viewer.css",
         "text/css; charset=utf-8",

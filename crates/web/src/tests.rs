@@ -321,6 +321,7 @@ fn every_answer_has_the_headers_that_keep_it_apart() {
         "/map",
         "/machines",
         "/privacy",
+        "/review",
         "/viewer.js",
         "/viewer.css",
         "/nothing",
@@ -431,6 +432,11 @@ fn a_read_only_viewer_and_one_of_an_agent_change_nothing() {
             (&mark, "act=forget"),
             (&format!("/note/{ID}/edit"), "title=x&body=y"),
             ("/undo", "change=01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+            (
+                "/review/decide",
+                &format!("decision=reject&note={ID}&count=1"),
+            ),
+            ("/review/restore", &format!("note={ID}")),
         ] {
             assert_eq!(
                 viewer.post(path, form).status,
@@ -542,6 +548,7 @@ fn a_hostile_note_is_data_everywhere() {
         format!("/map/{ID}"),
         "/machines".to_owned(),
         "/privacy".to_owned(),
+        "/review".to_owned(),
     ] {
         let page = viewer.get(&path).text;
         assert_eq!(page.matches("<script").count(), 1, "{path}: {page}");
@@ -579,6 +586,64 @@ fn an_empty_store_explains_itself() {
     );
     let page = viewer.get("/live").text;
     assert!(page.contains("No session was recorded yet"), "{page}");
+    let page = viewer.get("/review").text;
+    assert!(page.contains("Nothing to review"), "{page}");
+}
+
+#[test]
+fn every_decision_of_the_review_is_undone_to_the_same_bytes() {
+    let viewer = Viewer::with("a title", "<b>a</b> text", false, false);
+    let path = viewer.context.home.root();
+    let path = path.join(format!("memory/semantic/{ID}.md"));
+    for field in [
+        ("tags: []", "tags: [merge-conflict]"),
+        ("kind: fact", "kind: fact\nstate: proposed"),
+    ] {
+        let original = viewer.note().replace(field.0, field.1);
+        std::fs::write(&path, &original).unwrap();
+        for (decision, word) in [("reject", "rejected"), ("approve", "approved")] {
+            let page = viewer.get("/review").text;
+            assert!(
+                page.contains("card 1 of 1") && !page.contains("<b>a"),
+                "{page}"
+            );
+            let (_, seen) = page.split_once("name=\"seen\" value=\"").unwrap();
+            let seen = seen.split('"').next().unwrap();
+            let form = format!("decision={decision}&note={ID}&count=1&at=0&seen=");
+            let stale = viewer.post("/review/decide", &format!("{form}0"));
+            let to = stale.headers["location"].to_str().unwrap();
+            assert_eq!(to, "/review?at=0&done=stale");
+            assert_eq!(viewer.note(), original);
+            let done = viewer.post("/review/decide", &format!("{form}{seen}"));
+            let to = done.headers["location"].to_str().unwrap();
+            assert!(
+                to.starts_with(&format!("/review?at=0&done={word}&")),
+                "{to}"
+            );
+            assert_ne!(viewer.note(), original);
+            let toast = viewer.get(to).text;
+            assert!(
+                toast.contains("data-key=\"u\"") && toast.contains("Nothing to review"),
+                "{toast}"
+            );
+            let id = to.rsplit('=').next().unwrap();
+            let undo = if to.contains("&change=") {
+                "/undo"
+            } else {
+                "/review/restore"
+            };
+            let field_name = if to.contains("&change=") {
+                "change"
+            } else {
+                "note"
+            };
+            let undone = viewer.post(undo, &format!("{field_name}={id}&back=/review"));
+            let to = undone.headers["location"].to_str().unwrap();
+            assert!(to.starts_with("/review?done="), "{to}");
+            assert_eq!(viewer.note(), original, "{decision} of {field:?}");
+        }
+        std::fs::write(&path, original.replace(field.1, field.0)).unwrap();
+    }
 }
 
 #[test]

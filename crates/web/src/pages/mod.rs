@@ -8,6 +8,7 @@ pub(crate) mod note;
 pub(crate) mod notes;
 pub(crate) mod privacy;
 pub(crate) mod settings;
+pub(crate) mod review;
 
 use anamnesis_app::{Error, format::count, history::Past, undo as operation};
 

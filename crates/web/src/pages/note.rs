@@ -233,16 +233,24 @@ fn edit_form(visit: &Visit, entry: &Entry, stored: &Stored) -> Markup {
             @let note = stored.note();
             details.edit {
                 summary { "Edit" }
-                (form_of(entry.id(), &note, &note.title, &note.body, &note.tags.join(", ")))
+                (form_of(entry.id(), &note, &note.title, &note.body, &note.tags.join(", "), &visit.path))
             }
         }
     }
 }
 
-fn form_of(id: NoteId, note: &Note, title: &str, body: &str, tags: &str) -> Markup {
+pub(crate) fn form_of(
+    id: NoteId,
+    note: &Note,
+    title: &str,
+    body: &str,
+    tags: &str,
+    back: &str,
+) -> Markup {
     html! {
         form method="post" action={ "/note/" (id) "/edit" } {
             input type="hidden" name="before" value=(version(note));
+            input type="hidden" name="back" value=(back);
             label { span { "Title" } input name="title" required value=(line(title)); }
             // HTML drops the first line break of a text area.
             label { span { "Text (Markdown)" } textarea name="body" rows="14" { "\n" (clean(body)) } }
@@ -264,7 +272,7 @@ fn form_of(id: NoteId, note: &Note, title: &str, body: &str, tags: &str) -> Mark
 }
 
 /// Identifies the text that a form was made from.
-fn version(note: &Note) -> String {
+pub(crate) fn version(note: &Note) -> String {
     text_hash(&format!(
         "{}\n{}\n{}",
         note.title,
@@ -304,7 +312,7 @@ pub(crate) fn edit(visit: &Visit) -> Answered {
         ..NoteChange::default()
     };
     let stored = operation::change(context, path, &change.fit()?)?;
-    let address = format!("/note/{}", path.id);
+    let address = visit.back(&format!("/note/{}", path.id));
     let Some(stored) = stored else {
         return Ok(layout::done(&address, "same", None));
     };
@@ -327,7 +335,7 @@ fn conflict(
         h2 { "Now" }
         div.text { (markdown::render(&visit.context.printable(&note.body))) }
         h2 { "Your text" }
-        (form_of(note.id, note, title, body, tags))
+        (form_of(note.id, note, title, body, tags, &visit.back("/notes")))
     };
     layout::page(visit, "Not saved", &main)
 }
