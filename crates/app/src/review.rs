@@ -285,12 +285,11 @@ impl PendingDetails {
         }
         let mut before = details.replaced.iter().chain(&details.beside);
         details.before = before.find_map(|id| read(*id));
-        details.sources = match &group.reflection {
-            Some(reflection) => reflection.sources.keys().copied().collect(),
-            None => {
-                let session = note.session.as_deref().map(NoteId::of_session);
-                session.filter(|id| *id != note.id).into_iter().collect()
-            }
+        details.sources = if let Some(reflection) = &group.reflection {
+            reflection.sources.keys().copied().collect()
+        } else {
+            let session = note.session.as_deref().map(NoteId::of_session);
+            session.filter(|id| *id != note.id).into_iter().collect()
         };
         let mut like = details.beside.first().copied();
         if details.replaced.is_empty() && like.is_none() && !is_forgotten {
@@ -331,7 +330,8 @@ pub fn shown_entry(context: &Context, waiting: &PendingNote) -> Entry {
     entry
 }
 
-fn trashed(context: &Context, id: NoteId) -> Option<Note> {
+/// Returns a forgotten note as it is in the trash.
+pub fn trashed(context: &Context, id: NoteId) -> Option<Note> {
     let bytes = context.notes.trashed(id)?;
     let file = NoteFile::parse(&bytes, id).ok()?;
     Some(file.into_note())

@@ -7,12 +7,12 @@ use anamnesis_app::{
     context::{Context, PATIENCE},
     diff,
     error::NEEDS_ATTENTION,
-    review::{self, Decision},
+    review::{self, Decision, counts, heading, shown_entry, trashed, word},
     sync::{History, short_batch},
 };
 use anamnesis_note::{
     id::NoteId,
-    note::{Note, State, parse_timestamp},
+    note::{Note, State},
 };
 use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
@@ -183,109 +183,6 @@ fn done(
     Ok(text)
 }
 
-/// The heading of a group.
-fn heading(context: &Context, batch: &PendingGroup) -> String {
-    let now = context.environment.now;
-    let notes = batch.notes.len();
-    if let Some(reflection) = &batch.reflection {
-        return format!(
-            "reflection, {}, {}: {} from {} · {}",
-            ui::ago(ui::time(reflection.at), now),
-            reflection.project,
-            ui::count(notes, "note"),
-            ui::count(reflection.sources.len(), "session"),
-            reflection.short_key()
-        );
-    }
-    let Some(first) = batch.notes.first() else {
-        return String::new();
-    };
-    let of = match first.reason {
-        PendingReason::Proposal | PendingReason::ByAgent if batch.session.is_some() => {
-            let times = batch.notes.iter();
-            let newest = times
-                .filter_map(|waiting| parse_timestamp(&waiting.entry.created_at))
-                .max();
-            let age = newest.map_or_else(String::new, |at| format!(" {}", ui::ago(at, now)));
-            let projects = batch.notes.iter().map(|waiting| &waiting.entry.project);
-            let projects: BTreeSet<&String> = projects.collect();
-            match projects.len() {
-                1 => format!("from a session{age}, {}", one_line(&first.entry.project)),
-                many => format!("from a session{age}, {many} projects"),
-            }
-        }
-        PendingReason::Proposal | PendingReason::ByAgent => {
-            format!("for {}", one_line(&first.entry.project))
-        }
-        PendingReason::Imported => {
-            format!("imported, for {}", one_line(&first.entry.project))
-        }
-        PendingReason::Conflict => "two machines changed one note".to_owned(),
-        PendingReason::Foreign => {
-            "for all projects, by no command, sync or import of yours".to_owned()
-        }
-        PendingReason::Orphaned => {
-            "Claude Code deleted the memory file; the copy is in use".to_owned()
-        }
-        PendingReason::Forgotten if first.is_forgotten_by_person => "forgotten by you".to_owned(),
-        PendingReason::Forgotten => "forgotten by Claude".to_owned(),
-        PendingReason::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
-    };
-    if notes == 1 {
-        of
-    } else {
-        format!("{of}: {}", ui::count(notes, "note"))
-    }
-}
-
-/// The reason in one word.
-fn word(wait: PendingReason) -> &'static str {
-    match wait {
-        PendingReason::Proposal => "proposal",
-        PendingReason::Imported => "imported",
-        PendingReason::Conflict => "conflict",
-        PendingReason::ByAgent => "in use",
-        PendingReason::Foreign => "foreign",
-        PendingReason::Orphaned => "file gone",
-        PendingReason::Forgotten => "forgotten",
-        PendingReason::Stale => "worth a look",
-    }
-}
-
-/// Counts the pending notes of each kind.
-pub(super) fn counts(batches: &[PendingGroup]) -> String {
-    let notes = || batches.iter().flat_map(|batch| &batch.notes);
-    let of = |wait| notes().filter(|waiting| waiting.reason == wait).count();
-    let by_person = notes()
-        .filter(|waiting| waiting.is_forgotten_by_person)
-        .count();
-    let parts = [
-        (of(PendingReason::Proposal), "proposal"),
-        (of(PendingReason::Imported), "note imported"),
-        (of(PendingReason::Conflict), "conflict"),
-        (of(PendingReason::ByAgent), "note by Claude"),
-        (of(PendingReason::Foreign), "note from elsewhere"),
-        (of(PendingReason::Orphaned), "copy of a deleted memory file"),
-        (
-            of(PendingReason::Forgotten) - by_person,
-            "note that Claude forgot",
-        ),
-        (by_person, "note that you forgot in a session"),
-        (of(PendingReason::Stale), "note worth a look"),
-    ];
-    let plural = |amount: usize, thing: &str| match thing.split_once(' ') {
-        Some(("copy", rest)) if amount != 1 => format!("{} copies {rest}", ui::number(amount)),
-        Some((noun, rest)) => format!("{} {rest}", ui::count(amount, noun)),
-        None => ui::count(amount, thing),
-    };
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter(|(amount, _)| *amount > 0)
-        .map(|(amount, thing)| plural(amount, thing))
-        .collect();
-    parts.join(", ")
-}
-
 /// Lists pending notes, one line each; cuts a long list.
 fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
     let mut text = format!("{}\n", counts(batches));
@@ -339,23 +236,6 @@ fn both_texts(context: &Context, index: &Index, sibling: NoteId) -> String {
         let _ = write!(text, "  {short} on {machine}:\n{}", cut(&body, &short));
     }
     text
-}
-
-/// A tombstone has no title, so the entry is read from the trash.
-fn shown_entry(context: &Context, waiting: &PendingNote) -> anamnesis_store::index::Entry {
-    let mut entry = waiting.entry.clone();
-    if waiting.reason == PendingReason::Forgotten
-        && let Some(before) = trashed(context, entry.id())
-    {
-        entry.title = before.title;
-    }
-    entry
-}
-
-fn trashed(context: &Context, id: NoteId) -> Option<Note> {
-    let bytes = context.notes.trashed(id)?;
-    let file = anamnesis_note::note::NoteFile::parse(&bytes, id).ok()?;
-    Some(file.into_note())
 }
 
 fn batch_json(batch: &PendingGroup) -> Value {

@@ -249,7 +249,7 @@ fn drawing(center: &Entry, paths: &[Path], entries: &BTreeMap<NoteId, Entry>) ->
             @for it in positions.iter().skip(1) {
                 @let from = &positions[it.parent];
                 @let (start, end) = (x(from) + LINE, x(it) - 6);
-                @let bend = (start + end) / 2;
+                @let bend = start.midpoint(end);
                 path d={ "M" (x(from)) " " (y(from)) " H" (start) " C" (bend) " " (y(from)) " "
                     (bend) " " (y(it)) " " (end) " " (y(it)) } {}
             }

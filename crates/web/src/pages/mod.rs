@@ -7,8 +7,8 @@ pub(crate) mod map;
 pub(crate) mod note;
 pub(crate) mod notes;
 pub(crate) mod privacy;
-pub(crate) mod settings;
 pub(crate) mod review;
+pub(crate) mod settings;
 
 use anamnesis_app::{Error, format::count, history::Past, undo as operation};
 

@@ -201,7 +201,7 @@ fn single(
                 }
             }
         }
-        (decisions(visit, card, at, details.note.as_ref().map(version)))
+        (decisions(visit, card, at, details.note.as_ref().map(version).as_deref()))
         @if card.group.notes.len() > 1 && !visit.is_read_only {
             details {
                 summary { "All " (count(card.group.notes.len(), "note")) " of this group" }
@@ -239,7 +239,7 @@ fn mass(visit: &Visit, card: &Card<'_>, notes: &[PendingNote], at: usize) -> Mar
                 @let why = waiting.stale_reasons.first();
                 (note_item(&entry, context.environment.now, &html! {
                     span.chip.warn { (operation::word(waiting.reason)) }
-                    @if let Some(why) = why { span { (clean(&why.text(|id| id.short()))) } }
+                    @if let Some(why) = why { span { (clean(&why.text(NoteId::short))) } }
                 }))
             }
         }
@@ -250,7 +250,7 @@ fn mass(visit: &Visit, card: &Card<'_>, notes: &[PendingNote], at: usize) -> Mar
     }
 }
 
-fn decisions(visit: &Visit, card: &Card<'_>, at: usize, seen: Option<String>) -> Markup {
+fn decisions(visit: &Visit, card: &Card<'_>, at: usize, seen: Option<&str>) -> Markup {
     let (reject, approve) = if card.notes.len() > 1 {
         ("← Reject all", "Approve all →")
     } else {
@@ -264,7 +264,7 @@ fn decisions(visit: &Visit, card: &Card<'_>, at: usize, seen: Option<String>) ->
     let form = |word| Form {
         word,
         count: card.notes.len(),
-        seen: seen.clone(),
+        seen: seen.map(str::to_owned),
         ..Form::one(card, at)
     };
     html! {
