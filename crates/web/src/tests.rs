@@ -744,7 +744,7 @@ fn a_purge_is_asked_twice_and_has_a_receipt() {
     );
     let form = "text=hunter2222";
     let first = viewer.post("/privacy/purge", form).text;
-    assert!(first.contains("Found in") && first.contains("#"), "{first}");
+    assert!(first.contains("Found in") && first.contains('#'), "{first}");
     assert!(!first.contains("password is"), "{first}");
     let second = viewer
         .post("/privacy/purge", &format!("{form}&seen=yes"))

@@ -1,6 +1,6 @@
 //! Imports the memories of other programs as notes.
 //!
-//! A source turns its files into [`Record`]s, one at a time. Everything else is here, once for all:
+//! A source turns its files into `Record`s, one at a time. Everything else is here, once for all:
 //! a record is made safe like any input for a note, gets its project, and is new, the same as a note,
 //! or skipped for a reason. The first reading only counts. The second one, with `--apply`, writes
 //! what was new as one change. The source is never written.

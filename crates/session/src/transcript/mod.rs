@@ -1,5 +1,5 @@
 //! Reads a Claude Code transcript as a stream. The logs of other hosts are brought into its form first,
-//! see [`host_log`].
+//! see `host_log`.
 //!
 //! A transcript is the client's log, one JSON record per line, in a format that changes between
 //! versions. The reader uses the top-level `type` and takes what a digest needs from `user` and

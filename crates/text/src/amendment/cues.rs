@@ -250,30 +250,7 @@ pub(super) fn mark(ruling: &mut Ruling) {
             Mark::GivenUp => spans.push((Some(Cause::Named), after)),
             Mark::Denied => spans.push((Some(Cause::Negated), after)),
             Mark::Ceased => spans.push((Some(Cause::Ceased), clause(tokens, at.clone()))),
-            Mark::Change | Mark::Replace => {
-                if let Some(to) = reach(tokens, at.end, TO) {
-                    let from = reach(tokens, at.end, FROM).filter(|from| *from < to);
-                    let between = from.map_or(at.end, |from| from + 1)..to;
-                    spans.push((None, span(tokens, to + 1)));
-                    if *mark == Mark::Replace || from.is_some() {
-                        spans.push((Some(Cause::Named), between));
-                    } else {
-                        // "Change the port from 8080" and "change 8080" name the value.
-                        let named = between.filter(|place| tokens[*place].is_specific);
-                        spans.extend(named.map(|place| (Some(Cause::Named), place..place + 1)));
-                    }
-                }
-                let is_passive = at.start > 0
-                    && tokens[..at.start]
-                        .iter()
-                        .rev()
-                        .take(3)
-                        .any(|token| is_in(BE, &token.folded));
-                if *mark == Mark::Replace && is_passive {
-                    let first = clause(tokens, at.clone()).start;
-                    spans.push((Some(Cause::Named), first..at.start));
-                }
-            }
+            Mark::Change | Mark::Replace => spans.extend(exchanged(tokens, at, *mark)),
             Mark::Now => {}
         }
     }
@@ -320,6 +297,38 @@ pub(super) fn mark(ruling: &mut Ruling) {
         adopted.retain(|term| !given_up.iter().any(|span| span.terms.contains(term)));
     }
     ruling.adopted.retain(|adopted| !adopted.is_empty());
+}
+
+/// Returns what a sentence about a change names as old and as new.
+fn exchanged(
+    tokens: &[WordToken],
+    at: &Range<usize>,
+    mark: Mark,
+) -> Vec<(Option<Cause>, Range<usize>)> {
+    let mut spans = Vec::new();
+    if let Some(to) = reach(tokens, at.end, TO) {
+        let from = reach(tokens, at.end, FROM).filter(|from| *from < to);
+        let between = from.map_or(at.end, |from| from + 1)..to;
+        spans.push((None, span(tokens, to + 1)));
+        if mark == Mark::Replace || from.is_some() {
+            spans.push((Some(Cause::Named), between));
+        } else {
+            // "Change the port from 8080" and "change 8080" name the value.
+            let named = between.filter(|place| tokens[*place].is_specific);
+            spans.extend(named.map(|place| (Some(Cause::Named), place..place + 1)));
+        }
+    }
+    let is_passive = at.start > 0
+        && tokens[..at.start]
+            .iter()
+            .rev()
+            .take(3)
+            .any(|token| is_in(BE, &token.folded));
+    if mark == Mark::Replace && is_passive {
+        let first = clause(tokens, at.clone()).start;
+        spans.push((Some(Cause::Named), first..at.start));
+    }
+    spans
 }
 
 /// Finds the phrases of a sentence.

@@ -6,6 +6,7 @@ use anamnesis_app::{
     purge::{self as operation, PurgeOutcome, PurgePlan},
 };
 use anamnesis_note::purge_pattern::PurgePattern;
+use anamnesis_store::settings::config::Config;
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
@@ -57,8 +58,8 @@ pub(crate) fn show(visit: &Visit) -> Answered {
 }
 
 /// What is recorded, where and how long.
-fn recorded(visit: &Visit) -> Markup {
-    let config = &visit.context.config;
+/// Returns what is recorded: its name, its file, the machines that have it, and how long.
+fn records(config: &Config) -> [(&'static str, &'static str, &'static str, String); 9] {
     let keep = &config.retention;
     let days = |days: u32| match days {
         0 => "for ever".to_owned(),
@@ -69,7 +70,7 @@ fn recorded(visit: &Visit) -> Markup {
     } else {
         "this machine"
     };
-    let rows = [
+    [
         (
             "Notes",
             "memory/",
@@ -128,10 +129,13 @@ fn recorded(visit: &Visit) -> Markup {
             "this machine",
             "three files of 5 MiB".to_owned(),
         ),
-    ];
+    ]
+}
+
+fn recorded(visit: &Visit) -> Markup {
     html! {
         ul.checks {
-            @for (what, folder, place, term) in rows {
+            @for (what, folder, place, term) in records(&visit.context.config) {
                 li {
                     strong { (what) }
                     div.facts { code { (folder) } span { "on " (place) } span { "kept " (term) } }
