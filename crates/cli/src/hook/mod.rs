@@ -45,7 +45,7 @@ use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 use self::{
     deadline::{Patient, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
-    record::MAX_READ,
+    record::{FIRST_PATIENCE, MAX_READ},
     start::{is_beginning, line},
     typed::{RunTyped, Typed},
 };
@@ -308,7 +308,10 @@ impl Hook {
     /// Opens the journal, and reads the private tokens once for recall and for the record. Tokens
     /// that still wait in the spool count, too.
     fn new(context: Context, folder: PathBuf, payload: &Payload, waiting: &[Waiting]) -> Self {
-        let journal = Journal::open(&context.home, journal_patience(&context));
+        // Opening waits only while another process creates or repairs the file. The record goes to the
+        // spool then, before the deadline.
+        let patience = journal_patience(&context).min(FIRST_PATIENCE);
+        let journal = Journal::open(&context.home, patience);
         let read_only = match &journal {
             Err(journal::Error::Newer(_)) => {
                 Journal::open_newer_to_read(&context.home, JOURNAL_PATIENCE).ok()

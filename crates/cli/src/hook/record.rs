@@ -32,7 +32,7 @@ const MAX_DRAINED: usize = 50;
 pub(super) const MAX_READ: usize = 500;
 
 /// How long a hook waits for the journal before its record is in the spool.
-const FIRST_PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// How many bytes at the end of a transcript are read for the last answer.
 const TRANSCRIPT_END: u64 = 256 * 1024;
