@@ -117,6 +117,8 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
         b':' if next == b'=' || (next == b'-' && tight) => {
             value(scan, start, blank + 2, class, tight, b'=');
         }
+        // `arn:aws:secretsmanager:…:secret:name`
+        b':' if byte(text, start.wrapping_sub(1)) == b':' && is_arn(text, start) => {}
         b':' => value(scan, start, blank + 1, class, false, b':'),
         b'?' if next == b'=' => value(scan, start, blank + 2, class, false, b'='),
         b'?' if next == b':' => value(scan, start, blank + 2, class, false, b':'),
@@ -127,7 +129,16 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
             ValueSyntax::Quoted,
         ),
         b'|' if blank > at => table(scan, BLANK.run(text, blank + 1), class),
+        b',' if quoted && is_set_by_call(text, start) => literal(
+            scan,
+            Alphabet::new(b" \t\r\n").run_within(text, blank + 1, 80),
+            class,
+            ValueSyntax::Quoted,
+        ),
         b',' if quoted => paired(scan, blank, class),
+        b'(' if blank == end && is_setter(scan.slice(start, end)) => {
+            literal(scan, BLANK.run(text, blank + 1), class, ValueSyntax::Quoted);
+        }
         b'(' if blank == end => arguments(scan, blank + 1, class),
         b'>' if matches!(byte(text, start.wrapping_sub(1)), b'<' | b':') => {
             // `<secret>` marks a text as often as it names a value.
@@ -155,6 +166,12 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
         _ if blank > at => after_blank(scan, start, end, blank, class),
         _ => {}
     }
+}
+
+/// Returns whether a position is in the resource name of a cloud.
+fn is_arn(text: &[u8], at: usize) -> bool {
+    let start = NAME.with(b":/").run_back(text, at, names::LONGEST);
+    starts(text, start, b"arn:")
 }
 
 /// Masks a value after a name and a blank: of a flag, a SQL literal, prose, netrc.
@@ -189,8 +206,14 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
     let spaced = next > word_end;
     if word == b"value" {
         paired(scan, at, class);
-    } else if Quote::at(text, at).is_some() {
-        literal(scan, at, class, ValueSyntax::Loose);
+    } else if let Some(quote) = Quote::at(text, at) {
+        let is_sql = quote.mark == b'\'' && scan.slice(start, end) == b"PASSWORD";
+        let syntax = if is_sql {
+            ValueSyntax::Quoted
+        } else {
+            ValueSyntax::Loose
+        };
+        literal(scan, at, class, syntax);
     } else if spaced
         && (is_one_of(word, &["is", "was", "to"])
             || word == b"as" && Quote::at(text, next).is_some())
@@ -229,11 +252,43 @@ const AFTER_FLAG: &[&str] = &[
 ];
 
 /// Returns whether the word before a name sets a variable to the next word: Docker's `ENV NAME
-/// value`, `setx`, `setenv`.
+/// value`, `setx`, `setenv`, fish's `set -gx`.
 fn is_set_by_command(text: &[u8], start: usize) -> bool {
-    let blank = BLANK.run_back(text, start, 8);
-    let word = text.get(Alphabet::WORD.run_back(text, blank, 8)..blank);
-    blank < start && word.is_some_and(|word| is_one_of(word, &["env", "setx", "setenv"]))
+    let mut words = text
+        .get(start.saturating_sub(24)..start)
+        .unwrap_or_default()
+        .rsplit(|byte| byte.is_ascii_whitespace());
+    if words.next() != Some(b"") {
+        return false;
+    }
+    match words.next() {
+        Some([b'-', flags @ ..]) if flags.contains(&b'x') => words.next() == Some(b"set"),
+        Some(word) => is_one_of(word, &["env", "setx", "setenv"]),
+        None => false,
+    }
+}
+
+/// Returns whether a dotted name ends with that of a setter: `builder.setPassword`.
+fn is_setter(name: &[u8]) -> bool {
+    let method = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    names::words(method).next() == Some(b"set")
+}
+
+/// Functions whose arguments are a name and its value.
+#[rustfmt::skip]
+const SETTERS: &[&str] = &[
+    "define", "putenv", "setenv", "set_var", "set", "put", "setProperty", "set_property",
+    "setdefault", "env", "store", "insert",
+];
+
+/// Returns whether a quoted name is the first argument of a call that sets it: `define('NAME', …)`.
+fn is_set_by_call(text: &[u8], start: usize) -> bool {
+    let open = BLANK.run_back(text, start.saturating_sub(1), 8);
+    let is_call = byte(text, open.wrapping_sub(1)) == b'(';
+    let name = open
+        .checked_sub(1)
+        .and_then(|open| text.get(Alphabet::WORD.run_back(text, open, 16)..open));
+    is_call && name.is_some_and(|name| is_one_of(name, SETTERS))
 }
 
 /// Returns whether `login NAME` or `machine NAME` is before a position, as in a netrc file.
@@ -376,6 +431,8 @@ fn bare_syntax(
 ) -> (ValueSyntax, Terminator) {
     let name = text.get(start..separator_end - 1).unwrap_or_default();
     let shouted = !name.iter().any(u8::is_ascii_lowercase);
+    // `NAME := value` or `NAME ?= value` of a makefile.
+    let is_make = shouted && matches!(byte(text, separator_end.wrapping_sub(2)), b':' | b'?');
     let last = || is_last_on_line(text, at);
     let end = || {
         bare_end(
@@ -404,7 +461,9 @@ fn bare_syntax(
             (ValueSyntax::Config, Terminator::Blank)
         }
         (b'=', _) if tight && (shouted || word) => (ValueSyntax::Config, Terminator::Blank),
-        (b'=', NamePosition::Line) if last() && surroundings::is_settings(text, start) => {
+        (b'=', NamePosition::Line)
+            if last() && (is_make || surroundings::is_settings(text, start)) =>
+        {
             (ValueSyntax::Line, Terminator::Line)
         }
         (b':', NamePosition::Line) if last() && !surroundings::is_code(text, start) => {

@@ -131,19 +131,30 @@ fn encoded(text: &str, index: &Index) -> Vec<Finding> {
             continue;
         }
         let end = Alphabet::BASE64.run(bytes, at);
-        if end - at <= LONGEST
-            && let Some(plain) = bytes.get(at..end).and_then(decode)
+        let start = after_name(bytes, at, end);
+        if end - start <= LONGEST
+            && let Some(plain) = bytes.get(start..end).and_then(decode)
             && let Some(finding) = scan::scan(&plain, index).first()
         {
             findings.push(Finding {
                 rule: finding.rule,
-                start: at,
+                start,
                 end,
             });
         }
         at = end + 1;
     }
     findings
+}
+
+/// Returns where base64 begins in a run of its alphabet: after a `=` that is no padding, as in
+/// `key=cGFz…`.
+fn after_name(text: &[u8], start: usize, end: usize) -> usize {
+    let run = text.get(start..end).unwrap_or_default();
+    let padding = run.iter().rev().take_while(|byte| **byte == b'=').count();
+    let body = run.get(..run.len() - padding).unwrap_or_default();
+    let separator = body.iter().rposition(|byte| *byte == b'=');
+    separator.map_or(start, |at| start + at + 1)
 }
 
 /// Returns the text that base64 encodes; `None` if it is not text.

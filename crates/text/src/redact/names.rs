@@ -163,7 +163,12 @@ pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
         let counted = word.eq_ignore_ascii_case(b"key") || word.eq_ignore_ascii_case(b"token");
         let secret = is_one_of(before, SECRET_KEYS) || is_one_of(before, LIKELY_KEYS);
         let harmless = counted && is_one_of(before, HARMLESS) && !secret;
-        if harmless || is_one_of(before, ACTIONS) {
+        // `invalid_api_key`: the action comes before the kind of the key.
+        let action = |back: usize| {
+            at.checked_sub(back)
+                .is_some_and(|at| is_one_of(words.get(at), ACTIONS))
+        };
+        if harmless || action(1) || secret && action(2) {
             return None;
         }
         let mut known = true;

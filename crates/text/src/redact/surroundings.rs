@@ -70,6 +70,7 @@ impl NamePosition {
             word.iter()
                 .all(|byte| !byte.is_ascii_alphanumeric() && *byte != b'(' && *byte != b'=')
                 || word.iter().all(u8::is_ascii_digit)
+                || is_line_of_settings(word)
                 || word.starts_with(b"$env:")
                 || word
                     .get(..word.len().saturating_sub(3))
@@ -88,6 +89,25 @@ impl NamePosition {
             Self::Text
         }
     }
+}
+
+/// Endings of files that hold settings, not code.
+#[rustfmt::skip]
+const SETTINGS_FILES: &[&str] = &[
+    "yml", "yaml", "env", "properties", "ini", "cfg", "conf", "cnf", "toml",
+];
+
+/// Returns whether a word is `path:line:` of a settings file, which `grep -n` puts before a line.
+fn is_line_of_settings(word: &[u8]) -> bool {
+    let mut parts = word.rsplit(|byte| *byte == b':');
+    let rest = parts.next();
+    let line = parts.next().unwrap_or_default();
+    let path = parts.next().unwrap_or_default();
+    let ending = path.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    rest == Some(b"")
+        && !line.is_empty()
+        && line.iter().all(u8::is_ascii_digit)
+        && is_one_of(ending, SETTINGS_FILES)
 }
 
 /// Returns whether the lines beside a name are code: an open list before it, or the end of one after

@@ -171,6 +171,69 @@ fn a_value_under_a_secret_name_is_masked_whatever_it_looks_like() {
 }
 
 #[test]
+fn a_value_that_a_command_or_call_assigns_is_masked() {
+    for (text, masked) in [
+        (
+            "set -gx DB_PASSWORD copper-meadow\n",
+            "set -gx DB_PASSWORD [REDACTED]\n",
+        ),
+        ("DB_PASSWORD := glacier\n", "DB_PASSWORD := [REDACTED]\n"),
+        (
+            "define('DB_PASSWORD', 'glacier');",
+            "define('DB_PASSWORD', '[REDACTED]');",
+        ),
+        (
+            "props.setProperty(\"db.password\",\n    \"glacier\");",
+            "props.setProperty(\"db.password\",\n    \"[REDACTED]\");",
+        ),
+        (
+            "builder.setPassword(\"copper-meadow\");",
+            "builder.setPassword(\"[REDACTED]\");",
+        ),
+        (
+            "CREATE USER app WITH PASSWORD 'copper-meadow';",
+            "CREATE USER app WITH PASSWORD '[REDACTED]';",
+        ),
+        (
+            "config/app.yml:12:  db_password: copper-meadow-26\n",
+            "config/app.yml:12:  db_password: [REDACTED]\n",
+        ),
+        (
+            "app:\n  password: Horse.13\n  port: 1\n",
+            "app:\n  password: [REDACTED]\n  port: 1\n",
+        ),
+        ("API_KEY=!_FZUDWfjO", "API_KEY=[REDACTED]"),
+        ("PASSWORD=Q7%sYaLc!8-b", "PASSWORD=[REDACTED]"),
+        (
+            "Cookie: sessionid=moyeso956awasv4ksgidzqfeboac0rd5; a=b",
+            "Cookie: sessionid=[REDACTED]; a=b",
+        ),
+    ] {
+        assert_eq!(redact(text).text, masked);
+    }
+}
+
+#[test]
+fn a_label_of_a_translation_is_kept() {
+    for text in [
+        "\"invalid_api_key\": \"Ugyldig API-n\\u00f8kkel\"",
+        "\"invalid_access_token\": \"Ung\\u00fcltiger Zugriffs-Token\"",
+        "\"password\": \"\\u041f\\u0430\\u0440\\u043e\\u043b\\u044c\"",
+        "\"password\": \"Has\\u0142o\"",
+        "\"password\": \"Salasana\"",
+        "get(\"password\", \"copper\")",
+        "set -e PASSWORD copper",
+        "arn:aws:secretsmanager:eu-west-1:123456789012:secret:layout/driver-AbCdEf",
+        "src/auth.rs:12:    token: lexer",
+    ] {
+        assert_eq!(redact(text).text, text);
+    }
+    // An escaped value is judged by what it stands for.
+    let text = "\"password\": \"\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c123\"";
+    assert_eq!(redact(text).text, "\"password\": \"[REDACTED]\"");
+}
+
+#[test]
 fn a_reference_under_a_secret_name_is_kept() {
     for text in [
         "password: ${DB_PASSWORD}",
@@ -200,6 +263,8 @@ fn a_token_without_a_digit_is_masked() {
 fn a_mailchimp_key_of_a_data_center_with_one_digit_is_masked() {
     let key = concat!("3f9a1c7e5b2d8046", "af31e9c27d50b864-us6");
     assert_eq!(redact(key).text, MASK);
+    let key = concat!("3f9a1c7e5b2d8046", "af31e9c27d50b864-us11");
+    assert_eq!(redact(key).text, MASK);
 }
 
 #[test]
@@ -218,6 +283,7 @@ fn a_split_or_encoded_token_is_masked() {
         redact(&format!("echo {encoded} | base64 -d")).text,
         "echo [REDACTED] | base64 -d"
     );
+    assert_eq!(redact(&format!("key={encoded}")).text, "key=[REDACTED]");
 }
 
 #[test]

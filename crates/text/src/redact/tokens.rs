@@ -271,15 +271,14 @@ pub(super) fn find(scan: &mut Scan, at: usize, mark: &str, token: &Token) {
         }
         end = next;
     }
-    let rest = scan.slice(body, end);
-    // A repeated character such as `ghp_xxxxxxxxxxxxxxxxxxxx` is a placeholder.
-    let filler = rest.len() > 1 && rest.iter().all(|byte| rest.first() == Some(byte));
     // Without bytes before the mark, the mark itself does not count.
     let judged = if start == at {
-        rest
+        scan.slice(body, end)
     } else {
         scan.slice(start, end)
     };
+    // A repeated character such as `ghp_xxxxxxxxxxxxxxxxxxxx` is a placeholder.
+    let filler = judged.len() > 1 && judged.iter().all(|byte| judged.first() == Some(byte));
     // A short mark may be a word of code, such as `s.`.
     if filler || !meets(token.demand, judged, mark.len() > 3) {
         return;

@@ -339,8 +339,11 @@ pub(super) fn cookies(scan: &mut Scan, at: usize) {
         let telling = SESSION_NAMES
             .iter()
             .any(|part| find(&name, 0, part).is_some());
-        let random = values::is_random(scan.slice(value, end));
-        if random && (telling && end >= value + 8 || end >= value + 20) {
+        let content = scan.slice(value, end);
+        let random = values::is_random(content);
+        // An id without capitals can look like a name.
+        let long = end >= value + 16 && content.iter().any(u8::is_ascii_digit);
+        if telling && (long || random && end >= value + 8) || random && end >= value + 20 {
             scan.found(value, end);
         }
         if byte(text, end) != b';' {

@@ -49,6 +49,9 @@ const FILLERS: &[&str] = &[
     "identifier", "keyword", "operator", "literal", "comment", "whitespace", "eof", "comma",
     "passwort", "kennwort", "contraseña", "clave", "senha", "mot de passe", "wachtwoord",
     "files", "compat", "lösenord", "parola", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호",
+    "heslo", "salasana", "passord", "adgangskode", "adgangstoken", "jelszó", "geslo", "lozinka",
+    "parool", "şifre", "palavra-passe", "contrasenya", "kata sandi", "mật khẩu", "zaporka", "סיסמה",
+    "كلمة المرور", "κωδικός", "парола", "токен", "令牌", "权杖", "토큰", "トークン",
 ];
 
 /// Words of messages about secrets, in lower case. A passphrase does not contain them.
@@ -145,6 +148,12 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
     {
         return false;
     }
+    if syntax == ValueSyntax::Quoted
+        && has(value, b"\\u")
+        && let Some(plain) = unescaped(value)
+    {
+        return is_secret(plain.as_bytes(), class, syntax);
+    }
     if value.iter().any(u8::is_ascii_whitespace) {
         return syntax == ValueSyntax::Quoted && is_passphrase(value, class);
     }
@@ -177,6 +186,25 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
         (_, ValueSyntax::Bare) if names_secret(value, syntax) => false,
         _ => is_distinctive(value, class, syntax),
     }
+}
+
+/// Decodes the escapes of letters outside ASCII in a JSON string: `Has\u0142o`; `None` if there is
+/// another escape.
+fn unescaped(value: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(value).ok()?;
+    let mut parts = text.split("\\u");
+    let mut plain = parts.next()?.to_owned();
+    for part in parts {
+        // The value may have been cut within an escape.
+        let Some((code, rest)) = part.split_at_checked(4) else {
+            break;
+        };
+        let code = u32::from_str_radix(code, 16).ok()?;
+        // Half of a pair stands for a letter as well.
+        plain.push(char::from_u32(code).unwrap_or('\u{10000}'));
+        plain.push_str(rest);
+    }
+    (!plain.contains('\\') && !plain.is_ascii()).then_some(plain)
 }
 
 /// Returns whether a value looks like a secret by itself, where it may also be a word of code or of
@@ -291,11 +319,13 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
                 return true;
             }
         }
+        b'!' if is_gibberish(rest) => {}
         b'!' | b'&' | b'*' | b'@' | b'#' if wordy(rest) || rest.starts_with(b"{") => return true,
         _ => {}
     }
-    let inside: [&[u8]; 7] = [b"%s", b"${", b"#{", b"{{", b"$(", b"<%", b"}}"];
+    let inside: [&[u8]; 6] = [b"${", b"#{", b"{{", b"$(", b"<%", b"}}"];
     inside.iter().any(|mark| has(value, mark))
+        || has(value, b"%s") && !is_random(value)
         || REFERENCES.iter().any(|start| begins(value, start))
         || (has(value, b"{") && has(value, b"}") && (!is_random(value) || interpolates(value)))
 }
@@ -313,7 +343,12 @@ fn interpolates(value: &[u8]) -> bool {
 /// Returns whether a value is a type, a keyword or a placeholder.
 fn is_filler(value: &[u8]) -> bool {
     let trimmed = value.strip_suffix(b"?").unwrap_or(value);
-    is_one_of(trimmed, FILLERS) || is_placeholder(value)
+    // `is_one_of` ignores the case of ASCII letters only.
+    let foreign = || {
+        let text = std::str::from_utf8(trimmed).ok()?;
+        (!text.is_ascii()).then(|| is_one_of(text.to_lowercase().as_bytes(), FILLERS))
+    };
+    is_one_of(trimmed, FILLERS) || foreign() == Some(true) || is_placeholder(value)
 }
 
 /// Returns whether a value is a placeholder.
@@ -408,6 +443,8 @@ fn is_code(value: &[u8], syntax: ValueSyntax) -> bool {
             && value.contains(&b'.')
             && is_identifier_path(value)
             && wordiness(value) >= 60
+            // Among data, `Horse.13` is no field of a tuple.
+            && (code || !value.split(|byte| *byte == b'.').any(is_number))
         || value.starts_with(b"qr/")
         || has(value, b"::")
         || has(value, b"->")
@@ -454,6 +491,11 @@ fn is_identifier(text: &[u8]) -> bool {
             .strip_prefix(b"0x")
             .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)));
     numeral || hexadecimal || joined || camel
+}
+
+/// Returns whether a text consists of digits.
+fn is_number(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
 /// Returns whether a text consists of identifiers joined by dots and colons.
