@@ -327,6 +327,9 @@ impl PurgePlan<'_> {
         let context = self.context;
         let now = context.environment.now;
         if let Some(journal) = &self.journal {
+            for id in &self.purge.ids {
+                journal.forget_injected(*id)?;
+            }
             for path in &self.places.notes {
                 if let Ok(stored) = context.notes.read(*path) {
                     journal.forgot(path.id, &stored.file.note().body, now)?;

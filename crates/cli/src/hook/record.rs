@@ -208,6 +208,9 @@ impl Hook {
             };
             journal.was_shown(to, shown, now)?;
         }
+        if let Some(text) = &handled.answer.context {
+            journal.injected(&self.session_id, &self.agent, &self.event_name, text, now)?;
+        }
         if let Some(used) = &handled.used {
             used.keep(journal, &self.session_id, now)?;
         }

@@ -19,6 +19,10 @@ pub(super) const BY_REFERENCE: &str = "SELECT * FROM note
 /// Other notes whose id has the same last six characters.
 pub(super) const SHARING_A_TAIL: &str = "SELECT id FROM note WHERE tail = ? AND id <> ?";
 
+/// The condition that a note has an author, as [`Entry::author`] names it.
+const AUTHOR_IS: &str = "? = CASE note.source WHEN 'human' THEN iif(note.by_agent, 'agent', 'you')
+  WHEN 'session-end' THEN 'session' WHEN 'import' THEN 'import' ELSE 'reflection' END";
+
 /// A filter on notes. Every value is bound as a parameter.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
@@ -42,6 +46,12 @@ pub struct Filter {
     pub user_id: Option<String>,
     /// Only this workspace of the Python version.
     pub workspace_id: Option<String>,
+    /// Only this author, as [`Entry::author`] names it.
+    pub author: Option<String>,
+    /// Only notes written on or after this day, as `2026-01-31`.
+    pub since: Option<String>,
+    /// Only notes written on or before this day.
+    pub until: Option<String>,
     /// Includes superseded notes.
     pub with_superseded: bool,
     /// Includes tombstones.
@@ -83,6 +93,15 @@ impl Filter {
         }
         if let Some(workspace) = &self.workspace_id {
             add("note.workspace_id = ?", workspace);
+        }
+        if let Some(author) = &self.author {
+            add(AUTHOR_IS, author);
+        }
+        if let Some(day) = &self.since {
+            add("substr(note.updated_at, 1, 10) >= ?", day);
+        }
+        if let Some(day) = &self.until {
+            add("substr(note.updated_at, 1, 10) <= ?", day);
         }
         if !self.with_superseded {
             conditions.push("note.superseded = 0");

@@ -88,6 +88,31 @@ impl Journal {
         Ok(())
     }
 
+    /// Returns when the model was asked about a session, and why its answer was rejected, if it was.
+    pub fn asked_about(&self, session: &str) -> Result<Option<(i64, Option<String>)>, Error> {
+        Ok(self
+            .connection
+            .query_row(
+                "SELECT at, reason FROM asked WHERE session = ?",
+                [session],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()?)
+    }
+
+    /// Returns the number of calls and tokens of a day.
+    pub fn spent_on(&self, day: &str) -> Result<(i64, i64), Error> {
+        let spent = self
+            .connection
+            .query_row(
+                "SELECT calls, tokens FROM spent WHERE day = ?",
+                [day],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()?;
+        Ok(spent.unwrap_or_default())
+    }
+
     /// Returns why the model's last answer was rejected; none if it was accepted.
     pub fn last_not_taken(&self) -> Result<Option<String>, Error> {
         let reason: Option<Option<String>> = self

@@ -121,6 +121,11 @@ impl Journal {
             ),
             in_time,
         )?;
+        // A suggestion quotes the prompt.
+        connection.execute(
+            "DELETE FROM injected WHERE session = ? AND at >= ? AND at < ?",
+            params![session, prompt.at, prompt.until],
+        )?;
         let turn_ends = connection.execute(
             &format!("DELETE FROM turn_end WHERE {PROMPT_TURN_ENDS}"),
             of_turn,

@@ -61,6 +61,17 @@ pub struct StoredDelegation {
     pub at: i64,
 }
 
+/// A tool call that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedTool {
+    /// The number of its prompt; none if unknown.
+    pub prompt: Option<i64>,
+    /// The tool.
+    pub tool: String,
+    /// The error, if the client sent it.
+    pub error: Option<String>,
+}
+
 /// A stored summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSummary {
@@ -205,6 +216,27 @@ impl Journal {
                     at: row.get(6)?,
                 })
             })?
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the last failed tool calls of a session, newest first.
+    pub fn failed_tools(&self, session: &str, limit: usize) -> Result<Vec<FailedTool>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT prompt, tool, error FROM tool_event
+                 WHERE session = ? AND outcome = 'failed' ORDER BY number DESC LIMIT ?",
+            )?
+            .query_map(
+                params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
+                |row| {
+                    Ok(FailedTool {
+                        prompt: row.get(0)?,
+                        tool: row.get(1)?,
+                        error: row.get(2)?,
+                    })
+                },
+            )?
             .collect::<Result<_, _>>()?)
     }
 

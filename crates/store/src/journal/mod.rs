@@ -9,6 +9,7 @@ mod agent;
 mod budget;
 mod damage;
 mod forget;
+mod injected;
 mod job;
 mod known;
 mod listing;
@@ -35,8 +36,12 @@ pub use self::{
         request_repair,
     },
     forget::ForgottenPrompt,
+    injected::InjectedText,
     job::{Job, NOTE, Queue},
-    listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
+    listing::{
+        Contents, FailedTool, StoredDelegation, StoredJob, StoredPrompt, StoredSummary,
+        StoredTurnEnd,
+    },
     purge::Mentions,
     recall::{
         Evidence, Given, Held, INHERITED, Ledger, OBSERVATION, Run, STOPPED, SUGGESTION, Seen,

@@ -118,6 +118,11 @@ const RECALLS: Table = Table {
     ..SHOWN
 };
 
+const INJECTED: Table = Table {
+    name: "injected",
+    ..SHOWN
+};
+
 const USES: Table = Table {
     name: "use",
     ..SHOWN
@@ -163,6 +168,7 @@ impl Journal {
             (DELEGATIONS, events),
             (SHOWN, events),
             (RECALLS, events),
+            (INJECTED, events),
             (USES, events),
             (AGENT_NOTES, events),
             (PROMPTS, before(retention.prompts_days)),
@@ -271,7 +277,7 @@ impl<'a> Upkeep<'a> {
         if journal.needs_room(retention)? {
             let ceiling = ceiling(retention);
             let goal = ceiling - ceiling / SPARE;
-            for table in [EVENTS, TURN_ENDS, PROMPTS] {
+            for table in [INJECTED, EVENTS, TURN_ENDS, PROMPTS] {
                 let is_enough = || Ok(journal.used_bytes()? <= goal);
                 self.let_go(table, now - YOUNG, is_enough)?;
             }

@@ -174,3 +174,9 @@ CREATE TABLE asked (
 
 -- The notes whose origin is known, besides those that a person wrote here.
 CREATE TABLE known_note (note TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+
+-- The texts that hooks added to a context, exactly as the client received them.
+CREATE TABLE injected (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, event TEXT NOT NULL,
+  agent TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (session, at, event, agent)
+) STRICT;

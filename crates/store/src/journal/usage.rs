@@ -156,6 +156,17 @@ impl Journal {
         Ok(())
     }
 
+    /// Returns the notes that a session used, each with the number of the prompt.
+    pub fn used_in(&self, session: &str) -> Result<Vec<(i64, String)>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT DISTINCT turn, note FROM use WHERE session = ? ORDER BY turn, note",
+            )?
+            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?)
+    }
+
     /// Adds what a session was shown and used, and is not counted yet, to the receipts that `part`
     /// makes from it. Returns whether there was anything.
     pub fn count_usage(

@@ -59,7 +59,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
 
 /// What is recorded, where and how long.
 /// Returns what is recorded: its name, its file, the machines that have it, and how long.
-fn records(config: &Config) -> [(&'static str, &'static str, &'static str, String); 9] {
+fn records(config: &Config) -> [(&'static str, &'static str, &'static str, String); 10] {
     let keep = &config.retention;
     let days = |days: u32| match days {
         0 => "for ever".to_owned(),
@@ -97,6 +97,12 @@ fn records(config: &Config) -> [(&'static str, &'static str, &'static str, Strin
         ),
         (
             "Tool events and ends of turns",
+            "journal.db",
+            "this machine",
+            days(keep.events_days),
+        ),
+        (
+            "Injected texts",
             "journal.db",
             "this machine",
             days(keep.events_days),

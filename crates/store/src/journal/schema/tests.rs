@@ -17,7 +17,7 @@ use crate::{fs::home::Home, settings::config::Retention};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The scripts that the program had before it had one schema. Each adds to the previous version.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     include_str!("../../../tests/fixtures/journal/1.sql"),
     include_str!("../../../tests/fixtures/journal/2.sql"),
     include_str!("../../../tests/fixtures/journal/3.sql"),
@@ -26,6 +26,7 @@ const SCRIPTS: [&str; 8] = [
     include_str!("../../../tests/fixtures/journal/6.sql"),
     include_str!("../../../tests/fixtures/journal/7.sql"),
     include_str!("../../../tests/fixtures/journal/8.sql"),
+    include_str!("../../../tests/fixtures/journal/9.sql"),
 ];
 
 /// Makes the journal of an older version.
@@ -125,7 +126,7 @@ fn assert_migrated(home: &Home, before: &Contents) {
 #[test]
 fn the_schema_is_what_the_scripts_of_all_versions_made() {
     let (_folder, home) = fresh();
-    let scripts = of_version(&home, 8);
+    let scripts = of_version(&home, 9);
     let schema = sqlite::open_in_memory().unwrap();
     schema.execute_batch(SCHEMA).unwrap();
     let parts = |connection: &Connection| -> BTreeSet<String> {
@@ -153,7 +154,7 @@ proptest! {
 
     #[test]
     fn every_row_of_every_older_version_arrives_unchanged(
-        version in 1_usize..=8,
+        version in 1_usize..=9,
         texts in prop::collection::vec("\\PC{0,40}", 0..6),
     ) {
         let (_folder, home) = fresh();
@@ -169,7 +170,7 @@ proptest! {
 
 #[test]
 fn a_migrated_journal_takes_sessions() {
-    for version in 1..=8 {
+    for version in 1..=9 {
         let (_folder, home) = fresh();
         of_version(&home, version)
             .execute_batch(
@@ -197,7 +198,7 @@ fn copy_as_killed(from: &Home, to: &Home) {
 
 #[test]
 fn a_migration_that_is_killed_is_done_by_the_next_process() {
-    for version in 1..8 {
+    for version in 1..9 {
         let (_folder, home) = fresh();
         let old = of_version(&home, version);
         for number in 0..40 {
@@ -230,7 +231,7 @@ fn a_migration_that_is_killed_is_done_by_the_next_process() {
 
 #[test]
 fn two_processes_migrate_while_an_old_one_writes() {
-    for version in 1..8 {
+    for version in 1..9 {
         let (_folder, home) = fresh();
         let old = of_version(&home, version);
         thread::scope(|scope| {
@@ -271,9 +272,9 @@ fn a_file_that_became_newer_before_the_lock_was_taken_is_left_alone() {
 #[test]
 fn a_column_that_no_version_has_is_damage() {
     for (version, change) in [
-        (8, "ALTER TABLE shown DROP COLUMN evidence"),
-        (8, "DROP INDEX session_due"),
-        (8, "ALTER TABLE hook ADD COLUMN other TEXT"),
+        (9, "ALTER TABLE shown DROP COLUMN evidence"),
+        (9, "DROP INDEX session_due"),
+        (9, "ALTER TABLE hook ADD COLUMN other TEXT"),
         (3, "ALTER TABLE session RENAME COLUMN branch TO other"),
     ] {
         let (_folder, home) = fresh();
@@ -293,9 +294,9 @@ fn a_column_that_no_version_has_is_damage() {
         );
     }
     let (_folder, home) = fresh();
-    let connection = of_version(&home, 8);
+    let connection = of_version(&home, 9);
     connection
         .execute_batch("CREATE TABLE other (x TEXT)")
         .unwrap();
-    assert_eq!(mismatch(&connection, 8).unwrap(), None);
+    assert_eq!(mismatch(&connection, 9).unwrap(), None);
 }
