@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -36,12 +36,11 @@ pub struct ExportReport {
 /// The longest name that is made of a title, in characters.
 const MAX_NAME: usize = 60;
 
-/// Exports the notes of a project, or all, to `out` or to a folder. Tombstones are left out.
-pub fn export(
+/// Hands over every note of a project, or all, with its path and bytes. Tombstones are left out.
+pub fn each_note(
     context: &Context,
     project: Option<&str>,
-    form: &ExportForm,
-    out: &mut impl Write,
+    mut take: impl FnMut(NotePath, &Note, &[u8]) -> io::Result<()>,
 ) -> Result<ExportReport, Error> {
     if context.environment.is_agent {
         return Err(Error::failed("only a person can export notes")
@@ -49,16 +48,6 @@ pub fn export(
     }
     let keys = project.map(|key| context.project(Some(key)).all_keys());
     let mut report = ExportReport::default();
-    if let ExportForm::Markdown(folder) = form {
-        prepare(folder)?;
-    }
-    let failed = |error: std::io::Error| {
-        Error::failed(format!("cannot write the export: {error}")).because(error)
-    };
-    if matches!(form, ExportForm::Json) {
-        out.write_all(b"{\"version\": 1, \"notes\": [")
-            .map_err(failed)?;
-    }
     for (path, _) in context.notes.list().notes {
         let note = match context.notes.read(path) {
             Ok(stored) => stored.note(),
@@ -73,27 +62,47 @@ pub fn export(
         if !is_wanted || note.state == State::Forgotten {
             continue;
         }
-        let bytes = context.notes.bytes(path)?;
-        match form {
-            ExportForm::Json => {
-                let comma = if report.exported == 0 { "\n" } else { ",\n" };
-                write!(out, "{comma}{}", as_json(path, &note, &bytes)).map_err(failed)?;
-            }
-            ExportForm::Jsonl => {
-                writeln!(out, "{}", as_json(path, &note, &bytes)).map_err(failed)?;
-            }
-            ExportForm::Markdown(folder) => {
-                let file = folder.join(name(&note.project)).join(file_name(&note));
-                let written = file.parent().map_or(Ok(()), fs::create_dir_all);
-                written
-                    .and_then(|()| fs::write(&file, &bytes))
-                    .map_err(failed)?;
-            }
-        }
+        take(path, &note, &context.notes.bytes(path)?).map_err(not_written)?;
         report.exported += 1;
     }
+    Ok(report)
+}
+
+/// The failure to write an export.
+pub fn not_written(error: io::Error) -> Error {
+    Error::failed(format!("cannot write the export: {error}")).because(error)
+}
+
+/// Exports the notes of a project, or all, to `out` or to a folder. Tombstones are left out.
+pub fn export(
+    context: &Context,
+    project: Option<&str>,
+    form: &ExportForm,
+    out: &mut impl Write,
+) -> Result<ExportReport, Error> {
+    if let ExportForm::Markdown(folder) = form {
+        prepare(folder)?;
+    }
+    let mut separator = "{\"version\": 1, \"notes\": [\n";
+    let report = each_note(context, project, |path, note, bytes| match form {
+        ExportForm::Json => {
+            let start = std::mem::replace(&mut separator, ",\n");
+            write!(out, "{start}{}", as_json(path, note, bytes))
+        }
+        ExportForm::Jsonl => writeln!(out, "{}", as_json(path, note, bytes)),
+        ExportForm::Markdown(folder) => {
+            let file = folder.join(name(&note.project)).join(file_name(note));
+            file.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(&file, bytes)
+        }
+    })?;
     if matches!(form, ExportForm::Json) {
-        out.write_all(b"\n]}\n").map_err(failed)?;
+        let start = if report.exported == 0 {
+            separator
+        } else {
+            "\n"
+        };
+        writeln!(out, "{}]}}", start).map_err(not_written)?;
     }
     Ok(report)
 }

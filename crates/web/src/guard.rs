@@ -151,7 +151,7 @@ fn is_same(right: &str, given: &str) -> bool {
 }
 
 /// Returns 256 random bits as text.
-fn secret() -> Result<String, getrandom::Error> {
+pub(crate) fn secret() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

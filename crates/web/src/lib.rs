@@ -7,6 +7,7 @@
 mod answer;
 mod chart;
 mod events;
+mod export;
 mod guard;
 mod layout;
 mod markdown;
@@ -16,6 +17,7 @@ mod server;
 mod site;
 mod visit;
 
+pub use export::export_html;
 pub use routes::names;
 pub use server::{Options, Server};
 
