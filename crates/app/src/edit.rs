@@ -19,11 +19,15 @@ use ulid::Ulid;
 
 use crate::{
     Error,
+    batch::Batch,
     context::Context,
     new_note::{self, SavedNote},
     sync,
     write::{is_out_of_reach, refuse_agent},
 };
+
+/// The name of the change that moves notes to another project.
+pub const MOVE: &str = "move";
 
 /// Finds the note to edit, and checks that the caller may. `has_text`: the new title or text is
 /// known. `is_raw`: a file that cannot be parsed is found, too. Also returns whether the caller can
@@ -269,6 +273,47 @@ pub fn mark(
     })
 }
 
+/// Changes fields of several notes as one change. Forgotten notes and proposals are left out. Returns
+/// how many notes changed, and the change that `undo` reverts.
+pub fn mark_many(
+    context: &Context,
+    ids: &[NoteId],
+    verb: &'static str,
+    change: impl Fn(&mut Note),
+) -> Result<(usize, Option<Ulid>), Error> {
+    let index = context.index()?;
+    let mut batch = Batch::new(context, verb);
+    let mut changed = 0;
+    for id in ids {
+        let Some(entry) = index.get(*id)? else {
+            continue;
+        };
+        if matches!(entry.state, State::Forgotten | State::Proposed) {
+            continue;
+        }
+        refuse_agent(context, &entry, verb)?;
+        let stored = context.notes.read(entry.path)?;
+        let mut note = stored.note();
+        change(&mut note);
+        if note != stored.note() {
+            batch.change(&stored, &note)?;
+            changed += 1;
+        }
+    }
+    // The open index holds the write lock, which comes after that of the notes.
+    drop(index);
+    if changed == 0 {
+        return Ok((0, None));
+    }
+    let done = batch.apply()?;
+    if verb == MOVE
+        && let Some(journal) = context.journal()
+    {
+        journal.know(ids.iter().copied())?;
+    }
+    Ok((changed, done.batch))
+}
+
 /// Moves a note to another project or scope.
 pub fn move_note(
     context: &Context,
@@ -285,7 +330,7 @@ pub fn move_note(
     let entry = Context::resolve(&index, typed)?;
     refuse_agent(context, &entry, "move")?;
     let (id, path) = (entry.id(), entry.path);
-    let moved = apply(context, index, entry, "move", |lock| {
+    let moved = apply(context, index, entry, MOVE, |lock| {
         let stored = context.notes.update(lock, path, |note| {
             if let Some(project) = project {
                 project.clone_into(&mut note.project);

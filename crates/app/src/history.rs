@@ -182,6 +182,13 @@ impl<'a> Past<'a> {
         file.map(|file| stored(id, &file)).transpose()
     }
 
+    /// Builds an index in memory of the notes at a past moment. Files that were not valid notes then
+    /// are left out.
+    pub fn index_at(&self, moment: &Moment) -> Result<Index, Error> {
+        let stored = |id| self.stored_at(moment, id).ok().flatten();
+        Ok(Index::in_memory(moment.ids().filter_map(stored))?)
+    }
+
     /// Returns whether a note is withheld from the agent that asks: it is forgotten or deleted.
     pub fn is_withheld(&self, id: NoteId) -> bool {
         let is_living = || {

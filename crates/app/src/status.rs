@@ -6,7 +6,7 @@ use std::{
 };
 
 use anamnesis_recall::{
-    render,
+    render::{self, Block},
     session_start::{self, DEFAULT_K, Request},
 };
 use anamnesis_store::{
@@ -59,13 +59,14 @@ impl Overview {
         let folder = folder.or_else(Context::current_folder).unwrap_or_default();
         let project = context.project_of(&folder);
         let journal = context.journal();
-        let (injected, tokens) = at_start(context, &index, journal.as_ref(), &project, &folder)?;
+        let (injected, block) =
+            at_start(context, &index, journal.as_ref(), &project, Some(&folder))?;
         let kept = journal.as_ref();
         let kept = kept.and_then(|it| Some((it.count_kept().ok()?, it.used_bytes().ok()?)));
         Ok(Self {
             by_kind: index.count_kinds(&project.all_keys())?,
             injected,
-            tokens,
+            tokens: block.tokens(),
             counts: index.counts()?,
             conflicts: index.count_conflicts()?,
             kept,
@@ -84,14 +85,14 @@ impl Overview {
     }
 }
 
-/// Returns how many notes a session starts with, and about how many tokens they take.
-fn at_start(
+/// Returns how many notes a session starts with, and the block that it is given.
+pub fn at_start(
     context: &Context,
     index: &Index,
     journal: Option<&Journal>,
     project: &Project,
-    folder: &Path,
-) -> Result<(usize, usize), Error> {
+    folder: Option<&Path>,
+) -> Result<(usize, Block), Error> {
     let now = context.environment.now;
     let request = Request {
         project: &project.key,
@@ -99,12 +100,12 @@ fn at_start(
         k: DEFAULT_K,
         session: None,
         resumed: None,
-        folder: Some(folder),
+        folder,
         now,
         had: &claude_memory::copies(journal, &project.key),
     };
     let set = session_start::working_set(index, &context.notes, &request)?;
     let injected = set.with_texts().count();
     let block = render::start_block(&set.chosen, &set.said, now, |id| Context::short(index, id));
-    Ok((injected, block.tokens()))
+    Ok((injected, block))
 }

@@ -1,14 +1,29 @@
 // Live updates, search as you type, keys. Every page works without this file.
 "use strict";
 
-// Replaces parts of the page by those of the same address, as it is now.
-async function refresh(ids, address = location.href) {
-  const answer = await fetch(address, { headers: { accept: "text/html" } });
-  if (!answer.ok) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+// Fetches a page, or sends a form and reads the page that answers.
+async function load(address, form) {
+  const init = { headers: { accept: "text/html" } };
+  if (form) Object.assign(init, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  const answer = await fetch(address, init);
+  if (!answer.ok) throw new Error(answer.status);
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+// Returns whether the person has begun something in a part of the page.
+function isBusy(part) {
+  const field = document.activeElement;
+  const isTyping = part.contains(field) && field.matches("input:not([type=checkbox]), textarea, select");
+  return isTyping || part.querySelector("input[type=checkbox]:checked") !== null;
+}
+
+// Replaces parts of the page by those of an address, as it is now.
+async function refresh(ids, address = location.href, isAsked = false) {
+  const page = await load(address);
   for (const id of ids) {
     const [now, next] = [document.getElementById(id), page.getElementById(id)];
     if (!now || !next || now.innerHTML === next.innerHTML) continue;
+    if (!isAsked && isBusy(now)) continue;
     const open = [...now.querySelectorAll("details")].map((details) => details.open);
     const focused = document.activeElement?.getAttribute("href");
     now.replaceWith(next);
@@ -16,6 +31,9 @@ async function refresh(ids, address = location.href) {
     if (focused) next.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   }
 }
+
+// On a narrow screen the pages are one line that scrolls.
+document.querySelector("header [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 // One page of all tabs holds the event stream, because browsers open six connections at most.
 const channel = new BroadcastChannel("anamnesis");
@@ -47,7 +65,7 @@ for (const form of document.querySelectorAll("form[data-search]")) {
     for (const [name, value] of [...query]) if (!value) query.delete(name);
     const address = `${form.getAttribute("action")}?${query}`;
     history.replaceState(null, "", address);
-    refresh([form.dataset.search], address).catch(() => {});
+    refresh([form.dataset.search], address, true).catch(() => {});
   };
   form.addEventListener("input", () => {
     clearTimeout(typing);
@@ -59,7 +77,73 @@ for (const form of document.querySelectorAll("form[data-search]")) {
   });
 }
 
-// Keys: `data-key` names the key of a field, button or link; j and k go through lists.
+// The preview of an edited note, as it is typed.
+for (const form of document.querySelectorAll("form[data-preview]")) {
+  const place = form.querySelector(".preview");
+  let typing = 0;
+  const show = async () => {
+    const page = await load(form.dataset.preview, form);
+    const next = page.getElementById(place.id);
+    if (next) place.replaceChildren(...next.childNodes);
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => show().catch(() => {}), 250);
+  });
+  form.querySelector("[formaction]").addEventListener("click", (event) => {
+    event.preventDefault();
+    show().catch(() => {});
+  });
+}
+
+// The palette: Ctrl-K goes to a page or a note.
+const palette = document.getElementById("palette");
+if (palette) {
+  const [field, list] = [palette.querySelector("input"), palette.querySelector("ul")];
+  const pages = [...document.querySelectorAll("header nav a")];
+  let typing = 0;
+  const put = (links) => list.replaceChildren(...links.map(([href, text]) => {
+    const [item, link] = [document.createElement("li"), document.createElement("a")];
+    link.href = href;
+    link.textContent = text;
+    item.append(link);
+    return item;
+  }));
+  const look = async () => {
+    const words = field.value.trim().toLowerCase();
+    const named = pages.filter((page) => page.textContent.toLowerCase().includes(words));
+    const links = named.map((page) => [page.getAttribute("href"), page.textContent]);
+    put(links);
+    if (!words) return;
+    const found = await load(`/notes?${new URLSearchParams({ q: field.value })}`);
+    const notes = [...found.querySelectorAll("#results a.title")].slice(0, 8);
+    if (field.value.trim().toLowerCase() !== words) return;
+    put([...links, ...notes.map((note) => [note.getAttribute("href"), note.textContent])]);
+  };
+  field.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => look().catch(() => {}), 80);
+  });
+  palette.addEventListener("keydown", (event) => {
+    const links = [...list.querySelectorAll("a")];
+    const at = links.indexOf(document.activeElement);
+    if (event.key === "Enter" && at < 0) links[0]?.click();
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    const next = at + (event.key === "ArrowDown" ? 1 : -1);
+    (links[next] ?? field).focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    field.value = "";
+    look().catch(() => {});
+    if (!palette.open) palette.showModal();
+  });
+}
+
+// Keys: `data-key` names the key of a field, button or link; j and k go through lists, and x
+// selects a note.
 document.addEventListener("keydown", (event) => {
   const field = event.target.closest?.("input, textarea, select");
   if (event.key === "Escape" && field) return field.blur();
@@ -68,6 +152,10 @@ document.addEventListener("keydown", (event) => {
   if (named) {
     event.preventDefault();
     return named.matches("input, textarea, select") ? named.focus() : named.click();
+  }
+  if (event.key === "x") {
+    const box = document.activeElement.closest("li")?.querySelector("input[name=note]");
+    return box?.click();
   }
   if (event.key !== "j" && event.key !== "k") return;
   const titles = [...document.querySelectorAll("main a.title")];

@@ -16,7 +16,10 @@ use hyper::StatusCode;
 use maud::{DOCTYPE, Markup, html};
 use ulid::Ulid;
 
-use crate::{answer::Answer, visit::Visit};
+use crate::{
+    answer::Answer,
+    visit::{Params, Visit},
+};
 
 /// The field with which a form is confirmed.
 pub(crate) const SURE: &str = "sure";
@@ -35,6 +38,10 @@ const TOASTS: &[(&str, &str)] = &[
     ("verified", "Noted that it is still right"),
     ("forgotten", "Forgotten"),
     ("restored", "Restored"),
+    ("moved", "Moved"),
+    ("tagged", "Tagged"),
+    ("untagged", "Tag removed"),
+    ("backfilled", "Notes of earlier sessions are here"),
     ("saved", "Saved"),
     ("same", "Nothing changed"),
     ("undone", "Undone"),
@@ -124,7 +131,7 @@ pub(crate) fn ask(visit: &Visit, question: &str, button: &str) -> Answer {
 fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
     let is_note = visit.path.starts_with("/note/") || visit.path == "/";
     let here = |path: &str| {
-        let is_here = visit.path == path || is_note && path == "/notes";
+        let is_here = visit.path == path || is_note && path == "/notes" || visit.is_below(path);
         is_here.then_some("page")
     };
     html! {
@@ -151,6 +158,12 @@ fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
                     @if visit.is_read_only { span.chip { "read-only" } }
                 }
                 (toast(visit))
+                // Filled and opened by the script.
+                dialog id="palette" aria-label="Go to a page or a note" {
+                    input type="search" placeholder="Go to a page or a note" autocomplete="off"
+                        spellcheck="false" aria-label="Go to a page or a note";
+                    ul {}
+                }
                 main id="main" tabindex="-1" { (main) }
             }
         }
@@ -203,19 +216,22 @@ pub(crate) fn note_link(entry: &Entry) -> Markup {
 
 /// A note as an item of a list. `tail` says why it is in the list, if that is not obvious.
 pub(crate) fn note_item(entry: &Entry, now: DateTime<Utc>, tail: &Markup) -> Markup {
+    html! { li.note { (note_lines(entry, now, tail)) } }
+}
+
+/// The lines of a note in a list.
+pub(crate) fn note_lines(entry: &Entry, now: DateTime<Utc>, tail: &Markup) -> Markup {
     html! {
-        li.note {
-            div.line {
-                span class={ "kind kind-" (entry.shown_kind()) } { (entry.shown_kind()) }
-                (note_link(entry))
-            }
-            div.facts {
-                (marks(entry))
-                span { bdi { (line(&entry.project)) } }
-                span { (entry.author()) }
-                (written(updated(entry), now))
-                (tail)
-            }
+        div.line {
+            span class={ "kind kind-" (entry.shown_kind()) } { (entry.shown_kind()) }
+            (note_link(entry))
+        }
+        div.facts {
+            (marks(entry))
+            span { bdi { (line(&entry.project)) } }
+            span { (entry.author()) }
+            (written(updated(entry), now))
+            (tail)
         }
     }
 }
@@ -301,6 +317,38 @@ pub(crate) fn difference(lines: &str) -> Markup {
                     _ => None,
                 };
                 span class=[class] { (line) "\n" }
+            }
+        }
+    }
+}
+
+/// Returns the number of the page of a list that the address names.
+pub(crate) fn page_number(asked: &Params) -> usize {
+    let page = asked.get("page").and_then(|page| page.parse().ok());
+    page.unwrap_or(1_usize).clamp(1, 10_000)
+}
+
+/// How many things there are, and which page of them is shown.
+pub(crate) fn amount(total: usize, thing: &str, page: usize, size: usize) -> String {
+    let amount = format::count(total, thing);
+    if total <= size {
+        return amount;
+    }
+    let [page, pages] = [page, total.div_ceil(size)].map(format::number);
+    format!("{amount}, page {page} of {pages}")
+}
+
+/// The links to the pages of a list before and after this one.
+pub(crate) fn pager(visit: &Visit, page: usize, size: usize, total: usize) -> Markup {
+    let to = |page: usize| {
+        let query = visit.query.with("page", &page.to_string());
+        format!("{}?{query}", visit.path)
+    };
+    html! {
+        @if total > size {
+            nav.pager aria-label="More results" {
+                @if page > 1 { a.button rel="prev" href=(to(page - 1)) { "← Newer" } }
+                @if page * size < total { a.button rel="next" href=(to(page + 1)) { "Older →" } }
             }
         }
     }

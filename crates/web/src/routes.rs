@@ -1,7 +1,10 @@
 //! The table of addresses.
 
 use crate::{
-    pages::{self, health, live, machines, map, note, notes, privacy, review, settings},
+    pages::{
+        self, edit, health, history, import, live, machines, map, note, notes, privacy, review,
+        session, sessions, settings, why,
+    },
     visit::{Answered, Visit},
 };
 
@@ -10,6 +13,8 @@ use crate::{
 pub(crate) enum Act {
     /// Shows a page.
     Page(fn(&Visit) -> Answered),
+    /// Answers a form, and changes nothing.
+    Ask(fn(&Visit) -> Answered),
     /// Changes something, by a form.
     Write(fn(&Visit) -> Answered),
     /// Sends an embedded file of this type.
@@ -52,6 +57,14 @@ const fn write(path: &'static str, change: fn(&Visit) -> Answered) -> Route {
     }
 }
 
+const fn ask(path: &'static str, answer: fn(&Visit) -> Answered) -> Route {
+    Route {
+        path,
+        act: Act::Ask(answer),
+        label: None,
+    }
+}
+
 const fn asset(path: &'static str, kind: &'static str, text: &'static str) -> Route {
     Route {
         path,
@@ -65,23 +78,35 @@ pub(crate) const ROUTES: &[Route] = &[
     page("/live", "Live", live::show),
     page("/notes", "Notes", notes::show),
     page("/review", "Review", review::show),
+    page("/sessions", "Sessions", sessions::show),
+    part("/session", session::show),
+    page("/why", "Why", why::show),
+    ask("/why/try", why::try_prompt),
+    page("/history", "History", history::show),
+    part("/history/day", history::day),
+    part("/change/{id}", history::change),
     part("/", notes::show),
+    write("/notes/many", notes::many),
     part("/note/{id}", note::show),
     part("/note/{id}/history", note::history),
-    write("/note/{id}/edit", note::edit),
+    ask("/note/{id}/preview", edit::preview),
+    write("/note/{id}/edit", edit::save),
     write("/note/{id}/mark", note::mark),
     write("/undo", pages::undo),
-    page("/health", "Health", health::show),
     page("/map", "Map", map::show),
     part("/map/{id}", map::around),
     page("/machines", "Machines & sync", machines::show),
     write("/machines/sync", machines::sync),
+    page("/health", "Health", health::show),
     page("/settings", "Settings", settings::show),
     write("/settings/change", settings::change),
     write("/settings/pause", settings::pause),
     write("/settings/test", settings::test),
     page("/privacy", "Privacy", privacy::show),
     write("/privacy/purge", privacy::purge),
+    page("/import", "Import", import::show),
+    write("/import/notes", import::notes),
+    write("/import/sessions", import::sessions),
     write("/review/decide", review::decide),
     write("/review/restore", review::restore),
     asset(

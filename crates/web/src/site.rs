@@ -116,11 +116,12 @@ impl Site {
             return Answer::Missing.into_response();
         };
         let act = route.act;
-        if matches!(act, Act::Write(_)) != (head.method == Method::POST)
+        let is_form = matches!(act, Act::Write(_) | Act::Ask(_));
+        if is_form != (head.method == Method::POST)
             || ![Method::GET, Method::HEAD, Method::POST].contains(&head.method)
         {
             let allowed = match act {
-                Act::Write(_) => "POST",
+                Act::Write(_) | Act::Ask(_) => "POST",
                 _ => "GET, HEAD",
             };
             return Answer::WrongMethod(allowed).into_response();
@@ -132,10 +133,10 @@ impl Site {
             return self.events();
         }
         let mut form = Params::default();
-        if let Act::Write(_) = act {
-            if self.is_read_only {
-                return answer::plain(StatusCode::FORBIDDEN, "this viewer cannot change notes\n");
-            }
+        if matches!(act, Act::Write(_)) && self.is_read_only {
+            return answer::plain(StatusCode::FORBIDDEN, "this viewer cannot change notes\n");
+        }
+        if is_form {
             form = match read_form(&head, body).await {
                 Ok(form) => form,
                 Err(refused) => return refused,
@@ -190,7 +191,7 @@ impl Site {
             }
         };
         let answered = match act {
-            Act::Page(show) | Act::Write(show) => show(&visit),
+            Act::Page(show) | Act::Write(show) | Act::Ask(show) => show(&visit),
             Act::Asset(..) | Act::Events => Ok(Answer::Missing),
         };
         answered

@@ -11,6 +11,8 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, StatusCode, body::Bytes, http::request};
 use tempfile::TempDir;
 
+mod pages;
+
 use crate::{answer::Content, routes::ROUTES, server::Options, site::Site};
 
 const PORT: u16 = 4711;
@@ -322,6 +324,10 @@ fn every_answer_has_the_headers_that_keep_it_apart() {
         "/machines",
         "/privacy",
         "/review",
+        "/sessions",
+        "/why",
+        "/history",
+        "/import",
         "/viewer.js",
         "/viewer.css",
         "/nothing",
@@ -437,6 +443,11 @@ fn a_read_only_viewer_and_one_of_an_agent_change_nothing() {
                 &format!("decision=reject&note={ID}&count=1"),
             ),
             ("/review/restore", &format!("note={ID}")),
+            ("/notes/many", &format!("note={ID}&act=pin")),
+            ("/import/notes", "source=auto&sure=yes"),
+            ("/import/sessions", "sure=yes"),
+            ("/privacy/purge", &format!("id={ID}&seen=yes&sure=yes")),
+            ("/settings/change", "key=recall.prompt&value=off&sure=yes"),
         ] {
             assert_eq!(
                 viewer.post(path, form).status,
@@ -549,6 +560,13 @@ fn a_hostile_note_is_data_everywhere() {
         "/machines".to_owned(),
         "/privacy".to_owned(),
         "/review".to_owned(),
+        "/sessions".to_owned(),
+        format!("/sessions?project={encoded}"),
+        "/why".to_owned(),
+        "/history".to_owned(),
+        "/history/day?on=2026-01-02".to_owned(),
+        "/import".to_owned(),
+        format!("/settings?project={encoded}"),
     ] {
         let page = viewer.get(&path).text;
         assert_eq!(page.matches("<script").count(), 1, "{path}: {page}");
@@ -581,7 +599,7 @@ fn an_empty_store_explains_itself() {
     .unwrap();
     let page = viewer.get("/notes").text;
     assert!(
-        page.contains("There are no notes yet") && page.contains("backfill"),
+        page.contains("There are no notes yet") && page.contains("/import/sessions"),
         "{page}"
     );
     let page = viewer.get("/live").text;

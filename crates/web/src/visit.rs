@@ -30,14 +30,21 @@ impl Params {
         Some(value)
     }
 
+    /// Returns the parameters as the query of an address, without those of a toast.
+    pub(crate) fn query(&self) -> String {
+        let kept = self.0.iter();
+        let kept = kept.filter(|(name, value)| !value.is_empty() && !layout::is_toast(name));
+        form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(kept)
+            .finish()
+    }
+
     /// Returns the parameters as the query of an address, with one of them replaced.
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
-        let kept = self.0.iter().filter(|(other, _)| other != name);
-        let kept = kept.filter(|(other, value)| !value.is_empty() && !layout::is_toast(other));
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(kept);
-        query.append_pair(name, value);
-        query.finish()
+        let mut pairs = self.0.clone();
+        pairs.retain(|(other, _)| other != name);
+        pairs.push((name.to_owned(), value.to_owned()));
+        Self(pairs).query()
     }
 }
 
@@ -71,6 +78,17 @@ impl Visit {
             // In a store that can only be read, the index is in memory.
             Err(_) => Ok(index),
         }
+    }
+
+    /// Returns whether this page belongs to one of the navigation, by its path.
+    pub(crate) fn is_below(&self, path: &str) -> bool {
+        let above = match self.path.split('/').nth(1) {
+            Some("session") => "sessions",
+            Some("change") => "history",
+            Some(name) => name,
+            None => return false,
+        };
+        path.strip_prefix('/') == Some(above)
     }
 
     /// Returns the note that the address names by its full id.

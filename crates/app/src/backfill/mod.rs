@@ -10,6 +10,7 @@ use anamnesis_store::{
     session_note::{self, Outcome, Request},
 };
 use anamnesis_text::clean::one_line;
+use ulid::Ulid;
 
 use self::transcripts::{Finding, Past, candidates};
 pub use self::transcripts::{Session, SessionFilter, Skip, countable, session_folder};
@@ -48,6 +49,8 @@ pub struct BackfillReport {
     pub left: usize,
     /// The error that ended the scan early.
     pub failure: Option<Error>,
+    /// The change that `undo` reverts; `None` if no syncing note was written.
+    pub change: Option<Ulid>,
 }
 
 /// Opens the store. A dry run creates neither folders nor the journal. Only a person may write.
@@ -138,7 +141,7 @@ pub fn run(
         && !findings.sessions.is_empty()
     {
         let notes = findings.sessions.iter().map(|session| session.note);
-        sync::commit(context, "backfill", notes);
+        findings.change = sync::commit(context, "backfill", notes);
         context.index()?.checkpoint()?;
         journal.checkpoint()?;
     }

@@ -2,10 +2,14 @@
 
 pub mod export;
 
-use anamnesis_store::journal::{Journal, Session};
+use anamnesis_note::{id::NoteId, note::State};
+use anamnesis_store::{
+    index::Index,
+    journal::{Journal, LOST, Session},
+};
 use anamnesis_text::clean::one_line;
 
-use crate::{Error, format::shorten};
+use crate::{Error, context::Context, format::shorten};
 
 /// The minimum length of a typed session id, in characters.
 const MIN_ID: usize = 6;
@@ -55,4 +59,24 @@ pub fn find(journal: &Journal, typed: &str) -> Result<Session, Error> {
 /// The shortest unique prefix of a session's id.
 pub fn short(journal: &Journal, session: &Session) -> Result<String, Error> {
     Ok(one_line(&journal.short_session_id(&session.id)?))
+}
+
+/// Whether a session is running, and how it ended.
+pub fn state(session: &Session) -> String {
+    match session.end_reason.as_deref() {
+        _ if !session.is_completed() => "open".to_owned(),
+        Some(LOST) => LOST.to_owned(),
+        Some(reason) => format!("ended {}", one_line(reason)),
+        None => "ended".to_owned(),
+    }
+}
+
+/// The session's note, or that there is none.
+pub fn note_label(session: &Session, index: &Index) -> Result<String, Error> {
+    Ok(match index.get(NoteId::of_session(&session.id))? {
+        Some(entry) if entry.state == State::Forgotten => "note forgotten".to_owned(),
+        Some(entry) => format!("note #{}", Context::short(index, entry.id())),
+        None if session.is_completed() => "no note".to_owned(),
+        None => "no note yet".to_owned(),
+    })
 }

@@ -180,12 +180,8 @@ impl<'a> At<'a> {
         Ok(Self { past, time, moment })
     }
 
-    /// Builds a temporary index for this search. Files that were not valid notes then are not
-    /// found.
     fn index(&self) -> Result<Index, Error> {
-        Ok(Index::in_memory(
-            self.moment.ids().filter_map(|id| self.stored(id)),
-        )?)
+        self.past.index_at(&self.moment)
     }
 
     fn stored(&self, id: NoteId) -> Option<Stored> {

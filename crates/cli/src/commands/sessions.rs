@@ -11,13 +11,12 @@ use anamnesis_app::{
     format::WIDTH,
     session::{
         export::{head_json, inert},
-        short,
+        note_label, short, state,
     },
 };
-use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_store::{
     index::Index,
-    journal::{Journal, LOST, Session},
+    journal::{Journal, Session},
 };
 use anamnesis_text::clean::one_line;
 use serde_json::json;
@@ -154,24 +153,4 @@ fn line(
 /// Opens the journal, or explains why it cannot be opened.
 pub(super) fn open(context: &Context) -> Result<Journal, Error> {
     Ok(Journal::open(&context.home, PATIENCE)?)
-}
-
-/// Whether a session is running, and how it ended.
-fn state(session: &Session) -> String {
-    match session.end_reason.as_deref() {
-        _ if !session.is_completed() => "open".to_owned(),
-        Some(LOST) => LOST.to_owned(),
-        Some(reason) => format!("ended {}", one_line(reason)),
-        None => "ended".to_owned(),
-    }
-}
-
-/// The session's note, or that there is none.
-fn note_label(session: &Session, index: &Index) -> Result<String, Error> {
-    Ok(match index.get(NoteId::of_session(&session.id))? {
-        Some(entry) if entry.state == State::Forgotten => "note forgotten".to_owned(),
-        Some(entry) => format!("note #{}", Context::short(index, entry.id())),
-        None if session.is_completed() => "no note".to_owned(),
-        None => "no note yet".to_owned(),
-    })
 }

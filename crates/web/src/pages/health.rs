@@ -3,7 +3,7 @@
 use anamnesis_app::{
     Error,
     doctor::{self, CheckResult, Health, NamedResult},
-    format::{count, milliseconds, number},
+    format::{count, counted, milliseconds, number},
     status::Overview,
 };
 use anamnesis_store::journal::Journal;
@@ -51,6 +51,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             }
         }
         section { h2 { "Tokens per session" } (tokens(visit)?) }
+        section { h2 { "Model" } (model(visit)?) }
     };
     Ok(layout::page(visit, "Health", &main))
 }
@@ -171,6 +172,22 @@ fn tokens(visit: &Visit) -> Result<Markup, Error> {
                 } @else { "None: " code { "recall.prompt" } " is off. " }
                 a href="/settings" { "Settings" }
             }
+        }
+    })
+}
+
+/// The calls to a model today.
+fn model(visit: &Visit) -> Result<Markup, Error> {
+    let today = visit.context.environment.now.format("%Y-%m-%d").to_string();
+    let spent = match visit.context.records()? {
+        Some(journal) => journal.spent_on(&today)?,
+        None => (0, 0),
+    };
+    let (calls, tokens) = spent;
+    Ok(html! {
+        p {
+            @if calls == 0 { "No model was called in the background today." }
+            @else { (counted(calls, "call")) " today, " (counted(tokens, "token")) "." }
         }
     })
 }

@@ -1,18 +1,17 @@
 //! The sessions of now: each prompt, what was injected or held back, and why.
 
 use anamnesis_app::{
-    context::Context,
-    format::{count, shorten},
-    why::{InjectionMoment, ReceivedNotes},
+    format::{count, counted, shorten},
+    why::ReceivedNotes,
 };
-use anamnesis_session::event::PromptKind;
 use anamnesis_store::{
     index::{Entry, Filter, Index},
-    journal::{Evidence, Given, INHERITED, Journal, SUGGESTION, Session, StoredPrompt},
+    journal::{FailedTool, Journal, Session},
 };
-use anamnesis_text::clean::{clean, one_line};
+use anamnesis_text::clean::one_line;
 use maud::{Markup, html};
 
+use super::moment::{moment_of, prompt_line, session_path};
 use crate::{
     layout::{self, ago_ms, note_link},
     visit::{Answered, Visit},
@@ -23,8 +22,9 @@ const MAX_LISTED: usize = 30;
 const MAX_SHOWN: usize = 5;
 const MAX_PROMPTS: usize = 8;
 
-/// How many notes that were held back are named.
-const MAX_HELD: usize = 5;
+/// How many failures are looked at, and how many findings are shown.
+const MAX_FAILURES: usize = 20;
+const MAX_FOUND: usize = 5;
 
 /// How long a session without an end counts as running, in milliseconds.
 const RUNNING: i64 = 12 * 60 * 60 * 1000;
@@ -83,6 +83,8 @@ fn one(
         MAX_SHOWN,
     )?;
     let prompts = journal.prompts(&session.id)?;
+    let failures = journal.failed_tools(&session.id, MAX_FAILURES)?;
+    let found = journal.observations(&session.id)?;
     let received = ReceivedNotes::load(context, journal, index, session)?;
     let session = &received.session;
     let moments = received.moments();
@@ -104,7 +106,9 @@ fn one(
     Ok(html! {
         section.card.session {
             h2 {
-                bdi { (shorten(&one_line(&session.project), 60)) }
+                a.title href=(session_path(&session.id)) {
+                    bdi { (shorten(&one_line(&session.project), 60)) }
+                }
                 " "
                 @if is_running { span.chip.ok { "running" } } @else { span.chip { "ended" } }
             }
@@ -112,10 +116,21 @@ fn one(
                 code { (received.short) }
                 span { "started " (ago_ms(session.started_at, now)) }
                 span { "last event " (ago_ms(session.seen_at, now)) }
-                span { (anamnesis_app::format::counted(session.prompts, "prompt")) }
-                span { (anamnesis_app::format::counted(session.tool_events, "tool event")) }
+                span { (counted(session.prompts, "prompt")) }
+                span { (counted(session.tool_events, "tool event")) }
             }
             @if !made.is_empty() { (notes_made(&made)) }
+            @if !found.is_empty() {
+                h3 { "Fixed or found out" }
+                ul.links {
+                    @for observation in found.iter().rev().take(MAX_FOUND) {
+                        li {
+                            span.relation { (observation.kind.as_str()) } " "
+                            bdi { (one_line(&context.printable(&observation.title))) }
+                        }
+                    }
+                }
+            }
             ol.prompts {
                 @for (prompt, moments) in &shown {
                     li {
@@ -124,6 +139,9 @@ fn one(
                         @for moment in moments { (moment_of(&received, moment)) }
                         @if moments.is_empty() {
                             p.hint { "Nothing was searched for." }
+                        }
+                        @for failure in failures.iter().filter(|it| it.prompt == Some(prompt.number)) {
+                            (failed(visit, failure))
                         }
                     }
                 }
@@ -141,6 +159,17 @@ fn one(
     })
 }
 
+/// A tool call that failed.
+fn failed(visit: &Visit, failure: &FailedTool) -> Markup {
+    let error = failure.error.as_deref().unwrap_or_default();
+    html! {
+        div.failure {
+            span.chip.bad { "failed" } " " strong { (one_line(&failure.tool)) } " "
+            bdi { (shorten(&one_line(&visit.context.printable(error)), 200)) }
+        }
+    }
+}
+
 fn notes_made(made: &[Entry]) -> Markup {
     html! {
         h3 { "Notes of this session" }
@@ -148,107 +177,6 @@ fn notes_made(made: &[Entry]) -> Markup {
             @for entry in made {
                 li { span.relation { (entry.shown_kind()) } " " (note_link(entry)) }
             }
-        }
-    }
-}
-
-fn prompt_line(prompt: &StoredPrompt, context: &Context) -> Markup {
-    html! {
-        p.prompt {
-            @match &prompt.text {
-                Some(text) => {
-                    bdi { (shorten(&one_line(&context.printable(text)), 300)) }
-                    @if prompt.kind != PromptKind::Person { " " span.chip { (prompt.kind.as_str()) } }
-                }
-                None => { em { "private, or without text" } }
-            }
-        }
-    }
-}
-
-fn moment_of(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'_>) -> Markup {
-    let silence = moment
-        .run
-        .map(|run| run.reason.as_str())
-        .unwrap_or_default();
-    let held = moment
-        .run
-        .map(|run| run.held.as_slice())
-        .unwrap_or_default();
-    html! {
-        div.moment {
-            @if moment.lane != "start" { h3 { (occasion(moment)) } }
-            @if moment.given.is_empty() && !silence.is_empty() {
-                p.hint { "Nothing was injected: " (clean(silence)) }
-            }
-            ul.given {
-                @for given in &moment.given { (given_item(received, moment, given)) }
-            }
-            @if !held.is_empty() {
-                details {
-                    summary { (count(held.len(), "note")) " held back" }
-                    ul.given {
-                        @for held in held.iter().take(MAX_HELD) {
-                            li {
-                                (title_of(received, &held.note))
-                                div.facts {
-                                    span { (clean(&held.reason)) }
-                                    (evidence(Some(&held.evidence), moment))
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// When notes were injected, in words.
-fn occasion(moment: &InjectionMoment<'_>) -> String {
-    match moment.lane {
-        INHERITED => "In its history, before it was forked".to_owned(),
-        "arrivals" => "Arrived from other machines".to_owned(),
-        "prompt" => "For the prompt".to_owned(),
-        "agent" => "For a subagent".to_owned(),
-        SUGGESTION => "Suggested to Claude".to_owned(),
-        "tool" => "Warning before a tool".to_owned(),
-        "failure" => "After a failure".to_owned(),
-        lane => one_line(lane),
-    }
-}
-
-fn given_item(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'_>, given: &Given) -> Markup {
-    html! {
-        li {
-            @if given.is_of_note() { (title_of(received, &given.note)) }
-            div.facts {
-                span { (clean(&given.reason)) }
-                (evidence(given.evidence.as_ref(), moment))
-                @if given.level == "name" { span.chip { "title only" } }
-                @if received.has_changed(given) { span.chip.warn { "changed since" } }
-            }
-        }
-    }
-}
-
-fn title_of(received: &ReceivedNotes<'_>, note: &str) -> Markup {
-    html! {
-        @match received.entry(note) {
-            Some(entry) => { (note_link(&entry)) }
-            None => { span.title { "#" (one_line(note)) " is no longer there" } }
-        }
-    }
-}
-
-fn evidence(evidence: Option<&Evidence>, moment: &InjectionMoment<'_>) -> Markup {
-    let floor = moment.run.map_or(0.0, |run| run.floor);
-    html! {
-        @if let Some(evidence) = evidence {
-            @if !evidence.matched.is_empty() {
-                span.matched { "has " (one_line(&evidence.matched.join(", "))) }
-            }
-            span { (format!("score {:.2}, needed {floor:.2}", evidence.score)) }
         }
     }
 }

@@ -1,14 +1,21 @@
 //! The pages, one per file. A page is a function of a `Visit`; `routes` gives it its address.
 
+pub(crate) mod edit;
 pub(crate) mod health;
+pub(crate) mod history;
+pub(crate) mod import;
 pub(crate) mod live;
 pub(crate) mod machines;
 pub(crate) mod map;
+mod moment;
 pub(crate) mod note;
 pub(crate) mod notes;
 pub(crate) mod privacy;
 pub(crate) mod review;
+pub(crate) mod session;
+pub(crate) mod sessions;
 pub(crate) mod settings;
+pub(crate) mod why;
 
 use anamnesis_app::{Error, format::count, history::Past, undo as operation};
 

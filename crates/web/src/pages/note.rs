@@ -7,10 +7,9 @@ use anamnesis_app::{
     sync::short_batch,
 };
 use anamnesis_note::{
-    draft::NoteChange,
     id::NoteId,
     link::Edge,
-    note::{Kind, Note, State},
+    note::{GLOBAL, Note, State},
     usage_log::NoteCounts,
 };
 use anamnesis_store::{
@@ -18,10 +17,13 @@ use anamnesis_store::{
     notes::Stored,
 };
 use anamnesis_sync::history::Difference;
-use anamnesis_text::{clean::clean, hash::text_hash};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
+use super::{
+    edit::{Fields, form_of},
+    moment::{encoded, session_path},
+};
 use crate::{
     layout::{self, ago, button, line, missing, note_link, written},
     markdown,
@@ -32,16 +34,17 @@ use crate::{
 const MAX_VERSIONS: usize = 30;
 
 /// The actions of a note: the word in the form, the label, and the toast.
-const PIN: &str = "pin";
-const UNPIN: &str = "unpin";
-const MUTE: &str = "mute";
-const UNMUTE: &str = "unmute";
+pub(super) const PIN: &str = "pin";
+pub(super) const UNPIN: &str = "unpin";
+pub(super) const MUTE: &str = "mute";
+pub(super) const UNMUTE: &str = "unmute";
 const VERIFY: &str = "verify";
-const FORGET: &str = "forget";
+pub(super) const FORGET: &str = "forget";
 const RESTORE: &str = "restore";
+pub(super) const MOVE: &str = "move";
 
 /// Returns the note that the address names.
-fn entry(visit: &Visit, index: &Index) -> Result<Option<Entry>, Error> {
+pub(crate) fn entry(visit: &Visit, index: &Index) -> Result<Option<Entry>, Error> {
     match visit.note_id() {
         Some(id) => Ok(index.get(id)?),
         None => Ok(None),
@@ -88,7 +91,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 a.button href={ "/note/" (id) "/history" } { "Versions" }
                 a.button href={ "/map/" (id) } { "Map" }
             }
-            (edit_form(visit, &entry, &stored))
+            (forms(visit, &index, &entry, &stored)?)
         }
         section { h2 { "Where it came from" } (origin(visit, &entry, &note)) }
         (uses(&index, id, now)?)
@@ -148,8 +151,8 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
             dt { "Changed" } dd { (written(layout::updated(entry), now)) }
             @if let Some(session) = &entry.session {
                 dt { "Session" } dd {
-                    code { (line(session)) }
-                    " · " a href={ "/notes?state=any&session=" (line(session)) } { "its notes" }
+                    a href=(session_path(session)) { code { (line(session)) } }
+                    " · " a href={ "/notes?state=any&session=" (encoded(session)) } { "its notes" }
                 }
             }
             @if !entry.tags.is_empty() {
@@ -225,119 +228,35 @@ fn links(index: &Index, entry: &Entry) -> Result<Markup, Error> {
     })
 }
 
-/// The form in which the note is edited. The hash tells whether the note changed meanwhile.
-fn edit_form(visit: &Visit, entry: &Entry, stored: &Stored) -> Markup {
+/// The folded form in which the note is edited, and the one that moves it.
+fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result<Markup, Error> {
     let can_edit = !visit.is_read_only && stored.whole && entry.state != State::Forgotten;
-    html! {
-        @if can_edit {
-            @let note = stored.note();
-            details.edit {
-                summary { "Edit" }
-                (form_of(entry.id(), &note, &note.title, &note.body, &note.tags.join(", "), &visit.path))
-            }
-        }
+    if !can_edit {
+        return Ok(html! {});
     }
-}
-
-pub(crate) fn form_of(
-    id: NoteId,
-    note: &Note,
-    title: &str,
-    body: &str,
-    tags: &str,
-    back: &str,
-) -> Markup {
-    html! {
-        form method="post" action={ "/note/" (id) "/edit" } {
-            input type="hidden" name="before" value=(version(note));
-            input type="hidden" name="back" value=(back);
-            label { span { "Title" } input name="title" required value=(line(title)); }
-            // HTML drops the first line break of a text area.
-            label { span { "Text (Markdown)" } textarea name="body" rows="14" { "\n" (clean(body)) } }
-            div.fields {
-                label { span { "Kind" }
-                    select name="kind" {
-                        @for kind in Kind::ALL {
-                            option value=(kind.shown()) selected[*kind == note.kind()] {
-                                (kind.shown())
-                            }
-                        }
-                    }
-                }
-                label { span { "Tags" } input name="tags" value=(line(tags)); }
-            }
-            p.actions { button { "Save" } }
-        }
-    }
-}
-
-/// Identifies the text that a form was made from.
-pub(crate) fn version(note: &Note) -> String {
-    text_hash(&format!(
-        "{}\n{}\n{}",
-        note.title,
-        note.body,
-        note.tags.join("\n")
-    ))
-}
-
-/// Saves the edited note, unless it changed meanwhile.
-pub(crate) fn edit(visit: &Visit) -> Answered {
-    let context = &visit.context;
-    let index = visit.index()?;
-    let Some(entry) = entry(visit, &index)? else {
-        return Ok(missing(visit, "note"));
-    };
-    let (path, _) = operation::target(context, &index, &entry.id().to_string(), true, false)?;
-    drop(index);
-    let stored = context.notes.read(path)?;
     let note = stored.note();
-    let asked = &visit.form;
-    let title = asked.get("title").unwrap_or_default();
-    let body = asked.get("body").unwrap_or_default();
-    let tags = asked.get("tags").unwrap_or_default();
-    if asked.get("before") != Some(version(&note).as_str()) || !stored.whole {
-        return Ok(conflict(visit, &note, title, body, tags));
-    }
-    let change = NoteChange {
-        title: Some(title.to_owned()).filter(|title| *title != note.title),
-        body: Some(body.to_owned()).filter(|body| body.trim_end() != note.body.trim_end()),
-        kind: asked
-            .get("kind")
-            .and_then(|word| Kind::from_word(word).ok())
-            .filter(|kind| *kind != note.kind()),
-        tags: Some(tags.split(',').map(|tag| tag.trim().to_owned()))
-            .map(|tags| tags.filter(|tag| !tag.is_empty()).collect::<Vec<_>>())
-            .filter(|tags| *tags != note.tags),
-        ..NoteChange::default()
-    };
-    let stored = operation::change(context, path, &change.fit()?)?;
-    let address = visit.back(&format!("/note/{}", path.id));
-    let Some(stored) = stored else {
-        return Ok(layout::done(&address, "same", None));
-    };
-    let batch = operation::commit(context, &stored);
-    drop(context.index()?);
-    Ok(layout::done(&address, "saved", batch))
-}
-
-/// The page of a note that changed while the form was open: what is there now, and what was typed.
-fn conflict(
-    visit: &Visit,
-    note: &Note,
-    title: &str,
-    body: &str,
-    tags: &str,
-) -> crate::answer::Answer {
-    let main = html! {
-        h1 { "The note changed while you edited it" }
-        p.message { "Nothing was saved. Below is your text; save it to replace the text of now." }
-        h2 { "Now" }
-        div.text { (markdown::render(&visit.context.printable(&note.body))) }
-        h2 { "Your text" }
-        (form_of(note.id, note, title, body, tags, &visit.back("/notes")))
-    };
-    layout::page(visit, "Not saved", &main)
+    let projects = index.counts()?.by_project.into_keys();
+    Ok(html! {
+        details.edit {
+            summary data-key="e" { "Edit" }
+            (form_of(&note, &Fields::from_note(&note), &visit.path))
+        }
+        details.edit {
+            summary { "Move to another project" }
+            form.filters method="post" action={ "/note/" (note.id) "/mark" } {
+                input type="hidden" name="act" value=(MOVE);
+                label { span { "Project" }
+                    input name="project" required list="projects" value=(line(&note.project))
+                        autocomplete="off";
+                }
+                datalist id="projects" {
+                    option value=(GLOBAL) {}
+                    @for project in projects { option value=(line(&project)) {} }
+                }
+                button { "Move" }
+            }
+        }
+    })
 }
 
 /// Pins, mutes, verifies, forgets or restores the note.
@@ -364,6 +283,12 @@ pub(crate) fn mark(visit: &Visit) -> Answered {
             ("verified", None)
         }
         FORGET => ("forgotten", forget::forget(context, &[typed])?.batch),
+        MOVE => {
+            let project = visit.form.get("project");
+            let project = project.ok_or_else(|| Error::usage("the project is missing"))?;
+            let moved = operation::move_note(context, &typed, Some(project), None)?;
+            ("moved", moved.batch)
+        }
         RESTORE => ("restored", forget::restore(context, &typed)?.batch),
         _ => return Err(Error::usage("the form names no action of a note")),
     };

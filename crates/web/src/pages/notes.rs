@@ -2,16 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use anamnesis_app::format::{count, number};
-use anamnesis_note::note::{Kind, State};
+use anamnesis_app::{
+    Error, edit, forget,
+    format::{count, number},
+};
+use anamnesis_note::{
+    id::NoteId,
+    note::{Kind, Note, State},
+};
 use anamnesis_recall::search::{self, MAX_HITS};
 use anamnesis_store::index::{Entry, Filter, NoteTotals};
 use maud::{Markup, html};
 
+use super::note::{FORGET, MOVE, MUTE, PIN, UNMUTE, UNPIN};
 use crate::{
-    layout::{self, choice, line, note_item},
+    layout::{self, choice, line, note_item, note_lines},
     visit::{Answered, Params, Visit},
 };
+
+/// The address of the actions on many notes, and those that one note does not have.
+const MANY: &str = "/notes/many";
+const TAG: &str = "tag";
+const UNTAG: &str = "untag";
 
 /// How many notes a page lists.
 const PAGE: usize = 50;
@@ -20,13 +32,15 @@ const PAGE: usize = 50;
 const REPLACED: &str = "replaced";
 const ANY: &str = "any";
 
+/// The authors, as notes name them.
+const AUTHORS: [&str; 5] = ["you", "agent", "session", "reflection", "import"];
+
 pub(crate) fn show(visit: &Visit) -> Answered {
     let index = visit.index()?;
     let totals = index.counts()?;
     let query = visit.query.get("q").unwrap_or_default();
     let filter = filter(visit);
-    let page = visit.query.get("page").and_then(|page| page.parse().ok());
-    let page = page.unwrap_or(1_usize).clamp(1, 10_000);
+    let page = layout::page_number(&visit.query);
     let start = (page - 1) * PAGE;
     let (total, found) = if query.is_empty() {
         let entries = index.list_from(&filter, start, PAGE)?;
@@ -41,25 +55,18 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let found: Vec<(Entry, Vec<String>)> = found;
     let main = html! {
         h1 { "Notes" }
-        @if totals.total == 0 { (welcome()) } @else {
+        @if totals.total == 0 { (welcome(visit)) } @else {
             (form(&visit.query, query, &totals))
             section id="results" data-live="notes" aria-label="Results" {
                 p.hint role="status" {
-                    (count(total, "note"))
+                    (layout::amount(total, "note", page, PAGE))
                     @if !query.is_empty() && total == MAX_HITS { " (the best)" }
-                    @if total > PAGE {
-                        ", page " (number(page)) " of " (number(total.div_ceil(PAGE)))
-                    }
                 }
                 @if found.is_empty() {
                     p { "No note matches. " a href="/notes" { "Show all notes" } }
                 }
-                ol.notes {
-                    @for (entry, matched) in &found {
-                        (note_item(entry, visit.context.environment.now, &words(matched)))
-                    }
-                }
-                (pager(&visit.query, page, total))
+                (list(visit, &found))
+                (layout::pager(visit, page, PAGE, total))
             }
         }
     };
@@ -83,6 +90,9 @@ fn filter(visit: &Visit) -> Filter {
         tag: asked.get("tag").map(str::to_owned),
         machine: asked.get("machine").map(str::to_owned),
         session: asked.get("session").map(str::to_owned),
+        author: asked.get("author").map(str::to_owned),
+        since: asked.get("since").map(str::to_owned),
+        until: asked.get("until").map(str::to_owned),
         state: state.and_then(|state| state.parse::<State>().ok()),
         with_superseded: matches!(state, Some(REPLACED | ANY)),
         with_forgotten: state == Some("forgotten") || state == Some(ANY),
@@ -104,6 +114,9 @@ fn form(asked: &Params, query: &str, totals: &NoteTotals) -> Markup {
     let kinds = Kind::ALL.iter().map(|kind| same(kind.shown()));
     let states = State::ALL.iter().map(|state| same(state.as_str()));
     let states = states.chain([same(ANY)]);
+    let authors = AUTHORS.map(same);
+    let more = ["machine", "author", "tag", "since", "until"];
+    let has_more = more.iter().any(|name| asked.get(name).is_some());
     html! {
         form.filters method="get" action="/notes" role="search" data-search="results" {
             label.wide { span { "Search" }
@@ -114,14 +127,127 @@ fn form(asked: &Params, query: &str, totals: &NoteTotals) -> Markup {
                 asked.get("project")))
             (choice("kind", "Kind", "All kinds", kinds, asked.get("kind")))
             (choice("state", "State", "In use", states, asked.get("state")))
-            (choice("machine", "Machine", "All machines", by_count(&totals.by_machine),
-                asked.get("machine")))
-            label { span { "Tag" }
-                input type="text" name="tag" value=[asked.get("tag")] autocomplete="off";
+            details.wide open[has_more] {
+                summary { "More filters" }
+                div.filters {
+                    (choice("machine", "Machine", "All machines", by_count(&totals.by_machine),
+                        asked.get("machine")))
+                    (choice("author", "Author", "All authors", authors, asked.get("author")))
+                    label { span { "Tag" }
+                        input type="text" name="tag" value=[asked.get("tag")] autocomplete="off";
+                    }
+                    label { span { "From" } input type="date" name="since" value=[asked.get("since")]; }
+                    label { span { "Until" } input type="date" name="until" value=[asked.get("until")]; }
+                }
             }
-            button { "Search" }
+            noscript { button { "Search" } }
         }
     }
+}
+
+/// The notes with a box for each, and what can be done with the ticked ones.
+fn list(visit: &Visit, found: &[(Entry, Vec<String>)]) -> Markup {
+    let now = visit.context.environment.now;
+    let has_boxes = !visit.is_read_only && !found.is_empty();
+    html! {
+        @if has_boxes {
+            form.many method="post" action=(MANY) {
+                input type="hidden" name="query" value=(visit.query.query());
+                ol.notes {
+                    @for (entry, matched) in found {
+                        li.note.pickable {
+                            input type="checkbox" name="note" value=(entry.id())
+                                aria-label={ "Select " (line(&entry.title)) };
+                            div { (note_lines(entry, now, &words(matched))) }
+                        }
+                    }
+                }
+                (many_actions())
+            }
+        } @else {
+            ol.notes {
+                @for (entry, matched) in found { (note_item(entry, now, &words(matched))) }
+            }
+        }
+    }
+}
+
+/// The bar of the actions on the ticked notes.
+fn many_actions() -> Markup {
+    let act = |word: &str, label: &str| html! { button name="act" value=(word) { (label) } };
+    html! {
+        div.bar role="group" aria-label="With the selected notes" {
+            span.picked { "Selected" }
+            (act(PIN, "Pin")) (act(UNPIN, "Unpin")) (act(MUTE, "Mute")) (act(UNMUTE, "Unmute"))
+            (act(FORGET, "Forget"))
+            details {
+                summary { "Tag or move" }
+                div.fields {
+                    label { span { "Tag" } input name="tag" autocomplete="off"; }
+                    (act(TAG, "Add the tag")) (act(UNTAG, "Remove the tag"))
+                }
+                div.fields {
+                    label { span { "Project" } input name="project" autocomplete="off"; }
+                    (act(MOVE, "Move there"))
+                }
+            }
+        }
+    }
+}
+
+/// Does one thing with all ticked notes, as one change.
+pub(crate) fn many(visit: &Visit) -> Answered {
+    let (context, form) = (&visit.context, &visit.form);
+    let ticked = form.0.iter().filter(|(name, _)| name == "note");
+    let ids: Vec<NoteId> = ticked.filter_map(|(_, id)| id.parse().ok()).collect();
+    if ids.is_empty() {
+        return Err(Error::usage("no note is selected"));
+    }
+    let act = form.get("act").unwrap_or_default();
+    if act == FORGET && !visit.is_confirmed() {
+        let question = format!("Forget {}?", count(ids.len(), "note"));
+        return Ok(layout::ask(visit, &question, "Forget them"));
+    }
+    let named = |field: &str, what: &str| {
+        let value = form.get(field).map(|value| line(value.trim()));
+        value.ok_or_else(|| Error::usage(format!("type the {what} beside the button")))
+    };
+    let mark = |change: &dyn Fn(&mut Note)| edit::mark_many(context, &ids, "mark", change);
+    let (word, change) = match act {
+        PIN => ("pinned", mark(&|note| note.pinned = true)?.1),
+        UNPIN => ("unpinned", mark(&|note| note.pinned = false)?.1),
+        MUTE => ("muted", mark(&|note| note.state = State::Muted)?.1),
+        UNMUTE => ("unmuted", mark(&|note| note.state = State::Active)?.1),
+        TAG => {
+            let tag = named("tag", "tag")?;
+            let tagged = mark(&|note| note.add_tags([tag.as_str()]))?;
+            ("tagged", tagged.1)
+        }
+        UNTAG => {
+            let tag = named("tag", "tag")?;
+            let untagged = mark(&|note| note.tags.retain(|own| *own != tag))?;
+            ("untagged", untagged.1)
+        }
+        MOVE => {
+            let project = named("project", "project")?;
+            let moved = edit::mark_many(context, &ids, edit::MOVE, |note| {
+                note.project.clone_from(&project);
+            })?;
+            ("moved", moved.1)
+        }
+        FORGET => {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            ("forgotten", forget::forget(context, &ids)?.batch)
+        }
+        _ => return Err(Error::usage("the form names no action on notes")),
+    };
+    let query = Params::parse(form.get("query").unwrap_or_default().as_bytes()).query();
+    let path = if query.is_empty() {
+        "/notes".to_owned()
+    } else {
+        format!("/notes?{query}")
+    };
+    Ok(layout::done(&path, word, change))
 }
 
 /// The words that matched.
@@ -133,33 +259,30 @@ fn words(matched: &[String]) -> Markup {
     }
 }
 
-fn pager(asked: &Params, page: usize, total: usize) -> Markup {
-    let to = |page: usize| format!("/notes?{}", asked.with("page", &page.to_string()));
-    html! {
-        @if total > PAGE {
-            nav.pager aria-label="More results" {
-                @if page > 1 { a.button rel="prev" href=(to(page - 1)) { "← Newer" } }
-                @if page * PAGE < total { a.button rel="next" href=(to(page + 1)) { "Older →" } }
-            }
-        }
-    }
-}
-
 /// The page of an empty store.
-fn welcome() -> Markup {
+fn welcome(visit: &Visit) -> Markup {
     html! {
         section.card id="results" data-live="notes" {
             h2 { "There are no notes yet" }
-            p { "A note appears here after your next session in Claude Code: what was done, decided
-                and left open, in your project. The next session starts with the notes that matter
-                for it." }
+            p { "After your next session in Claude Code, its note is here: what was done, decided and
+                left open. The next session starts with the notes that matter for it." }
             ul {
-                li { "To keep a sentence now, type " code { "/memory-remember TEXT" } " in Claude
-                    Code." }
-                li { "To make notes of earlier sessions, run " code { "anamnesis backfill" } " in a
-                    terminal. It shows first what it would write." }
+                li { a href="/live" { "Live" } " shows a session while Claude works: your prompts, the
+                    notes that were injected, and why." }
+                li { a href="/review" { "Review" } " asks about what Claude proposes to keep." }
+                li { a href="/settings" { "Settings" } " and " a href="/privacy" { "Privacy" }
+                    " say what is recorded, and switch it off." }
+                li { "To keep a sentence now, type " code { "/memory-remember TEXT" } " in Claude Code." }
             }
-            p { a href="/live" { "Watch a session live" } }
+            h3 { "Start with what you have" }
+            p { "Claude Code keeps transcripts of your earlier sessions. Anamnesis can make notes of them,
+                and import the memory of another program. You see first what would be written." }
+            div.actions {
+                @if !visit.is_read_only {
+                    (layout::button("/import/sessions", &[], "Look for earlier sessions"))
+                }
+                a.button href="/import" { "Import another memory" }
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::clean;
 use maud::{Markup, html};
 
-use super::note::{form_of, version};
+use super::edit::{Fields, form_of, version};
 use crate::{
     layout::{self, line, note_item, note_link},
     markdown,
@@ -196,7 +196,7 @@ fn single(
                 @if can_edit {
                     details.edit {
                         summary data-key="e" { "Edit" }
-                        (form_of(note.id, note, &note.title, &note.body, &note.tags.join(", "), PATH))
+                        (form_of(note, &Fields::from_note(note), PATH))
                     }
                 }
             }

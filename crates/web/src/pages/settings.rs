@@ -1,16 +1,20 @@
 //! Every setting with its value, source and meaning; pausing and resuming.
 
 use anamnesis_app::{
-    Error, pause as operation,
+    Error,
+    context::Context,
+    format::{count, number},
+    pause as operation,
     settings::{self, EffectiveSetting, SettingSource, shown, word},
+    status::at_start,
 };
 use anamnesis_store::settings::{Kind, SETTINGS, Setting, config::Config};
-use anamnesis_text::clean::one_line;
+use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use crate::{
-    layout::{self, SURE, line},
+    layout::{self, SURE, choice, line},
     visit::{Answered, Visit},
 };
 
@@ -31,6 +35,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             p.message { "config.json: " (one_line(problem)) }
         }
         section { h2 { "Recording" } (recording(visit)?) }
+        section id="next" data-live="notes" { h2 { "What the next session gets" } (next(visit)?) }
         @for (name, settings) in &groups {
             section {
                 h2 { (name) }
@@ -44,6 +49,42 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             ". An environment variable overrides the file." }
     };
     Ok(layout::page(visit, "Settings", &main))
+}
+
+/// The block that the next session of a project starts with, under the settings of now.
+fn next(visit: &Visit) -> Result<Markup, Error> {
+    let context = &visit.context;
+    let index = visit.index()?;
+    let named = visit.query.get("project");
+    let project = context.project(named);
+    let folder = Context::current_folder().filter(|_| named.is_none());
+    let journal = context.records()?;
+    let (notes, block) = at_start(
+        context,
+        &index,
+        journal.as_ref(),
+        &project,
+        folder.as_deref(),
+    )?;
+    let projects = index.counts()?.by_project.into_keys();
+    let projects = projects.map(|key| (key.clone(), line(&key)));
+    let off = operation::why(context, &[], || project.clone());
+    Ok(html! {
+        form.filters method="get" action="/settings" data-search="next" {
+            (choice("project", "In the project", "That of this folder", projects, named))
+            noscript { button { "Show" } }
+        }
+        @if let Some(off) = off { p.message { "Nothing: " (off.reason()) } }
+        @else if block.text.is_empty() {
+            p { "Nothing yet: no note is for " bdi { (line(&project.key)) } "." }
+        } @else {
+            details open {
+                summary { (count(notes, "note")) ", about " (number(block.tokens())) " tokens, in "
+                    bdi { (line(&project.key)) } }
+                pre.exact tabindex="0" { "\n" (clean(&block.text)) }
+            }
+        }
+    })
 }
 
 /// The heading of a setting: its group in `config.json`.

@@ -9,7 +9,7 @@ use anamnesis_app::{
     session::{
         self,
         export::{self, RemovedCounts},
-        short,
+        note_label, short, state,
     },
 };
 use anamnesis_note::id::NoteId;
@@ -22,7 +22,7 @@ use anamnesis_text::clean::{clean, one_line};
 use chrono::DateTime;
 use serde_json::json;
 
-use super::{Outcome, note_label, open, state};
+use super::{Outcome, open};
 use crate::ui::{self, Ui};
 
 /// Show what is recorded of a session, row by row

@@ -1,0 +1,215 @@
+//! The changes on all machines, what each did, its undo, and the notes of a past day.
+
+use anamnesis_app::{
+    Error, diff,
+    format::{count, number},
+    history::{self as operation, Past, shown_actor, shown_verb},
+    sync::short_batch,
+};
+use anamnesis_note::id::NoteId;
+use anamnesis_recall::search::{self, MAX_HITS};
+use anamnesis_store::index::{Entry, Filter};
+use anamnesis_sync::history::{Event, Moment};
+use maud::{Markup, html};
+
+use crate::{
+    layout::{self, ago, button, line, missing},
+    markdown,
+    visit::{Answered, Visit},
+};
+
+/// How many changes and notes a page lists.
+const PAGE: usize = 50;
+
+/// How many differences of one change are shown.
+const MAX_DIFFERENCES: usize = 50;
+
+pub(crate) fn show(visit: &Visit) -> Answered {
+    let past = Past::open_if_any(&visit.context)?;
+    let page = layout::page_number(&visit.query);
+    let mut events = Vec::new();
+    if let Some(past) = &past {
+        // One extra event shows whether there are more.
+        events = past.repository.log(None, page * PAGE + 1)?;
+    }
+    let has_more = events.len() > page * PAGE;
+    events.truncate(page * PAGE);
+    let shown = events.iter().skip((page - 1) * PAGE);
+    let main = html! {
+        h1 { "History" }
+        section {
+            h2 { "What did it know on a day?" }
+            (date_form(visit))
+        }
+        section id="changes" data-live="notes" {
+            h2 { "Changes" }
+            @if events.is_empty() {
+                p { "Nothing was committed yet. Changes of notes on all your machines appear here." }
+            }
+            @if let Some(past) = &past {
+                ol.notes { @for event in shown { (row(visit, past, event)) } }
+            }
+            nav.pager aria-label="More changes" {
+                @if page > 1 {
+                    a.button href={ "/history?" (visit.query.with("page", &(page - 1).to_string())) } { "← Newer" }
+                }
+                @if has_more {
+                    a.button href={ "/history?" (visit.query.with("page", &(page + 1).to_string())) } { "Older →" }
+                }
+            }
+        }
+    };
+    Ok(layout::page(visit, "History", &main))
+}
+
+fn date_form(visit: &Visit) -> Markup {
+    html! {
+        form.filters method="get" action="/history/day" {
+            label { span { "Day" }
+                input type="date" name="on" required value=[visit.query.get("on")]
+                    max=(visit.context.environment.now.format("%Y-%m-%d"));
+            }
+            label { span { "Search" }
+                input type="search" name="q" value=[visit.query.get("q")] autocomplete="off";
+            }
+            button { "Look" }
+        }
+    }
+}
+
+fn row(visit: &Visit, past: &Past<'_>, event: &Event) -> Markup {
+    let title = past.title(event);
+    html! {
+        li.note {
+            a.title href={ "/change/" (event.commit) } {
+                (shown_verb(event)) " " (operation::counts(event))
+                @if !title.is_empty() { " " bdi { (title) } }
+            }
+            div.facts { (facts(visit, event)) }
+        }
+    }
+}
+
+fn facts(visit: &Visit, event: &Event) -> Markup {
+    html! {
+        (ago(event.at, visit.context.environment.now))
+        span { "by " (line(shown_actor(event))) }
+        @if let Some(machine) = &event.machine { span { "on " (line(machine)) } }
+        @if let Some(batch) = event.batch { code { (short_batch(batch)) } }
+    }
+}
+
+/// One change with its differences.
+pub(crate) fn change(visit: &Visit) -> Answered {
+    let Some(past) = Past::open_if_any(&visit.context)? else {
+        return Ok(missing(visit, "change"));
+    };
+    let mut events = past.repository.find(&visit.id)?;
+    let (Some(event), true) = (events.pop(), events.is_empty()) else {
+        return Ok(missing(visit, "change"));
+    };
+    let differences = past.repository.differences(&event.commit)?;
+    let visible = differences.iter().filter(|it| !past.is_withheld(it.id));
+    let title = format!("{} {}", shown_verb(&event), operation::counts(&event));
+    let main = html! {
+        p { a href="/history" { "← History" } }
+        h1 { (title) }
+        div.facts { (facts(visit, &event)) }
+        @if let Some(batch) = event.batch.filter(|_| !visit.is_read_only) {
+            div.actions {
+                (button("/undo", &[("change", &batch.to_string()), ("back", "/history")],
+                    "Undo this change"))
+            }
+        }
+        @for difference in visible.take(MAX_DIFFERENCES) {
+            section {
+                h2 {
+                    (diff::did(difference)) " "
+                    a.title href={ "/note/" (difference.id) } { bdi { (title_of(&past, difference.id)) } }
+                }
+                (layout::difference(&diff::lines(difference)))
+            }
+        }
+        @if differences.len() > MAX_DIFFERENCES {
+            p.hint { "The first " (number(MAX_DIFFERENCES)) " of " (count(differences.len(), "note")) "." }
+        }
+    };
+    Ok(layout::page(visit, &title, &main))
+}
+
+fn title_of(past: &Past<'_>, id: NoteId) -> String {
+    match past.title_of(id) {
+        title if title.is_empty() => format!("#{}", id.short()),
+        title => title,
+    }
+}
+
+/// The notes at the end of a day.
+pub(crate) fn day(visit: &Visit) -> Answered {
+    let Some(date) = visit.query.get("on") else {
+        return Err(Error::usage("the day is missing"));
+    };
+    let Some(past) = Past::open_if_any(&visit.context)? else {
+        return Ok(missing(visit, "history"));
+    };
+    let (time, moment) = past.at(date)?;
+    let page = layout::page_number(&visit.query);
+    let (total, found) = match visit.query.get("q") {
+        Some(query) => {
+            let index = past.index_at(&moment)?;
+            let hits = search::search(&index, query, &Filter::default(), MAX_HITS)?;
+            let found = hits.iter().skip((page - 1) * PAGE).take(PAGE);
+            let found: Vec<_> = found.map(|hit| hit.entry.id()).collect();
+            (hits.len(), found)
+        }
+        None => {
+            let mut ids: Vec<NoteId> = moment.ids().collect();
+            // An id begins with the time of its note.
+            ids.sort_unstable_by(|a, b| b.cmp(a));
+            let found = ids.iter().skip((page - 1) * PAGE).take(PAGE);
+            (ids.len(), found.copied().collect())
+        }
+    };
+    let main = html! {
+        p { a href="/history" { "← History" } }
+        h1 { "What it knew on " (operation::shown_time(time)) }
+        (date_form(visit))
+        p.hint { (layout::amount(total, "note", page, PAGE)) " of all your machines" }
+        ol.notes { @for id in found { (then(visit, &past, &moment, id)?) } }
+        (layout::pager(visit, page, PAGE, total))
+    };
+    Ok(layout::page(visit, "History", &main))
+}
+
+/// A note as it was.
+fn then(visit: &Visit, past: &Past<'_>, moment: &Moment, id: NoteId) -> Result<Markup, Error> {
+    // A file that was no valid note then is left out.
+    let stored = past.stored_at(moment, id).ok().flatten();
+    let Some(stored) = stored else {
+        return Ok(html! {});
+    };
+    let note = stored.note();
+    let now = past.index.get(id)?;
+    let is_same = |entry: &Entry| {
+        let stored = visit.context.notes.read(entry.path);
+        stored.is_ok_and(|stored| stored.note().body == note.body)
+    };
+    Ok(html! {
+        li.note {
+            details {
+                summary { bdi { (line(&note.title)) } }
+                div.text { (markdown::render(&visit.context.printable(&note.body))) }
+                p { a href={ "/note/" (id) "/history" } { "Versions" } }
+            }
+            div.facts {
+                span { (note.kind().shown()) }
+                span { bdi { (line(&note.project)) } }
+                @match &now {
+                    None => { span.chip.warn { "gone since" } }
+                    Some(entry) if is_same(entry) => { span { "as now" } }
+                    Some(_) => { span.chip.warn { "changed since" } }
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,97 @@
+//! The recorded sessions, newest first.
+
+use anamnesis_app::{
+    Error,
+    format::{counted, shorten},
+    session as operation,
+};
+use anamnesis_store::{
+    index::Index,
+    journal::{Journal, Session},
+};
+use anamnesis_text::clean::one_line;
+use maud::{Markup, html};
+
+use super::moment::session_path;
+use crate::{
+    layout::{self, ago_ms, choice, line},
+    visit::{Answered, Visit},
+};
+
+/// How many sessions a page lists.
+const PAGE: usize = 50;
+
+pub(crate) fn show(visit: &Visit) -> Answered {
+    let project = visit.query.get("project");
+    let page = layout::page_number(&visit.query);
+    let start = (page - 1) * PAGE;
+    let mut total = 0;
+    let mut rows = Vec::new();
+    let index = visit.index()?;
+    if let Some(journal) = &visit.context.records()? {
+        total = journal.count_sessions(project)?;
+        let sessions = journal.sessions(project, start + PAGE)?;
+        for session in sessions.iter().skip(start) {
+            rows.push(row(visit, journal, &index, session)?);
+        }
+    }
+    let projects = index.counts()?.by_project.into_keys();
+    let projects = projects.map(|key| (key.clone(), line(&key)));
+    let main = html! {
+        h1 { "Sessions" }
+        form.filters method="get" action="/sessions" data-search="sessions" {
+            (choice("project", "Project", "All projects", projects, project))
+            button { "Show" }
+        }
+        section id="sessions" data-live="journal" aria-label="Sessions" {
+            p.hint role="status" { (layout::amount(total, "session", page, PAGE)) }
+            @if rows.is_empty() {
+                section.card {
+                    h2 { "No session was recorded" }
+                    p { "Sessions of Claude Code appear here with their prompts, tools, failures and
+                        injected notes." }
+                }
+            } @else {
+                ol.notes { @for row in &rows { (row) } }
+            }
+            (layout::pager(visit, page, PAGE, total))
+        }
+    };
+    Ok(layout::page(visit, "Sessions", &main))
+}
+
+fn row(
+    visit: &Visit,
+    journal: &Journal,
+    index: &Index,
+    session: &Session,
+) -> Result<Markup, Error> {
+    let now = visit.context.environment.now;
+    let prompt = session.first_prompt.as_deref().unwrap_or_default();
+    let prompt = shorten(&one_line(&visit.context.printable(prompt)), 140);
+    Ok(html! {
+        li.note {
+            a.title href=(session_path(&session.id)) {
+                @if prompt.is_empty() { "Session " (operation::short(journal, session)?) }
+                @else { bdi { (prompt) } }
+            }
+            div.facts {
+                (state(session))
+                span { bdi { (line(&session.project)) } }
+                (ago_ms(session.seen_at, now))
+                span { (counted(session.prompts, "prompt")) }
+                span { (counted(session.tool_events, "tool event")) }
+                span { (operation::note_label(session, index)?) }
+                @if let Some(host) = &session.host { span { (line(host)) } }
+            }
+        }
+    })
+}
+
+/// Whether a session is open, and how it ended.
+pub(crate) fn state(session: &Session) -> Markup {
+    html! {
+        @if session.is_completed() { span.chip { (operation::state(session)) } }
+        @else { span.chip.ok { (operation::state(session)) } }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a session got, byte for byte, and why; and what a prompt would get.
+
+use anamnesis_app::{
+    Error,
+    dry_run::{Trial, Tried},
+    format::{count, number},
+    recall::Lane,
+    why::{InjectionMoment, ReceivedNotes},
+};
+use anamnesis_store::{
+    index::Index,
+    journal::{Evidence, InjectedText, Journal},
+};
+use anamnesis_text::{
+    clean::{clean, one_line},
+    hash::text_hash,
+};
+use maud::{Markup, html};
+
+use super::moment::{encoded, moment_of, occasion, session_path, why_path};
+use crate::{
+    layout::{self, ago_ms, choice, line, missing, note_link},
+    visit::{Answered, Visit},
+};
+
+/// How many injections are listed.
+const MAX_LISTED: usize = 30;
+
+/// The characters of a text's hash that are shown.
+const HASH: usize = 16;
+
+pub(crate) fn show(visit: &Visit) -> Answered {
+    let journal = visit.context.records()?;
+    if let Some(session) = visit.query.get("session") {
+        return one(visit, journal, session);
+    }
+    let index = visit.index()?;
+    let main = html! {
+        h1 { "Why" }
+        p.hint { "What Claude was given, exactly, with the scores that led to it. Or try a prompt." }
+        section { h2 { "Try a prompt" } (form(visit, &index)?) }
+        section id="injected" data-live="journal" {
+            h2 { "Injected last" }
+            @match journal {
+                Some(journal) => { (last(visit, &journal)?) }
+                None => { p { "No session was recorded yet." } }
+            }
+        }
+    };
+    Ok(layout::page(visit, "Why", &main))
+}
+
+fn form(visit: &Visit, index: &Index) -> Result<Markup, Error> {
+    let projects = index.counts()?.by_project.into_keys();
+    let projects = projects.map(|key| (key.clone(), line(&key)));
+    let form = &visit.form;
+    Ok(html! {
+        form method="post" action="/why/try" {
+            label { span { "Prompt. It is not recorded." }
+                textarea name="text" rows="4" required { "\n" (form.get("text").unwrap_or_default()) }
+            }
+            div.fields {
+                (choice("project", "In the project", "That of this folder", projects, form.get("project")))
+                (choice("lane", "As", "a prompt", [("agent".to_owned(), "a subagent's task".to_owned())],
+                    form.get("lane")))
+            }
+            p.actions { button { "Try it" } }
+        }
+    })
+}
+
+fn last(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
+    let last = journal.last_injections(MAX_LISTED)?;
+    let now = visit.context.environment.now;
+    let mut shown = Vec::new();
+    for (session, at, event) in last {
+        let found = journal.session(&session)?;
+        shown.push((found.map(|session| session.project), session, at, event));
+    }
+    Ok(html! {
+        @if shown.is_empty() { p { "Nothing was injected yet." } }
+        ul.links {
+            @for (project, session, at, event) in &shown {
+                li {
+                    a.title href=(why_path(session, *at)) { (event_name(event)) }
+                    " " span.hint { (ago_ms(*at, now))
+                        @if let Some(project) = project { " in " bdi { (line(project)) } } }
+                }
+            }
+        }
+    })
+}
+
+/// A client's event, in words.
+fn event_name(event: &str) -> String {
+    match event {
+        "SessionStart" => "Start of a session".to_owned(),
+        "UserPromptSubmit" => "Prompt".to_owned(),
+        "SubagentStart" => "Start of a subagent".to_owned(),
+        "PreToolUse" => "Before a tool".to_owned(),
+        "PostToolUseFailure" | "PostToolUse" => "After a tool".to_owned(),
+        other => line(other),
+    }
+}
+
+/// Everything that was injected into a session at one time.
+fn one(visit: &Visit, journal: Option<Journal>, session: &str) -> Answered {
+    let context = &visit.context;
+    let at: i64 = visit
+        .query
+        .get("at")
+        .and_then(|at| at.parse().ok())
+        .unwrap_or_default();
+    let index = visit.index()?;
+    let Some(journal) = journal else {
+        return Ok(missing(visit, "session"));
+    };
+    let Some(session) = journal.session(session)? else {
+        return Ok(missing(visit, "session"));
+    };
+    let texts = journal.injected_texts(&session.id)?;
+    let texts: Vec<_> = texts.into_iter().filter(|text| text.at == at).collect();
+    let received = ReceivedNotes::load(context, &journal, index, session)?;
+    let moments = received.moments();
+    let moments: Vec<_> = moments.iter().filter(|moment| moment.at == at).collect();
+    if texts.is_empty() && moments.is_empty() {
+        return Ok(missing(visit, "injection"));
+    }
+    let main = html! {
+        p { a href=(session_path(&received.session.id)) { "← The session" } }
+        h1 { "What was injected, and why" }
+        div.facts {
+            (ago_ms(at, context.environment.now))
+            span { "in " bdi { (line(&received.session.project)) } }
+            span { "session " code { (received.short) } }
+        }
+        @for text in &texts { (exact(text)) }
+        @if texts.is_empty() {
+            p.message { "The exact text of this moment is not kept: it is older than this version, or
+                expired." }
+        }
+        @for moment in &moments { (reasons(&received, moment)) }
+    };
+    Ok(layout::page(visit, "Why", &main))
+}
+
+/// A text exactly as the client received it.
+fn exact(text: &InjectedText) -> Markup {
+    let hash = text_hash(&text.text);
+    html! {
+        section {
+            h2 { (event_name(&text.event)) @if !text.agent.is_empty() { ", for a subagent" } }
+            div.facts {
+                span { (count(text.text.len(), "byte")) }
+                span { "about " (number(text.text.chars().count().div_ceil(4))) " tokens" }
+                span { "SHA-256 " code { (hash.get(..HASH).unwrap_or_default()) } }
+            }
+            pre.exact tabindex="0" { "\n" (clean(&text.text)) }
+        }
+    }
+}
+
+fn reasons(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'_>) -> Markup {
+    html! {
+        section.card {
+            (moment_of(received, moment))
+            @if let Some(run) = moment.run {
+                p.hint {
+                    (count(run.terms, "word")) " of the query were searched for in "
+                    (count(run.searched, "note")) "; the threshold was " (format!("{:.2}", run.floor)) "."
+                }
+            }
+            @let notes = moment.given.iter().filter(|given| given.is_of_note());
+            @let notes: Vec<_> = notes.collect();
+            @if !notes.is_empty() {
+                details {
+                    summary { "Versions of the notes (" (occasion(moment)) ")" }
+                    ul.links {
+                        @for given in &notes {
+                            li {
+                                code { "#" (line(&given.note)) } " text "
+                                code { (line(given.hash.get(..HASH).unwrap_or_default())) } ", "
+                                (line(&given.level)) " "
+                                a href={ "/note/" (encoded(&given.note)) "/history" } { "versions" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Shows what a prompt would get. Nothing is recorded.
+pub(crate) fn try_prompt(visit: &Visit) -> Answered {
+    let context = &visit.context;
+    let form_fields = &visit.form;
+    let trial = Trial {
+        text: form_fields.get("text").unwrap_or_default(),
+        lane: match form_fields.get("lane") {
+            Some("agent") => Lane::Agent,
+            _ => Lane::Prompt,
+        },
+        project: form_fields.get("project"),
+        session: None,
+    };
+    let index = visit.index()?;
+    let tried = trial.run(context)?;
+    let main = html! {
+        p { a href="/why" { "← Why" } }
+        h1 { "Try a prompt" }
+        (form(visit, &index)?)
+        section id="tried" { (result(&tried, &index)?) }
+    };
+    Ok(layout::page(visit, "Try a prompt", &main))
+}
+
+fn result(tried: &Tried, index: &Index) -> Result<Markup, Error> {
+    let answer = tried.outcome.as_ref().ok();
+    let mut candidates = Vec::new();
+    if let Some(answer) = answer {
+        let entry = |id: &str| id.parse().ok().map(|id| index.get(id)).transpose();
+        for shown in &answer.shown {
+            let entry = entry(&shown.note.to_string())?.flatten();
+            candidates.push((entry, true, shown.reason.to_owned(), shown.evidence.clone()));
+        }
+        for held in &answer.outcome.held {
+            let entry = entry(&held.note)?.flatten();
+            candidates.push((
+                entry,
+                false,
+                held.reason.clone(),
+                Some(held.evidence.clone()),
+            ));
+        }
+    }
+    Ok(html! {
+        h2 { "In " bdi { (line(&tried.project.key)) } }
+        @match tried.silence() {
+            Some(reason) => { p.message { "Nothing would be injected: " (one_line(reason)) } }
+            None => {
+                pre.exact tabindex="0" { "\n" (clean(tried.block())) }
+            }
+        }
+        @if let Some(answer) = answer {
+            p.hint { (count(answer.run.terms, "word")) " searched for in " (count(answer.run.searched, "note"))
+                "; the threshold is " (format!("{:.2}", answer.run.floor)) "." }
+        }
+        @if !candidates.is_empty() {
+            h3 { "Candidates" }
+            ol.notes {
+                @for (entry, is_given, reason, evidence) in &candidates {
+                    li.note {
+                        @match entry {
+                            Some(entry) => { (note_link(entry)) }
+                            None => { "a note that is no longer there" }
+                        }
+                        div.facts {
+                            @if *is_given { span.chip.ok { "injected" } } @else { span.chip { "held back" } }
+                            span { (one_line(reason)) }
+                            @if let Some(evidence) = evidence { (scores(evidence)) }
+                        }
+                    }
+                }
+            }
+        }
+        @if tried.is_behind {
+            p.hint { "Some notes are not in the index yet." }
+        }
+    })
+}
+
+fn scores(evidence: &Evidence) -> Markup {
+    html! {
+        @if !evidence.matched.is_empty() {
+            span.matched { "has " (one_line(&evidence.matched.join(", "))) }
+        }
+        span { (format!("score {:.2}, coverage {:.0} %", evidence.score, 100.0 * evidence.coverage)) }
+    }
+}

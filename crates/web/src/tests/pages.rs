@@ -1,0 +1,373 @@
+//! What pages show of sessions, injections, changes and imports, and the actions on many notes.
+
+use anamnesis_session::{
+    event::{Outcome, Record, RecordedEvent, Surroundings, ToolEvent},
+    prompt::{RawPrompt, SafePrompt},
+};
+use anamnesis_store::journal::{Audience, Journal, Shown};
+use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
+
+use super::*;
+
+const OTHER: &str = "01JGFJJZ00ABCDEFGHJKMNPQRT";
+const BLOCK: &str = "<anamnesis-context>\n<b>a text</b>\n</anamnesis-context>";
+
+impl Viewer {
+    /// Adds a second note, and returns its file.
+    fn second(&self, title: &str) -> std::path::PathBuf {
+        let note = self.note().replace(ID, OTHER).replace("a title", title);
+        let path = format!("memory/semantic/{OTHER}.md");
+        let path = self.context.home.root().join(path);
+        std::fs::write(&path, note).unwrap();
+        path
+    }
+
+    /// Adds a session in which a prompt got the note and a tool failed.
+    fn session(&self, prompt: &str) {
+        let journal = Journal::open(&self.context.home, PATIENCE).unwrap();
+        let now = self.context.environment.now;
+        let record = |what| Record {
+            session: "s-1".to_owned(),
+            at: now.timestamp_millis(),
+            prompt_id: Some("p-1".to_owned()),
+            agent: None,
+            surroundings: Surroundings {
+                project: Some("p".to_owned()),
+                folder: Some("/w".to_owned()),
+                ..Surroundings::default()
+            },
+            private: false,
+            echoes: Vec::new(),
+            what,
+        };
+        let prompt = SafePrompt::new(&RawPrompt::new(prompt), Some(&PrivateTokens::default()));
+        let failed = ToolEvent {
+            id: "t".to_owned(),
+            tool: "Bash".to_owned(),
+            input: Some(serde_json::json!({"command": "make <all>"}).into()),
+            response: None,
+            outcome: Outcome::Failed,
+            error: Some("no rule <to> make".to_owned()),
+            duration_ms: Some(3),
+            files: Vec::new(),
+            agent: None,
+            is_from_batch: false,
+            many_tags: false,
+        };
+        let started = RecordedEvent::Started {
+            source: "startup".to_owned(),
+            model: None,
+        };
+        for what in [
+            started,
+            RecordedEvent::Prompted(prompt.value),
+            RecordedEvent::Used(vec![failed]),
+        ] {
+            let record = record(what);
+            journal
+                .in_transaction(|journal| journal.take(&record))
+                .unwrap();
+        }
+        let shown = Shown {
+            note: ID.parse().unwrap(),
+            hash: text_hash("a text"),
+            level: "body",
+            reason: "matches the prompt",
+            evidence: None,
+        };
+        let to = Audience {
+            session: "s-1",
+            agent: "",
+            lane: "prompt",
+        };
+        journal.was_shown(to, &[shown], now).unwrap();
+        journal
+            .injected("s-1", "", "UserPromptSubmit", BLOCK, now)
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_session_is_a_timeline_of_prompts_failures_and_injected_notes() {
+    let viewer = Viewer::new();
+    viewer.session("why does <make> fail?");
+    let list = viewer.get("/sessions").text;
+    assert!(
+        list.contains("/session?id=s-1") && list.contains("why does &lt;make&gt; fail?"),
+        "{list}"
+    );
+    for path in ["/session?id=s-1", "/live"] {
+        let page = viewer.get(path).text;
+        for part in [
+            "why does &lt;make&gt; fail?",
+            "no rule &lt;to&gt; make",
+            "matches the prompt",
+            "a title",
+        ] {
+            assert!(page.contains(part), "{path}: {part}: {page}");
+        }
+    }
+    let page = viewer.get("/session?id=s-1").text;
+    assert!(
+        page.contains("make &lt;all&gt;") && page.contains("about 14 tokens"),
+        "{page}"
+    );
+    for unknown in [
+        "/session",
+        "/session?id=other",
+        "/session?id=../../journal.db",
+    ] {
+        assert_eq!(
+            viewer.get(unknown).status,
+            StatusCode::NOT_FOUND,
+            "{unknown}"
+        );
+    }
+}
+
+#[test]
+fn an_injected_block_is_shown_byte_for_byte_with_its_reasons() {
+    let viewer = Viewer::new();
+    viewer.session("a prompt");
+    let at = viewer.context.environment.now.timestamp_millis();
+    let list = viewer.get("/why").text;
+    assert!(
+        list.contains(&format!("/why?session=s-1&amp;at={at}")),
+        "{list}"
+    );
+    let page = viewer.get(&format!("/why?session=s-1&at={at}")).text;
+    let exact = BLOCK.replace('<', "&lt;").replace('>', "&gt;");
+    assert!(
+        page.contains(&format!(
+            "<pre class=\"exact\" tabindex=\"0\">\n{exact}</pre>"
+        )),
+        "{page}"
+    );
+    assert!(page.contains(&text_hash(BLOCK)[..16]), "{page}");
+    assert!(
+        page.contains("matches the prompt") && page.contains(&text_hash("a text")[..16]),
+        "{page}"
+    );
+    assert_eq!(
+        viewer.get("/why?session=s-1&at=1").status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[test]
+fn a_tried_prompt_leaves_no_trace() {
+    for is_read_only in [false, true] {
+        let title = "Staging is deployed with make deploy-staging";
+        let viewer = Viewer::with(
+            title,
+            "Use make deploy-staging for staging.",
+            false,
+            is_read_only,
+        );
+        viewer.session("a prompt");
+        drop(viewer.get("/notes"));
+        let files = || {
+            let journal = std::fs::read(viewer.context.home.journal()).unwrap();
+            let log = std::fs::read(viewer.context.home.root().join("journal.db-wal"));
+            (journal, log.unwrap_or_default(), viewer.note())
+        };
+        let before = files();
+        let form = "text=How+is+staging+deployed+with+deploy-staging%3F&project=p";
+        let page = viewer.post("/why/try", form).text;
+        assert!(
+            page.contains("threshold is") && page.contains("injected"),
+            "{page}"
+        );
+        assert!(
+            page.contains("make deploy-staging") && page.contains("score"),
+            "{page}"
+        );
+        assert!(files() == before, "the try was recorded");
+    }
+}
+
+#[test]
+fn history_shows_a_change_its_difference_and_a_past_day() {
+    let viewer = Viewer::new();
+    viewer.post(&format!("/note/{ID}/mark"), "act=pin");
+    let page = viewer.get("/history").text;
+    let (_, rest) = page.split_once("/change/").unwrap();
+    let commit = rest.split('"').next().unwrap();
+    let change = viewer.get(&format!("/change/{commit}")).text;
+    assert!(
+        change.contains("+pinned: true") && change.contains("Undo this change"),
+        "{change}"
+    );
+    for query in ["", "&q=title"] {
+        let past = viewer
+            .get(&format!("/history/day?on=2099-12-31{query}"))
+            .text;
+        assert!(
+            past.contains("a title") && past.contains("as now"),
+            "{past}"
+        );
+    }
+    let before = viewer.get("/history/day?on=2001-01-01");
+    assert!(before.text.contains("nothing before"), "{}", before.text);
+    for hostile in ["/change/..%2f..", "/change/zzzz", "/change/0000000000"] {
+        assert_eq!(
+            viewer.get(hostile).status,
+            StatusCode::NOT_FOUND,
+            "{hostile}"
+        );
+    }
+}
+
+#[test]
+fn many_notes_are_changed_at_once_and_undone_to_the_same_bytes() {
+    let viewer = Viewer::new();
+    let second = viewer.second("second");
+    let read = || (viewer.note(), std::fs::read_to_string(&second).unwrap());
+    let original = read();
+    drop(viewer.get("/notes"));
+    for (form, word) in [
+        ("act=pin", "pinned"),
+        ("act=mute", "muted"),
+        ("act=tag&tag=x%22%3E", "tagged"),
+        ("act=move&project=other", "moved"),
+        ("act=forget&sure=yes", "forgotten"),
+    ] {
+        let form = format!("note={ID}&note={OTHER}&{form}&query=kind%3Dfact%26done%3Dx");
+        let done = viewer.post("/notes/many", &form);
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{form}: {}", done.text);
+        let to = done.headers["location"].to_str().unwrap();
+        let start = format!("/notes?kind=fact&done={word}&change=");
+        assert!(to.starts_with(&start), "{to}");
+        let now = read();
+        assert!(now.0 != original.0 && now.1 != original.1, "{form}");
+        let change = to.rsplit('=').next().unwrap();
+        let asked = viewer.post("/undo", &format!("change={change}")).text;
+        assert!(asked.contains("Undo a change of 2 notes?"), "{asked}");
+        viewer.post("/undo", &format!("change={change}&sure=yes"));
+        assert!(read() == original, "{form}");
+    }
+    let asked = viewer.post("/notes/many", &format!("note={ID}&act=forget"));
+    assert!(asked.text.contains("Forget 1 note?"), "{}", asked.text);
+    for refused in [
+        "act=pin",
+        &format!("note={ID}&act=tag"),
+        &format!("note={ID}&act=x"),
+    ] {
+        assert_eq!(
+            viewer.post("/notes/many", refused).status,
+            StatusCode::BAD_REQUEST,
+            "{refused}"
+        );
+    }
+    assert!(read() == original);
+}
+
+#[test]
+fn notes_are_filtered_by_author_and_day() {
+    let viewer = Viewer::new();
+    for (query, is_found) in [
+        ("author=you", true),
+        ("author=agent", false),
+        ("author=import", false),
+        ("since=2025-12-23", true),
+        ("since=2025-12-24", false),
+        ("until=2025-12-23", true),
+        ("until=2025-12-22", false),
+    ] {
+        let page = viewer.get(&format!("/notes?{query}")).text;
+        assert_eq!(page.contains(&format!("/note/{ID}")), is_found, "{query}");
+    }
+}
+
+#[test]
+fn an_edit_is_previewed_as_data_and_keeps_the_other_fields() {
+    let viewer = Viewer::new();
+    let before = viewer.note();
+    let form = "title=new&body=%2A%2Abold%2A%2A+%3Cscript%3Ealert(1)%3C%2Fscript%3E";
+    let page = viewer.post(&format!("/note/{ID}/preview"), form).text;
+    assert!(
+        page.contains("<strong>bold</strong>") && page.contains("&lt;script&gt;alert"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<script").count(), 1, "{page}");
+    assert_eq!(viewer.note(), before);
+    let moved = viewer.post(&format!("/note/{ID}/mark"), "act=move&project=other");
+    let to = moved.headers["location"].to_str().unwrap().to_owned();
+    assert!(viewer.note().contains("project: other"), "{to}");
+    viewer.post(
+        "/undo",
+        &format!("change={}", to.rsplit('=').next().unwrap()),
+    );
+    assert_eq!(viewer.note(), before);
+}
+
+#[test]
+fn an_import_is_shown_first_and_undone_to_the_same_bytes() {
+    let viewer = Viewer::new();
+    let file = viewer.context.home.root().join("../memory.jsonl");
+    let line = r#"{"type":"entity","name":"Deploy","entityType":"process","observations":["Staging is deployed with <b>make</b>"]}"#;
+    std::fs::write(&file, line).unwrap();
+    let list = || {
+        let folders = ["procedural", "semantic", "episodic"].map(|folder| {
+            let folder = viewer.context.home.root().join("memory").join(folder);
+            std::fs::read_dir(folder).into_iter().flatten()
+        });
+        let files = folders.into_iter().flatten();
+        files
+            .map(|file| file.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    let before = list();
+    let path: String = form_urlencoded::byte_serialize(file.to_str().unwrap().as_bytes()).collect();
+    let form = format!("source=server-memory&path={path}&project=p");
+    let shown = viewer.post("/import/notes", &form).text;
+    assert!(
+        shown.contains("Import 1 note") && !shown.contains("<b>make"),
+        "{shown}"
+    );
+    assert_eq!(list(), before, "nothing is written yet");
+    let done = viewer
+        .post("/import/notes", &format!("{form}&sure=yes"))
+        .text;
+    assert!(done.contains("Undo the import"), "{done}");
+    assert_eq!(list().len(), 2);
+    let (_, rest) = done.split_once("name=\"change\" value=\"").unwrap();
+    let change = rest.split('"').next().unwrap();
+    viewer.post("/undo", &format!("change={change}&sure=yes"));
+    assert_eq!(list(), before);
+}
+
+#[test]
+fn the_settings_show_what_the_next_session_gets() {
+    let viewer = Viewer::with("Deploy with make", "Use <make> always.", false, false);
+    let page = viewer.get("/settings?project=p").text;
+    assert!(
+        page.contains("&lt;anamnesis-context") && page.contains("Deploy with make"),
+        "{page}"
+    );
+    let page = viewer.get("/settings?project=other").text;
+    assert!(page.contains("no note is for"), "{page}");
+}
+
+#[test]
+fn an_exported_page_shows_every_note_as_data_and_loads_nothing() {
+    let hostile = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u{1b}[31m\u{202e}x";
+    let viewer = Viewer::with(hostile, hostile, false, false);
+    viewer.second("second");
+    let mut bytes = Vec::new();
+    let report = crate::export_html(&viewer.context, None, &mut bytes).unwrap();
+    assert_eq!(report.exported, 2);
+    let page = String::from_utf8(bytes).unwrap();
+    assert_eq!(page.matches("<script").count(), 1, "only its own");
+    assert_eq!(page.matches("<details").count(), 2);
+    assert!(
+        page.contains("default-src 'none'") && !page.contains("unsafe"),
+        "{page}"
+    );
+    for sign in ["<img", "http://", "https://", "url(", "\u{1b}", "\u{202e}"] {
+        assert!(!page.contains(sign), "{sign}");
+    }
+    let mut none = Vec::new();
+    let report = crate::export_html(&viewer.context, Some("other"), &mut none).unwrap();
+    assert_eq!(report.exported, 0);
+}
