@@ -12,6 +12,7 @@ mod recording;
 mod scenarios;
 mod serving;
 mod store;
+mod viewing;
 
 use std::fmt::Display;
 use std::fs;

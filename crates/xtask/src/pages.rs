@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Test this program instead of a debug build of the checkout
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// Add this many generated notes, and report the times of the server
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    notes: usize,
 }
 
 /// Runs `cargo xtask pages`. The screenshots are in `target/pages`.
@@ -39,6 +42,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     empty.run("reindex").well();
     visit(&tools, &program, &empty, &shots.join("empty"), None)?;
     let home = TestHome::new(&program);
+    generate(&home, arguments.notes);
     let note = fill(&home);
     home.settle();
     visit(&tools, &program, &home, &shots.join("filled"), Some(&note))?;
@@ -56,6 +60,37 @@ pub(crate) fn install(root: &Path) -> Result<PathBuf> {
         npm::install(&folder.join(package), package, version)?;
     }
     Ok(folder)
+}
+
+/// Writes plain notes of many projects, so that lists are long.
+fn generate(home: &TestHome, count: usize) {
+    const TOPICS: [&str; 8] = [
+        "migration of the orders table",
+        "retry of failed webhooks",
+        "login with a hardware key",
+        "layout of the checkout page",
+        "release by the calendar",
+        "cache of the price list",
+        "import of the address book",
+        "alerts of the night shift",
+    ];
+    for number in 0..count {
+        let topic = TOPICS[number % TOPICS.len()];
+        let id = format!("01BX5ZZKBK{number:016}");
+        let body = format!(
+            "Decided in week {}: the {topic} is done by `job-{number}`.\n\n- owner: team {}\n- see \
+             `src/part_{}/module_{number}.rs`\n",
+            number % 52,
+            number % 23,
+            number % 97
+        );
+        let project = format!("git.example/shop/part-{}", number % 40);
+        home.add(
+            &NoteText::new(&id, &format!("The {topic}, part {number}"))
+                .body(body)
+                .with("project", &project),
+        );
+    }
 }
 
 /// Writes notes of every kind, some of them hostile, and plays a session. Returns the id of a note.
@@ -108,6 +143,8 @@ fn visit(
     fs::write(&script, include_str!("pages/pages.mjs")).map_err(at(&script))?;
     let plan = json!({
         "browser": BROWSER, "modules": tools, "shots": shots, "note": note,
+        // One way to end for each store: the person closes the browser, or it is killed.
+        "isKilled": note.is_none(), "searches": ["stub", "deploy staging", "the migr*", "port \"9090\""],
         "home": home.user(), "store": home.store(), "program": program, "project": home.project(),
     });
     let isolated = [

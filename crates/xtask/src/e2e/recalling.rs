@@ -16,8 +16,9 @@ const OTHERS: usize = 40;
 /// Number of repetitions of the same prompt.
 const TIMES: usize = 10;
 
-const TITLE: &str = "Integration tests need the stub server";
-const FITTING: &str = "Why do the integration tests hang without the stub server?";
+pub(super) const TITLE: &str = "Integration tests need the stub server";
+pub(super) const BODY: &str = "`make stub` binds port 9090; without it the login tests hang.";
+pub(super) const FITTING: &str = "Why do the integration tests hang without the stub server?";
 const UNFIT: &str = "Please draw a green bicycle on the front page";
 
 /// A matching prompt injects its note once per context, and again after a compaction. Other prompts
@@ -25,11 +26,7 @@ const UNFIT: &str = "Please draw a green bicycle on the front page";
 pub(super) fn recall(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::new(&machine.home());
-    write(
-        &machine,
-        TITLE,
-        "`make stub` binds port 9090; without it the login tests hang.",
-    )?;
+    write(&machine, TITLE, BODY)?;
     let note = store.wait_for("the note", |note| note.title() == TITLE)?;
     for number in 0..OTHERS {
         let title = format!("Release {number} was cut by the calendar");
@@ -279,7 +276,7 @@ pub(super) fn deleted_memory(stage: &Stage) -> Result<()> {
 }
 
 /// Writes a note as a person does in a terminal.
-fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
+pub(super) fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
     let file = machine.home().join("note.txt");
     fs::write(&file, body).context(file.display())?;
     let file = file.to_string_lossy();
@@ -290,7 +287,7 @@ fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
 }
 
 /// Asks in a session with a scripted answer of one line.
-fn say(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
+pub(super) fn say(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
     machine.api().play(Script::default());
     ask(machine, prompt, session)
 }

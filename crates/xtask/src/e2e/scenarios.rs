@@ -13,7 +13,7 @@ use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
 use super::store::{Note, Store, context_blocks};
-use super::{hosts, machines, recalling, recording, serving};
+use super::{hosts, machines, recalling, recording, serving, viewing};
 
 /// Time limit for a request of the client.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
@@ -79,6 +79,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("server", serving::looking),
     headless("server-writes", serving::writing),
     headless("typed", serving::typed),
+    headless("live", viewing::live),
     headless("uninstall", uninstall),
     headless("codex", hosts::codex),
     headless("gemini", hosts::gemini),

@@ -1,7 +1,7 @@
 // Opens all pages of the viewer; see pages.rs. The plan is the only argument.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -22,6 +22,7 @@ function notes() {
 }
 
 const environment = { PATH: process.env.PATH, HOME: plan.home, LANG: "C.UTF-8" };
+const started = Date.now();
 const viewer = spawn(plan.program, ["open", "--print"], { env: environment, cwd: plan.project });
 process.on("exit", () => viewer.kill("SIGKILL"));
 const ended = new Promise((resolve) => viewer.on("exit", resolve));
@@ -29,6 +30,7 @@ const address = await new Promise((resolve, reject) => {
   viewer.stdout.once("data", (bytes) => resolve(bytes.toString().trim()));
   viewer.once("exit", (code) => reject(new Error(`the viewer ended with ${code}`)));
 });
+console.log(`address: ${Date.now() - started} ms after the start`);
 const origin = new URL(address).origin;
 
 const browser = await chromium.launch({
@@ -55,12 +57,44 @@ async function open(to) {
   });
 }
 
+/** Opens a page and returns the address of the first link that a selector finds. */
+async function linkOn(to, selector) {
+  await open(to);
+  const found = page.locator(selector).first();
+  return await found.count() ? found.getAttribute("href") : null;
+}
+
+/** Clicks a button by its name, and the button that confirms on the next page, if there is one. */
+async function press(name, confirm) {
+  await page.getByRole("button", { name, exact: true }).first().click();
+  await page.waitForLoadState("domcontentloaded");
+  const sure = confirm && page.getByRole("button", { name: confirm, exact: true });
+  if (!sure || !await sure.count()) return;
+  await sure.click();
+  await page.waitForLoadState("domcontentloaded");
+}
+
+/** Undoes the last change from its toast, and checks every byte. */
+async function undo(what, before) {
+  check(notes() !== before, `${what} changed nothing`);
+  await press("Undo", "Undo it");
+  check(notes() === before, `Undo of ${what} did not restore every byte`);
+}
+
 await page.goto(address, { waitUntil: "domcontentloaded" });
 await page.waitForURL((url) => !url.searchParams.has("token"));
 await page.waitForSelector("nav a");
 const links = await page.$$eval("nav a", (all) => all.map((a) => a.getAttribute("href")));
-check(links.length > 1, `the navigation has ${links.length} pages`);
-if (plan.note) links.push(`/note/${plan.note}`, `/note/${plan.note}/history`);
+check(links.length === 13, `the navigation has ${links.length} pages`);
+if (plan.note) {
+  links.push(`/note/${plan.note}`, `/note/${plan.note}/history`, `/map/${plan.note}`);
+  for (const [to, selector] of [["/sessions", "#sessions a.title"], ["/why", "#injected a.title"],
+    ["/history", "#changes a.title"]]) {
+    const link = await linkOn(to, selector);
+    check(link, `${to} lists nothing`);
+    if (link) links.push(link);
+  }
+}
 for (const link of links) {
   const times = [];
   for (const width of [1280, 390]) {
@@ -68,8 +102,10 @@ for (const link of links) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
       times.push(await open(link));
-      const name = link.slice(1).replaceAll("/", "-");
-      await page.screenshot({ path: `${plan.shots}/${name}-${width}-${colorScheme}.png` });
+      const name = link.slice(1).replace(/\?.*/, "").replace(/[0-9A-Za-z]{26,}/, "one").replaceAll("/", "-");
+      const height = await page.evaluate(() => document.documentElement.scrollHeight);
+      const clip = { x: 0, y: 0, width, height: Math.min(height, 2400) };
+      await page.screenshot({ path: `${plan.shots}/${name}-${width}-${colorScheme}.png`, fullPage: true, clip });
       const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
       check(!isWide, `${link} at ${width}: scrolls sideways`);
       check((await page.title()).endsWith("Anamnesis"), `${link}: ${await page.title()}`);
@@ -90,25 +126,63 @@ for (const link of links) {
 if (plan.note) {
   const before = notes();
   await open(`/note/${plan.note}`);
-  await page.getByRole("button", { name: "Pin", exact: true }).click();
-  await page.waitForLoadState("domcontentloaded");
-  check(notes() !== before, "Pin changed nothing");
-  await page.getByRole("button", { name: "Undo", exact: true }).first().click();
-  await page.waitForLoadState("domcontentloaded");
-  check(notes() === before, "Undo did not restore every byte");
+  await press("Pin");
+  await undo("Pin", before);
+  await page.keyboard.press("e");
+  const title = page.getByLabel("Title", { exact: true }).first();
+  await title.fill("A new <b>title</b>");
+  await page.waitForFunction(() => document.querySelector(".preview")?.innerText.includes("A new <b>title</b>"));
+  check(notes() === before, "the preview changed a note");
+  await press("Save");
+  await undo("Save", before);
+  await press("Forget");
+  await undo("Forget", before);
 
   await open("/notes");
-  const search = page.getByRole("searchbox").first();
-  await search.fill("staging");
-  await page.waitForFunction(() => !document.body.innerText.includes("stub server"));
+  const boxes = page.locator("#results input[name=note]");
+  check(!await page.getByRole("button", { name: "Mute", exact: true }).isVisible(), "the bar shows without a selection");
+  await boxes.nth(0).check();
+  await boxes.nth(1).check();
+  await press("Mute");
+  await undo("Mute of two notes", before);
+
+  await page.keyboard.press("/");
+  await page.keyboard.type("staging");
+  await page.waitForFunction(() => !document.querySelector("#results").innerText.includes("stub server"));
   check((await page.innerText("main")).includes("deploy-staging"), "the search does not find the note");
+
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("healt");
+  await page.waitForFunction(() => document.querySelectorAll("#palette li").length === 1);
+  await page.keyboard.press("Enter");
+  await page.waitForURL((url) => url.pathname === "/health");
 }
 
-await browser.close();
+for (const query of plan.searches) {
+  const took = await open(`/notes?${new URLSearchParams({ q: query })}`);
+  console.log(`search "${query}": ${took.toFixed(0)} ms`);
+}
+const status = `/proc/${viewer.pid}/status`;
+if (existsSync(status)) console.log(`memory: ${readFileSync(status, "utf8").match(/VmHWM:\s*(.*)/)[1]} at most`);
+
+if (plan.isKilled) {
+  const found = readdirSync("/proc").filter((id) => /^\d+$/.test(id)).find((id) => {
+    try {
+      const [parent] = readFileSync(`/proc/${id}/stat`, "utf8").split(") ")[1].split(" ").slice(1);
+      return Number(parent) === process.pid && readFileSync(`/proc/${id}/cmdline`, "utf8").includes("headless");
+    } catch { return false; }
+  });
+  check(found, "the browser's process was not found");
+  if (found) process.kill(Number(found), "SIGKILL");
+} else await browser.close();
 const closed = Date.now();
 const code = await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 25_000, "late"))]);
 check(code === 0, `25 s after its last page the viewer is ${code === "late" ? "running" : `ended with ${code}`}`);
 if (code === "late") viewer.kill("SIGKILL");
-console.log(`ended ${Math.round((Date.now() - closed) / 1000)} s after the browser`);
+console.log(`ended ${Math.round((Date.now() - closed) / 1000)} s after the browser was ${plan.isKilled ? "killed" : "closed"}`);
+const port = Number(new URL(origin).port).toString(16).toUpperCase().padStart(4, "0");
+const listens = readFileSync("/proc/net/tcp", "utf8").split("\n").some((line) => line.includes(`:${port} 00000000:0000 0A`));
+check(!listens, "its port is still open");
 for (const fault of faults) console.error(fault);
 process.exitCode = faults.length ? 1 : 0;
