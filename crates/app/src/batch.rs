@@ -123,7 +123,7 @@ impl<'a> Batch<'a> {
         written?;
         if batch.is_none() && !travelling.is_empty() {
             return Err(Error::failed(
-                "the notes were changed, but not committed: there is no batch to undo",
+                "the notes were changed, but not committed: there is no change to undo",
             )
             .hint("anamnesis doctor"));
         }

@@ -83,6 +83,9 @@ variables! {
     CODEX_PLUGIN = "PLUGIN_ROOT", "The same, set by Codex for a plugin's hooks.";
     VISUAL = "VISUAL", "The editor for `write` and `edit`.";
     EDITOR = "EDITOR", "The editor for `write` and `edit`, after `VISUAL`.";
+    PAGER = "PAGER", "The program that shows long lists on a terminal; `less` without it, `cat` for none.";
+    NO_COLOR = "NO_COLOR", "Any text: no colours; `--color` overrides it.";
+    TERM = "TERM", "`dumb`: no colours.";
     LC_ALL = "LC_ALL", "Whether the terminal takes UTF-8.";
     LC_CTYPE = "LC_CTYPE", "Whether the terminal takes UTF-8, after `LC_ALL`.";
     LANG = "LANG", "Whether the terminal takes UTF-8, after `LC_CTYPE`.";
@@ -316,6 +319,10 @@ pub struct Environment {
     pub client_process: Option<String>,
     /// The user's editor.
     pub editor: Option<OsString>,
+    /// The person's pager.
+    pub pager: Option<OsString>,
+    /// Whether the person or the terminal wants no colours.
+    pub is_plain: bool,
     /// Whether the terminal accepts UTF-8.
     pub is_utf8: bool,
     /// The `PATH` variable.
@@ -400,6 +407,9 @@ impl Environment {
                 .iter()
                 .find_map(|(name, host)| text(name).map(|_| *host)),
             editor: [VISUAL, EDITOR].iter().find_map(|name| variables.os(name)),
+            pager: variables.os(PAGER),
+            is_plain: variables.os(NO_COLOR).is_some()
+                || text(TERM).is_some_and(|terminal| terminal == "dumb"),
             is_utf8: is_utf8([LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name))),
             path: variables.os(PATH),
             now: text(NOW)

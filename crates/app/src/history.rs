@@ -117,7 +117,7 @@ impl<'a> Past<'a> {
         let event = found.pop().ok_or_else(|| unknown(typed))?;
         if event.batch.is_none() {
             return Err(Error::failed(
-                "this commit is no batch: machines were joined, or another program made it",
+                "this commit is no change of ours: machines were joined, or another program made it",
             )
             .hint("anamnesis undo   (lists what can be undone)"));
         }
@@ -272,6 +272,19 @@ impl<'a> Past<'a> {
     }
 }
 
+/// Returns the machine whose commit first had this text of a note.
+pub fn writer_of(repository: &Repository, id: NoteId, body: &str) -> Option<String> {
+    let mut versions = repository.versions(id, MAX_SEARCHED).ok()?;
+    versions.retain(|version| {
+        let file = version.file.as_ref();
+        let file = file.and_then(|file| NoteFile::parse(&file.bytes, id).ok());
+        file.is_some_and(|file| file.note().body.trim() == body.trim())
+    });
+    // The newest is first.
+    let machine = versions.pop()?.event.machine?;
+    Some(one_line(&machine))
+}
+
 /// Opens the repository of a store's notes, if there is one.
 pub fn open(context: &Context) -> Result<Option<Repository>, Error> {
     let now = context.environment.now;
@@ -291,10 +304,13 @@ pub fn resolve_at(typed: &str, time: DateTime<Utc>, moment: &Moment) -> Result<N
     one_of(&reference, &there)
 }
 
+/// How many versions of a note are searched for a text.
+const MAX_SEARCHED: usize = 200;
+
 /// The error for an unknown change.
 fn unknown(typed: &str) -> Error {
     let typed = one_line(typed);
-    Error::failed(format!("no batch \"{}\"", shorten(&typed, 40)))
+    Error::failed(format!("no change \"{}\"", shorten(&typed, 40)))
         .hint("four or more characters of its end: anamnesis log")
 }
 

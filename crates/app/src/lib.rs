@@ -6,6 +6,7 @@
 
 pub mod auto_reflect;
 pub mod backfill;
+pub mod backup;
 pub mod batch;
 pub mod capture;
 pub mod citation_check;

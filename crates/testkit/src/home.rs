@@ -51,6 +51,25 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Opens a terminal: the side of its user, and that of the program.
+#[cfg(unix)]
+fn terminal() -> (std::os::fd::OwnedFd, File) {
+    use rustix::pty;
+
+    let main = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY)
+        .expect("a terminal can be opened");
+    pty::grantpt(&main).expect("it is ours");
+    pty::unlockpt(&main).expect("it is ours");
+    let name = pty::ptsname(&main, Vec::new()).expect("it has a name");
+    let mut options = File::options();
+    let terminal = options
+        .read(true)
+        .write(true)
+        .open(OsStr::new(name.to_str().expect("a device is ASCII")))
+        .expect("it can be opened");
+    (main, terminal)
+}
+
 /// Writes settings that let hooks and servers use `ANAMNESIS_HOME` and the clock of a test.
 pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
     let folder = user_home.join(".anamnesis");
@@ -455,15 +474,7 @@ impl Invocation<'_> {
     /// Panics if no terminal can be opened or the program cannot be started.
     #[cfg(unix)]
     pub fn run_on_a_terminal(mut self) -> Output {
-        use rustix::pty;
-
-        let main = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY)
-            .expect("a terminal can be opened");
-        pty::grantpt(&main).expect("it is ours");
-        pty::unlockpt(&main).expect("it is ours");
-        let name = pty::ptsname(&main, Vec::new()).expect("it has a name");
-        let terminal = File::open(OsStr::new(name.to_str().expect("a device is ASCII")))
-            .expect("it can be opened");
+        let (main, terminal) = terminal();
         let root = self.home.root.to_string_lossy().into_owned();
         self.command
             .stdin(terminal)
@@ -475,6 +486,38 @@ impl Invocation<'_> {
         let output = self.command.output().expect("the program can be started");
         drop(main);
         Output::new(&root, output.status.code(), &output.stdout, &output.stderr)
+    }
+
+    /// Runs the program with a terminal as stdin and stdout. Stderr is captured.
+    ///
+    /// # Panics
+    /// Panics if no terminal can be opened or the program cannot be started.
+    #[cfg(unix)]
+    pub fn run_in_a_terminal(mut self) -> Output {
+        let (main, terminal) = terminal();
+        let root = self.home.root.to_string_lossy().into_owned();
+        let stdout = terminal.try_clone().expect("a handle can be copied");
+        self.command
+            .stdin(terminal)
+            .stdout(stdout)
+            .stderr(Stdio::piped());
+        self.home.trust_variables();
+        let child = self.command.spawn().expect("the program can be started");
+        // The command keeps the terminal open as long as it lives.
+        drop(self.command);
+        // A terminal holds few bytes, so they are read while the program writes. Reading fails when
+        // the program has closed the terminal.
+        let reader = thread::spawn(move || {
+            let mut main = File::from(main);
+            let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+            while let Ok(read @ 1..) = main.read(&mut buffer) {
+                bytes.extend_from_slice(&buffer[..read]);
+            }
+            bytes
+        });
+        let output = child.wait_with_output().expect("its output can be read");
+        let bytes = reader.join().expect("the thread ends");
+        Output::new(&root, output.status.code(), &bytes, &output.stderr)
     }
 
     /// Starts the program without waiting. Stdin stays open until the child is dropped.

@@ -92,6 +92,11 @@ impl<'a> Terminal<'a> {
         self.run(&["capture-pane", "-p", "-J", "-S", "-500"])
     }
 
+    /// Returns the visible screen with its colours.
+    pub fn screen_in_colour(&self) -> Result<String> {
+        self.run(&["capture-pane", "-p", "-e"])
+    }
+
     /// Waits until the screen shows a text, and returns the screen.
     ///
     /// # Errors

@@ -96,6 +96,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
                 .current_dir(root),
         )
     })?;
+    steps.run("the site of the documents", || {
+        if !has(Command::new("mdbook").arg("--version")) {
+            return Ok(Outcome::Skipped("mdbook is not installed"));
+        }
+        passed(cargo(root).args(["xtask", "site"]))
+    })?;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     hostile_inputs_and_machines(root, &mut steps)?;
     #[cfg(unix)]

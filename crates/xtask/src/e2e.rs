@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     /// Play only this scenario; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Write screens of the scenarios in a terminal into this folder, as SVG
+    #[arg(long, value_name = "DIR")]
+    screens: Option<PathBuf>,
 }
 
 /// Runs `cargo xtask e2e`.
@@ -106,6 +109,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
             marketplace: &marketplace,
             python: python.iter().flatten().next().map(PathBuf::as_path),
             folder: &folder,
+            screens: arguments.screens.as_deref(),
         };
         let outcome = (scenario.play)(&stage);
         let seconds = begun.elapsed().as_secs_f32();

@@ -8,6 +8,7 @@ mod adversary;
 mod ci;
 #[cfg(unix)]
 mod crash;
+mod demo;
 #[cfg(unix)]
 mod e2e;
 #[cfg(unix)]
@@ -18,6 +19,8 @@ mod manifest;
 #[cfg(unix)]
 mod pages;
 mod plugin;
+mod screen;
+mod site;
 mod size;
 mod source;
 #[cfg(unix)]
@@ -25,9 +28,9 @@ mod tools;
 
 use std::process::ExitCode;
 
-#[cfg(unix)]
-use anamnesis_lab::target_folder;
-use anamnesis_lab::{Result, amendments, at, cargo, chart, eval, masks, novelty, root, run, say};
+use anamnesis_lab::{
+    Result, amendments, at, cargo, chart, eval, masks, novelty, root, run, say, target_folder,
+};
 #[cfg(unix)]
 use anamnesis_lab::{bench, references, retention};
 use clap::{Parser, Subcommand};
@@ -74,6 +77,8 @@ enum Task {
     CliContract,
     /// Count lines of code per crate and list files and functions over the limits
     Size(size::Arguments),
+    Demo(demo::Arguments),
+    Site(site::Arguments),
     Ci(ci::Arguments),
 }
 
@@ -118,6 +123,8 @@ fn main() -> ExitCode {
             "contract::",
         ])),
         Task::Size(arguments) => size::run(&root, arguments),
+        Task::Site(arguments) => site::run(&root, arguments),
+        Task::Demo(arguments) => demo::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };
     match outcome {

@@ -128,7 +128,7 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
         }
         for session in sessions {
             let head = format!(
-                "  #{}  {}  ",
+                "  {}  {}  ",
                 session.note.short(),
                 session.ended.date_naive()
             );

@@ -13,8 +13,8 @@ use anamnesis_note::id::NoteId;
 use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
-use super::sync::outcome as sync_outcome;
-use crate::ui::{Outcome, Ui};
+use super::sync::sentence;
+use crate::ui::{self, Outcome, Ui};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
@@ -37,15 +37,14 @@ impl Apply {
         check_person(context, self.apply)
     }
 
-    /// Syncs unless `--no-sync` is set, prints the result in the Python version's form, and prints
-    /// how to undo the change.
-    pub(crate) fn send(&self, context: &Context, verb: &str, done: &Done, ui: &Ui) {
+    /// Syncs unless `--no-sync` is set, and prints the result and how to undo the change.
+    pub(crate) fn send(&self, context: &Context, done: &Done, ui: &Ui) {
         if self.no_sync {
-            ui.print(&format!("{verb}: committed locally; reindexed (no sync)\n"));
+            ui.print("committed on this machine (--no-sync)\n");
         } else {
             let journal = context.journal();
             match sync::run(context, journal.as_ref(), Answer::None, sync::PATIENCE) {
-                Ok(synced) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&synced))),
+                Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
                 // The change is saved, so a failed sync is not an error.
                 Err(failure) => ui.note(&failure.text()),
             }
@@ -77,26 +76,28 @@ impl Apply {
     pub(crate) fn finish(
         &self,
         batch: Batch<'_>,
-        (count, things, done): (usize, &str, &str),
+        (count, thing, done): (usize, &str, &str),
         ui: &Ui,
     ) -> Outcome {
         let (verb, context) = (batch.verb, batch.context);
         if !self.apply {
-            let hint = if count > 0 {
-                " (dry-run; pass --apply)"
+            ui.print(&if count == 0 {
+                format!("{verb}: 0 {thing}s\n")
             } else {
-                ""
-            };
-            ui.print(&format!("{verb}: {count} {things}{hint}\n"));
+                let things = ui::count(count, thing);
+                format!(
+                    "{verb}: {things} would be {done}; nothing was changed\n→ again with --apply\n"
+                )
+            });
             return Ok(ExitCode::SUCCESS);
         }
         if count == 0 {
-            ui.print(&format!("{verb}: 0 {things}\n"));
+            ui.print(&format!("{verb}: 0 {thing}s\n"));
             return Ok(ExitCode::SUCCESS);
         }
         let did = batch.apply()?;
-        ui.print(&format!("{verb}: {count} {things} {done}\n"));
-        self.send(context, verb, &did, ui);
+        ui.print(&format!("{verb}: {} {done}\n", ui::count(count, thing)));
+        self.send(context, &did, ui);
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -104,7 +105,7 @@ impl Apply {
 /// Prints what a step would change, and makes the change if `--apply` is set.
 pub(crate) fn carry_out(
     plan: StepPlan<'_>,
-    (things, done): (&str, &str),
+    (thing, done): (&str, &str),
     apply: &Apply,
     ui: &Ui,
 ) -> Outcome {
@@ -124,10 +125,10 @@ pub(crate) fn carry_out(
             ui.print(&format!("{verb}: {line}\n"));
         }
     }
-    apply.finish(plan.batch, (plan.changes.len(), things, done), ui)
+    apply.finish(plan.batch, (plan.changes.len(), thing, done), ui)
 }
 
-/// Describes a change of a step, in the Python version's form.
+/// Describes a change of a step.
 fn lines(change: &StepChange) -> Vec<String> {
     let moved = |[old, new]: &[String; 2]| format!("{} -> {}", one_line(old), one_line(new));
     let line = match change {

@@ -28,16 +28,15 @@ const VALUE_WIDTH: usize = 28;
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// List every setting with its value and source
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Print the value of a setting
     Get {
         /// The setting
@@ -62,21 +61,21 @@ enum Action {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     match &args.action {
-        None => list(context, false, ui),
-        Some(Action::List { json }) => list(context, *json, ui),
-        Some(Action::Get { key }) => get(context, known(key)?, ui),
+        None | Some(Action::List) => list(context, args.json, ui),
+        Some(Action::Get { key }) => get(context, known(key)?, args.json, ui),
         Some(Action::Set { key, value }) => {
             let setting = changeable(context, key)?;
             let value = parse(context, setting, value)?;
-            change(context, setting, Some(&value), ui)?;
+            change(context, setting, Some(&value), args.json, ui)?;
         }
         Some(Action::Test) => {
             let model = settings::test_model(context)?;
-            ui.print(&format!("{model} answers\n"));
+            let text = format!("{model} answers\n");
+            ui.done(args.json, json!({ "model": model }), &text);
         }
         Some(Action::Unset { key }) => {
             let setting = changeable(context, key)?;
-            change(context, setting, None, ui)?;
+            change(context, setting, None, args.json, ui)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -138,12 +137,13 @@ fn as_line(setting: &Setting, found: &EffectiveSetting) -> String {
     line
 }
 
-fn get(context: &Context, setting: &Setting, ui: &Ui) {
+fn get(context: &Context, setting: &Setting, json: bool, ui: &Ui) {
     let keys = Config::keys(&context.home).unwrap_or_default();
-    let value = public(
-        setting,
-        &EffectiveSetting::new(context, &keys, setting).value,
-    );
+    let found = EffectiveSetting::new(context, &keys, setting);
+    if json {
+        return ui.json(&as_json(setting, &found));
+    }
+    let value = public(setting, &found.value);
     let text = match &value {
         Value::Null => String::new(),
         Value::Array(items) => items
@@ -160,9 +160,15 @@ fn change(
     context: &Context,
     setting: &Setting,
     value: Option<&Value>,
+    json: bool,
     ui: &Ui,
 ) -> Result<(), Error> {
     let before = settings::change(context, setting, value)?;
+    let fields = json!({
+        "key": setting.name,
+        "value": value.map(|value| public(setting, value)),
+        "was": before.as_ref().map(|value| public(setting, value)),
+    });
     let name = setting.name;
     let brief = |value: &Value| ui::shorten(&shown(setting, value), VALUE_WIDTH);
     let default = brief(&default(context, setting));
@@ -172,7 +178,8 @@ fn change(
         (Some(value), None) => format!("{name} = {} (was {default}, the default)\n", brief(value)),
         (None, Some(was)) => format!("{name} = {default}, the default (was {was})\n"),
         (None, None) => {
-            ui.print(&format!("{name} was not set; the default is {default}\n"));
+            let text = format!("{name} was not set; the default is {default}\n");
+            ui.done(json, fields, &text);
             return Ok(());
         }
     };
@@ -186,7 +193,7 @@ fn change(
         (Some(_), Kind::Address) => text.push_str("→ anamnesis init   (reaches it and joins)\n"),
         _ => text.push_str(&format!("Undo: {}\n", undo(setting, before.as_ref()))),
     }
-    ui.print(&text);
+    ui.done(json, fields, &text);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use anamnesis_sync::history::Difference;
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// Show what a change did, note by note
 ///
@@ -24,9 +24,8 @@ use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 pub(crate) struct Args {
     /// A change or a commit as `log` shows it, or a note's id
     what: String,
-    /// Show all notes, not only the first twenty
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    length: ListLength,
     /// Print JSON, with the texts before and after
     #[arg(long)]
     json: bool,
@@ -48,7 +47,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let machine = event.machine.as_deref().unwrap_or("an unknown machine");
     let batch = event.batch.map_or_else(String::new, |batch| {
-        format!(" · batch {}", short_batch(batch))
+        format!(" · change {}", short_batch(batch))
     });
     let mut text = format!(
         "{} by {} on {}, {}{batch} · commit {}\n",
@@ -59,9 +58,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         event.commit.get(..7).unwrap_or_default(),
     );
     let total = differences.len();
-    if !args.all {
-        differences.truncate(LIST_LENGTH);
-    }
+    differences.truncate(args.length.limit());
     for difference in &differences {
         text.push_str(&note_text(&past, difference));
     }
@@ -75,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if let Some(batch) = event.batch {
         text.push_str(&format!("\n→ anamnesis undo {}\n", short_batch(batch)));
     }
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }
 

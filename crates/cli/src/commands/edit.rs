@@ -11,6 +11,7 @@ use anamnesis_app::{
 use anamnesis_note::draft::{InvalidDraft, NoteChange};
 use anamnesis_store::notes::{NotePath, Stored};
 use anamnesis_text::clean::one_line;
+use serde_json::json;
 
 use super::write;
 use crate::{
@@ -34,6 +35,9 @@ pub(crate) struct Args {
     /// Also open a file that cannot be parsed as a note, and save it unchecked
     #[arg(long, conflicts_with_all = ["title", "stdin"])]
     raw: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
@@ -56,16 +60,22 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .ok();
     let short = index.map_or_else(|| path.id.short(), |index| Context::short(&index, path.id));
     let Some(stored) = stored else {
-        ui.print(&format!("#{short} is as it was\n"));
+        let fields = json!({ "id": path.id.to_string(), "changed": false });
+        ui.done(args.json, fields, &format!("#{short} is as it was\n"));
         return Ok(ExitCode::SUCCESS);
     };
     let undo = edit::commit(context, &stored)
         .map(|batch| format!("Undo: anamnesis undo {}\n", short_batch(batch)));
-    ui.print(&format!(
+    let text = format!(
         "changed #{short} \"{}\"\n{}",
         one_line(&stored.file.note().title),
         undo.unwrap_or_default()
-    ));
+    );
+    ui.done(
+        args.json,
+        json!({ "id": path.id.to_string(), "changed": true }),
+        &text,
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anamnesis_app::{context::Context, feedback};
 use anamnesis_note::usage_log::Feedback;
 use anamnesis_text::clean::one_line;
+use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
 
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// The session that is rated [default: the last one with this note injected]
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
@@ -34,14 +38,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let rated = feedback::rate(context, &args.id, said, args.session.as_deref())?;
     let (short, place) = (&rated.short, place(rated.is_told));
     let title = one_line(&rated.entry.title);
-    ui.print(&if is_good {
+    let text = if is_good {
         format!("noted{place}: #{short} \"{title}\" helped\n")
     } else {
         format!(
             "noted{place}: #{short} \"{title}\" was wrong or in the way\n\
              → anamnesis edit {short}   |   anamnesis mute {short}\n"
         )
-    });
+    };
+    let id = rated.entry.id().to_string();
+    ui.done(args.json, json!({ "id": id, "rating": args.said }), &text);
     Ok(ExitCode::SUCCESS)
 }
 

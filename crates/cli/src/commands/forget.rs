@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{Error, context::Context, forget, remote, sync::short_batch};
 use anamnesis_text::clean::one_line;
+use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
 
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// Do not ask for confirmation
     #[arg(long, requires = "session")]
     yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Restore a forgotten note, byte for byte
@@ -34,11 +38,16 @@ pub(crate) struct Args {
 pub(crate) struct RestoreArgs {
     /// The note's id: six or more characters of its start or end
     id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if let Some(session) = &args.session {
-        return session::run(session, args.prompt, args.yes, context, ui);
+        return ui.saying(args.json, |ui| {
+            session::run(session, args.prompt, args.yes, context, ui)
+        });
     }
     if context.environment.is_agent && args.ids.len() > 1 {
         return Err(Error::usage("an agent forgets one note at a time"));
@@ -63,16 +72,20 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ),
         None => format!("Undo: anamnesis restore {all}\n"),
     });
-    ui.print(&text);
+    let ids = forgotten.notes.iter();
+    let ids: Vec<String> = ids.map(|(entry, _)| entry.id().to_string()).collect();
+    ui.done(args.json, json!({ "ids": ids }), &text);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {
     let restored = forget::restore(context, &args.id)?;
-    ui.print(&format!(
+    let note = restored.stored.file.note();
+    let text = format!(
         "restored #{short} \"{}\"\nUndo: anamnesis forget {short}\n",
-        one_line(&restored.stored.file.note().title),
+        one_line(&note.title),
         short = restored.short,
-    ));
+    );
+    ui.done(args.json, json!({ "id": note.id.to_string() }), &text);
     Ok(ExitCode::SUCCESS)
 }

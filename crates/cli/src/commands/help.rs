@@ -33,7 +33,10 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
             "why", "open", "move", "pin", "mute", "connect", "pathway", "task",
         ],
     ),
-    ("Machines", &["init", "sync", "machines", "project"]),
+    (
+        "Machines",
+        &["init", "sync", "machines", "project", "backup"],
+    ),
     (
         "Privacy",
         &["pause", "resume", "purge", "redact", "sessions"],
@@ -61,7 +64,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 50] = [
+pub(crate) const EXAMPLES: [(&str, &str); 51] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -86,6 +89,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 50] = [
     ("sync", "sync"),
     ("machines", "machines"),
     ("project", "project list"),
+    ("backup", "backup ~/anamnesis-2026-01-31.tar"),
     ("pause", "pause --all"),
     ("resume", "resume --all"),
     ("purge", "purge --find"),
@@ -154,7 +158,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if args.command.is_empty() {
         if args.all {
-            ui.print(&all());
+            ui.page(&all(), "");
         } else {
             ui.print(EVERYDAY);
         }
@@ -166,7 +170,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         .chain(args.command.iter().map(String::as_str));
     match parse(words.chain(["--help"]).map(OsString::from)) {
         Err(page) if page.kind() == ErrorKind::DisplayHelp => {
-            ui.print(&page.render().to_string());
+            ui.page(&page.render().to_string(), "");
             Ok(ExitCode::SUCCESS)
         }
         _ => Err(Error::usage(format!(

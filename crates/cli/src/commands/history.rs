@@ -10,7 +10,7 @@ use anamnesis_note::draft::safe;
 use anamnesis_sync::history::File;
 use serde_json::json;
 
-use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// List the versions of a note
 ///
@@ -19,9 +19,8 @@ use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 pub(crate) struct Args {
     /// The note's id: six or more characters of its start or end; the note may be deleted
     id: String,
-    /// List all, not only the newest twenty
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    length: ListLength,
     /// Print JSON, with the texts
     #[arg(long)]
     json: bool,
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
     let id = past.resolve(&args.id)?;
     past.refuse_withheld(id)?;
-    let limit = if args.all { usize::MAX } else { LIST_LENGTH };
+    let limit = args.length.limit();
     // The extra version is compared with the last one shown.
     let versions = past.repository.versions(id, limit.saturating_add(1))?;
     if versions.is_empty() {
@@ -70,9 +69,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         out.push_str(&format!("the newest {limit} shown · --all\n"));
     }
     out.push_str(&format!(
-        "→ anamnesis show {short} --at DATE   |   anamnesis diff BATCH\n"
+        "→ anamnesis show {short} --at DATE   |   anamnesis diff CHANGE\n"
     ));
-    ui.print(&out);
+    ui.page(&out, "");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,9 +15,9 @@ use anamnesis_app::{
 use anamnesis_store::{claude_memory::Imported, journal::Journal};
 use anamnesis_text::{clean::one_line, redact::redact};
 
-use super::sync::outcome;
+use super::sync::sentence;
 
-use crate::ui::{Outcome, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// The names of `--from`, for the help.
 const SOURCES: &str = "\
@@ -59,6 +59,11 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    ui.saying(args.other.json, |ui| from_claude(args, context, ui))
+}
+
+/// Copies Claude Code's own memory into notes.
+fn from_claude(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if let Some(option) = args.other.foreign_option() {
         return Err(Error::usage(format!("{option} needs --from SOURCE"))
             .hint("anamnesis import --from SOURCE [PATH]"));
@@ -84,7 +89,9 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         )));
     }
     let journal = Journal::open(&context.home, PATIENCE)?;
+    let progress = ui::Progress::new("reading Claude Code's memory …");
     let imported = claude_memory::import(context, &journal, &folder)?;
+    drop(progress);
     if imported.has_changes() {
         context.index()?.checkpoint()?;
     }
@@ -115,23 +122,25 @@ fn push(context: &Context, journal: &Journal, ui: &Ui) {
         return;
     }
     match sync::run(context, Some(journal), Answer::None, sync::PATIENCE) {
-        Ok(synced) => ui.print(&format!("import: synced ({})\n", outcome(&synced))),
+        Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
         Err(failure) => ui.note(&failure.text()),
     }
 }
 
-/// The report: the line of the Python version, and more lines for details.
+/// The report.
 fn text(imported: &Imported, folder: &str) -> String {
     let mut text = format!(
-        "import: imported={} updated={} skipped={} (from {folder})\n",
-        imported.imported, imported.updated, imported.skipped
+        "imported {} from {folder}, updated {}, skipped {}\n",
+        ui::count(imported.imported, "note"),
+        ui::number(imported.updated),
+        ui::number(imported.skipped)
     );
     let masked: usize = imported.masked.values().sum();
     let mut more = Vec::new();
     if imported.orphaned > 0 {
         more.push(format!(
-            "kept={} (their files are gone: anamnesis review)",
-            imported.orphaned
+            "{} kept although the file is gone: anamnesis review",
+            ui::count(imported.orphaned, "note")
         ));
     }
     if masked > 0 {
@@ -139,17 +148,18 @@ fn text(imported: &Imported, folder: &str) -> String {
         let kinds: Vec<String> = kinds
             .map(|(rule, count)| format!("{rule} {count}"))
             .collect();
-        more.push(format!("masked={masked} ({})", kinds.join(", ")));
+        let masked = ui::count(masked, "secret");
+        more.push(format!("{masked} masked ({})", kinds.join(", ")));
     }
-    if !more.is_empty() {
-        text.push_str(&format!("import: {}\n", more.join(" ")));
+    for line in more {
+        text.push_str(&format!("{line}\n"));
     }
     let skips: Vec<String> = imported
         .skips_of_changed()
         .map(|(reason, count)| format!("{count} {reason}"))
         .collect();
     if !skips.is_empty() {
-        text.push_str(&format!("import: skipped {}\n", skips.join(", ")));
+        text.push_str(&format!("skipped: {}\n", skips.join(", ")));
     }
     text
 }

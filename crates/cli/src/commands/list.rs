@@ -7,7 +7,7 @@ use anamnesis_note::note::{GLOBAL, Kind, NoteType, Scope};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::json;
 
-use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// List the notes of this project
 ///
@@ -39,12 +39,8 @@ pub(crate) struct Args {
     /// Include forgotten notes
     #[arg(long)]
     forgotten: bool,
-    /// The maximum number of notes
-    #[arg(short = 'n', long, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all", value_parser = ui::at_least_one)]
-    limit: usize,
-    /// List all, not only the first twenty
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    length: ListLength,
     /// Print JSON, without bodies
     #[arg(long)]
     json: bool,
@@ -68,10 +64,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let index = context.index()?;
     let total = index.count(&filter)?;
-    let limit = if args.all || args.json {
+    let limit = if args.json {
         usize::MAX
     } else {
-        args.limit
+        args.length.limit()
     };
     let entries = index.list(&filter, limit)?;
     if args.json {
@@ -104,6 +100,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             ui::number(total)
         ));
     }
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }

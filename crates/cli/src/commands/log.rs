@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anamnesis_app::{context::Context, history::Past};
 use serde_json::json;
 
-use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
+use crate::ui::{ListLength, Outcome, Ui};
 
 /// Show the changes to your notes, on all your machines
 ///
@@ -14,12 +14,8 @@ use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 /// history.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The maximum number of lines
-    #[arg(short = 'n', long, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all", value_parser = ui::at_least_one)]
-    limit: usize,
-    /// Show all changes
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    length: ListLength,
     /// Only changes of this note
     #[arg(long, value_name = "ID")]
     note: Option<String>,
@@ -35,7 +31,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .as_ref()
         .map(|typed| past.resolve(typed))
         .transpose()?;
-    let limit = if args.all { usize::MAX } else { args.limit };
+    let limit = args.length.limit();
     // One extra event shows whether there are more.
     let mut events = past.repository.log(note, limit.saturating_add(1))?;
     let has_more = events.len() > limit;
@@ -51,8 +47,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     } else if has_more {
         text.push_str(&format!("the newest {} shown · --all\n", events.len()));
     } else {
-        text.push_str("→ anamnesis diff BATCH   |   anamnesis undo BATCH\n");
+        text.push_str("→ anamnesis diff CHANGE   |   anamnesis undo CHANGE\n");
     }
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use anamnesis_note::{
     note::{Note, Scope, State},
 };
 use anamnesis_text::clean::one_line;
+use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
 
@@ -23,6 +24,9 @@ pub(crate) struct MoveArgs {
     /// `machine-local` keeps it on this machine, `portable` lets it sync
     #[arg(long, value_parser = str::parse::<Scope>)]
     scope: Option<Scope>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Keep a note at the top
@@ -33,6 +37,9 @@ pub(crate) struct PinArgs {
     /// Remove the pin
     #[arg(long)]
     off: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Keep a note from being injected
@@ -45,6 +52,9 @@ pub(crate) struct MuteArgs {
     /// Allow it to be injected again
     #[arg(long)]
     off: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome {
@@ -65,10 +75,16 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
     } else {
         ""
     };
-    ui.print(&format!(
+    let text = format!(
         "#{short} applies to {place}{local}\nUndo: {}\n",
         undo(short, &entry.project, entry.path.scope)
-    ));
+    );
+    let fields = json!({
+        "id": entry.id().to_string(),
+        "project": note.project,
+        "scope": note.scope.as_str(),
+    });
+    ui.done(args.json, fields, &text);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -82,14 +98,10 @@ pub(crate) fn pin(args: &PinArgs, context: &Context, ui: &Ui) -> Outcome {
     let pinned = !args.off;
     let said = if pinned { "pinned" } else { "no longer pinned" };
     let back = if pinned { " --off" } else { "" };
-    mark(
-        &args.id,
-        context,
-        ui,
-        said,
-        &format!("pin {{}}{back}"),
-        |note| note.pinned = pinned,
-    )
+    let undo = format!("pin {{}}{back}");
+    mark((&args.id, args.json), context, ui, [said, &undo], |note| {
+        note.pinned = pinned;
+    })
 }
 
 pub(crate) fn mute(args: &MuteArgs, context: &Context, ui: &Ui) -> Outcome {
@@ -100,39 +112,35 @@ pub(crate) fn mute(args: &MuteArgs, context: &Context, ui: &Ui) -> Outcome {
     };
     let said = if args.off { "no longer muted" } else { "muted" };
     let back = if args.off { "" } else { " --off" };
-    mark(
-        &args.id,
-        context,
-        ui,
-        said,
-        &format!("mute {{}}{back}"),
-        |note| {
-            // A proposal or a tombstone keeps its state.
-            if note.state == from {
-                note.state = to;
-            }
-        },
-    )
+    let undo = format!("mute {{}}{back}");
+    mark((&args.id, args.json), context, ui, [said, &undo], |note| {
+        // A proposal or a tombstone keeps its state.
+        if note.state == from {
+            note.state = to;
+        }
+    })
 }
 
 fn mark(
-    typed: &str,
+    (typed, json): (&str, bool),
     context: &Context,
     ui: &Ui,
-    said: &str,
-    undo: &str,
+    [said, undo]: [&str; 2],
     change: impl FnOnce(&mut Note),
 ) -> Outcome {
     let marked = edit::mark(context, typed, change)?;
     let short = &marked.short;
-    if marked.is_changed() {
-        ui.print(&format!(
+    let text = if marked.is_changed() {
+        format!(
             "{said} #{short} \"{}\"\nUndo: anamnesis {}\n",
             one_line(&marked.entry.title),
             undo.replace("{}", short)
-        ));
+        )
     } else {
-        ui.print(&format!("#{short} is as it was\n"));
-    }
+        format!("#{short} is as it was\n")
+    };
+    let id = marked.entry.id().to_string();
+    let fields = json!({ "id": id, "changed": marked.is_changed() });
+    ui.done(json, fields, &text);
     Ok(ExitCode::SUCCESS)
 }

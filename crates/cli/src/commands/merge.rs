@@ -51,12 +51,19 @@ pub(crate) struct Args {
     eval_set: Option<PathBuf>,
     #[command(flatten)]
     apply: Apply,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// A function that asks a model.
 type Ask<'a, E> = &'a dyn Fn(&str, &str) -> Result<String, E>;
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    ui.saying(args.json, |ui| merge_notes(args, context, ui))
+}
+
+fn merge_notes(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     args.apply.check(context)?;
     if args.request {
         return request(args, context, ui);
@@ -151,9 +158,12 @@ fn with_model<E: std::error::Error + 'static>(
     ui.print(&work.text);
     let (merged, proposed) = (work.merged, work.proposed);
     let (things, done) = match (merged, proposed) {
-        (_, 0) => ("group(s)", "merged".to_owned()),
-        (0, _) => ("group(s)", "proposed".to_owned()),
-        _ => ("group(s):", format!("{merged} merged, {proposed} proposed")),
+        (_, 0) => ("group", "merged".to_owned()),
+        (0, _) => ("group", "proposed".to_owned()),
+        _ => (
+            "group",
+            format!("changed: {merged} merged, {proposed} proposed"),
+        ),
     };
     let told = (merged + proposed, things, done.as_str());
     args.apply.finish(work.batch, told, ui)

@@ -1,6 +1,7 @@
 //! The commands. Each file has an `Args`, whose doc comments are the help text, and one function.
 
 mod backfill;
+mod backup;
 mod bulk;
 mod completions;
 mod config;
@@ -56,7 +57,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::
 use self::serve::Piped;
 use crate::{
     hook,
-    ui::{self, Outcome, Ui},
+    ui::{self, Colour, Outcome, Ui},
 };
 
 /// Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
@@ -65,6 +66,9 @@ use crate::{
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Verb>,
+    /// When to use colours: auto, always or never
+    #[arg(long, value_enum, global = true, hide = true, default_value = "auto")]
+    color: Colour,
 }
 
 #[derive(Debug, Subcommand)]
@@ -113,6 +117,7 @@ enum Verb {
     Help(help::Args),
     Sessions(sessions::Args),
     Backfill(backfill::Args),
+    Backup(backup::Args),
     Import(import::Args),
     Export(export::Args),
     Init(init::Args),
@@ -165,8 +170,10 @@ fn command() -> clap::Command {
 
 /// Runs the command line.
 pub(crate) fn main(environment: &Environment) -> ExitCode {
-    let ui = Ui::new(environment.is_utf8);
-    let arguments = match parse(env::args_os()) {
+    let parsed = parse(env::args_os());
+    let colour = parsed.as_ref().map_or(Colour::Auto, |parsed| parsed.color);
+    let ui = Ui::new(environment, colour);
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
             let text = error.render().to_string();
@@ -231,7 +238,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Init(args) => init::run(&args, environment, ui),
         Verb::Config(args) => config::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Serve(args) => serve::run(&args, environment),
-        Verb::Internal(args) => internal::run(&args, environment, ui),
+        Verb::Internal(args) => internal::run(&args, command, environment, ui),
         Verb::Eval(args) => eval::run(&args, environment, ui),
         Verb::Why(args) => why::run(&args, environment, ui),
         Verb::Open(args) => open::run(&args, Context::open(environment)?, ui),
@@ -271,6 +278,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Purge(args) => purge::run(&args, &Context::open(environment)?, ui),
         Verb::Reflect(args) => reflect::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
+        Verb::Backup(args) => backup::run(&args, &Context::open(environment)?, ui),
         Verb::Import(args) => import::run(&args, environment, ui),
         Verb::Export(args) => export::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Backfill(args) => backfill::run(&args, environment, ui),

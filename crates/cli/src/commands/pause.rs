@@ -12,6 +12,7 @@ use anamnesis_app::{
 use anamnesis_note::draft::safe_line;
 use anamnesis_store::{project::Project, settings::config::Config};
 use anamnesis_text::clean::one_line;
+use serde_json::{Value, json};
 
 use crate::ui::{Outcome, Ui};
 
@@ -39,6 +40,9 @@ struct What {
     /// All projects; projects paused by key stay paused
     #[arg(long)]
     all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl What {
@@ -51,6 +55,12 @@ impl What {
             return Err(Error::usage("--project is empty"));
         }
         Ok(key)
+    }
+
+    /// What is printed as JSON.
+    fn fields(&self, project: &str, is_off: bool) -> Value {
+        let project = (!self.all).then_some(project);
+        json!({ "project": project, "off": is_off })
     }
 
     /// The options that select the same projects again.
@@ -77,10 +87,11 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         (false, _, true) => format!("{project} is paused already"),
     };
-    ui.print(&format!(
+    let text = format!(
         "{said}\nGo on: anamnesis resume{}\n",
         what.options(&project)
-    ));
+    );
+    ui.done(what.json, what.fields(&project, true), &text);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,7 +127,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
     if let Some(off) = still {
         text.push_str(&format!("Still off: {}\n→ {}\n", off.reason(), off.hint()));
     }
-    ui.print(&text);
+    ui.done(what.json, what.fields(&project, still.is_some()), &text);
     Ok(match still {
         Some(_) => ExitCode::from(NEEDS_ATTENTION),
         None => ExitCode::SUCCESS,

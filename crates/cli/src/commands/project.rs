@@ -53,11 +53,17 @@ enum Verb {
         key: String,
         /// The current key of the project
         same_as: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Undo a merge of project keys
     Split {
         /// The key to separate
         key: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Move notes to other projects, by a list of keys
     ///
@@ -70,11 +76,17 @@ enum Verb {
         map: PathBuf,
         #[command(flatten)]
         apply: Apply,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Follow a .anamnesis/project file that names another project's key
     Trust {
         /// The folder [default: this one]
         folder: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -82,16 +94,19 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
         None => show(args, &Context::new(environment, Duration::ZERO)?, ui),
         Some(Verb::List { json }) => list(*json, &Context::open(environment)?, ui),
-        Some(Verb::Merge { key, same_as }) => {
+        Some(Verb::Merge { key, same_as, json }) => ui.saying(*json, |ui| {
             merge(key, same_as, &project::open_for_person(environment)?, ui)
-        }
-        Some(Verb::Split { key }) => split(key, &project::open_for_person(environment)?, ui),
-        Some(Verb::Migrate { map, apply }) => migrate(map, apply, &Context::open(environment)?, ui),
-        Some(Verb::Trust { folder }) => trust(
-            folder.as_deref(),
-            &project::open_for_person(environment)?,
-            ui,
-        ),
+        }),
+        Some(Verb::Split { key, json }) => ui.saying(*json, |ui| {
+            split(key, &project::open_for_person(environment)?, ui)
+        }),
+        Some(Verb::Migrate { map, apply, json }) => ui.saying(*json, |ui| {
+            migrate(map, apply, &Context::open(environment)?, ui)
+        }),
+        Some(Verb::Trust { folder, json }) => ui.saying(*json, |ui| {
+            let context = project::open_for_person(environment)?;
+            trust(folder.as_deref(), &context, ui)
+        }),
     }
 }
 
@@ -210,7 +225,7 @@ fn migrate(path: &Path, apply: &Apply, context: &Context, ui: &Ui) -> Outcome {
         .map_err(|error| Error::usage(one_line(&format!("{shown}: {error}"))))?;
     bulk::carry_out(
         steps::migrate(context, &map)?,
-        ("note(s)", "changed"),
+        ("note", "changed"),
         apply,
         ui,
     )

@@ -41,9 +41,16 @@ pub(crate) struct Args {
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
+    /// Print JSON; needs --yes
+    #[arg(long, requires = "yes")]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    ui.saying(args.json, |ui| purge_as_asked(args, context, ui))
+}
+
+fn purge_as_asked(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     purge::begin(context)?;
     if args.find {
         let text = read_text(ui)?;
@@ -58,7 +65,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let remote = remote_too(context);
     let question = format!("Take {those} out of git history too{remote}, for good?");
     ui.confirm(&question, args.yes, &again, UNCHANGED)?;
-    let done = found.purge(&again)?;
+    let done = {
+        let _progress = ui::Progress::new("rewriting the history …");
+        found.purge(&again)?
+    };
     ui.print(&format!(
         "purged #{}: a tombstone stays, the text is in no file and no commit here\n{}",
         ids.join(" #"),
@@ -80,7 +90,10 @@ fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> O
     let question = format!("Mask it in all of ours and in git history{remote}?");
     let again = "… | anamnesis purge --find --yes";
     ui.confirm(&question, yes, again, UNCHANGED)?;
-    let done = found.purge("anamnesis purge --find")?;
+    let done = {
+        let _progress = ui::Progress::new("masking it everywhere …");
+        found.purge("anamnesis purge --find")?
+    };
     let mut text = format!(
         "done; {} masked, {} left here.\n",
         ui::count(places, "place"),

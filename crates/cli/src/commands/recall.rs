@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.json {
         ui.json(&json(&answer, &question));
     } else {
-        ui.print(&shown(&answer, &index, context, args.explain)?);
+        ui.page(&shown(&answer, &index, context, args.explain)?, &text);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -125,16 +125,16 @@ fn shown(
     let below = ui::number(answer.below_floor);
     let is_empty = text.is_empty();
     if is_empty {
-        text.push_str("nothing fits\n");
+        text.push_str("no note matches\n");
     }
     if answer.below_floor > 0 {
         let more = if is_empty { "" } else { " more" };
-        let fit = if answer.below_floor == 1 {
-            "fits"
+        let matches = if answer.below_floor == 1 {
+            "matches"
         } else {
-            "fit"
+            "match"
         };
-        text.push_str(&format!("{below}{more} {fit} too little · --weak\n"));
+        text.push_str(&format!("{below}{more} {matches} weakly · --weak\n"));
     }
     if !is_empty {
         text.push_str("→ anamnesis show ID\n");

@@ -40,9 +40,16 @@ pub(crate) struct Args {
     /// Do not sync afterwards
     #[arg(long)]
     no_sync: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    ui.saying(args.json, |ui| distil(args, context, ui))
+}
+
+fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.apply && context.environment.is_agent {
         return Err(
             Error::failed("notes are distilled by a person only: a model is paid for it")

@@ -7,6 +7,7 @@ use anamnesis_app::{
     context::{Context, PATIENCE},
     diff,
     error::NEEDS_ATTENTION,
+    history,
     review::{self, Decision, counts, heading, shown_entry, trashed, word},
     sync::{History, short_batch},
 };
@@ -227,11 +228,16 @@ fn both_texts(context: &Context, index: &Index, sibling: NoteId) -> String {
     };
     let targets = copy.links.iter();
     let others = ids(targets.filter_map(|link| link.strip_prefix("related-to ")));
+    let original = others.first().copied();
     let others = others.into_iter().filter_map(note);
+    let repository = history::open(context).ok().flatten();
     let mut text = String::new();
     for note in others.chain([copy.clone()]) {
         let short = Context::short(index, note.id);
-        let machine = one_line(&note.machine_id);
+        // The copy's text is in the history of the note that it was split from.
+        let written = repository.as_ref().zip(original);
+        let written = written.and_then(|(past, id)| history::writer_of(past, id, &note.body));
+        let machine = written.unwrap_or_else(|| one_line(&note.machine_id));
         let body = context.printable(note.body.trim_end());
         let _ = write!(text, "  {short} on {machine}:\n{}", cut(&body, &short));
     }

@@ -30,6 +30,9 @@ use crate::{
     ui::{self, Outcome, Ui},
 };
 
+/// A snippet is below the title, which comes after the id and the kind.
+const SNIPPET_INDENT: usize = "7Q4KZ9  preference  ".len();
+
 /// Find notes by words
 ///
 /// A note matches if it contains any of the words; best matches first. Superseded and forgotten
@@ -121,6 +124,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let short = Context::short(&index, hit.entry.id());
         text.push_str(&ui::note_line(&hit.entry, &short, now));
         text.push('\n');
+        let body = stored(hit, past.as_ref(), context).map(|stored| stored.note().body);
+        let body = context.printable(&body.unwrap_or_default());
+        if let Some(snippet) = ui::snippet(&body, &query, ui::WIDTH - SNIPPET_INDENT) {
+            text.push_str(&format!("{:SNIPPET_INDENT$}{snippet}\n", ""));
+        }
         for remark in later.remarks_of(hit.entry.id(), &hit.matched)? {
             text.push_str(&format!("  {}\n", one_line(&remark)));
         }
@@ -130,7 +138,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(date) => format!("→ anamnesis show ID --at \"{}\"\n", one_line(date)),
         None => "→ anamnesis show ID · anamnesis forget ID\n".to_owned(),
     });
-    ui.print(&text);
+    ui.page(&text, &query);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -151,12 +159,15 @@ fn filter(args: &Args, context: &Context) -> Filter {
     }
 }
 
-fn hit_json(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Value {
-    let stored = match past {
+fn stored(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Option<Stored> {
+    match past {
         Some(past) => past.stored(hit.entry.id()),
         None => context.notes.read(hit.entry.path).ok(),
-    };
-    let note = stored.map(|stored| {
+    }
+}
+
+fn hit_json(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Value {
+    let note = stored(hit, past, context).map(|stored| {
         let mut note = stored.note();
         note.body = context.printable(&note.body);
         note

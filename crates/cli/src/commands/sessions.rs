@@ -46,6 +46,9 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
+    /// List the sessions of this project [default: that of this folder]
+    #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
+    project: Option<String>,
     /// List the sessions of every project
     #[arg(long)]
     everywhere: bool,
@@ -68,7 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
     let journal = open(context)?;
     let index = context.index()?;
-    let project = (!args.everywhere).then(|| context.project(None).key);
+    let project = (!args.everywhere).then(|| context.project(args.project.as_deref()).key);
     let limit = args.limit.min(MAX_LISTED);
     let total = journal.count_sessions(project.as_deref())?;
     let sessions = journal.sessions(project.as_deref(), limit)?;
@@ -100,7 +103,7 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
     }
     if sessions.len() < total {
         let more = if limit < MAX_LISTED {
-            format!(" · -k {}", total.min(MAX_LISTED))
+            format!(" · -n {}", total.min(MAX_LISTED))
         } else {
             String::new()
         };
@@ -110,7 +113,7 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
             ui::number(total)
         ));
     }
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "\n→ anamnesis edit {short}   |   anamnesis forget {short}\n"
         ));
     }
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -154,7 +154,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
         text.push_str(&format!("\n{body}\n"));
     }
     text.push_str(&format!("\n→ anamnesis history {short}\n"));
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }
 

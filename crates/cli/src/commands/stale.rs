@@ -8,7 +8,7 @@ use anamnesis_recall::stale::{self, StaleReason};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::{Value, json};
 
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// List notes that may be outdated, and why
 ///
@@ -23,9 +23,8 @@ pub(crate) struct Args {
     /// List the notes of every project
     #[arg(long)]
     everywhere: bool,
-    /// List all, not only the first twenty
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    length: ListLength,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -72,11 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.print("no note is worth a look\n");
         return Ok(ExitCode::SUCCESS);
     }
-    let limit = if args.all {
-        usize::MAX
-    } else {
-        ui::LIST_LENGTH
-    };
+    let limit = args.length.limit();
     let mut text = String::new();
     for (entry, reasons) in found.iter().take(limit) {
         let short = Context::short(&index, entry.id());
@@ -91,6 +86,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         text.push_str(&format!("{limit} of {total} shown · --all\n"));
     }
     text.push_str("→ anamnesis verify ID   |   anamnesis edit ID   |   anamnesis forget ID\n");
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }

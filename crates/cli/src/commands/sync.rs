@@ -36,7 +36,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         (_, true) => Answer::Restore,
         _ => Answer::None,
     };
-    let synced = sync::run_now(context, answer)?;
+    let synced = {
+        let _progress = ui::Progress::new("syncing …");
+        sync::run_now(context, answer)?
+    };
     if args.json {
         ui.json(&json!({
             "pushed": synced.sent,

@@ -193,13 +193,13 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
             ui::number(tasks.len())
         ));
     }
-    ui.print(&text);
+    ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }
 
-/// Formats a task on one line: `#9HKD3T active   Remove the flag  you, 12 d`.
+/// Formats a task on one line: `9HKD3T  active    Remove the flag   you, 12 d`.
 fn line(entry: &Entry, status: Status, short: &str, context: &Context) -> String {
-    let head = format!("#{short} {:<8}  ", status.as_str());
+    let head = format!("{short}  {:<8}  ", status.as_str());
     let mut tail = format!(
         "{}, {}",
         entry.author(),
@@ -211,7 +211,7 @@ fn line(entry: &Entry, status: Status, short: &str, context: &Context) -> String
     let used = head.chars().count() + tail.chars().count() + 2;
     let room = ui::WIDTH.saturating_sub(used).max(16);
     let title = ui::shorten(&one_line(&entry.title), room);
-    format!("{head}{title}  {tail}\n")
+    format!("{head}{title:<room$}  {tail}\n")
 }
 
 fn task_json(entry: &Entry, status: Status) -> serde_json::Value {

@@ -30,6 +30,7 @@ const LISTED: usize = 10;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The change's id as `log` shows it: four or more characters of its start or end
+    #[arg(value_name = "CHANGE")]
     batch: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         args.apply.sync_silently(context, ui);
     } else {
         ui.print(&report.text(true));
-        args.apply.send(context, "upkeep", &done, ui);
+        args.apply.send(context, &done, ui);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -120,14 +120,14 @@ fn run_steps(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     for step in &args.only {
         let (plan, told) = match step {
-            Step::Duplicates => (steps::duplicates(context)?, ("duplicate(s)", "replaced")),
-            Step::Format => (steps::format(context)?, ("note(s)", "changed")),
+            Step::Duplicates => (steps::duplicates(context)?, ("duplicate", "replaced")),
+            Step::Format => (steps::format(context)?, ("note", "changed")),
             Step::Split => {
                 let named = LongNotes::Named(&args.ids);
                 let which = args.over.map_or(named, LongNotes::Over);
-                (steps::split(context, &which)?, ("note(s)", "taken apart"))
+                (steps::split(context, &which)?, ("note", "split"))
             }
-            Step::Provenance => (steps::provenance(context)?, ("note(s)", "changed")),
+            Step::Provenance => (steps::provenance(context)?, ("note", "changed")),
             Step::Links => {
                 rebuild_links(args.json, context, ui)?;
                 continue;
@@ -207,7 +207,7 @@ impl Report<'_> {
 
     /// Formats a note on one line, after a prefix.
     fn line(&self, before: &str, id: NoteId) -> String {
-        let head = format!("{before}#{} ", self.short(id));
+        let head = format!("{before}{} ", self.short(id));
         let title = self.0.notes.get(&id).map_or("", |note| note.title.as_str());
         let room = ui::WIDTH.saturating_sub(head.chars().count() + 2);
         format!("{head}\"{}\"\n", shorten(&one_line(title), room.max(16)))

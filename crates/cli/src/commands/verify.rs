@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anamnesis_app::{context::Context, error::NEEDS_ATTENTION, feedback};
 use anamnesis_note::note::State;
 use anamnesis_text::clean::one_line;
+use serde_json::json;
 
 use super::feedback::place;
 use crate::ui::{Outcome, Ui};
@@ -17,6 +18,9 @@ use crate::ui::{Outcome, Ui};
 pub(crate) struct Args {
     /// The note's id: six or more characters of its start or end
     id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
@@ -39,6 +43,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         State::Active | State::Forgotten => None,
     };
     text.push_str(unused.as_deref().unwrap_or_default());
-    ui.print(&text);
+    let fields = json!({ "id": entry.id().to_string(), "in_use": unused.is_none() });
+    ui.done(args.json, fields, &text);
     Ok(unused.map_or(ExitCode::SUCCESS, |_| ExitCode::from(NEEDS_ATTENTION)))
 }

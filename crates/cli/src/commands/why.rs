@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     } else if let Some(text) = &args.text {
         ui.print(&page.saying(text));
     } else {
-        ui.print(&page.whole(args.all));
+        ui.page(&page.whole(args.all), "");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -313,7 +313,7 @@ fn note_line(index: &Index, id: &str, now: DateTime<Utc>) -> String {
             // The indent adds two columns to the width. That affects only the end of a long title.
             format!("  {}\n", ui::note_line(&entry, &short, now))
         }
-        None => format!("  #{}  no longer there\n", one_line(id)),
+        None => format!("  {}  no longer there\n", one_line(id)),
     }
 }
 

@@ -29,31 +29,31 @@ fn linked() -> TestHome {
 fn a_question_is_answered_with_what_links_bring() {
     let home = linked();
     snapshot!(home.run("recall why do integration tests need the stub server").well(), @"
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
       `make stub` binds port 9090; without it the login tests hang.
-    #AAAA05 fact  Photos are cut to squares  you, 10 d
+    AAAA05  fact        Photos are cut to squares                          you, 10 d
               caused-by #7Q4KZ9
-    1 more fits too little · --weak
+    1 more matches weakly · --weak
     → anamnesis show ID
     ");
     snapshot!(home.run("recall stub server tests --explain --depth 2").well(), @"
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
       `make stub` binds port 9090; without it the login tests hang.
               matches the question · matched stub, server, tests · has 100 % of
               what is asked
-    #AAAA05 fact  Photos are cut to squares  you, 10 d
+    AAAA05  fact        Photos are cut to squares                          you, 10 d
               caused-by #7Q4KZ9 · linked to a matching note · has 0 % of what is
               asked
-    #AAAA02 fact  Mails go out through a queue  you, 10 d
+    AAAA02  fact        Mails go out through a queue                       you, 10 d
               elaborates #AAAA05 · linked to a matching note · has 0 % of what is
               asked
     links
       #7Q4KZ9 caused-by #AAAA05
       #AAAA05 elaborates #AAAA02
-    1 more fits too little · --weak
+    1 more matches weakly · --weak
     → anamnesis show ID
     ");
-    snapshot!(home.run("recall zebra crossing").well(), @"nothing fits");
+    snapshot!(home.run("recall zebra crossing").well(), @"no note matches");
     for (words, code) in [
         ("recall", 2),
         ("recall x --depth 3", 2),
@@ -338,13 +338,13 @@ fn a_deleted_index_changes_no_answer() {
 #[test]
 fn no_note_and_one_note_are_no_special_case() {
     let home = crate::home();
-    snapshot!(home.run("recall anything at all --weak --explain").well(), @"nothing fits");
+    snapshot!(home.run("recall anything at all --weak --explain").well(), @"no note matches");
     home.add(&NoteText::new(
         &id("7Q4KZ9"),
         "Integration tests need the stub server",
     ));
-    snapshot!(home.run("recall anything at all").well(), @"nothing fits");
-    assert!(home.run("recall stub").well().contains("#7Q4KZ9"));
+    snapshot!(home.run("recall anything at all").well(), @"no note matches");
+    assert!(home.run("recall stub").well().contains("7Q4KZ9"));
     assert!(
         home.run("pathway 7Q4KZ9 --similar")
             .well()

@@ -117,9 +117,9 @@ fn the_recorded_sessions() {
     exit 0
     3 sessions can be remembered:
     project
-      #59M416  2026-11-21  one
-      #ZT159R  2026-11-21  hello tui
-      #DBP220  2026-11-21  Change of hello2.txt
+      59M416  2026-11-21  one
+      ZT159R  2026-11-21  hello tui
+      DBP220  2026-11-21  Change of hello2.txt
     5 sessions left out:
            4  nothing to keep
            1  without a session id
@@ -130,9 +130,9 @@ fn the_recorded_sessions() {
     exit 0
     3 sessions remembered:
     project
-      #59M416  2026-11-21  one
-      #ZT159R  2026-11-21  hello tui
-      #DBP220  2026-11-21  Change of hello2.txt
+      59M416  2026-11-21  one
+      ZT159R  2026-11-21  hello tui
+      DBP220  2026-11-21  Change of hello2.txt
     5 sessions left out:
            4  nothing to keep
            1  without a session id
@@ -192,9 +192,9 @@ fn a_list_and_its_notes() {
     snapshot!(home.run("backfill").shown(), @"
     exit 0
     3 sessions of github.com/acme/shop can be remembered:
-      #1K57EC  2025-12-09  Why is the build slow?
-      #1498A7  2025-12-05  Let the cart have limits, too
-      #GTPRM2  2025-12-03  Add rate limits to the login
+      1K57EC  2025-12-09  Why is the build slow?
+      1498A7  2025-12-05  Let the cart have limits, too
+      GTPRM2  2025-12-03  Add rate limits to the login
     → anamnesis backfill --apply
     ");
     // A list of a project that has no store makes none.
@@ -202,7 +202,7 @@ fn a_list_and_its_notes() {
     snapshot!(home.run("backfill --limit 1 --since 2025-12-04").shown(), @"
     exit 0
     1 session of github.com/acme/shop can be remembered:
-      #1K57EC  2025-12-09  Why is the build slow?
+      1K57EC  2025-12-09  Why is the build slow?
     2 transcripts not looked at
     → anamnesis backfill --apply --since 2025-12-04 --limit 1
     ");
@@ -227,9 +227,9 @@ fn a_list_and_its_notes() {
     snapshot!(home.run("backfill --apply").shown(), @"
     exit 0
     3 sessions of github.com/acme/shop remembered:
-      #1K57EC  2025-12-09  Why is the build slow?
-      #1498A7  2025-12-05  Let the cart have limits, too
-      #GTPRM2  2025-12-03  Add rate limits to the login
+      1K57EC  2025-12-09  Why is the build slow?
+      1498A7  2025-12-05  Let the cart have limits, too
+      GTPRM2  2025-12-03  Add rate limits to the login
     Undo one: anamnesis forget 1K57EC
     ");
     let note = home
@@ -261,9 +261,9 @@ fn a_list_and_its_notes() {
     ");
     snapshot!(home.run("list").shown(), @"
     exit 0
-    #1K57EC session  Why is the build slow?  23 d
-    #1498A7 session  Let the cart have limits, too  27 d
-    #GTPRM2 session  Add rate limits to the login  29 d
+    1K57EC  session     Why is the build slow?                                  23 d
+    1498A7  session     Let the cart have limits, too                           27 d
+    GTPRM2  session     Add rate limits to the login                            29 d
     ");
     snapshot!(home.run("backfill").shown(), @"
     exit 0
@@ -294,11 +294,11 @@ fn the_sessions_of_one_project() {
     exit 0
     4 sessions can be remembered:
     github.com/acme/shop
-      #1K57EC  2025-12-09  Why is the build slow?
-      #1498A7  2025-12-05  Let the cart have limits, too
-      #GTPRM2  2025-12-03  Add rate limits to the login
+      1K57EC  2025-12-09  Why is the build slow?
+      1498A7  2025-12-05  Let the cart have limits, too
+      GTPRM2  2025-12-03  Add rate limits to the login
     cart
-      #VWM08F  2025-12-07  Give the cart a limit
+      VWM08F  2025-12-07  Give the cart a limit
     → anamnesis backfill --apply --everywhere
     ");
     snapshot!(home.run("backfill --project shop").shown(), @"
@@ -467,8 +467,8 @@ fn hostile_files() {
     exit 0
     2 sessions remembered:
     github.com/acme/shop
-      #4PV0RK  2025-12-02  Add limits to the cart
-      #3P9BX5  2025-12-01  Add limits to the login
+      4PV0RK  2025-12-02  Add limits to the cart
+      3P9BX5  2025-12-01  Add limits to the login
     7 sessions left out:
            2  nothing to keep
               ~/.claude/projects/-shop/empty.jsonl

@@ -64,14 +64,15 @@ fn copies_are_replaced_by_the_oldest() {
     snapshot!(shown(&home, "dedup"), @"
     exit 0
     dedup: remove 01JZ0000000000000000AAAAAA [github.com/acme/shop] dup of 01JZ0000000000000000BBBBBB 'It's the linter'
-    dedup: 1 duplicate(s) (dry-run; pass --apply)
+    dedup: 1 duplicate would be replaced; nothing was changed
+    → again with --apply
     ");
     // LLM-06
     snapshot!(applied(&home, "dedup").shown(), @"
     exit 0
     dedup: remove 01JZ0000000000000000AAAAAA [github.com/acme/shop] dup of 01JZ0000000000000000BBBBBB 'It's the linter'
-    dedup: 1 duplicate(s) replaced
-    dedup: committed locally; reindexed (no sync)
+    dedup: 1 duplicate replaced
+    committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
     ");
     let kept = home.read(&format!("memory/procedural/{}.md", id("BBBBBB")));
@@ -103,7 +104,8 @@ fn notes_move_to_other_projects_by_a_list() {
     migrate: 01JZ0000000000000000GGGGGG github.com/acme/shop -> yes: it's # a key
     migrate: 01JZ0000000000000000HHHHHH github.com/acme/shop -> yes: it's # a key
     migrate: 01JZ0000000000000000JJJJJJ github.com/acme/shop -> yes: it's # a key
-    migrate: 8 note(s) (dry-run; pass --apply)
+    migrate: 8 notes would be changed; nothing was changed
+    → again with --apply
     on stderr:
     migrate: there is no note 01JZ0000000000000000ZZZZZZ
     ");
@@ -155,14 +157,15 @@ fn tags_tell_how_old_notes_came_to_be() {
     exit 0
     backfill-provenance: 01JZ0000000000000000EEEEEE human -> import 'Imported'
     backfill-provenance: 01JZ0000000000000000FFFFFF human -> session-end 'Of a session'
-    backfill-provenance: 2 note(s) (dry-run; pass --apply)
+    backfill-provenance: 2 notes would be changed; nothing was changed
+    → again with --apply
     ");
     snapshot!(applied(&home, "backfill-provenance").shown(), @"
     exit 0
     backfill-provenance: 01JZ0000000000000000EEEEEE human -> import 'Imported'
     backfill-provenance: 01JZ0000000000000000FFFFFF human -> session-end 'Of a session'
-    backfill-provenance: 2 note(s) changed
-    backfill-provenance: committed locally; reindexed (no sync)
+    backfill-provenance: 2 notes changed
+    committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
     ");
     let distilled = home.read(&format!("memory/semantic/{}.md", id("GGGGGG")));
@@ -190,7 +193,8 @@ fn notes_are_brought_into_todays_form() {
     normalise: 01JZ0000000000000000HHHHHH form 'Merged'
     normalise: 01JZ0000000000000000JJJJJJ form 'Deploys'
     normalise: 01JZ0000000000000000KKKKKK tags 'Linter'
-    normalise: 10 note(s) (dry-run; pass --apply)
+    normalise: 10 notes would be changed; nothing was changed
+    → again with --apply
     ");
     snapshot!(applied(&home, "normalise").shown(), @"
     exit 0
@@ -204,8 +208,8 @@ fn notes_are_brought_into_todays_form() {
     normalise: 01JZ0000000000000000HHHHHH form 'Merged'
     normalise: 01JZ0000000000000000JJJJJJ form 'Deploys'
     normalise: 01JZ0000000000000000KKKKKK tags 'Linter'
-    normalise: 10 note(s) changed
-    normalise: committed locally; reindexed (no sync)
+    normalise: 10 notes changed
+    committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
     ");
     snapshot!(home.read(&path).replace('\r', "<CR>"), @"
@@ -241,7 +245,8 @@ fn a_note_is_taken_apart() {
     reatomise: 01JZ0000000000000000JJJJJJ 'Deploys'
     reatomise:   593VYVFJVRJ2NNNBKNP9SXY35P 'Deploys: Staging'
     reatomise:   23QHSNCK9J803E13XGRXD9BESA 'Deploys: Production'
-    reatomise: 1 note(s) (dry-run; pass --apply)
+    reatomise: 1 note would be split; nothing was changed
+    → again with --apply
     ");
     home.run("sync").well();
     let before = tree(&home);
@@ -266,7 +271,7 @@ fn a_note_is_taken_apart() {
     ");
     snapshot!(shown(&home, "reatomise --over 5"), @"
     exit 0
-    reatomise: 0 note(s)
+    reatomise: 0 notes
     ");
     let batch = &output.stdout[output.stdout.len() - 7..output.stdout.len() - 1];
     home.run(&format!("undo {batch}")).well();
@@ -312,8 +317,8 @@ fn what_was_done_is_sent_unless_that_is_not_wanted() {
     snapshot!(purge::run(&home, "dedup --apply").shown(), @"
     exit 0
     dedup: remove 01JZ0000000000000000AAAAAA [github.com/acme/shop] dup of 01JZ0000000000000000BBBBBB 'It's the linter'
-    dedup: 1 duplicate(s) replaced
-    dedup: synced (pushed=True pulled=0)
+    dedup: 1 duplicate replaced
+    synced: sent this machine's changes
     Undo: anamnesis undo [BATCH]
     ");
     // A remote that is gone keeps nothing from being done.
@@ -321,7 +326,7 @@ fn what_was_done_is_sent_unless_that_is_not_wanted() {
     let output = purge::run(&home, "backfill-provenance --apply");
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        output.stdout.contains("2 note(s) changed") && output.stdout.contains("Undo: "),
+        output.stdout.contains("2 notes changed") && output.stdout.contains("Undo: "),
         "{output:?}"
     );
     assert!(output.stderr.contains("sync: "), "{output:?}");
@@ -410,7 +415,8 @@ fn groups_are_merged_as_one_batch() {
     merge: github.com/acme/shop: 'Stub server on port 9090' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
     merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
     merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE stands for 01JZ0000000000000000FFFFFF
-    merge: 2 group(s) (dry-run; pass --apply)
+    merge: 2 groups would be merged; nothing was changed
+    → again with --apply
     ");
     home.run("sync").well();
     let before = tree(&home);
@@ -420,8 +426,8 @@ fn groups_are_merged_as_one_batch() {
     merge: github.com/acme/shop: 'Stub server on port 9090' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
     merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
     merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE stands for 01JZ0000000000000000FFFFFF
-    merge: 2 group(s) merged
-    merge: committed locally; reindexed (no sync)
+    merge: 2 groups merged
+    committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
     ");
     let made: Vec<String> = home
@@ -521,8 +527,8 @@ fn a_merge_that_hides_what_was_found_is_left_out() {
     exit 0
     merge: github.com/acme/shop: rejected: 'Things' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 0.500)
     merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
-    merge: 1 group(s) merged
-    merge: committed locally; reindexed (no sync)
+    merge: 1 group merged
+    committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
     ");
     assert!(home.run("search stub").well().contains("AAAAAA"));
@@ -532,7 +538,7 @@ fn a_merge_that_hides_what_was_found_is_left_out() {
     snapshot!(all.shown(), @"
     exit 0
     merge: github.com/acme/shop: failed (group 2: it names what was not given); skipped
-    merge: 0 group(s)
+    merge: 0 groups
     ");
 }
 
@@ -566,7 +572,7 @@ fn an_answer_with_a_fault_merges_nothing() {
     ");
     snapshot!(home.command(command.split_whitespace()).env("ANAMNESIS_MERGE_MIN_DURABLE", "7").run().shown(), @"
     exit 0
-    merge: 0 group(s)
+    merge: 0 groups
     ");
     snapshot!(home.run("merge").shown(), @"
     exit 1
@@ -593,10 +599,10 @@ fn a_merge_that_is_only_proposed_is_not_called_merged() {
     let proposed = r#"{"action": "synthesize", "type": "semantic", "title": "Invoices without gaps", "body": "Invoices are numbered on sending, without gaps.", "superseded_ids": ["@E", "@F"]}"#;
     let merged = r#"{"action": "keep", "keeper_id": "@C", "superseded_ids": ["@D"]}"#;
     for (answer, said) in [
-        (format!("[{proposed}]"), "merge: 1 group(s) proposed\n"),
+        (format!("[{proposed}]"), "merge: 1 group proposed\n"),
         (
             format!("[{proposed}, {merged}]"),
-            "merge: 2 group(s): 1 merged, 1 proposed\n",
+            "merge: 2 groups changed: 1 merged, 1 proposed\n",
         ),
     ] {
         let home = distilled();

@@ -7,7 +7,7 @@ use anamnesis_testkit::home::{Output, TestHome};
 use crate::{furnished, home, snapshot};
 
 /// Commands that need an argument, with one. The others run as they are.
-const ARGUMENTS: [(&str, &str); 18] = [
+const ARGUMENTS: [(&str, &str); 20] = [
     ("search", "search stub"),
     ("recall", "recall stub"),
     ("show", "show 7Q4KZ9"),
@@ -26,6 +26,8 @@ const ARGUMENTS: [(&str, &str); 18] = [
     ("feedback", "feedback 7Q4KZ9 good"),
     ("completions", "completions bash"),
     ("redact", "redact"),
+    ("diff", "diff 7Q4KZ9"),
+    ("backup", "backup store.tar"),
 ];
 
 fn commands(home: &TestHome) -> Vec<String> {
@@ -84,6 +86,27 @@ fn every_command_says_something_and_ends_as_documented() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
     snapshot!(text, "every_command");
+}
+
+#[cfg(unix)]
+#[test]
+fn every_command_says_something_on_a_terminal() {
+    let mut text = String::new();
+    for name in commands(&home()) {
+        if ["serve", "open", "demo", "internal", "help"].contains(&name.as_str()) {
+            continue;
+        }
+        let sample = ARGUMENTS.iter().find(|(command, _)| *command == name);
+        let sample = sample.map_or(name.as_str(), |(_, sample)| sample);
+        let home = furnished();
+        // Ctrl-D ends every question.
+        let command = home.command(sample.split(' ')).input("\u{4}".repeat(8));
+        let output = command.env("EDITOR", "true").run_on_a_terminal();
+        let said = !output.stdout.is_empty() || !output.stderr.is_empty();
+        assert!(said || name == "redact", "{sample} says nothing");
+        let _ = writeln!(text, "{name:<12} {}", line(sample, &output));
+    }
+    snapshot!(text, "every_command_on_a_terminal");
 }
 
 #[test]

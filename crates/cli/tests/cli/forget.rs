@@ -232,7 +232,7 @@ fn a_person_is_asked_once() {
     snapshot!(home.run("forget --session 5b0c8f1e").shown(), @"
     exit 2
     on stderr:
-    anamnesis: nobody can be asked here, and it is for good
+    anamnesis: cannot ask for confirmation (no terminal); pass --yes
     → anamnesis forget --session 5b0c8f1e --yes
     ");
     let forget = ["forget", "--session", "5b0c8f1e"];

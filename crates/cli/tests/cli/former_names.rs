@@ -161,8 +161,8 @@ fn steps_run_in_the_order_in_which_they_are_named() {
     let text = output.well();
     let place = |line: &str| text.find(line).unwrap_or_else(|| panic!("{line}: {text}"));
     let (first, second) = (
-        place("dedup: 1 duplicate(s) replaced"),
-        place("normalise: 3 note(s) changed"),
+        place("dedup: 1 duplicate replaced"),
+        place("normalise: 3 notes changed"),
     );
     assert!(first < second && second < place("links: "), "{text}");
     // Each step is a change of its own.

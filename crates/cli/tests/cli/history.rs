@@ -109,7 +109,7 @@ fn the_log_is_one_line_a_commit() {
     30 min ago laptop     session    BATCH2 sync +1 Add rate limits to the login
     30 min ago laptop     you        BATCH1 sync +3 Package manager is pnpm
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
-    → anamnesis diff BATCH   |   anamnesis undo BATCH
+    → anamnesis diff CHANGE   |   anamnesis undo CHANGE
     ");
     snapshot!(told(&home, &later(&home, 30, "log -n 1").run()), @"
     exit 0
@@ -173,7 +173,7 @@ fn a_diff_is_told_note_by_note() {
     let of_batch = later(&home, 30, &format!("diff {batch}")).run();
     snapshot!(told(&home, &of_batch), @r#"
     exit 0
-    edit by you on laptop, 20 min ago · batch BATCH3 · commit COMMIT3
+    edit by you on laptop, 20 min ago · change BATCH3 · commit COMMIT3
 
     #7Q4KZ9 changed  Integration_tests_need_a_stub
     -title: "Integration tests need the stub server"
@@ -195,7 +195,7 @@ fn a_diff_is_told_note_by_note() {
     }
     snapshot!(told(&home, &later(&home, 30, "diff ZD81QV").run()), @r#"
     exit 0
-    forget by you on laptop, 10 min ago · batch BATCH4 · commit COMMIT4
+    forget by you on laptop, 10 min ago · change BATCH4 · commit COMMIT4
 
     #ZD81QV forgotten  Deploys go through Jenkins
     -title: "Deploys go through Jenkins"
@@ -207,7 +207,7 @@ fn a_diff_is_told_note_by_note() {
     snapshot!(told(&home, &later(&home, 30, "diff ZZZZZZ").run()), @r#"
     exit 1
     on stderr:
-    anamnesis: no batch "ZZZZZZ"
+    anamnesis: no change "ZZZZZZ"
     → four or more characters of its end: anamnesis log
     "#);
     let json = later(&home, 30, "diff 7Q4KZ9 --json").run().json();
@@ -256,17 +256,17 @@ fn a_note_has_versions() {
     let home = changed();
     snapshot!(told(&home, &later(&home, 30, "history 7Q4KZ9").run()), @"
     exit 0
-    #7Q4KZ9 how-to  Integration_tests_need_a_stub  you, 20 min
+    7Q4KZ9  how-to      Integration_tests_need_a_stub                    you, 20 min
     20 min ago laptop     you        BATCH3 edit title, text: Integration_tests_nee…
     30 min ago laptop     you        BATCH1 sync (new)
-    → anamnesis show 7Q4KZ9 --at DATE   |   anamnesis diff BATCH
+    → anamnesis show 7Q4KZ9 --at DATE   |   anamnesis diff CHANGE
     ");
     snapshot!(told(&home, &later(&home, 30, "history ZD81QV").run()), @"
     exit 0
-    #ZD81QV fact  (no title)  you, 10 min, forgotten
+    ZD81QV  fact        (no title)                            you, 10 min, forgotten
     10 min ago laptop     you        BATCH4 forget (forgotten)
     30 min ago laptop     you        BATCH1 sync (new)
-    → anamnesis show ZD81QV --at DATE   |   anamnesis diff BATCH
+    → anamnesis show ZD81QV --at DATE   |   anamnesis diff CHANGE
     ");
     let json = later(&home, 30, "history 7Q4KZ9 --json").run().json();
     assert_eq!(
@@ -303,7 +303,7 @@ fn a_note_is_shown_as_it_was() {
     let home = changed();
     snapshot!(told(&home, &later(&home, 30, "show 7Q4KZ9 --at 2026-01-02T03:05Z").run()), @"
     exit 0
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
     as it was at 2026-01-02 03:05:00 UTC
 
@@ -358,8 +358,9 @@ fn notes_are_found_as_they_were_and_nothing_is_left_behind() {
     let search = |words: &str| later(&home, 30, words).run();
     snapshot!(search("search stub jenkins --at 2026-01-02T03:05Z").shown(), @r#"
     exit 0
-    #ZD81QV fact  Deploys go through Jenkins  you, 10 d
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    ZD81QV  fact        Deploys go through Jenkins                         you, 10 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+                        `make stub` binds port 9090; without it the login tests han…
     → anamnesis show ID --at "2026-01-02T03:05Z"
     "#);
     assert!(search("search jenkins").well().contains("no note has"));
@@ -405,7 +406,7 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     Undo: anamnesis undo [BATCH]
     "#);
     assert_eq!(home.read(path), before);
-    assert!(home.run("search 9090").well().contains("#7Q4KZ9"));
+    assert!(home.run("search 9090").well().contains("7Q4KZ9"));
     let undo = newest_batch(&home);
     later(&home, 21, &format!("undo #{undo}")).run().well();
     assert_eq!(home.read(path), after);
@@ -538,7 +539,7 @@ fn a_name_that_stands_for_more_lists_what() {
     snapshot!(output.shown(), @r#"
     exit 1
     on stderr:
-    anamnesis: no batch "ZZZZZZ"
+    anamnesis: no change "ZZZZZZ"
     → four or more characters of its end: anamnesis log
     "#);
 }

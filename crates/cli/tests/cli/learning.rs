@@ -156,7 +156,7 @@ fn no_prompt_no_command_and_no_note_of_this_machine_is_in_what_travels() {
     end(&home);
     // It was given and used, and that is known here.
     let stats = home.run("stats").well();
-    assert!(stats.contains("#10CA1N"), "{stats}");
+    assert!(stats.contains("10CA1N"), "{stats}");
     let receipts = receipts(&home);
     assert!(receipts.contains(&id("7Q4KZ9")), "{receipts}");
     for word in ["quokka", "wallaby", "login", "10CA1N", "nine"] {
@@ -290,7 +290,7 @@ fn stats() {
     ratings:              1 good, 0 bad, on all machines
 
     most used
-    #7Q4KZ9 how-to  Integration tests need the stub server  1 of 1 session
+    7Q4KZ9  how-to      Integration tests need the stub server        1 of 1 session
     ");
     assert!(text.contains("hook:    SessionStart "));
     assert!(
@@ -328,13 +328,13 @@ fn stale() {
     }
     snapshot!(home.run("stale").shown(), @"
     exit 0
-    #SESS10 session  An old session  1462 d
+    SESS10  session     An old session                                        1462 d
       old, and never used
-    #REVW10 fact  Prices of the provider  you, 62 d
+    REVW10  fact        Prices of the provider                             you, 62 d
       its review was due on 2026-01-01
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
       its task #TASK10 was finished on 2025-12-30
-    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+    B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
       #CNTR10 may contradict it
     → anamnesis verify ID   |   anamnesis edit ID   |   anamnesis forget ID
     ");

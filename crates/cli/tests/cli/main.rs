@@ -7,12 +7,14 @@
 
 mod asking;
 mod backfill;
+mod backup;
 mod capture;
 mod chores;
 mod command_line;
 mod config;
 mod contract;
 mod doctor;
+mod documents;
 mod environment;
 mod evaluation;
 mod forget;
@@ -51,6 +53,7 @@ mod status;
 mod store_faults;
 mod summaries;
 mod tasks;
+mod terminal;
 mod tools;
 mod trial;
 mod typed;

@@ -77,7 +77,7 @@ fn notes_follow_the_memory() {
     let home = furnished();
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=1 updated=0 skipped=0 (from [ROOT]/home/.claude)
+    imported 1 note from [ROOT]/home/.claude, updated 0, skipped 0
     ");
     let notes = home.notes();
     snapshot!(home.read(&notes[0]), @"
@@ -101,7 +101,7 @@ fn notes_follow_the_memory() {
     let before = home.read(&notes[0]);
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=0 updated=0 skipped=1 (from [ROOT]/home/.claude)
+    imported 0 notes from [ROOT]/home/.claude, updated 0, skipped 1
     ");
     assert_eq!(
         (home.notes(), home.read(&notes[0])),
@@ -111,11 +111,11 @@ fn notes_follow_the_memory() {
     remember(&home, "package_manager.md", 2, &changed);
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=0 updated=1 skipped=0 (from [ROOT]/home/.claude)
+    imported 0 notes from [ROOT]/home/.claude, updated 1, skipped 0
     ");
     snapshot!(home.run("list").shown(), @"
     exit 0
-    #M5DNJV how-to  The package manager is pnpm 9  import, 30 d
+    M5DNJV  how-to      The package manager is pnpm 9                   import, 30 d
     ");
 }
 
@@ -131,8 +131,8 @@ fn a_memory_folder_that_is_deleted_is_one_card_in_review() {
     }
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=0 updated=0 skipped=0 (from [ROOT]/home/.claude)
-    import: kept=2 (their files are gone: anamnesis review)
+    imported 0 notes from [ROOT]/home/.claude, updated 0, skipped 0
+    2 notes kept although the file is gone: anamnesis review
     ");
     assert!(
         home.run("search pnpm")
@@ -210,7 +210,7 @@ fn import_commits_and_sends() {
     assert_eq!(git(&["-C", path, "branch", "--list"]), "");
     let said = by_path("import");
     assert!(
-        said.contains("import: synced (pushed=True pulled=0)"),
+        said.contains("synced: sent this machine's changes"),
         "{said}"
     );
     let sent = git(&["-C", path, "ls-tree", "-r", "--name-only", "main"]);
@@ -229,9 +229,9 @@ fn the_memory_folder_of_a_projects_settings_is_not_copied() {
     for name in ["settings.json", "settings.local.json"] {
         fs::write(of_project.join(name), &settings).unwrap();
     }
-    assert!(home.run("import").well().contains("imported=1 "));
+    assert!(home.run("import").well().contains("imported 1 note "));
     fs::write(home.claude().join("settings.json"), &settings).unwrap();
-    assert!(home.run("import").well().contains("imported=1 "));
+    assert!(home.run("import").well().contains("imported 1 note "));
     assert_eq!(home.notes().len(), 2);
 }
 
@@ -243,14 +243,13 @@ fn a_skipped_memory_file_has_a_reason_in_import_and_doctor() {
     let folder = home.claude().join("projects/-shop/memory");
     fs::hard_link(&outside, folder.join("hard.md")).unwrap();
     remember(&home, "empty.md", 1, "");
-    let expected = home.run("import --no-sync").shown().replace(
-        "imported=1 updated=0 skipped=2",
-        "imported=0 updated=0 skipped=3",
-    );
+    let expected = home.run("import --no-sync").shown();
+    let expected = expected.replace("imported 1 note ", "imported 0 notes ");
+    let expected = expected.replace("skipped 2\n", "skipped 3\n");
     snapshot!(home.run("import --no-sync").shown(), @"
     exit 0
-    import: imported=0 updated=0 skipped=3 (from [ROOT]/home/.claude)
-    import: skipped 1 without text to copy
+    imported 0 notes from [ROOT]/home/.claude, updated 0, skipped 3
+    skipped: 1 without text to copy
     on stderr:
     import: [ROOT]/home/.claude/projects/-shop/memory/hard.md: a hard link to a file with other names; not followed
     ");
@@ -298,8 +297,8 @@ fn no_secret_of_the_memory_reaches_the_disk() {
     let before = files(&home.claude());
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=4 updated=0 skipped=1 (from [ROOT]/home/.claude)
-    import: masked=5 (assignment 2, github 3)
+    imported 4 notes from [ROOT]/home/.claude, updated 0, skipped 1
+    5 secrets masked (assignment 2, github 3)
     on stderr:
     import: [ROOT]/home/.claude/projects/-shop/memory/large-[REDACTED].md: over 256 KiB
     ");
@@ -455,8 +454,8 @@ fn what_a_person_forgot_stays_away() {
     );
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=0 updated=0 skipped=2 (from [ROOT]/home/.claude)
-    import: skipped 2 forgotten by you
+    imported 0 notes from [ROOT]/home/.claude, updated 0, skipped 2
+    skipped: 2 forgotten by you
     ");
     assert_eq!(home.notes(), std::slice::from_ref(&path));
     assert!(home.read(&path).contains("state: forgotten"));
@@ -471,7 +470,7 @@ fn another_folder_of_the_client() {
     fs::rename(home.claude(), &elsewhere).unwrap();
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=0 updated=0 skipped=0 (from [ROOT]/home/.claude)
+    imported 0 notes from [ROOT]/home/.claude, updated 0, skipped 0
     ");
     let import = || home.command(["import", "--no-sync", "--claude-home"]);
     snapshot!(import().arg(home.root()).run().shown(), @"
@@ -486,12 +485,12 @@ fn another_folder_of_the_client() {
     ");
     snapshot!(import().arg(&elsewhere).run().shown(), @"
     exit 0
-    import: imported=1 updated=0 skipped=0 (from [ROOT]/backup)
+    imported 1 note from [ROOT]/backup, updated 0, skipped 0
     ");
     // What is not there is not gone.
     snapshot!(home.run("import").shown(), @"
     exit 0
-    import: imported=0 updated=0 skipped=0 (from [ROOT]/home/.claude)
+    imported 0 notes from [ROOT]/home/.claude, updated 0, skipped 0
     ");
     assert_eq!(home.notes().len(), 1);
 }

@@ -15,33 +15,33 @@ fn list() {
     let home = furnished();
     snapshot!(home.run("list").shown(), @"
     exit 0
-    #F5XJ2P session  Add rate limits to the login  1 d
-    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    F5XJ2P  session     Add rate limits to the login                             1 d
+    B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     ");
     snapshot!(home.command(["list"]).env("LANG", "C").run().shown(), @"
     exit 0
-    #F5XJ2P session  Add rate limits to the login  1 d
-    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    F5XJ2P  session     Add rate limits to the login                             1 d
+    B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     ");
     snapshot!(home.run("list --global").shown(), @"
     exit 0
-    #4T8WQX preference  Package manager is pnpm  you, 210 d
+    4T8WQX  preference  Package manager is pnpm                           you, 210 d
     ");
     snapshot!(home.run("list --everywhere --type semantic").shown(), @"
     exit 0
-    #ZD81QV fact  Deploys go through Jenkins  you, 10 d
-    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
-    #4T8WQX preference  Package manager is pnpm  you, 210 d
+    ZD81QV  fact        Deploys go through Jenkins                         you, 10 d
+    B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
+    4T8WQX  preference  Package manager is pnpm                           you, 210 d
     ");
     snapshot!(home.run("list --kind how-to").shown(), @"
     exit 0
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     ");
     snapshot!(home.run("list --kind skill").shown(), @"
     exit 0
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     ");
     snapshot!(home.run("list --project github.com/acme/nothing").shown(), @"
     exit 0
@@ -123,14 +123,16 @@ fn search() {
     let home = furnished();
     snapshot!(home.run("search rate limits").shown(), @"
     exit 0
-    #F5XJ2P session  Add rate limits to the login  1 d
-    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+    F5XJ2P  session     Add rate limits to the login                             1 d
+                        **Ask:** rate limits for the login
+    B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
       later: rate limits for the login (#F5XJ2P, 1 Jan 2026)
     → anamnesis show ID · anamnesis forget ID
     ");
     snapshot!(home.run("search stub").shown(), @"
     exit 0
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+                        `make stub` binds port 9090; without it the login tests han…
     → anamnesis show ID · anamnesis forget ID
     ");
     snapshot!(home.run("search stub --project global").shown(), @"
@@ -143,7 +145,7 @@ fn search() {
     ");
     snapshot!(home.command(["search", "--stdin"]).input("what about pnpm?").run().shown(), @"
     exit 0
-    #4T8WQX preference  Package manager is pnpm  you, 210 d
+    4T8WQX  preference  Package manager is pnpm                           you, 210 d
     → anamnesis show ID · anamnesis forget ID
     ");
     snapshot!(home.command(["search", "--stdin"]).input(" \n").run().shown(), @"
@@ -221,7 +223,7 @@ fn show() {
     let home = furnished();
     snapshot!(home.run("show 7Q4KZ9").shown(), @"
     exit 0
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
 
     `make stub` binds port 9090; without it the login tests hang.
@@ -254,7 +256,7 @@ fn show() {
     "#);
     snapshot!(home.run("show F5XJ2P").shown(), @"
     exit 0
-    #F5XJ2P session  Add rate limits to the login  1 d
+    F5XJ2P  session     Add rate limits to the login                             1 d
     github.com/acme/shop · desktop · memory/episodic/01JZ0000000000000000F5XJ2P.md
     tags: session, session-end
 
@@ -711,7 +713,7 @@ fn forget_and_restore_byte_for_byte() {
     ");
     snapshot!(home.run("show 7Q4KZ9").shown(), @"
     exit 0
-    #7Q4KZ9 how-to  (no title)  you, now, forgotten
+    7Q4KZ9  how-to      (no title)                               you, now, forgotten
     github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
     → anamnesis restore 7Q4KZ9
     ");

@@ -233,7 +233,7 @@ fn a_note_is_purged_by_its_id() {
     exit 2
     note     #C3N8TR fact "Set up staging" · 1 commit, pushed just now
     on stderr:
-    anamnesis: 0 places: nobody can be asked here, and it is for good
+    anamnesis: 0 places: cannot ask for confirmation (no terminal); pass --yes
     → anamnesis purge C3N8TR --yes
     "#);
     home.write("quarantine/git-20260101T020304Z/.git/HEAD", "");
@@ -291,7 +291,7 @@ fn what_cannot_be_purged_is_said() {
     Claude   ~/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20.jsonl
              its transcript: not ours, left alone
     on stderr:
-    anamnesis: 0 places: nobody can be asked here, and it is for good
+    anamnesis: 0 places: cannot ask for confirmation (no terminal); pass --yes
     → … | anamnesis purge --find --yes
     "#);
     snapshot!(command(&home, "purge --find --yes").by_agent().input(SECRET).run().shown(), @"

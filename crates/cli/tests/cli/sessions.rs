@@ -134,7 +134,7 @@ fn the_list_says_what_became_of_each_session() {
     exit 0
     5b0c8f1e-o  just now · open · no note yet · gitlab.example.com/a-long-group/ano…
               0 prompts, 0 tool events
-    1 of 2 shown · -k 2
+    1 of 2 shown · -n 2
     ");
     snapshot!(home.run("sessions --json").shown(), @r#"
     exit 0

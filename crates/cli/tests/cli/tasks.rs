@@ -63,19 +63,19 @@ fn open_ones_come_first() {
     let home = with_tasks();
     snapshot!(home.run("task list").shown(), @"
     exit 0
-    #2ND2ND active    Second  agent, 93 d
-    #9HKD3T pending   Remove the legacy limiter flag  you, 32 d
+    2ND2ND  active    Second                                             agent, 93 d
+    9HKD3T  pending   Remove the legacy limiter flag                       you, 32 d
     ");
     snapshot!(home.run("task list --all").shown(), @"
     exit 0
-    #2ND2ND active    Second  agent, 93 d
-    #9HKD3T pending   Remove the legacy limiter flag  you, 32 d
-    #D0NED0 done      Finished  you, 10 d
+    2ND2ND  active    Second                                             agent, 93 d
+    9HKD3T  pending   Remove the legacy limiter flag                       you, 32 d
+    D0NED0  done      Finished                                             you, 10 d
     ");
     assert!(
         home.run("task list --status done")
             .well()
-            .starts_with("#D0NED0")
+            .starts_with("D0NED0")
     );
     assert_eq!(home.run("task list --everywhere").well().lines().count(), 3);
     let json = home
@@ -103,8 +103,8 @@ fn done_names_what_is_worth_a_look_and_changes_nothing_else() {
     exit 0
     done #9HKD3T "Remove the legacy limiter flag"
     Worth a look, now that it is done:
-    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
-    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+    7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+    B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
     Undo: anamnesis task reopen 9HKD3T
     "#);
     assert_eq!(others(&home), before);

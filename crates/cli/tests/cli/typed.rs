@@ -138,7 +138,7 @@ fn looking_costs_no_turn_of_the_model() {
         ("/memory-status", "store: ~/.anamnesis"),
         ("/anamnesis:memory-doctor", "beside"),
         ("/memory-why", "session 5b0c8f1e"),
-        ("/memory-search stub", "#7Q4KZ9"),
+        ("/memory-search stub", "7Q4KZ9  how-to"),
         ("/memory-task", "→ /memory-task TEXT"),
         ("/memory-setup", "machine  laptop"),
     ] {

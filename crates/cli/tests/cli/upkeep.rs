@@ -98,21 +98,21 @@ fn what_can_be_put_in_order_is_shown_and_nothing_is_done() {
     assert_eq!(tree(&home), before);
     snapshot!(output.shown(), @r#"
     exit 0
-    #GGGGGG "Links"
+    GGGGGG "Links"
       link "about 01JZ0000000000000000ZZZZZZ" leads nowhere and goes
-    #AAAAAA "Run the linter before each push"
-      replaces #BBBBBB "Run the linter before each push"
-    #CCCCCC "The stub server"
-      says all of #DDDDDD "The stub server"
-    #HHHHHH "Deploys"
-      becomes #KNDCA5 "Deploys: Staging"
-      becomes #KE2280 "Deploys: Production"
+    AAAAAA "Run the linter before each push"
+      replaces BBBBBB "Run the linter before each push"
+    CCCCCC "The stub server"
+      says all of DDDDDD "The stub server"
+    HHHHHH "Deploys"
+      becomes KNDCA5 "Deploys: Staging"
+      becomes KE2280 "Deploys: Production"
 
     for you to decide
     may contradict each other:
-      #EEEEEE "Timeout of the gateway"
+      EEEEEE "Timeout of the gateway"
         The gateway closes idle connections of the payment service after 30 seconds.
-      #FFFFFF "Timeout of the gateway"
+      FFFFFF "Timeout of the gateway"
         The gateway closes idle connections of the payment service after 90 seconds.
 
     4 changes could be made, none is yet
@@ -137,25 +137,25 @@ fn what_is_done_is_one_batch_that_is_undone_byte_for_byte() {
     let output = applied(&home, "upkeep");
     snapshot!(output.shown(), @r#"
     exit 0
-    #GGGGGG "Links"
+    GGGGGG "Links"
       link "about 01JZ0000000000000000ZZZZZZ" leads nowhere and goes
-    #AAAAAA "Run the linter before each push"
-      replaces #BBBBBB "Run the linter before each push"
-    #CCCCCC "The stub server"
-      says all of #DDDDDD "The stub server"
-    #HHHHHH "Deploys"
-      becomes #KNDCA5 "Deploys: Staging"
-      becomes #KE2280 "Deploys: Production"
+    AAAAAA "Run the linter before each push"
+      replaces BBBBBB "Run the linter before each push"
+    CCCCCC "The stub server"
+      says all of DDDDDD "The stub server"
+    HHHHHH "Deploys"
+      becomes KNDCA5 "Deploys: Staging"
+      becomes KE2280 "Deploys: Production"
 
     for you to decide
     may contradict each other:
-      #EEEEEE "Timeout of the gateway"
+      EEEEEE "Timeout of the gateway"
         The gateway closes idle connections of the payment service after 30 seconds.
-      #FFFFFF "Timeout of the gateway"
+      FFFFFF "Timeout of the gateway"
         The gateway closes idle connections of the payment service after 90 seconds.
 
     4 changes made
-    upkeep: committed locally; reindexed (no sync)
+    committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
     "#);
     // U4: nothing is touched that is not named, and no text of a note.
@@ -272,11 +272,11 @@ fn a_failure_that_comes_up_again_is_a_warning_that_waits() {
     let short = &made[0][made[0].len() - 9..made[0].len() - 3];
     snapshot!(output.shown().replace(short, "WARNED"), @r#"
     exit 0
-    a warning to look at: #WARNED "Comes up again: error: could not connect to the…"
+    a warning to look at: WARNED "Comes up again: error: could not connect to the…"
       a failure of 3 sessions
 
     1 change made
-    upkeep: committed locally; reindexed (no sync)
+    committed on this machine (--no-sync)
     Undo what was proposed: anamnesis forget WARNED
     "#);
     let text = home.read(&made[0]);

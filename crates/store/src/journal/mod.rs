@@ -633,6 +633,13 @@ impl Journal {
     pub fn checkpoint(&self) -> Result<(), Error> {
         Ok(sqlite::checkpoint(&self.connection)?)
     }
+
+    /// Writes a copy to a new file, as of one moment.
+    pub fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        let path = path.to_string_lossy();
+        self.connection.execute("VACUUM INTO ?1", [&*path])?;
+        Ok(())
+    }
 }
 
 /// Opens the file for writing, and reads its version. Once a repair has replaced the file, every commit to

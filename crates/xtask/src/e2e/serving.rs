@@ -311,19 +311,42 @@ pub(super) fn answered(stage: &Stage) -> Result<()> {
             "/memory-config session_line problems",
             "session_line = problems",
         ),
-        (&forget, "forgot #"),
+        ("/memory-search stub", "make stub"),
+        (&forget, "\"Integration tests need the stub server\""),
     ] {
         terminal.send(typed)?;
         terminal.wait_for(part)?;
+        let name = typed.trim_start_matches('/').split_whitespace().next();
+        stage.keep_screen(name.unwrap_or_default(), &terminal)?;
     }
     store.wait_for("the tombstone", |found| {
         found.id() == stub.id() && found.value("state") == Some("forgotten")
     })?;
+    // The person forgot it, so nothing is left to review.
+    let review = anamnesis(&machine, &["review", "--list"])?;
+    check(!review.contains(stub.short_id()), || review.clone())?;
     let after = machine.api().requests_of(Kind::Main).len();
     check(after == before, || {
         format!("{} requests reached the model", after - before)
     })?;
     untroubled(&terminal.screen()?)?;
+    terminal.exit()
+}
+
+/// A line on the screen says what came with a prompt, if the person wants it.
+pub(super) fn prompt_line(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    write(&machine, &store, STUB, BODY)?;
+    anamnesis(&machine, &["config", "set", "recall.prompt_line", "on"])?;
+    let answer = "Start the stub first: make stub.";
+    machine.api().play(Script::turns([text(answer)]));
+    let terminal = Terminal::start(&machine)?;
+    terminal.send("Why do the login tests hang without the stub server?")?;
+    terminal.wait_for(answer)?;
+    let screen = terminal.screen()?;
+    check(screen.contains("recalled \"Integration"), || screen.clone())?;
+    stage.keep_screen("prompt-line", &terminal)?;
     terminal.exit()
 }
 

@@ -35,7 +35,7 @@ pub(super) struct OtherArgs {
     apply: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 impl OtherArgs {
@@ -51,7 +51,6 @@ impl OtherArgs {
             (!self.project.is_empty(), "--project"),
             (self.conversations, "--conversations"),
             (self.apply, "--apply"),
-            (self.json, "--json"),
         ]
         .into_iter()
         .find_map(|(is_given, name)| is_given.then_some(name))

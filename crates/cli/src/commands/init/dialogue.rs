@@ -522,7 +522,7 @@ pub(super) mod tests {
 
     #[test]
     fn where_nobody_is_asked_what_is_safe_is_done() {
-        let ui = Ui::new(true);
+        let ui = Ui::keeping();
         for (answers, unsaid, expected) in [
             (Answers::Yes, Unsaid::No, true),
             (Answers::Yes, Unsaid::YesWhenAsked, true),

@@ -1,12 +1,13 @@
 //! `internal`: commands that hooks, the plugin and scripts run.
 
 mod capture;
+mod complete;
 mod inject;
 mod maintain;
 mod reindex;
 pub(super) mod work;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use anamnesis_app::{context::Context, environment::Environment};
 
@@ -23,6 +24,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Capture(capture::Args),
+    Complete(complete::Args),
     Inject(inject::Args),
     Maintain(maintain::Args),
     Reindex(reindex::Args),
@@ -36,9 +38,21 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+/// `all` makes the whole command line, which completions need.
+pub(crate) fn run(
+    args: &Args,
+    all: fn() -> clap::Command,
+    environment: Environment,
+    ui: &Ui,
+) -> Outcome {
     match &args.verb {
         Verb::Work(args) => work::run(args, environment),
+        Verb::Complete(args) => complete::run(
+            args,
+            &all(),
+            &Context::new(environment, Duration::ZERO)?,
+            ui,
+        ),
         Verb::Capture(args) => capture::run(args, &Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(args, &Context::open(environment)?, ui),
         Verb::Maintain(args) => maintain::run(args, &Context::open(environment)?, ui),

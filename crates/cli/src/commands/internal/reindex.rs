@@ -14,10 +14,12 @@ use crate::ui::{self, Outcome, Ui};
 pub(crate) struct Args {}
 
 pub(crate) fn run(_args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let progress = ui::Progress::new("reading all notes …");
     let mut index = Index::reindex(&context.home, &context.notes, Duration::from_secs(60))?;
     // Adds notes that were written during the rebuild.
     let refreshed = index.refresh(&context.notes)?;
     let problems = index.problems()?;
+    drop(progress);
     let mut text = format!("reindex: indexed {} note(s)\n", refreshed.total);
     if !problems.is_empty() {
         text.push_str(&format!(

@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         has_forgotten: journal.has_forgotten_prompt(&id)?,
         text: String::new(),
     };
-    ui.print(&page.written(&journal)?);
+    ui.page(&page.written(&journal)?, "");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -342,7 +342,7 @@ impl Page<'_> {
                 |id: NoteId| Context::short(self.index, id),
             );
             self.line(&format!(
-                "  {}  {:<7} #{note}  {}  {}",
+                "  {}  {:<7} {note}  {}  {}",
                 clock(shown.at),
                 shown.lane,
                 shown.level,

@@ -1,21 +1,34 @@
 //! Formats ids, kinds, ages, numbers and marks, and prints them.
 //!
-//! Data goes to stdout, everything else to stderr. A closed pipe is a normal end. There is no
-//! colour.
+//! Data goes to stdout, everything else to stderr. A closed pipe is a normal end.
+
+mod found;
+mod progress;
+mod terminal;
 
 use std::{
     cell::RefCell,
+    collections::HashSet,
     io::{self, BufRead, IsTerminal, Read, Write},
     process::ExitCode,
-    time::{Duration, Instant},
 };
 
-use anamnesis_app::Error;
+use anamnesis_app::{Error, environment::Environment};
 
 use anamnesis_note::note::{Note, Source};
 use anamnesis_store::index::Entry;
-use anamnesis_text::clean::{clean, one_line};
+use anamnesis_text::{
+    clean::{clean, one_line},
+    terms::terms,
+};
 use chrono::{DateTime, Utc};
+
+use self::terminal::Terminal;
+pub(crate) use self::{
+    found::snippet,
+    progress::{Progress, ProgressBar},
+    terminal::Colour,
+};
 
 pub(crate) use anamnesis_app::format::{
     LIST_LENGTH, WIDTH, age, ago, count, counted, home_path, iso, number, shorten, size, time,
@@ -29,15 +42,17 @@ pub(crate) type Outcome = Result<ExitCode, Error>;
 #[derive(Debug)]
 pub(crate) struct Ui {
     is_utf8: bool,
+    terminal: Terminal,
     /// All output, if it is kept instead of printed.
     kept: Option<RefCell<String>>,
 }
 
 impl Ui {
-    /// `is_utf8` tells whether the terminal accepts UTF-8.
-    pub(crate) fn new(is_utf8: bool) -> Self {
+    /// Prints for the terminal or pipe of this process.
+    pub(crate) fn new(environment: &Environment, colour: Colour) -> Self {
         Self {
-            is_utf8,
+            is_utf8: environment.is_utf8,
+            terminal: Terminal::new(colour, environment),
             kept: None,
         }
     }
@@ -46,6 +61,7 @@ impl Ui {
     pub(crate) fn keeping() -> Self {
         Self {
             is_utf8: true,
+            terminal: Terminal::default(),
             kept: Some(RefCell::default()),
         }
     }
@@ -66,7 +82,18 @@ impl Ui {
 
     /// Prints data.
     pub(crate) fn print(&self, text: &str) {
-        self.write(&mut io::stdout().lock(), &self.encode(text));
+        let text = self.terminal.data(self.encode(text), &HashSet::new());
+        self.write(&mut io::stdout().lock(), &text);
+    }
+
+    /// Prints data that may be longer than the screen, in the person's pager. The words of `query`
+    /// are highlighted.
+    pub(crate) fn page(&self, text: &str, query: &str) {
+        let found = terms(query).into_iter().collect();
+        let text = self.terminal.data(self.encode(text), &found);
+        if !self.terminal.page(&text) {
+            self.write(&mut io::stdout().lock(), &text);
+        }
     }
 
     /// Prints somebody else's text, without replacing characters.
@@ -80,9 +107,31 @@ impl Ui {
         self.raw(&format!("{value:#}\n"));
     }
 
+    /// Prints what a command did: as text, or as JSON with these fields and the lines as `said`.
+    pub(crate) fn done(&self, is_json: bool, mut fields: serde_json::Value, text: &str) {
+        if !is_json {
+            return self.print(text);
+        }
+        let lines: Vec<&str> = text.lines().collect();
+        fields["said"] = lines.into();
+        self.json(&fields);
+    }
+
+    /// Runs a command that only prints sentences. As JSON, its lines are printed at the end.
+    pub(crate) fn saying(&self, is_json: bool, run: impl FnOnce(&Self) -> Outcome) -> Outcome {
+        if !is_json {
+            return run(self);
+        }
+        let kept = Self::keeping();
+        let code = run(&kept)?;
+        self.done(true, serde_json::json!({}), &kept.into_text());
+        Ok(code)
+    }
+
     /// Prints to stderr what is not data.
     pub(crate) fn note(&self, text: &str) {
-        self.write(&mut io::stderr().lock(), &self.encode(text));
+        let text = self.terminal.message(self.encode(text));
+        self.write(&mut io::stderr().lock(), &text);
     }
 
     /// Asks the person at the terminal. Only a clear yes counts as yes.
@@ -104,7 +153,7 @@ impl Ui {
             return Ok(());
         }
         if !stdin_is_terminal() {
-            let why = "nobody can be asked here, and it is for good";
+            let why = "cannot ask for confirmation (no terminal); pass --yes";
             return Err(Error::usage(format!("{prefix}{why}")).hint(again));
         }
         if self.asks(question) {
@@ -167,6 +216,24 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer, "y" | "Y" | "yes")
 }
 
+/// The options for the length of a list.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListLength {
+    /// The maximum number of lines
+    #[arg(short = 'n', long, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all", value_parser = at_least_one)]
+    limit: usize,
+    /// List all
+    #[arg(long)]
+    all: bool,
+}
+
+impl ListLength {
+    /// Returns the maximum number of lines.
+    pub(crate) fn limit(&self) -> usize {
+        if self.all { usize::MAX } else { self.limit }
+    }
+}
+
 /// Parses a maximum length of a list.
 pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
@@ -181,86 +248,6 @@ pub(crate) fn stdin_is_terminal() -> bool {
 /// Returns whether stderr is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
-}
-
-/// Overwrites the current line of the terminal.
-pub(crate) fn progress(text: &str) {
-    let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
-}
-
-/// A progress bar on a terminal; elsewhere it prints nothing.
-pub(crate) struct ProgressBar {
-    is_shown: bool,
-    last: Option<Instant>,
-}
-
-impl ProgressBar {
-    /// The shortest time between two updates.
-    const PAUSE: Duration = Duration::from_millis(100);
-
-    /// The width of the bar in characters.
-    const LENGTH: usize = 30;
-
-    pub(crate) fn new() -> Self {
-        Self {
-            is_shown: stderr_is_terminal(),
-            last: None,
-        }
-    }
-
-    /// Shows how many are done, at most once per `PAUSE`. Without a known total, there is no bar.
-    pub(crate) fn show(&mut self, done: usize, total: usize, thing: &str) {
-        if !self.is_shown || self.last.is_some_and(|last| last.elapsed() < Self::PAUSE) {
-            return;
-        }
-        self.last = Some(Instant::now());
-        progress(&Self::line(done, total, thing));
-    }
-
-    fn line(done: usize, total: usize, thing: &str) -> String {
-        if total == 0 {
-            return count(done, thing);
-        }
-        let filled = done * Self::LENGTH / total;
-        format!(
-            "[{:<length$}] {} of {}",
-            "#".repeat(filled),
-            number(done),
-            count(total, thing),
-            length = Self::LENGTH
-        )
-    }
-}
-
-impl Drop for ProgressBar {
-    fn drop(&mut self) {
-        if self.last.is_some() {
-            progress("");
-        }
-    }
-}
-
-/// A progress line. It is printed only on a terminal, and erased afterwards.
-pub(crate) struct Progress {
-    is_shown: bool,
-}
-
-impl Progress {
-    pub(crate) fn new(text: &str) -> Self {
-        let is_shown = stderr_is_terminal();
-        if is_shown {
-            progress(text);
-        }
-        Self { is_shown }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.is_shown {
-            progress("");
-        }
-    }
 }
 
 /// Formats a note on one line, in the common form.
@@ -285,11 +272,13 @@ pub(crate) fn line_with(entry: &Entry, short: &str, tail: &str) -> String {
 
 fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
     let kind = entry.shown_kind();
-    let head = format!("#{short} {kind}  ");
+    // `preference` is the longest kind.
+    let head = format!("{short}  {kind:<10}  ");
     let room = width
         .saturating_sub(head.chars().count() + tail.chars().count() + 2)
         .max(16);
-    format!("{head}{}  {tail}", shorten(&one_line(&entry.title), room))
+    let title = shorten(&one_line(&entry.title), room);
+    format!("{head}{title:<room$}  {tail}")
 }
 
 /// A note's author, age and unusual states.
@@ -351,26 +340,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bar_fills() {
-        let line = |done, total| ProgressBar::line(done, total, "transcript");
-        assert_eq!(
-            line(0, 3),
-            "[                              ] 0 of 3 transcripts"
-        );
-        assert_eq!(
-            line(1_500, 2_000),
-            "[######################        ] 1,500 of 2,000 transcripts"
-        );
-        assert_eq!(line(1_500, 0), "1,500 transcripts");
-    }
-
-    #[test]
     fn a_terminal_without_utf_8_gets_words() {
-        let ui = Ui::new(false);
+        let ui = Ui {
+            is_utf8: false,
+            ..Ui::keeping()
+        };
         assert_eq!(
             ui.encode("✓ a · b\n! c …\n✗ d → é\n"),
             "ok a - b\nwarn c ...\nFAIL d -> ?\n"
         );
-        assert_eq!(Ui::new(true).encode("✓ é"), "✓ é");
+        assert_eq!(Ui::keeping().encode("✓ é"), "✓ é");
     }
 }

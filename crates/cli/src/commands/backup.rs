@@ -1,0 +1,83 @@
+//! `backup`: the whole store as one file, and back.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anamnesis_app::{Error, backup, context::Context};
+use serde_json::json;
+
+use crate::ui::{self, Outcome, ProgressBar, Ui};
+
+/// Write the whole store to one file, or restore it
+///
+/// The file is a tar archive: notes with their git history, records of this machine, settings, trash.
+/// It has everything that you wrote, and a model's key if one is set, so keep it private. It is
+/// checked after writing. With --restore, the store is replaced by the file; the store that was there
+/// is kept beside it. End all sessions first.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Args {
+    /// The file: a new one, or with --restore a backup
+    file: PathBuf,
+    /// Replace the store by this backup
+    #[arg(long)]
+    restore: bool,
+    /// Only check that this backup is whole
+    #[arg(long, conflicts_with = "restore")]
+    check: bool,
+    /// Do not ask for confirmation
+    #[arg(long, requires = "restore")]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let file = std::path::absolute(&args.file).map_err(|error| {
+        Error::usage(format!("{} is no path: {error}", args.file.display())).because(error)
+    })?;
+    let named = backup::shown(context, &file);
+    if args.restore || args.check {
+        let files = backup::check(context, &file)?;
+        let counted = ui::count(files, "file");
+        if args.check {
+            let text = format!("{named} is whole: {counted}\n");
+            ui.done(args.json, json!({ "files": files }), &text);
+            return Ok(ExitCode::SUCCESS);
+        }
+        let store = context.shown(context.home.root());
+        let question = format!("Replace {store} by the {counted} of {named}?");
+        let again = format!("anamnesis backup --restore {} --yes", args.file.display());
+        ui.confirm(&question, args.yes, &again, ["", "nothing was restored"])?;
+        let restored = backup::restore(context, &file)?;
+        let before = restored.before.as_ref();
+        let mut text = format!("restored {} to {store}\n", ui::count(files, "file"));
+        if let Some(before) = before {
+            let before = context.shown(before);
+            text.push_str(&format!(
+                "what was there is in {before}; delete it when all is well\n→ anamnesis status\n"
+            ));
+        }
+        let before = before.map(|path| path.display().to_string());
+        ui.done(
+            args.json,
+            json!({ "files": files, "before": before }),
+            &text,
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut progress = ProgressBar::new();
+    let done = backup::back_up(context, &file, |done, total| {
+        progress.show(done, total, "file");
+    })?;
+    drop(progress);
+    let text = format!(
+        "wrote {} to {named}, {}, and read it back\n→ anamnesis backup --restore {}\n",
+        ui::count(done.files, "file"),
+        ui::size(done.bytes),
+        args.file.display()
+    );
+    let fields = json!({ "files": done.files, "bytes": done.bytes });
+    ui.done(args.json, fields, &text);
+    Ok(ExitCode::SUCCESS)
+}

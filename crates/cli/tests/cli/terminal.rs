@@ -1,0 +1,119 @@
+//! What a terminal gets: colours, highlighted words, a pager; a pipe gets none of it.
+
+use anamnesis_testkit::home::NoteText;
+
+use crate::{furnished, home, id};
+
+const ESCAPE: char = '\u{1b}';
+
+#[test]
+fn a_pipe_gets_no_colour_unless_it_is_asked_for() {
+    let home = furnished();
+    assert!(!home.run("search stub").well().contains(ESCAPE));
+    let text = home.run("search stub --color always").well();
+    assert!(text.contains("\u{1b}[33m7Q4KZ9\u{1b}[0m"), "{text:?}");
+    assert!(text.contains("\u{1b}[1;31mstub\u{1b}[0m"), "{text:?}");
+    // JSON is for programs.
+    let json = home.run("--color always search stub --json").well();
+    assert!(!json.contains(ESCAPE));
+    assert_eq!(home.run("search stub --color sometimes").code, Some(2));
+}
+
+#[test]
+fn search_shows_the_line_that_matched() {
+    let text = furnished().run("search 9090").well();
+    let mut lines = text.lines();
+    let title = lines.next().unwrap();
+    assert!(
+        title.starts_with("7Q4KZ9  how-to      Integration"),
+        "{text}"
+    );
+    assert!(lines.next().unwrap().contains("binds port 9090;"), "{text}");
+}
+
+#[test]
+fn a_note_cannot_colour_the_terminal() {
+    let home = home();
+    home.add(
+        &NoteText::new(&id("AAAAAA"), "Red \u{1b}[31malert").body("\u{1b}]0;x\u{7} the alert"),
+    );
+    let text = home.run("search alert --color always").well();
+    assert!(
+        !text.contains("\u{1b}[31malert") && !text.contains("\u{1b}]"),
+        "{text:?}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminal_gets_colours_and_a_pager_for_long_lists() {
+    let home = home();
+    for number in 0..30 {
+        home.add(&NoteText::new(
+            &id(&format!("AAAA{number:02}")),
+            &format!("Note {number}"),
+        ));
+    }
+    let run = |words: &str, name: &str, value: &str| {
+        let command = home.command(words.split(' ')).env("PATH", "/usr/bin:/bin");
+        command
+            .env("TERM", "xterm")
+            .env(name, value)
+            .run_in_a_terminal()
+    };
+    let paged = run("list --all", "PAGER", "sed s/^/paged:/");
+    assert_eq!(paged.stdout.matches("paged:").count(), 30, "{paged:?}");
+    assert!(paged.stdout.contains("\u{1b}[33mAAAA"), "{paged:?}");
+    // A short list needs none, a missing pager loses nothing.
+    let short = run("list -n 3", "PAGER", "sed s/^/paged:/");
+    assert!(!short.stdout.contains("paged:"), "{short:?}");
+    let missing = run("list --all", "PAGER", "no-such-pager");
+    assert_eq!(missing.stdout.matches("Note ").count(), 30, "{missing:?}");
+    let plain = run("list -n 3", "NO_COLOR", "1");
+    assert!(!plain.stdout.contains(ESCAPE), "{plain:?}");
+}
+
+#[test]
+fn every_line_of_a_list_begins_with_an_id_that_other_commands_take() {
+    // The recipe with fzf in the FAQ passes the first field of a line on.
+    let home = furnished();
+    let list = home.run("list --everywhere --all").well();
+    assert_eq!(list.lines().count(), 5, "{list}");
+    for line in list.lines() {
+        let id = line.split(' ').next().unwrap();
+        let shown = home.run(&format!("show {id}")).well();
+        assert!(shown.starts_with(id), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn a_shell_completes_ids_projects_and_tags() {
+    let home = furnished();
+    home.run("internal reindex").well();
+    let values = |line: &str| {
+        let words = ["internal", "complete", "--"].into_iter();
+        home.command(words.chain(line.split(' '))).run().well()
+    };
+    assert_eq!(
+        values("show 7"),
+        "7Q4KZ9\tIntegration tests need the stub server\n"
+    );
+    assert!(values("list --project ").contains("github.com/acme/cart\t1 note\n"));
+    for line in [
+        "connect 7Q4KZ9 ",
+        "log --note ",
+        "task done ",
+        "forget 4T8WQX ",
+    ] {
+        assert!(values(line).contains("B2M6RD\t"), "{line}");
+    }
+    assert!(values("project merge ").contains("github.com/acme/cart\t"));
+    for line in ["show --", "search ", "list -n ", "config get ", "nothing "] {
+        assert_eq!(values(line), "", "{line}");
+    }
+    let script = home.run("completions bash").well();
+    assert!(
+        script.contains("anamnesis internal complete --"),
+        "{script}"
+    );
+}
