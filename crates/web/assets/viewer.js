@@ -4,7 +4,11 @@
 // Fetches a page, or sends a form and reads the page that answers.
 async function load(address, form) {
   const init = { headers: { accept: "text/html" } };
-  if (form) Object.assign(init, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  if (form) {
+    init.method = "POST";
+    init.headers["content-type"] = "application/x-www-form-urlencoded";
+    init.body = new URLSearchParams(new FormData(form)).toString();
+  }
   const answer = await fetch(address, init);
   if (!answer.ok) throw new Error(answer.status);
   return new DOMParser().parseFromString(await answer.text(), "text/html");
