@@ -664,7 +664,8 @@ impl Environment {
     ///
     /// Ignored variables are removed already, so the process may trust what is left.
     pub fn inherited(&self) -> Vec<(OsString, OsString)> {
-        const KEPT: [&str; 8] = [
+        // The last ones are of Windows: what its own functions and git need.
+        const KEPT: [&str; 13] = [
             MIN_EPISODICS,
             NOW,
             USER_HOME,
@@ -672,7 +673,12 @@ impl Environment {
             CLAUDE_CONFIG,
             PATH,
             "TMPDIR",
+            COMPUTER_NAME,
             "SystemRoot",
+            "APPDATA",
+            "LOCALAPPDATA",
+            "TEMP",
+            "TMP",
         ];
         let settings = SETTINGS
             .iter()

@@ -29,6 +29,11 @@ pub const CHECK: &str = "--check";
 /// The journal key with which a hook reports damage in the index.
 pub const INDEX_DAMAGED: &str = "index_damaged";
 
+/// `CREATE_NO_WINDOW` and `CREATE_NEW_PROCESS_GROUP`: neither a window that opens nor Ctrl-C in the
+/// client's console reaches the process. git, which it starts, shares its hidden console.
+#[cfg(windows)]
+const WITHOUT_CONSOLE: u32 = 0x0800_0000 | 0x0200;
+
 /// The message for a record that cannot be read.
 pub const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quarantine/ now";
 
@@ -133,5 +138,7 @@ fn detached(environment: &Environment, arguments: &[&str]) -> io::Result<Command
     }
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    #[cfg(windows)]
+    std::os::windows::process::CommandExt::creation_flags(&mut command, WITHOUT_CONSOLE);
     Ok(command)
 }

@@ -147,6 +147,10 @@ fn numbers(text: &str) -> Vec<u64> {
 }
 
 /// Copies a program atomically.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this opened the file for writing"
+)]
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     // A leftover temporary file belongs to a killed process: the deferred process holds its lock
     // here, and otherwise a person runs this in a terminal.

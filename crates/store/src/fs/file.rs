@@ -1,5 +1,10 @@
 //! Atomic reads and writes of single files, without following links.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one place that flushes: what it opened for writing, or a folder where that works"
+)]
+
 use std::{
     collections::BTreeSet,
     fs::{self, File, Metadata, OpenOptions},
@@ -195,6 +200,13 @@ pub fn private_options() -> OpenOptions {
             .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
     }
     options
+}
+
+/// Flushes one of our files that another writer, such as SQLite, has closed.
+///
+/// Windows refuses to flush a handle that cannot write.
+pub fn sync_file(path: &Path) -> io::Result<()> {
+    private_options().open(path)?.sync_all()
 }
 
 /// From this many files on, one `syncfs` is faster than an `fsync` of each file.

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::Connection;
+use rusqlite::{
+    Connection,
+    backup::{Backup, StepResult},
+};
 use ulid::Ulid;
 
 use super::{
@@ -15,6 +18,7 @@ use super::{
 };
 use crate::{
     fs::{
+        file::sync_file,
         home::{Home, ensure_folder},
         lock::{self, Lock, Subject},
     },
@@ -82,18 +86,8 @@ impl Index {
             }
             filled => drop(filled?),
         }
-        fs::File::open(&fresh)?.sync_all()?;
-        let old = beside(&path, "old");
-        remove_folder(home, &path)?;
-        remove_folder(home, &old)?;
-        match fs::rename(&path, &old) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-        remove_side_files(home, &path)?;
-        fs::rename(&fresh, &path)?;
-        remove_side_files(home, &fresh)?;
-        remove_database(home, &old)?;
+        sync_file(&fresh)?;
+        swap(home, &path, &fresh, timeout)?;
         let connection = Self::open_existing(&path, timeout)?;
         Ok(Self {
             connection,
@@ -109,6 +103,38 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// Puts the new file in the place of the old one.
+fn swap(home: &Home, path: &Path, fresh: &Path, timeout: Duration) -> Result<(), Error> {
+    let old = beside(path, "old");
+    remove_folder(home, path)?;
+    remove_folder(home, &old)?;
+    match fs::rename(path, &old) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // Windows does not rename a file that SQLite holds open.
+        Err(_) if cfg!(windows) => {
+            overwrite(path, fresh, timeout)?;
+            return Ok(remove_database(home, fresh)?);
+        }
+        renamed => renamed?,
+    }
+    remove_side_files(home, path)?;
+    fs::rename(fresh, path)?;
+    remove_side_files(home, fresh)?;
+    Ok(remove_database(home, &old)?)
+}
+
+/// Copies the new file's pages over those of an index that others read, in one transaction. Readers
+/// keep the old pages until they end theirs.
+fn overwrite(path: &Path, fresh: &Path, timeout: Duration) -> Result<(), Error> {
+    let source = sqlite::open_read(fresh, timeout)?;
+    let mut target = sqlite::open_existing(path, timeout)?;
+    let copied = Backup::new(&source, &mut target)?.step(-1)?;
+    if copied != StepResult::Done {
+        return Err(Error::Locked);
+    }
+    Ok(sqlite::checkpoint(&target)?)
 }
 
 /// The schema version of a file that is being built.
@@ -217,7 +243,10 @@ fn remove_folder(home: &Home, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::tests::{Fixture, PATIENCE};
+    use crate::index::{
+        Filter,
+        tests::{Fixture, PATIENCE},
+    };
 
     #[test]
     fn a_killed_rebuild_is_continued_and_reads_no_note_again() {
@@ -257,6 +286,44 @@ mod tests {
             .map(|(_, key)| key.to_owned())
             .collect();
         assert!(!projects.contains(&"purged".to_owned()));
+    }
+
+    #[test]
+    fn an_index_that_cannot_be_renamed_is_overwritten_and_its_readers_keep_what_they_see() {
+        let fixture = Fixture::new();
+        for number in 0..100 {
+            fixture.add(&format!("of the old index {number:03}"), |_| {});
+        }
+        fixture.refreshed().checkpoint().unwrap();
+        let (home, notes) = (&fixture.home, &fixture.notes);
+        let reader = Index::open(home).unwrap();
+        let forgotten = reader.list(&Filter::default(), 99).unwrap();
+        let has_text = || {
+            let (bytes, text) = (
+                fs::read(home.index()).unwrap(),
+                forgotten[0].title.as_bytes(),
+            );
+            bytes.windows(text.len()).any(|part| part == text)
+        };
+        assert!(has_text());
+        for entry in &forgotten {
+            fs::remove_file(entry.path.absolute(home)).unwrap();
+        }
+        let fresh = beside(&home.index(), "new");
+        fill(begin(&fresh, PATIENCE).unwrap(), home, notes).unwrap();
+        overwrite(&home.index(), &fresh, PATIENCE).unwrap();
+        remove_database(home, &fresh).unwrap();
+
+        assert_eq!(reader.note_count().unwrap(), 100);
+        let other = Index::open(home).unwrap();
+        other.integrity().unwrap();
+        assert_eq!(other.note_count().unwrap(), 1);
+        drop((reader, other));
+        // The next writer goes on with it, and the old pages are gone.
+        let writer = fixture.writer();
+        writer.checkpoint().unwrap();
+        drop(writer);
+        assert!(!has_text());
     }
 
     #[test]

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     fs::{
-        file::private_options,
+        file::{private_options, sync_file},
         home::{self, Home},
         lock::{self, Subject},
     },
@@ -234,7 +234,7 @@ fn replace(
         ))));
     }
     remove_beside(&new)?;
-    File::open(&new)?.sync_all()?;
+    sync_file(&new)?;
     if cfg!(not(unix)) {
         // Windows cannot rename an open file.
         drop((locked, damaged));

@@ -18,9 +18,13 @@ const PASSED: &[&str] = &[
     #[cfg(windows)]
     "APPDATA",
     #[cfg(windows)]
+    "LOCALAPPDATA",
+    #[cfg(windows)]
     "SystemRoot",
     #[cfg(windows)]
     "TEMP",
+    #[cfg(windows)]
+    "TMP",
 ];
 
 /// The variables for the user's keys and proxies. git inherits them too, so a process that runs git
