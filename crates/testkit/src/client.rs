@@ -35,9 +35,9 @@ const GIT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const SYSTEM_PATH: &str = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin";
 
 /// The repository name that is passed to `plugin marketplace add`.
-const MARKETPLACE: &str = "acme/anamnesis";
+pub const MARKETPLACE: &str = "acme/anamnesis";
 /// The plugin's name within that marketplace.
-const PLUGIN: &str = "anamnesis@anamnesis";
+pub const PLUGIN: &str = "anamnesis@anamnesis";
 
 /// An installed client.
 #[derive(Debug)]
@@ -248,6 +248,14 @@ impl Marketplace {
             ]);
             process::run(git.args(arguments), GIT_LIMIT)?.successful("git")?;
         }
+        Self::at(repository)
+    }
+
+    /// Uses a bare repository that contains a marketplace.
+    ///
+    /// # Errors
+    /// Returns an error if there is none.
+    pub fn at(repository: &Path) -> Result<Self> {
         let repository = fs::canonicalize(repository).context(repository.display())?;
         Ok(Self { repository })
     }

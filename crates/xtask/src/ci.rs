@@ -16,6 +16,9 @@ pub(crate) struct Arguments {
     /// Fuzz each target for this many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
     fuzz: Option<u32>,
+    /// Also build for other platforms and run the program there
+    #[arg(long)]
+    platforms: bool,
 }
 
 /// The outcome of a step that did not fail.
@@ -132,6 +135,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         passed(cargo(root).args(["xtask", "e2e"]))
     })?;
+    if arguments.platforms {
+        steps.run("other platforms", || {
+            passed(cargo(root).args(["xtask", "platforms"]))
+        })?;
+    }
     if let Some(seconds) = arguments.fuzz {
         steps.run("fuzzing", || fuzz(root, seconds))?;
     }

@@ -9,6 +9,7 @@ mod hosts;
 mod machines;
 mod recalling;
 mod recording;
+mod released;
 mod scenarios;
 mod serving;
 mod store;

@@ -18,7 +18,11 @@ mod machines;
 mod manifest;
 #[cfg(unix)]
 mod pages;
+#[cfg(unix)]
+mod platforms;
 mod plugin;
+#[cfg(unix)]
+mod release;
 mod screen;
 mod site;
 mod size;
@@ -57,6 +61,10 @@ enum Task {
     Novelty(novelty::Arguments),
     Amendments(amendments::Arguments),
     Masks(masks::Arguments),
+    #[cfg(unix)]
+    Platforms(platforms::Arguments),
+    #[cfg(unix)]
+    Release(release::Arguments),
     #[cfg(unix)]
     Bench(bench::Arguments),
     #[cfg(unix)]
@@ -99,6 +107,10 @@ fn main() -> ExitCode {
         Task::Inspect(arguments) => inspect::run(&root, arguments),
         #[cfg(unix)]
         Task::Pages(arguments) => pages::run(&root, arguments),
+        #[cfg(unix)]
+        Task::Platforms(arguments) => platforms::run(&root, arguments),
+        #[cfg(unix)]
+        Task::Release(arguments) => release::run(&root, arguments),
         #[cfg(unix)]
         Task::Bench(arguments) => bench::run(&root, arguments, &tools::Checkout(&root)),
         #[cfg(unix)]

@@ -164,6 +164,7 @@ mod tests {
         let marketplace = ".claude-plugin/marketplace.json";
         let codex = ".codex-plugin/plugin.json";
         let gemini = "hosts/gemini/gemini-extension.json";
+        let cloned = &format!("{ADDRESS}.git");
         let places = [
             (codex, "/version", VERSION),
             (codex, "/repository", ADDRESS),
@@ -177,7 +178,9 @@ mod tests {
             (plugin, "/author/url", ADDRESS),
             (plugin, "/license", env!("CARGO_PKG_LICENSE")),
             (marketplace, "/owner/url", ADDRESS),
-            (marketplace, "/plugins/0/source/repo", repository()),
+            // Not the source `github`, which the client clones by ssh: that needs a key at GitHub.
+            (marketplace, "/plugins/0/source/source", "url"),
+            (marketplace, "/plugins/0/source/url", cloned),
         ];
         for (file, pointer, expected) in places {
             assert_eq!(

@@ -116,7 +116,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
 }
 
 /// Returns the binaries of a release, laid out by the release workflow as one folder per target.
-fn release_binaries(folder: &Path) -> Vec<Binary> {
+pub(crate) fn release_binaries(folder: &Path) -> Vec<Binary> {
     let binary = |target: &str| Binary {
         target: target.to_owned(),
         path: folder.join(target).join(file_name(target)),
@@ -408,7 +408,8 @@ fn write_file(path: &Path, content: &[u8], executable: bool) -> Result {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Returns bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::screen;
 
 use super::store::{Note, Store, context_blocks};
-use super::{hosts, machines, recalling, recording, serving, viewing};
+use super::{hosts, machines, recalling, recording, released, serving, viewing};
 
 /// Time limit for a request of the client.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
@@ -85,6 +85,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("server-writes", serving::writing),
     headless("typed", serving::typed),
     headless("live", viewing::live),
+    headless("released", released::released),
     headless("uninstall", uninstall),
     headless("codex", hosts::codex),
     headless("gemini", hosts::gemini),

@@ -1,0 +1,299 @@
+//! Builds the program for every platform that this machine can build for, and runs it there.
+//!
+//! rustup has no target here but the machine's own, so Debian's compiler builds the standard library
+//! from its sources. zig links for Linux with musl and checks for macOS; mingw links for Windows.
+//! qemu and Wine run what this processor and kernel cannot. What a target cannot do is skipped with
+//! its reason. See `docs/decisions/0064-platforms.md`.
+
+mod hand;
+mod setup;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Result, at, run as run_command, say, target_folder};
+
+use self::hand::Guest;
+use self::setup::{Tools, is_installed};
+
+/// Build the program for other platforms, and run it there
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Targets [default: all]
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Also run the tests of the workspace there, which builds everything again
+    #[arg(long)]
+    tests: bool,
+    /// Run the tests of these packages only
+    #[arg(long, value_name = "NAME", requires = "tests")]
+    package: Vec<String>,
+    /// Also build in a second folder, and compare the bytes
+    #[arg(long)]
+    reproduce: bool,
+}
+
+/// How a target is built, and what runs its programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Linked by zig, and run by the kernel or by qemu.
+    Musl { qemu: Option<&'static str> },
+    /// Linked by mingw, and run by Wine.
+    Windows,
+    /// Type-checked only.
+    Apple,
+}
+
+/// A target that can be built here.
+pub(crate) struct Platform {
+    pub(crate) target: &'static str,
+    /// The target of a release that it stands for.
+    pub(crate) released_as: &'static str,
+    kind: Kind,
+}
+
+/// All targets, the cheapest first.
+pub(crate) const PLATFORMS: [Platform; 5] = [
+    Platform {
+        target: "x86_64-unknown-linux-musl",
+        released_as: "x86_64-unknown-linux-musl",
+        kind: Kind::Musl { qemu: None },
+    },
+    Platform {
+        target: "aarch64-unknown-linux-musl",
+        released_as: "aarch64-unknown-linux-musl",
+        kind: Kind::Musl {
+            qemu: Some("qemu-aarch64-static"),
+        },
+    },
+    // The release is built by Microsoft's linker, which cannot be had here.
+    Platform {
+        target: "x86_64-pc-windows-gnu",
+        released_as: "x86_64-pc-windows-msvc",
+        kind: Kind::Windows,
+    },
+    Platform {
+        target: "aarch64-apple-darwin",
+        released_as: "aarch64-apple-darwin",
+        kind: Kind::Apple,
+    },
+    Platform {
+        target: "x86_64-apple-darwin",
+        released_as: "x86_64-apple-darwin",
+        kind: Kind::Apple,
+    },
+];
+
+/// Wine's program. Debian's package has no 64-bit `wine` on PATH.
+const WINE: &str = "/usr/lib/wine/wine64";
+
+/// Runs `cargo xtask platforms`.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+    let chosen = choose(&arguments.targets)?;
+    let mut skipped = Vec::new();
+    for platform in chosen {
+        say(&format!("\n== {}", platform.target));
+        let tools = match Tools::install(root, platform.kind) {
+            Ok(tools) => tools,
+            Err(reason) => {
+                skipped.push(format!("{}: {reason}", platform.target));
+                continue;
+            }
+        };
+        skipped.extend(platform.play(&tools, arguments)?);
+    }
+    for reason in &skipped {
+        say(&format!("skipped: {reason}"));
+    }
+    Ok(())
+}
+
+/// Returns the platforms of these targets, or all.
+fn choose(targets: &[String]) -> Result<Vec<&'static Platform>> {
+    if targets.is_empty() {
+        return Ok(PLATFORMS.iter().collect());
+    }
+    let find = |target: &String| {
+        let known = || PLATFORMS.map(|platform| platform.target).join(", ");
+        PLATFORMS
+            .iter()
+            .find(|platform| platform.target == target)
+            .ok_or_else(|| format!("invalid target {target:?}: expected one of {}", known()).into())
+    };
+    targets.iter().map(find).collect()
+}
+
+impl Platform {
+    /// Does everything that the target can do. Returns what was skipped.
+    fn play(&self, tools: &Tools, arguments: &Arguments) -> Result<Vec<String>> {
+        let mut skipped = Vec::new();
+        let mut skip = |what: &str, reason: &str| {
+            skipped.push(format!("{}: {what} ({reason})", self.target));
+        };
+        if self.kind == Kind::Apple {
+            run_command(self.cargo(tools, "check").args(["--workspace"]))?;
+            say("checked");
+            skip("build, tests", "Apple's frameworks are not at hand");
+            return Ok(skipped);
+        }
+        let program = self.build(tools, &tools.target_folder)?;
+        let size = fs::metadata(&program).map_err(at(&program))?.len();
+        say(&format!("built: {size} bytes, {}", program.display()));
+        match self.guest(tools, &program)? {
+            Ok(guest) => {
+                let steps = hand::play(&guest)?;
+                say(&format!("hooks by hand: {steps} steps passed"));
+                if arguments.tests {
+                    self.test(tools, arguments)?;
+                }
+            }
+            Err(reason) => skip("hooks by hand, tests", &reason),
+        }
+        if arguments.reproduce {
+            self.reproduce(tools, &program)?;
+        }
+        Ok(skipped)
+    }
+
+    /// Returns a cargo command for the target, with the environment that finds its linker.
+    fn cargo(&self, tools: &Tools, verb: &str) -> Command {
+        let mut cargo = match self.kind {
+            Kind::Windows => Command::new(setup::CARGO),
+            _ => Command::new(tools.python_bin.join("cargo-zigbuild")),
+        };
+        let verb = match (self.kind, verb) {
+            (Kind::Musl { .. }, "build") => "zigbuild",
+            _ => verb,
+        };
+        cargo
+            .current_dir(&tools.root)
+            .args([verb, "--locked", "--target", self.target])
+            .arg("-Zbuild-std=std,panic_abort")
+            .envs(tools.variables())
+            .env("CARGO_TARGET_DIR", &tools.target_folder);
+        match self.kind {
+            // zig brings its own start files.
+            Kind::Musl { .. } => cargo.env("RUSTFLAGS", "-C link-self-contained=no"),
+            Kind::Windows => cargo.env("CC_x86_64_pc_windows_gnu", setup::MINGW),
+            Kind::Apple => &mut cargo,
+        };
+        cargo
+    }
+
+    /// Builds the release program into a target folder.
+    fn build(&self, tools: &Tools, folder: &Path) -> Result<PathBuf> {
+        let mut build = self.cargo(tools, "build");
+        build.args(["--release", "--package", "anamnesis-cli"]);
+        run_command(build.env("CARGO_TARGET_DIR", folder))?;
+        Ok(self.program(folder))
+    }
+
+    fn program(&self, folder: &Path) -> PathBuf {
+        folder
+            .join(self.target)
+            .join("release")
+            .join(self.file_name())
+    }
+
+    fn file_name(&self) -> &'static str {
+        if self.kind == Kind::Windows {
+            "anamnesis.exe"
+        } else {
+            "anamnesis"
+        }
+    }
+
+    /// Returns how to run the program, or why that is not possible.
+    fn guest(&self, tools: &Tools, program: &Path) -> Result<std::result::Result<Guest, String>> {
+        let runner = match self.kind {
+            Kind::Musl { qemu: None } if cfg!(target_arch = "x86_64") => None,
+            Kind::Musl { qemu } => qemu,
+            Kind::Windows | Kind::Apple => Some(WINE),
+        };
+        match runner {
+            Some(runner) if !is_installed(runner) => Ok(Err(format!("{runner} is not installed"))),
+            Some(WINE) => Ok(Ok(Guest::in_wine(tools, program)?)),
+            runner => Ok(Ok(Guest::on_linux(runner, program)?)),
+        }
+    }
+
+    /// Runs the tests of the workspace with the target's runner.
+    fn test(&self, tools: &Tools, arguments: &Arguments) -> Result {
+        let mut test = self.cargo(tools, "test");
+        test.arg("--no-fail-fast");
+        for package in &arguments.package {
+            test.args(["--package", package]);
+        }
+        if arguments.package.is_empty() {
+            test.arg("--workspace");
+        }
+        let runner = format!(
+            "CARGO_TARGET_{}_RUNNER",
+            self.target.to_uppercase().replace('-', "_")
+        );
+        match self.kind {
+            Kind::Windows => {
+                let prefix = setup::wine_prefix(tools)?;
+                test.env(runner, WINE).envs(setup::wine_variables(&prefix))
+            }
+            Kind::Musl { qemu: Some(qemu) } => test.env(runner, qemu),
+            _ => &mut test,
+        };
+        run_command(&mut test)
+    }
+
+    /// Builds a copy of the sources in another folder and compares the programs.
+    fn reproduce(&self, tools: &Tools, program: &Path) -> Result {
+        let folder = tempfile::Builder::new()
+            .prefix("another-place-")
+            .tempdir_in(&tools.target_folder)?;
+        let copy = folder.path().join("sources");
+        setup::copy_sources(&tools.root, &copy)?;
+        let elsewhere = tools.in_checkout(copy);
+        let second = self.build(&elsewhere, &folder.path().join("target"))?;
+        if fs::read(&second).map_err(at(&second))? == fs::read(program).map_err(at(program))? {
+            say("reproducible: two folders give the same bytes");
+            return Ok(());
+        }
+        let kept = folder.keep();
+        Err(format!(
+            "{}: two folders give different bytes; see {}",
+            self.target,
+            kept.display()
+        )
+        .into())
+    }
+}
+
+/// Returns the programs that `cargo xtask platforms` has built, by their target of a release.
+pub(crate) fn built(root: &Path) -> Vec<(&'static str, PathBuf)> {
+    let folder = setup::target_folder_of(&target_folder(root));
+    let programs = PLATFORMS
+        .iter()
+        .map(|it| (it.released_as, it.program(&folder)));
+    programs.filter(|(_, program)| program.is_file()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::RELEASE_TARGETS;
+
+    #[test]
+    fn every_target_of_a_release_has_one_platform() {
+        let mut released = PLATFORMS.map(|platform| platform.released_as);
+        released.sort_unstable();
+        assert_eq!(released, RELEASE_TARGETS);
+    }
+
+    #[test]
+    fn an_unknown_target_is_refused_with_the_known_ones() {
+        let error = choose(&["x86_64-unknown-linux-gnu".to_owned()])
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains("aarch64-unknown-linux-musl"), "{error}");
+        assert_eq!(choose(&[]).unwrap().len(), PLATFORMS.len());
+    }
+}

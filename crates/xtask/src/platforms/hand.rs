@@ -1,0 +1,209 @@
+//! Runs a session's hooks by hand, as the client does: a process per event, JSON on stdin, an answer on
+//! stdout. Then the next session must be given the note.
+
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{WINE, setup};
+use crate::{Result, at};
+
+/// A program of another platform, and the machine that it believes to be on.
+pub(super) struct Guest {
+    runner: Option<&'static str>,
+    program: PathBuf,
+    variables: Vec<(&'static str, PathBuf)>,
+    folder: TempDir,
+    /// The store, as a path of this machine.
+    store: PathBuf,
+    is_windows: bool,
+}
+
+/// The prompt that the next session must be given.
+const PROMPT: &str = "The login tests wait for the stub server on port 9090. Find out why.";
+
+impl Guest {
+    /// Returns a program that this kernel or qemu runs.
+    pub(super) fn on_linux(runner: Option<&'static str>, program: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let home = folder.path().join("home");
+        std::fs::create_dir(&home).map_err(at(&home))?;
+        Ok(Self {
+            runner,
+            program: program.to_path_buf(),
+            store: home.join(".anamnesis"),
+            variables: vec![("HOME", home)],
+            folder,
+            is_windows: false,
+        })
+    }
+
+    /// Returns a program that Wine runs, with an empty store in Wine's own home.
+    pub(super) fn in_wine(tools: &setup::Tools, program: &Path) -> Result<Self> {
+        let prefix = setup::wine_prefix(tools)?;
+        let users = prefix.join("drive_c/users");
+        let mut user = None;
+        for entry in std::fs::read_dir(&users).map_err(at(&users))? {
+            let entry = entry.map_err(at(&users))?;
+            user = (entry.file_name() != "Public")
+                .then(|| entry.path())
+                .or(user);
+        }
+        let store = user.ok_or("Wine has no user")?.join(".anamnesis");
+        if store.exists() {
+            std::fs::remove_dir_all(&store).map_err(at(&store))?;
+        }
+        Ok(Self {
+            runner: Some(WINE),
+            program: program.to_path_buf(),
+            variables: vec![("WINEPREFIX", prefix), ("WINEDEBUG", "-all".into())],
+            folder: tempfile::tempdir()?,
+            store,
+            is_windows: true,
+        })
+    }
+
+    /// Returns the name that the program has for a path of this machine.
+    fn named(&self, path: &Path) -> String {
+        let path = path.to_string_lossy();
+        if self.is_windows {
+            format!("Z:{}", path.replace('/', "\\"))
+        } else {
+            path.into_owned()
+        }
+    }
+
+    fn project(&self) -> Result<PathBuf> {
+        // Long, with a space and letters outside of ASCII.
+        let project = self
+            .folder
+            .path()
+            .join("a shop für 本")
+            .join("x".repeat(200));
+        std::fs::create_dir_all(&project).map_err(at(&project))?;
+        Ok(project)
+    }
+
+    /// Runs the program and returns its output.
+    fn run(&self, arguments: &[&str], input: &str) -> Result<String> {
+        let mut command = match self.runner {
+            Some(runner) => {
+                let mut command = Command::new(runner);
+                command.arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        let mut stdin = tempfile::tempfile()?;
+        stdin.write_all(input.as_bytes())?;
+        stdin.rewind()?;
+        // A file: a background process that kept a pipe open would keep this from ending.
+        let stdout = tempfile::NamedTempFile::new()?;
+        let project = self.project()?;
+        let status = command
+            .args(arguments)
+            .current_dir(&project)
+            .env_clear()
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .env("PATH", "/usr/bin:/bin")
+            .env("CLAUDE_PROJECT_DIR", self.named(&project))
+            .stdin(Stdio::from(stdin))
+            .stdout(Stdio::from(File::from(stdout.reopen()?)))
+            .status()?;
+        let output = std::fs::read_to_string(stdout.path()).map_err(at(stdout.path()))?;
+        if status.success() {
+            Ok(output)
+        } else {
+            Err(format!(
+                "{}: {arguments:?}: {status}: {output}",
+                self.program.display()
+            )
+            .into())
+        }
+    }
+
+    /// Runs a hook and returns its answer.
+    fn hook(&self, session: &str, event: &str, more: &Value) -> Result<Value> {
+        let mut payload = json!({
+            "session_id": session,
+            "transcript_path": self.named(&self.folder.path().join(format!("{session}.jsonl"))),
+            "cwd": self.named(&self.project()?),
+            "hook_event_name": event,
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            payload[key] = value.clone();
+        }
+        let output = self.run(&["hook"], &payload.to_string())?;
+        if output.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        Ok(serde_json::from_str(&output).map_err(|error| format!("{event}: {error}: {output}"))?)
+    }
+}
+
+/// Plays two sessions, and returns the number of runs.
+pub(super) fn play(guest: &Guest) -> Result<usize> {
+    let edited = guest.named(&guest.project()?.join("Makefile"));
+    let edit = json!({
+        "tool_name": "Edit",
+        "tool_use_id": "one",
+        "tool_input": { "file_path": edited, "old_string": "a", "new_string": "b" },
+        "tool_response": { "filePath": edited },
+    });
+    let answer = json!({ "last_assistant_message": "`make login-tests` starts it first now." });
+    let events = [
+        ("SessionStart", json!({ "source": "startup" })),
+        ("UserPromptSubmit", json!({ "prompt": PROMPT })),
+        ("PreToolUse", edit.clone()),
+        ("PostToolUse", edit),
+        ("Stop", answer),
+        ("SessionEnd", json!({ "reason": "other" })),
+    ];
+    for (event, more) in &events {
+        guest.hook("first", event, more)?;
+    }
+    // The hooks start it in the background, where qemu cannot start a program for another processor.
+    guest.run(&["internal", "work"], "")?;
+    expect(
+        guest.store.join("derived/index.db").is_file(),
+        "an index",
+        "none",
+    )?;
+    let found = guest.run(&["search", "stub server port"], "")?;
+    expect(
+        found.contains("login tests"),
+        "the note of the session",
+        &found,
+    )?;
+    guest.run(&["reindex"], "")?;
+    let found = guest.run(&["search", "stub server port"], "")?;
+    expect(
+        found.contains("login tests"),
+        "the note after a rebuild",
+        &found,
+    )?;
+    let start = guest.hook("second", "SessionStart", &json!({ "source": "startup" }))?;
+    let context = start.pointer("/hookSpecificOutput/additionalContext");
+    let context = context.and_then(Value::as_str).unwrap_or_default();
+    expect(
+        context.contains("login tests"),
+        "the note in the next session",
+        &start.to_string(),
+    )?;
+    let log = guest.store.join("log/anamnesis.log");
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    expect(log.is_empty(), "an empty log", &log)?;
+    Ok(events.len() + 5)
+}
+
+fn expect(is_met: bool, what: &str, found: &str) -> Result {
+    if is_met {
+        Ok(())
+    } else {
+        Err(format!("hooks by hand: expected {what}, found: {found}").into())
+    }
+}

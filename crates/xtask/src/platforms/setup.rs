@@ -1,0 +1,203 @@
+//! Installs what builds and runs programs of other platforms: Debian's packages, and tools from PyPI in
+//! the target folder.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Kind, WINE};
+use crate::{Result, at, run as run_command, target_folder};
+
+/// Debian's cargo and compiler, which come with the sources of the standard library.
+pub(super) const CARGO: &str = "/usr/bin/cargo";
+const RUSTC: &str = "/usr/bin/rustc";
+
+/// The C compiler for Windows.
+pub(super) const MINGW: &str = "x86_64-w64-mingw32-gcc";
+
+/// Debian's packages for every target.
+const COMPILER: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+
+/// The tools from PyPI. zig changes its command line between versions.
+const PYTHON_TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
+
+/// Wine 8 has no such library, from which the standard library takes random numbers. Tests only.
+const RANDOM_NUMBERS: &str = "#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE p, SIZE_T n) { return SystemFunction036(p, (ULONG)n); }
+";
+
+/// The installed tools, and the checkout that they build.
+pub(super) struct Tools {
+    pub(super) root: PathBuf,
+    /// The folder of programs from PyPI.
+    pub(super) python_bin: PathBuf,
+    /// cargo's target folder. Another compiler writes to it than to that of the checkout.
+    pub(super) target_folder: PathBuf,
+}
+
+/// Returns the target folder of other platforms.
+pub(super) fn target_folder_of(target: &Path) -> PathBuf {
+    target.join("platforms")
+}
+
+impl Tools {
+    /// Installs what a target needs, unless it is there.
+    ///
+    /// # Errors
+    /// The reason why the target is skipped.
+    pub(super) fn install(root: &Path, kind: Kind) -> std::result::Result<Self, String> {
+        let more: &[&str] = match kind {
+            Kind::Musl { qemu: None } | Kind::Apple => &[],
+            Kind::Musl { qemu: Some(_) } => &["qemu-user-static"],
+            Kind::Windows => &["gcc-mingw-w64-x86-64-win32", "wine64"],
+        };
+        install_packages(&[&COMPILER[..], more].concat())?;
+        let target = target_folder(root);
+        let python = target.join("platform-tools");
+        if kind != Kind::Windows {
+            install_python_tools(&python)?;
+        }
+        Ok(Self {
+            root: root.to_path_buf(),
+            python_bin: python.join("bin"),
+            target_folder: target_folder_of(&target),
+        })
+    }
+
+    /// Returns the same tools for another checkout.
+    pub(super) fn in_checkout(&self, root: PathBuf) -> Self {
+        Self {
+            root,
+            python_bin: self.python_bin.clone(),
+            target_folder: self.target_folder.clone(),
+        }
+    }
+
+    /// Returns the variables of every build: Debian's compiler may use unstable options.
+    pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(self.python_bin.clone()).chain(std::env::split_paths(&path));
+        vec![
+            (
+                "PATH",
+                std::env::join_paths(folders).unwrap_or(path.clone()),
+            ),
+            ("CARGO", CARGO.into()),
+            ("RUSTC", RUSTC.into()),
+            ("RUSTC_BOOTSTRAP", "1".into()),
+        ]
+    }
+}
+
+/// Returns whether a program can be started.
+pub(super) fn is_installed(program: &str) -> bool {
+    is_successful(Command::new(program).arg("--version"))
+}
+
+fn is_successful(command: &mut Command) -> bool {
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn install_packages(packages: &[&str]) -> std::result::Result<(), String> {
+    let is_there = |package: &&str| {
+        let mut query = Command::new("dpkg-query");
+        query.args(["--show", "--showformat=${db:Status-Status}", package]);
+        query
+            .output()
+            .is_ok_and(|output| output.stdout == b"installed")
+    };
+    if packages.iter().all(is_there) {
+        return Ok(());
+    }
+    let reason = || {
+        format!(
+            "Debian's packages {} cannot be installed",
+            packages.join(", ")
+        )
+    };
+    let apt = |arguments: &[&str]| {
+        let mut apt = if rustix::process::getuid().is_root() {
+            Command::new("apt-get")
+        } else {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["-n", "apt-get"]);
+            sudo
+        };
+        let apt = apt.env("DEBIAN_FRONTEND", "noninteractive").arg("-q");
+        is_successful(apt.args(arguments))
+    };
+    let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
+    if apt(&install) || (apt(&["update"]) && apt(&install)) {
+        Ok(())
+    } else {
+        Err(reason())
+    }
+}
+
+fn install_python_tools(folder: &Path) -> std::result::Result<(), String> {
+    let pip = folder.join("bin/pip");
+    let is_made =
+        pip.is_file() || is_successful(Command::new("python3").args(["-m", "venv"]).arg(folder));
+    let mut install = Command::new(&pip);
+    install.args(["install", "--quiet", "--disable-pip-version-check"]);
+    if is_made && is_successful(install.args(PYTHON_TOOLS)) {
+        Ok(())
+    } else {
+        Err(format!(
+            "{} cannot be installed from PyPI",
+            PYTHON_TOOLS.join(", ")
+        ))
+    }
+}
+
+/// Returns a Wine prefix with the library that Wine lacks.
+pub(super) fn wine_prefix(tools: &Tools) -> Result<PathBuf> {
+    let prefix = tools.target_folder.join("wine");
+    let system = prefix.join("drive_c/windows/system32");
+    let library = system.join("bcryptprimitives.dll");
+    if !library.is_file() {
+        fs::create_dir_all(&prefix).map_err(at(&prefix))?;
+        let mut begin = Command::new(WINE);
+        begin
+            .args(["cmd", "/c", "ver"])
+            .envs(wine_variables(&prefix));
+        run_command(begin.stdin(Stdio::null()).stdout(Stdio::null()))?;
+        let source = prefix.join("random.c");
+        fs::write(&source, RANDOM_NUMBERS).map_err(at(&source))?;
+        let mut compile = Command::new(MINGW);
+        compile.arg("-shared").arg("-o").arg(&library).arg(&source);
+        run_command(compile.arg("-ladvapi32"))?;
+    }
+    Ok(prefix)
+}
+
+/// Returns the variables that Wine needs: its prefix, and silence.
+pub(super) fn wine_variables(prefix: &Path) -> [(&'static str, &OsStr); 2] {
+    [
+        ("WINEPREFIX", prefix.as_os_str()),
+        ("WINEDEBUG", "-all".as_ref()),
+    ]
+}
+
+/// Copies the files that git knows to another folder.
+pub(super) fn copy_sources(root: &Path, to: &Path) -> Result {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root)
+        .output()?;
+    let names = String::from_utf8(listed.stdout)?;
+    for name in names.split_terminator('\0') {
+        let (from, copy) = (root.join(name), to.join(name));
+        if let Some(folder) = copy.parent() {
+            fs::create_dir_all(folder).map_err(at(folder))?;
+        }
+        fs::copy(&from, &copy).map_err(at(&from))?;
+    }
+    Ok(())
+}
