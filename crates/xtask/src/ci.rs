@@ -70,6 +70,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
                 .current_dir(root),
         )
     })?;
+    workflows(root, &mut steps)?;
     steps.run("licences, sources, duplicates", || {
         if !has(cargo(root).args(["deny", "--version"])) {
             return Ok(Outcome::Skipped("cargo-deny is not installed"));
@@ -145,6 +146,27 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     }
     steps.summary();
     Ok(())
+}
+
+/// Checks the workflows of continuous integration and releases.
+fn workflows(root: &Path, steps: &mut Steps) -> Result {
+    steps.run("workflows", || {
+        if !has(Command::new("zizmor").arg("--version")) {
+            return Ok(Outcome::Skipped("zizmor is not installed"));
+        }
+        let mut zizmor = Command::new("zizmor");
+        zizmor.args(["--offline", "--no-progress", ".github"]);
+        passed(zizmor.current_dir(root))
+    })?;
+    steps.run("workflows, by actionlint", || {
+        if !has(Command::new("actionlint").arg("--version")) {
+            return Ok(Outcome::Skipped("actionlint is not installed"));
+        }
+        // Style of the shell in the generated workflow.
+        let mut actionlint = Command::new("actionlint");
+        actionlint.args(["-ignore", "SC2086|SC2129"]);
+        passed(actionlint.current_dir(root))
+    })
 }
 
 /// Plays hostile inputs, then three machines that sync: random histories, killed syncs, and one

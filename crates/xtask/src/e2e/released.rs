@@ -9,7 +9,7 @@ use anamnesis_testkit::messages_api::Script;
 use anamnesis_testkit::process::{Context as _, Failure, Result};
 use serde_json::{Value, json};
 
-use super::scenarios::{Stage, check, clean};
+use super::scenarios::{Stage, check, clean, remember_session};
 use super::store::Store;
 use crate::{release, root};
 
@@ -28,10 +28,7 @@ pub(super) fn released(stage: &Stage) -> Result<()> {
     machine.install_plugin(&marketplace)?;
     expect_version(&machine, VERSIONS[0])?;
     let store = Store::new(&machine.home());
-    machine.api().play(Script::default());
-    let first = machine.ask("Add a discount to the cart", &Ask::default())?;
-    clean(&first)?;
-    store.wait_for_session(&first.session)?;
+    remember_session(&machine, &store, "Add a discount to the cart")?;
 
     publish(stage, &repository, VERSIONS[1])?;
     let plugin = |arguments: &[&str]| {
