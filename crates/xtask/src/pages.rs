@@ -143,8 +143,7 @@ fn visit(
     fs::write(&script, include_str!("pages/pages.mjs")).map_err(at(&script))?;
     let plan = json!({
         "browser": BROWSER, "modules": tools, "shots": shots, "note": note,
-        // One way to end for each store: the person closes the browser, or it is killed.
-        "isKilled": note.is_none(), "searches": ["stub", "deploy staging", "the migr*", "port \"9090\""],
+        "searches": ["stub", "deploy staging", "the migr*", "port \"9090\""],
         "home": home.user(), "store": home.store(), "program": program, "project": home.project(),
     });
     let isolated = [

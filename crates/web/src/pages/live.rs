@@ -4,6 +4,7 @@ use anamnesis_app::{
     format::{count, counted, shorten},
     why::ReceivedNotes,
 };
+use anamnesis_session::observe::Observation;
 use anamnesis_store::{
     index::{Entry, Filter, Index},
     journal::{FailedTool, Journal, Session},
@@ -120,17 +121,7 @@ fn one(
                 span { (counted(session.tool_events, "tool event")) }
             }
             @if !made.is_empty() { (notes_made(&made)) }
-            @if !found.is_empty() {
-                h3 { "Fixed or found out" }
-                ul.links {
-                    @for observation in found.iter().rev().take(MAX_FOUND) {
-                        li {
-                            span.relation { (observation.kind.as_str()) } " "
-                            bdi { (one_line(&context.printable(&observation.title))) }
-                        }
-                    }
-                }
-            }
+            (findings(visit, &found))
             ol.prompts {
                 @for (prompt, moments) in &shown {
                     li {
@@ -157,6 +148,23 @@ fn one(
             }
         }
     })
+}
+
+/// What was fixed or found out in a session.
+fn findings(visit: &Visit, found: &[Observation]) -> Markup {
+    html! {
+        @if !found.is_empty() {
+            h3 { "Fixed or found out" }
+            ul.links {
+                @for observation in found.iter().rev().take(MAX_FOUND) {
+                    li {
+                        span.relation { (observation.kind.as_str()) } " "
+                        bdi { (one_line(&visit.context.printable(&observation.title))) }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A tool call that failed.

@@ -244,7 +244,7 @@ fn drawing(center: &Entry, paths: &[Path], entries: &BTreeMap<NoteId, Entry>) ->
         shorten(&one_line(&entry.title), TITLE)
     };
     html! {
-        svg.map viewBox={ "0 0 " (WIDTH) " " (rows * ROW) } role="img"
+        svg.map viewBox={ "0 0 " (WIDTH) " " (rows * ROW) } role="group"
             aria-label={ "The " (number(positions.len() - 1)) " strongest of the notes in the list below" } {
             @for it in positions.iter().skip(1) {
                 @let from = &positions[it.parent];
