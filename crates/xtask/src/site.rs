@@ -102,7 +102,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result {
 /// The table of contents: the lists of `docs/README.md`, with the decisions below their page.
 fn summary(root: &Path) -> Result<String> {
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(at(&path));
-    let mut text = "# Summary\n\n[Anamnesis](index.md)\n".to_owned();
+    let mut text = "# Summary\n\n[Anamnesis](index.md)\n[All pages](docs/index.md)\n".to_owned();
     for line in read(root.join("docs/README.md"))?.lines() {
         if let Some(part) = line.strip_suffix(':').filter(|line| !line.starts_with('-')) {
             text.push_str(&format!("\n# {part}\n\n"));

@@ -109,7 +109,7 @@ fn the_log_is_one_line_a_commit() {
     30 min ago laptop     session    BATCH2 sync +1 Add rate limits to the login
     30 min ago laptop     you        BATCH1 sync +3 Package manager is pnpm
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
-    → anamnesis diff CHANGE   |   anamnesis undo CHANGE
+    → anamnesis diff CHANGE   |   anamnesis undo [BATCH]
     ");
     snapshot!(told(&home, &later(&home, 30, "log -n 1").run()), @"
     exit 0
