@@ -102,7 +102,7 @@ pub fn export(
         } else {
             "\n"
         };
-        writeln!(out, "{}]}}", start).map_err(not_written)?;
+        writeln!(out, "{start}]}}").map_err(not_written)?;
     }
     Ok(report)
 }
