@@ -154,21 +154,18 @@ pub(crate) fn day(visit: &Visit) -> Answered {
     };
     let (time, moment) = past.at(date)?;
     let page = layout::page_number(&visit.query);
-    let (total, found) = match visit.query.get("q") {
-        Some(query) => {
-            let index = past.index_at(&moment)?;
-            let hits = search::search(&index, query, &Filter::default(), MAX_HITS)?;
-            let found = hits.iter().skip((page - 1) * PAGE).take(PAGE);
-            let found: Vec<_> = found.map(|hit| hit.entry.id()).collect();
-            (hits.len(), found)
-        }
-        None => {
-            let mut ids: Vec<NoteId> = moment.ids().collect();
-            // An id begins with the time of its note.
-            ids.sort_unstable_by(|a, b| b.cmp(a));
-            let found = ids.iter().skip((page - 1) * PAGE).take(PAGE);
-            (ids.len(), found.copied().collect())
-        }
+    let (total, found) = if let Some(query) = visit.query.get("q") {
+        let index = past.index_at(&moment)?;
+        let hits = search::search(&index, query, &Filter::default(), MAX_HITS)?;
+        let found = hits.iter().skip((page - 1) * PAGE).take(PAGE);
+        let found: Vec<_> = found.map(|hit| hit.entry.id()).collect();
+        (hits.len(), found)
+    } else {
+        let mut ids: Vec<NoteId> = moment.ids().collect();
+        // An id begins with the time of its note.
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        let found = ids.iter().skip((page - 1) * PAGE).take(PAGE);
+        (ids.len(), found.copied().collect())
     };
     let main = html! {
         p { a href="/history" { "← History" } }

@@ -26,6 +26,10 @@ const AUTO: &str = "auto";
 /// How many sessions, projects and reasons are listed.
 const MAX_LISTED: usize = 30;
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the table of addresses takes functions that may fail"
+)]
 pub(crate) fn show(visit: &Visit) -> Answered {
     let main = html! {
         h1 { "Import" }
