@@ -117,6 +117,8 @@ fn fill(home: &TestHome) -> String {
         let body = "Because the login needs port 9090.\n\n- `make stub` starts it\n- see #01ARZ3NDEKTSV4RRFFQ69G5FA1\n\n[a link](javascript:alert(1))\n";
         home.add(&NoteText::new(id, title).body(body));
     }
+    // Without an index, the first hook would inject nothing.
+    home.run("reindex").well();
     let mut start = home.start("viewed", "startup");
     home.hook(&start).well();
     start["hook_event_name"] = "UserPromptSubmit".into();
