@@ -9,7 +9,7 @@ use std::{
 use anamnesis_store::{
     fs::{
         archive::{self, ArchiveWriter},
-        file::{private_options, sync_folder},
+        file::{private_options, sync_file, sync_folder},
         home::{Home, ensure_folder},
         lock::{self, Subject},
     },
@@ -117,7 +117,7 @@ fn write(
             writer.add(name, &mut File::open(source)?)?;
         }
         let files = writer.finish()?;
-        out.sync_all()?;
+        sync_file(path)?;
         Ok(files)
     };
     // Half a backup is none. An older file of this name was never opened.

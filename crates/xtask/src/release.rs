@@ -125,22 +125,18 @@ fn rehearse(root: &Path, given: Option<&Path>) -> Result {
 
 /// Returns the programs that exist, by their target of a release.
 fn binaries(root: &Path, given: Option<&Path>) -> Vec<Binary> {
-    match given {
-        Some(folder) => {
-            let mut binaries = plugin::release_binaries(folder);
-            binaries.retain(|binary| binary.path.is_file());
-            binaries
-        }
-        None => {
-            let built = platforms::built(root).into_iter();
-            built
-                .map(|(target, path)| Binary {
-                    target: target.to_owned(),
-                    path,
-                })
-                .collect()
-        }
+    if let Some(folder) = given {
+        let mut binaries = plugin::release_binaries(folder);
+        binaries.retain(|binary| binary.path.is_file());
+        return binaries;
     }
+    let built = platforms::built(root).into_iter();
+    built
+        .map(|(target, path)| Binary {
+            target: target.to_owned(),
+            path,
+        })
+        .collect()
 }
 
 /// Makes the archive of a target as dist does. Returns its path.

@@ -20,7 +20,10 @@ use crate::ui::{self, Outcome, Ui};
 /// `import --from anamnesis FILE --apply` brings the notes of a JSON export back, byte for byte.
 /// Forgotten notes are left out.
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("form").required(true))]
+#[command(
+    group = clap::ArgGroup::new("form").required(true),
+    override_usage = "anamnesis export [OPTIONS] <--json|--jsonl|--markdown DIR|--html FILE>"
+)]
 pub(crate) struct Args {
     /// Print one JSON document
     #[arg(long, group = "form")]

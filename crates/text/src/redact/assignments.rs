@@ -257,7 +257,7 @@ fn is_set_by_command(text: &[u8], start: usize) -> bool {
     let mut words = text
         .get(start.saturating_sub(24)..start)
         .unwrap_or_default()
-        .rsplit(|byte| byte.is_ascii_whitespace());
+        .rsplit(u8::is_ascii_whitespace);
     if words.next() != Some(b"") {
         return false;
     }

@@ -1,7 +1,6 @@
 //! Runs a session's hooks by hand, as the client does: a process per event, JSON on stdin, an answer on
 //! stdout. Then the next session must be given the note.
 
-use std::fs::File;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -112,7 +111,7 @@ impl Guest {
             .env("PATH", "/usr/bin:/bin")
             .env("CLAUDE_PROJECT_DIR", self.named(&project))
             .stdin(Stdio::from(stdin))
-            .stdout(Stdio::from(File::from(stdout.reopen()?)))
+            .stdout(Stdio::from(stdout.reopen()?))
             .status()?;
         let output = std::fs::read_to_string(stdout.path()).map_err(at(stdout.path()))?;
         if status.success() {
