@@ -227,3 +227,16 @@ fn what_a_change_adds_is_followed() {
     let other = Rulings::parse("", "I'd rather have NATS than RabbitMQ.");
     assert!(second.followed_by(&other, of, &|_| 0.8).is_none());
 }
+
+#[test]
+fn a_question_changes_no_note() {
+    let earlier = Rulings::parse(
+        "Integration tests need the stub server",
+        "`make stub` binds port 9090; without it the login tests hang.",
+    );
+    let later = Rulings::parse(
+        "Why do the integration tests hang without the stub server?",
+        "**Said:**\n- Why do the integration tests hang without the stub server?\n",
+    );
+    assert!(earlier.amended_by(&later).is_empty());
+}
