@@ -60,16 +60,17 @@ impl Intake<'_> {
     /// Makes the record of an event.
     ///
     /// `safe` is its prompt. Without it, the text of a prompt is not stored.
-    pub fn record(&self, payload: Payload, safe: Option<Sanitized<SafePrompt>>) -> Record {
+    pub fn record(&self, payload: &Payload, safe: Option<Sanitized<SafePrompt>>) -> Record {
         let mut marks = Marks::default();
-        let agent = payload.agent.filter(|agent| !agent.kind.is_empty());
+        let agent = payload.agent.as_ref();
+        let agent = agent.filter(|agent| !agent.kind.is_empty());
         let prompt_id = payload.prompt_id.as_deref();
-        let what = self.event(payload.event, safe, prompt_id, agent.as_ref(), &mut marks);
+        let what = self.event(&payload.event, safe, prompt_id, agent, &mut marks);
         Record {
-            session: payload.session_id,
+            session: payload.session_id.clone(),
             at: self.at,
-            prompt_id: payload.prompt_id,
-            agent,
+            prompt_id: payload.prompt_id.clone(),
+            agent: agent.cloned(),
             surroundings: self.surroundings.clone(),
             private: marks.private,
             echoes: marks
@@ -87,7 +88,7 @@ impl Intake<'_> {
 
     fn event(
         &self,
-        event: Event,
+        event: &Event,
         safe: Option<Sanitized<SafePrompt>>,
         prompt_id: Option<&str>,
         agent: Option<&Agent>,
@@ -96,13 +97,13 @@ impl Intake<'_> {
         match event {
             Event::SessionStart { source, model, .. } => RecordedEvent::Started {
                 source: source.as_str().to_owned(),
-                model,
+                model: model.clone(),
             },
             Event::UserPromptSubmit { prompt } => {
-                let safe = safe.unwrap_or_else(|| SafePrompt::new(&prompt, None));
+                let safe = safe.unwrap_or_else(|| SafePrompt::new(prompt, None));
                 RecordedEvent::Prompted(marks.add(safe))
             }
-            Event::PreToolUse(call) => self.delegation(&call, marks),
+            Event::PreToolUse(call) => self.delegation(call, marks),
             Event::PostToolUse(call) => {
                 RecordedEvent::Used(vec![self.used(call, Outcome::Ok, prompt_id, agent, marks)])
             }
@@ -123,17 +124,19 @@ impl Intake<'_> {
                 } else {
                     Speaker::Main
                 },
-                text: answered.text.and_then(|text| self.said(&text, marks)),
+                text: (answered.text.as_deref()).and_then(|text| self.said(text, marks)),
             },
             Event::PreCompact => RecordedEvent::Compacting,
-            Event::PostCompact { summary } => match self.said(summary_in(&summary), marks) {
+            Event::PostCompact { summary } => match self.said(summary_in(summary), marks) {
                 Some(text) if !marks.private => RecordedEvent::Spoke {
                     speaker: Speaker::Compact,
                     text: Some(text),
                 },
                 _ => RecordedEvent::Seen,
             },
-            Event::SessionEnd { reason } => RecordedEvent::Ended { reason },
+            Event::SessionEnd { reason } => RecordedEvent::Ended {
+                reason: reason.clone(),
+            },
             Event::SubagentStart | Event::Other => RecordedEvent::Seen,
         }
     }
@@ -164,16 +167,16 @@ impl Intake<'_> {
     /// Records the calls of a batch that the client rejected.
     fn rejected(
         &self,
-        calls: Vec<ToolCall>,
+        calls: &[ToolCall],
         prompt_id: Option<&str>,
         agent: Option<&Agent>,
         marks: &mut Marks,
     ) -> RecordedEvent {
-        let rejected = calls.into_iter().filter_map(rejected_call);
+        let rejected = calls.iter().filter_map(rejected_call);
         let events: Vec<ToolEvent> = rejected
             .map(|call| ToolEvent {
                 is_from_batch: true,
-                ..self.used(call, Outcome::Failed, prompt_id, agent, marks)
+                ..self.used(&call, Outcome::Failed, prompt_id, agent, marks)
             })
             .collect();
         if events.is_empty() {
@@ -186,7 +189,7 @@ impl Intake<'_> {
     /// Makes the event of a finished tool call that belongs to no prompt.
     pub(crate) fn tool_event(
         &self,
-        call: ToolCall,
+        call: &ToolCall,
         outcome: Outcome,
         agent: Option<&Agent>,
     ) -> ToolEvent {
@@ -196,21 +199,20 @@ impl Intake<'_> {
     /// Records a finished tool call.
     fn used(
         &self,
-        call: ToolCall,
+        call: &ToolCall,
         outcome: Outcome,
         prompt_id: Option<&str>,
         agent: Option<&Agent>,
         marks: &mut Marks,
     ) -> ToolEvent {
-        let files = self.files(&call, outcome);
+        let files = self.files(call, outcome);
         let mut own = Marks::default();
-        let input = self.input(&call.tool, call.input, &mut own);
+        let input = self.input(&call.tool, call.input.clone(), &mut own);
         let is_stored = outcome == Outcome::Ok || !call.response.is_null();
-        let response = is_stored.then(|| self.output(&call.tool, call.response, &mut own));
-        let error = call
-            .error
-            .map(|error| own.add(sanitize::text(&error, self.private_tokens, MAX_ERROR)));
-        let id = call.id.unwrap_or_else(|| {
+        let response = is_stored.then(|| self.output(&call.tool, call.response.clone(), &mut own));
+        let error = (call.error.as_deref())
+            .map(|error| own.add(sanitize::text(error, self.private_tokens, MAX_ERROR)));
+        let id = call.id.clone().unwrap_or_else(|| {
             // The id is made of sanitised parts only: a hash of private text could reveal it.
             let parts = [
                 prompt_id.unwrap_or_default(),
@@ -223,7 +225,7 @@ impl Intake<'_> {
         let is_kept = !self.is_unsure;
         let event = ToolEvent {
             id,
-            tool: call.tool,
+            tool: call.tool.clone(),
             input: input.filter(|_| is_kept),
             response: response.filter(|_| is_kept),
             outcome,
@@ -375,7 +377,7 @@ pub(crate) fn text_of(result: &Value) -> Option<String> {
 }
 
 /// Returns a batch's call if the client rejected it. All other calls have their own events.
-fn rejected_call(call: ToolCall) -> Option<ToolCall> {
+fn rejected_call(call: &ToolCall) -> Option<ToolCall> {
     let text = text_of(&call.response)?;
     let error = text.trim().strip_prefix(REJECTION_TAGS.0)?;
     let error = error
@@ -385,7 +387,7 @@ fn rejected_call(call: ToolCall) -> Option<ToolCall> {
     Some(ToolCall {
         error: Some(error),
         response: Value::Null,
-        ..call
+        ..call.clone()
     })
 }
 
@@ -414,7 +416,7 @@ mod tests {
             }
             _ => None,
         };
-        intake.record(payload, safe)
+        intake.record(&payload, safe)
     }
 
     fn record(event: &str, fields: &Value) -> Record {

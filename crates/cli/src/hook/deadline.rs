@@ -4,9 +4,9 @@ use std::{
     io::{self, Read, Write},
     process::{self, ExitCode},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
     time::{Duration, Instant},
@@ -17,7 +17,11 @@ use anamnesis_app::{
     environment::{Caller, Environment},
     pause, spawn,
 };
-use anamnesis_session::hook::{HookOutput, MAX_PAYLOAD_LENGTH};
+use anamnesis_session::{
+    event::Record,
+    hook::{HookOutput, MAX_PAYLOAD_LENGTH},
+};
+use anamnesis_store::{fs::home::Home, spool::Spool};
 
 use super::{answer, typed::RunTyped};
 
@@ -34,12 +38,46 @@ const TYPED_DEADLINE: Duration = Duration::from_secs(4);
 /// Timeout for logging a missed deadline.
 const LOG_PATIENCE: Duration = Duration::from_millis(50);
 
+/// Timeout for storing the record of an event that was given up.
+const RECORD_PATIENCE: Duration = Duration::from_millis(500);
+
 /// Tells the watchdog why this event may take longer.
 pub(super) enum Patient {
     /// Nobody waits for the end of a session.
     SessionEnd,
     /// The person waits for the command that they typed.
     Typed,
+}
+
+/// A record that is not stored yet, and its store.
+type Unstored = Arc<Mutex<Option<(Home, Arc<Record>)>>>;
+
+/// The main thread's side of the watchdog.
+pub(super) struct Watchdog {
+    sender: Sender<Patient>,
+    unstored: Unstored,
+}
+
+impl Watchdog {
+    /// Lengthens the deadline.
+    pub(super) fn be_patient(&self, why: Patient) {
+        let _ = self.sender.send(why);
+    }
+
+    /// Has the record written to the spool at the deadline, unless [`Watchdog::release`] is called
+    /// before.
+    pub(super) fn hold(&self, home: &Home, record: &Arc<Record>) {
+        self.set(Some((home.clone(), Arc::clone(record))));
+    }
+
+    /// Says that the record is stored.
+    pub(super) fn release(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, unstored: Option<(Home, Arc<Record>)>) {
+        *self.unstored.lock().unwrap_or_else(PoisonError::into_inner) = unstored;
+    }
 }
 
 /// Handles the payload from `input` and answers in time.
@@ -52,9 +90,13 @@ pub(super) fn watched(
     let started = Instant::now();
     let answered = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
+    let watchdog = Watchdog {
+        sender,
+        unstored: Unstored::default(),
+    };
     let watch = thread::Builder::new().spawn({
-        let answered = Arc::clone(&answered);
-        move || watch(started, &receiver, &answered)
+        let (answered, unstored) = (Arc::clone(&answered), Arc::clone(&watchdog.unstored));
+        move || watch(started, &receiver, &answered, unstored)
     });
     if watch.is_err() {
         // Without a watchdog, nothing that could hang may start.
@@ -62,7 +104,7 @@ pub(super) fn watched(
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
-    let reply = answer(run_typed, environment, payload, started, &sender);
+    let reply = answer(run_typed, environment, payload, started, &watchdog);
     if answered.swap(true, Ordering::AcqRel) {
         // The watchdog has just answered, and ends the process.
         loop {
@@ -81,12 +123,17 @@ pub(super) fn watched(
     ExitCode::SUCCESS
 }
 
-/// Waits for the deadline, then prints the no-op object and ends the process.
+/// Waits for the deadline, then prints the no-op object, keeps the record and ends the process.
 #[expect(
     clippy::exit,
     reason = "the main thread hangs, so nobody else can end the process"
 )]
-fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) {
+fn watch(
+    started: Instant,
+    receiver: &Receiver<Patient>,
+    answered: &AtomicBool,
+    unstored: Unstored,
+) {
     let mut deadline = DEADLINE;
     loop {
         match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
@@ -100,15 +147,33 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
         return;
     }
     print(&HookOutput::default().to_json(""));
-    // The disk itself may hang, so the log has a timeout, too.
-    let (done, logged) = mpsc::channel();
+    // The disk itself may hang, so both have a timeout.
+    in_time(RECORD_PATIENCE, move || keep(&unstored));
     let elapsed = started.elapsed();
+    in_time(LOG_PATIENCE, move || log_late(elapsed));
+    process::exit(0)
+}
+
+/// Runs `work` in a thread of its own, and waits for it for at most this time.
+fn in_time(patience: Duration, work: impl FnOnce() + Send + 'static) {
+    let (done, waiting) = mpsc::channel();
     let _ = thread::Builder::new().spawn(move || {
-        log_late(elapsed);
+        work();
         let _ = done.send(());
     });
-    let _ = logged.recv_timeout(LOG_PATIENCE);
-    process::exit(0)
+    let _ = waiting.recv_timeout(patience);
+}
+
+/// Writes the record to the spool. That it may also reach the journal does no harm: the same record
+/// twice gives the same rows.
+fn keep(unstored: &Unstored) {
+    let unstored = unstored
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some((home, record)) = unstored {
+        let _ = Spool::new(&home).keep(&record);
+    }
 }
 
 /// Logs a missed deadline.

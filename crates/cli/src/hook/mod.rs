@@ -16,7 +16,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::mpsc::Sender,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -43,7 +43,7 @@ use anamnesis_store::{
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use self::{
-    deadline::{Patient, read_stdin, watched},
+    deadline::{Patient, Watchdog, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
     record::{FIRST_PATIENCE, MAX_READ},
     start::{is_beginning, line},
@@ -104,7 +104,7 @@ fn answer(
     environment: Environment,
     input: io::Result<Vec<u8>>,
     started: Instant,
-    sender: &Sender<Patient>,
+    watchdog: &Watchdog,
 ) -> Reply {
     if environment.is_off || environment.is_internal {
         return Reply::no_op();
@@ -122,7 +122,7 @@ fn answer(
     let typed =
         (payload.as_ref().ok()).and_then(|payload| typed::typed(run_typed, payload, &context));
     if typed.is_some() {
-        let _ = sender.send(Patient::Typed);
+        watchdog.be_patient(Patient::Typed);
     }
     if let Some(off) = pause::why(&context, &all, || context.project_of(&folder)) {
         if let Some(typed) = &typed {
@@ -138,7 +138,7 @@ fn answer(
     }
     match payload {
         Ok(_) if context.home.contains(&folder) => Reply::no_op(),
-        Ok(payload) => answer_event(context, folder, payload, typed.as_ref(), started, sender),
+        Ok(payload) => answer_event(context, folder, payload, typed.as_ref(), started, watchdog),
         Err(error) => {
             context.log(&format!("hook: {error}"));
             if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
@@ -157,13 +157,13 @@ fn answer_event(
     mut payload: Payload,
     typed: Option<&Typed>,
     started: Instant,
-    sender: &Sender<Patient>,
+    watchdog: &Watchdog,
 ) -> Reply {
     event_filter::unrecorded(&context, &mut payload.event);
     let plan = plan(&payload);
     let (worker, note, is_awaited) = (plan.worker, plan.note, plan.is_awaited);
     if !is_awaited {
-        let _ = sender.send(Patient::SessionEnd);
+        watchdog.be_patient(Patient::SessionEnd);
         context.be_patient(PATIENT_NOTES);
     }
     let waiting = Spool::new(&context.home).waiting(MAX_READ);
@@ -172,12 +172,16 @@ fn answer_event(
         Action::Prompt(raw) => Some(SafePrompt::new(raw, hook.all_private_tokens())),
         _ => None,
     };
+    let prompt = safe.as_ref().map(|safe| safe.value.clone());
+    let record = Arc::new(hook.record_of(&payload, safe, &waiting));
+    watchdog.hold(&hook.context.home, &record);
     let mut handled = match typed {
         Some(typed) => hook.typed(typed),
-        None => hook.handle(&plan, safe.as_ref().map(|safe| &safe.value)),
+        None => hook.handle(&plan, prompt.as_ref()),
     };
-    let transcript = payload.transcript_path.clone().map(PathBuf::from);
-    let is_recorded = hook.record(payload, safe, waiting, &mut handled, started);
+    let transcript = payload.transcript_path.as_ref().map(PathBuf::from);
+    let is_recorded = hook.record(&record, waiting, &mut handled, started);
+    watchdog.release();
     if !is_recorded {
         // Without a record of the denial, the same call would be denied again and again.
         handled.answer.denial = None;

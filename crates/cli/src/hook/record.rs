@@ -38,19 +38,17 @@ pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(100);
 const TRANSCRIPT_END: u64 = 256 * 1024;
 
 impl Hook {
-    /// Stores the event in one transaction, or in the spool if the journal cannot be used. Tells
+    /// Stores the record in one transaction, or in the spool if the journal cannot be used. Tells
     /// whether it is in the journal.
     pub(super) fn record(
         &self,
-        payload: Payload,
-        safe: Option<Sanitized<SafePrompt>>,
+        record: &Record,
         mut waiting: Vec<Waiting>,
         handled: &mut Handled,
         started: Instant,
     ) -> bool {
         let spool = Spool::new(&self.context.home);
-        let is_start = matches!(payload.event, Event::SessionStart { .. });
-        let record = self.record_of(payload, safe, &waiting);
+        let is_start = matches!(record.what, RecordedEvent::Started { .. });
         waiting.truncate(MAX_DRAINED);
         let (stored, kept) = match &self.journal {
             Ok(journal) => {
@@ -61,7 +59,7 @@ impl Hook {
                     next_patience = patience.saturating_sub(FIRST_PATIENCE);
                     let taken = journal.in_transaction(|journal| {
                         let mut taken = journal.take_waiting(&mut waiting)?;
-                        taken.has_job |= journal.take(&record)?.has_job;
+                        taken.has_job |= journal.take(record)?.has_job;
                         self.keep_run(journal, handled, started)?;
                         Ok(taken)
                     })?;
@@ -69,10 +67,10 @@ impl Hook {
                     Ok(taken)
                 };
                 let (stored, kept) =
-                    spool.keep_unless_stored(&record, journal::Error::is_busy, store);
+                    spool.keep_unless_stored(record, journal::Error::is_busy, store);
                 (stored.map_err(|error| error.to_string()), kept)
             }
-            Err(error) => (Err(error.to_string()), spool.keep(&record).map(drop)),
+            Err(error) => (Err(error.to_string()), spool.keep(record).map(drop)),
         };
         if let Err(error) = kept {
             handled.errors.push(format!("spool: {error}"));
@@ -110,9 +108,9 @@ impl Hook {
     }
 
     /// Makes the record of an event. The records in the spool come before it.
-    fn record_of(
+    pub(super) fn record_of(
         &self,
-        mut payload: Payload,
+        payload: &Payload,
         safe: Option<Sanitized<SafePrompt>>,
         waiting: &[Waiting],
     ) -> Record {
@@ -123,17 +121,7 @@ impl Hook {
         let is_start = matches!(payload.event, Event::SessionStart { .. });
         // The row of a session that was restored after damage has no folder.
         let looks = is_start || known.is_none_or(|known| known.folder.is_none());
-        if let Event::Stop(answered) = &mut payload.event
-            && answered.text.is_none()
-            && let Some(journal) = journal
-            && let Ok(Some(since)) = journal.unanswered_since(&self.session_id)
-            && let Some(since) = DateTime::from_timestamp_millis(since)
-        {
-            let path = payload.transcript_path.as_deref().map(Path::new);
-            let span = since..capture::ALWAYS.end;
-            let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
-            answered.text = end.ok().flatten().and_then(|transcript| transcript.outcome);
-        }
+        let with_answer = self.with_last_answer(payload);
         let intake = Intake {
             private_tokens: &self.private_tokens,
             key: random_key(),
@@ -152,7 +140,28 @@ impl Hook {
             at: environment.now.timestamp_millis(),
             is_unsure,
         };
-        intake.record(payload, safe)
+        intake.record(with_answer.as_ref().unwrap_or(payload), safe)
+    }
+
+    /// Returns the end of a turn with the answer that only the transcript has.
+    fn with_last_answer(&self, payload: &Payload) -> Option<Payload> {
+        let Event::Stop(answered) = &payload.event else {
+            return None;
+        };
+        if answered.text.is_some() {
+            return None;
+        }
+        let journal = self.journal_to_read()?;
+        let since = journal.unanswered_since(&self.session_id).ok()??;
+        let since = DateTime::from_timestamp_millis(since)?;
+        let path = payload.transcript_path.as_deref().map(Path::new);
+        let span = since..capture::ALWAYS.end;
+        let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
+        let mut payload = payload.clone();
+        if let Event::Stop(answered) = &mut payload.event {
+            answered.text = end.ok()??.outcome;
+        }
+        Some(payload)
     }
 
     /// Returns whether the event's prompt may be private, or the event may repeat private tokens.

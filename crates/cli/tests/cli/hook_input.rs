@@ -172,6 +172,31 @@ fn a_stdin_that_is_never_closed_is_not_waited_for() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_prompt_whose_recall_hangs_is_recorded() {
+    let home = home();
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.settle();
+    // Only recall needs the project's name now, and reading it never ends.
+    let config = home.project().join(".git/config");
+    let put_by = config.with_extension("old");
+    fs::rename(&config, &put_by).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&config).status();
+    assert!(made.unwrap().success());
+
+    let mut payload = home.payload("UserPromptSubmit", SESSION);
+    payload["prompt"] = "Prices are in cents".into();
+    assert_eq!(home.hook(&payload).stdout, NO_OP);
+    let log = home.log();
+    assert!(log[0].contains("gave up after"), "{log:?}");
+
+    fs::rename(&put_by, &config).unwrap();
+    home.hook(&home.payload("Stop", SESSION)).well();
+    let session = home.run(&format!("sessions show {SESSION}")).well();
+    assert!(session.contains("Prices are in cents"), "{session}");
+}
+
 #[test]
 fn a_stdout_that_nobody_reads_is_no_error() {
     // HOOK-08

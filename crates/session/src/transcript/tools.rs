@@ -139,5 +139,5 @@ fn sanitised(call: ToolCall, outcome: Outcome, by_subagent: bool, folder: &Path)
         id: "subagent".to_owned(),
         kind: "subagent".to_owned(),
     });
-    intake.tool_event(call, outcome, agent.as_ref())
+    intake.tool_event(&call, outcome, agent.as_ref())
 }
