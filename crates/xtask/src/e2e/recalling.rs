@@ -28,10 +28,7 @@ pub(super) fn recall(stage: &Stage) -> Result<()> {
     let store = Store::new(&machine.home());
     write(&machine, TITLE, BODY)?;
     let note = store.wait_for("the note", |note| note.title() == TITLE)?;
-    for number in 0..OTHERS {
-        let title = format!("Release {number} was cut by the calendar");
-        write(&machine, &title, "The changes are in the list of changes.")?;
-    }
+    write_newer(&machine)?;
 
     let first = say(&machine, FITTING, None)?;
     let session = Some(first.session.as_str());
@@ -75,6 +72,15 @@ pub(super) fn recall(stage: &Stage) -> Result<()> {
             )
         },
     )?;
+    Ok(())
+}
+
+/// Writes newer notes, so that the session start does not bring the older ones.
+pub(super) fn write_newer(machine: &Sandbox) -> Result<()> {
+    for number in 0..OTHERS {
+        let title = format!("Release {number} was cut by the calendar");
+        write(machine, &title, "The changes are in the list of changes.")?;
+    }
     Ok(())
 }
 

@@ -436,7 +436,7 @@ fn first_session(stage: &Stage) -> Result<()> {
         note.value("prov_source") == Some("human") && note.body.contains("Prices are in cents")
     })?;
     terminal.send("/memory-search cents")?;
-    terminal.wait_for("→ /memory-forget ID")?;
+    terminal.wait_for("/memory-forget ID")?;
     untroubled(&terminal.screen()?)?;
     terminal.exit()
 }

@@ -9,6 +9,7 @@ use anamnesis_testkit::tmux::Terminal;
 use serde_json::{Value, json};
 
 use super::machines::{anamnesis, anamnesis_with};
+use super::recalling;
 use super::scenarios::{Stage, check, clean, last_request, tool_result, untroubled};
 use super::store::{Note, Store};
 
@@ -338,6 +339,7 @@ pub(super) fn prompt_line(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::new(&machine.home());
     write(&machine, &store, STUB, BODY)?;
+    recalling::write_newer(&machine)?;
     anamnesis(&machine, &["config", "set", "recall.prompt_line", "on"])?;
     let answer = "Start the stub first: make stub.";
     machine.api().play(Script::turns([text(answer)]));
