@@ -109,6 +109,8 @@ pub(super) const UNKNOWN_PROJECT: &str = "of an unknown project";
 pub(super) struct ProjectKeys {
     /// The key for records without a project; `None` if only a person can name it.
     default: Option<String>,
+    /// The key that a person named for all records whose project is unknown.
+    for_unknown: Option<String>,
     /// The keys that a person named, now or in an earlier import.
     named: BTreeMap<String, String>,
     /// The answers so far.
@@ -125,6 +127,7 @@ impl ProjectKeys {
         let here = || Some(context.project(None).key).filter(|key| key != GLOBAL);
         Self {
             default: request.project.clone().or_else(here),
+            for_unknown: request.project.clone(),
             named,
             found: HashMap::new(),
         }
@@ -167,8 +170,8 @@ impl ProjectKeys {
         key
     }
 
-    /// In this order: what a person named, the folder that the source knows, the one project of the
-    /// store whose key ends with the name.
+    /// In this order: what a person named for it, the folder that the source knows, the one project of
+    /// the store whose key ends with the name, what a person named for all unknown ones.
     fn key_of(
         &self,
         context: &Context,
@@ -200,7 +203,7 @@ impl ProjectKeys {
         match (keys.next(), keys.next()) {
             (Some(key), None) => Ok(key.clone()),
             (None, _) if is_named(&&here) && here != GLOBAL => Ok(here),
-            _ => Err(UNKNOWN_PROJECT),
+            _ => self.for_unknown.clone().ok_or(UNKNOWN_PROJECT),
         }
     }
 }

@@ -113,7 +113,8 @@ pub fn source_names() -> impl Iterator<Item = &'static str> {
 pub struct Request {
     /// Where it is; the known places of the program if `None`.
     pub path: Option<PathBuf>,
-    /// The project of records without one; the current folder's if `None`.
+    /// The project of records without a known one. If `None`, those without any go to the current
+    /// folder's, and those of an unknown one are skipped.
     pub project: Option<String>,
     /// The project keys for names of the source.
     pub named_projects: BTreeMap<String, String>,

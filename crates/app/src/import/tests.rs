@@ -191,9 +191,15 @@ fn titles(notes: &[Note]) -> Vec<String> {
 fn claude_mem_is_imported_once_and_undone() {
     let bench = Bench::new();
     let path = bench.database(CLAUDE_MEM);
-    let mut request = Bench::request(false);
+    let mut request = Request {
+        project: None,
+        ..Bench::request(false)
+    };
     let unknown = bench.run("claude-mem", &path, request.clone()).unwrap();
     assert_eq!(unknown.unknown, [("blog".to_owned(), 2)].into());
+    let named = Bench::request(false);
+    let named = bench.run("claude-mem", &path, named).unwrap();
+    assert_eq!((named.unknown.len(), named.projects["p"]), (0, 1));
     // What a person answers is remembered.
     request.named_projects = [("blog".to_owned(), "github.com/a/blog".to_owned())].into();
     request.apply = true;
@@ -238,7 +244,7 @@ fn a_claude_mem_database_is_imported_while_it_is_written() {
     let report = bench
         .run("claude-mem", &path, Bench::request(true))
         .unwrap();
-    assert_eq!((report.found, report.new), (6, 2));
+    assert_eq!((report.found, report.new), (6, 3));
     writer.execute_batch("COMMIT").unwrap();
 }
 
@@ -441,10 +447,13 @@ fn mem0_is_replayed_and_openmemory_is_read() {
     let (counts, notes) = bench.play("openmemory", &path);
     assert_eq!(
         counts,
-        "found=3 new=1 same=0 | 1 deleted there, 1 of an unknown project"
+        "found=3 new=2 same=0 | 1 deleted there"
     );
-    assert_eq!(titles(&notes), ["p: [preference] Short answers"]);
-    assert!(notes[0].has_tag("cursor") && notes[0].has_tag("preferences"));
+    assert_eq!(
+        titles(&notes),
+        ["p: [fact] Postgres 16", "p: [preference] Short answers"]
+    );
+    assert!(notes[1].has_tag("cursor") && notes[1].has_tag("preferences"));
 }
 
 #[test]
@@ -764,14 +773,14 @@ fn an_export_comes_back_byte_for_byte() {
     ] {
         let mut out = Vec::new();
         let report = export::export(context, None, &form, &mut out).unwrap();
-        assert_eq!(report.exported, 2);
+        assert_eq!(report.exported, 3);
         let path = bench.file(&format!("export/{name}"), out);
         let other = Bench::new();
         let report = other.run("anamnesis", &path, Bench::request(true)).unwrap();
-        assert_eq!(counts(&report), "found=2 new=2 same=0 | ");
+        assert_eq!(counts(&report), "found=3 new=3 same=0 | ");
         assert!(other.tree() == bench.tree());
         let report = other.run("anamnesis", &path, Bench::request(true)).unwrap();
-        assert_eq!(counts(&report), "found=2 new=0 same=2 | ");
+        assert_eq!(counts(&report), "found=3 new=0 same=3 | ");
     }
     let folder = bench.folder.path().join("files");
     let form = ExportForm::Markdown(folder.clone());

@@ -26,7 +26,7 @@ fn a_memory_is_listed_then_imported_and_found() {
             .run()
     };
     let said = run(&[]).well();
-    assert!(said.contains("found=3 new=1 same=0 skipped=2"), "{said}");
+    assert!(said.contains(": 1 new, 0 already here, 2 skipped"), "{said}");
     assert!(
         said.contains("[fact] Stub") && said.contains("--apply"),
         "{said}"
@@ -44,7 +44,7 @@ fn a_memory_is_listed_then_imported_and_found() {
             .contains("Stub")
     );
     let said = run(&["--apply"]).well();
-    assert!(said.contains("imported=0 same=1"), "{said}");
+    assert!(said.contains("0 imported, 1 already here"), "{said}");
     let change = source["change"].as_str().unwrap();
     home.run(&format!("undo {change}")).well();
     assert_eq!(home.notes(), Vec::<String>::new());

@@ -24,7 +24,7 @@ pub(super) struct OtherArgs {
     /// Its file or folder [default: where the program keeps it]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// The project of notes without one, or NAME=KEY for a project's name in the source
+    /// The project of notes without a known one, or NAME=KEY for a project's name in the source
     #[arg(long, value_name = "KEY")]
     project: Vec<String>,
     /// Import conversations of claude.ai and ChatGPT, too
@@ -166,8 +166,11 @@ fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportRep
     let skipped: usize = report.skipped.values().sum();
     let verb = if args.apply { "imported" } else { "new" };
     let mut text = format!(
-        "import: {tool}: found={} {verb}={} same={} skipped={skipped} (from {path})\n",
-        report.found, report.new, report.same
+        "{tool}: {} in {path}: {} {verb}, {} already here, {} skipped\n",
+        ui::count(report.found, "record"),
+        ui::number(report.new),
+        ui::number(report.same),
+        ui::number(skipped),
     );
     let mut list = |heading: &str, counts: &mut dyn Iterator<Item = (String, usize)>| {
         for (place, (name, count)) in counts.enumerate() {
