@@ -210,6 +210,14 @@ pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Sour
     Ok(sources)
 }
 
+/// Returns the program's database in its own folder, such as `~/.codex`.
+fn database_in(format: &Format, folder: &Path) -> Option<PathBuf> {
+    let names = (format.places.iter()).filter_map(|place| Path::new(place).file_name());
+    names
+        .map(|name| folder.join(name))
+        .find(|path| ForeignDatabase::is_one(path))
+}
+
 fn names() -> String {
     source_names().collect::<Vec<_>>().join(", ")
 }
@@ -232,6 +240,7 @@ fn open_one(
         return Err(Error::failed("your home folder is no memory of a program")
             .hint("name the folder that has the memory"));
     }
+    let path = database_in(format, &path).unwrap_or(path);
     let database = ForeignDatabase::is_one(&path).then(|| ForeignDatabase::open(&path));
     Ok(Source {
         format,

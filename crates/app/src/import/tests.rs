@@ -445,10 +445,7 @@ fn mem0_is_replayed_and_openmemory_is_read() {
          INSERT INTO memory_categories VALUES ('a', 'k');",
     );
     let (counts, notes) = bench.play("openmemory", &path);
-    assert_eq!(
-        counts,
-        "found=3 new=2 same=0 | 1 deleted there"
-    );
+    assert_eq!(counts, "found=3 new=2 same=0 | 1 deleted there");
     assert_eq!(
         titles(&notes),
         ["p: [fact] Postgres 16", "p: [preference] Short answers"]
@@ -744,6 +741,27 @@ fn an_edited_note_is_not_imported_again() {
             .count(),
         1
     );
+}
+
+#[test]
+fn codex_memories_are_imported_from_its_folder_to_be_searched_only() {
+    let bench = Bench::new();
+    let folder = bench.folder.path().join("sources/codex");
+    fs::create_dir_all(&folder).unwrap();
+    let database = Connection::open(folder.join("memories_1.sqlite")).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE stage1_outputs (thread_id TEXT PRIMARY KEY, source_updated_at INTEGER NOT NULL,
+                raw_memory TEXT NOT NULL, rollout_summary TEXT NOT NULL);
+             INSERT INTO stage1_outputs VALUES ('t1', 1764000000, 'Halves are rounded to even.', 'Rounding');",
+        )
+        .unwrap();
+    let (counts, notes) = bench.play("codex", &folder);
+    assert_eq!(counts, "found=1 new=1 same=0 | ");
+    assert_eq!(titles(&notes), ["p: [fact] Rounding"]);
+    assert_eq!(notes[0].created_at, "2025-11-24T16:00:00+00:00");
+    assert!(notes[0].body.contains("Halves are rounded to even."));
+    assert_eq!(notes[0].state, State::Muted, "the host reads them already");
 }
 
 #[test]

@@ -26,7 +26,10 @@ fn a_memory_is_listed_then_imported_and_found() {
             .run()
     };
     let said = run(&[]).well();
-    assert!(said.contains(": 1 new, 0 already here, 2 skipped"), "{said}");
+    assert!(
+        said.contains(": 1 new, 0 already here, 2 skipped"),
+        "{said}"
+    );
     assert!(
         said.contains("[fact] Stub") && said.contains("--apply"),
         "{said}"
