@@ -431,14 +431,21 @@ impl Environment {
         }
     }
 
+    /// Returns the folder below which a host keeps the logs of sessions, if it is known.
+    pub fn log_folder(&self, host: Host) -> Option<PathBuf> {
+        let below_home = |folder| Some(self.user_home.as_ref()?.join(folder));
+        match host {
+            Host::ClaudeCode => self.claude_folder.clone(),
+            Host::Codex => below_home(".codex/sessions"),
+            Host::Gemini => below_home(".gemini/tmp"),
+            _ => None,
+        }
+    }
+
     /// Returns the folders below which hosts keep the logs of sessions.
     pub fn log_folders(&self) -> impl Iterator<Item = PathBuf> {
-        let home = self.user_home.as_deref();
-        let others = [".codex/sessions", ".gemini/tmp"].map(|folder| Some(home?.join(folder)));
-        self.claude_folder
-            .clone()
-            .into_iter()
-            .chain(others.into_iter().flatten())
+        let hosts = [Host::ClaudeCode, Host::Codex, Host::Gemini];
+        hosts.into_iter().filter_map(|host| self.log_folder(host))
     }
 
     /// Returns the current time, counted from `now`.

@@ -1,10 +1,11 @@
-//! Writes notes for sessions from before the install, from Claude Code's transcripts.
+//! Writes notes for sessions from before the install, from the transcripts of a host.
 //!
 //! Each note is written right after its transcript was read, newest session first, so an interrupted
 //! run can be continued. The index is refreshed once, at the end. An existing note is never touched.
 
 mod transcripts;
 
+use anamnesis_session::event::Host;
 use anamnesis_store::{
     journal::Journal,
     session_note::{self, Outcome, Request},
@@ -13,7 +14,7 @@ use anamnesis_text::clean::one_line;
 use ulid::Ulid;
 
 use self::transcripts::{Finding, Past, candidates};
-pub use self::transcripts::{Session, SessionFilter, Skip, countable, session_folder};
+pub use self::transcripts::{HOSTS, Session, SessionFilter, Skip, countable, session_folder};
 use crate::{
     Error,
     context::{Context, PATIENCE},
@@ -85,7 +86,7 @@ pub fn run(
     apply: bool,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<BackfillReport, Error> {
-    let candidates = candidates(context);
+    let candidates = candidates(context, wanted.host);
     let mut past = Past::new(context, journal, wanted)?;
     let mut findings = BackfillReport::default();
     for (number, candidate) in candidates.iter().enumerate() {
@@ -103,7 +104,9 @@ pub fn run(
                     machine_id: &context.machine_id(),
                     source: Some(SOURCE),
                     change: None,
-                    host: None,
+                    host: Some(wanted.host)
+                        .filter(|host| *host != Host::ClaudeCode)
+                        .map(Host::as_str),
                     now: context.environment.now,
                 };
                 // The index is refreshed once, after the scan.

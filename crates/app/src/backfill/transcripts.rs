@@ -17,6 +17,7 @@ use anamnesis_note::{
     note::{GLOBAL, NoteType, State},
 };
 use anamnesis_session::{
+    event::Host,
     session_note::{NoteText, SessionDigest, note_text},
     transcript::{self, Transcript, TranscriptPart},
 };
@@ -28,12 +29,24 @@ use crate::{Error, capture::ALWAYS, context::Context};
 /// A transcript that was written to within this time belongs to a running session.
 const SILENCE: TimeDelta = TimeDelta::minutes(30);
 
+/// The length of a session id in the name of a transcript.
+const UUID_LENGTH: usize = 36;
+
 /// How many bytes at the start of a transcript are searched for its folder.
 const HEAD: u64 = 64 * 1024;
 
+/// The hosts whose transcripts are read, with the names that people give them.
+pub const HOSTS: [(&str, Host); 3] = [
+    ("claude", Host::ClaudeCode),
+    ("codex", Host::Codex),
+    ("gemini", Host::Gemini),
+];
+
 /// Which sessions to include.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SessionFilter {
+    /// Only sessions of this host.
+    pub host: Host,
     /// Only sessions of this project; all projects if `None`.
     pub project: Option<String>,
     /// Only sessions that ended on or after this day.
@@ -136,19 +149,44 @@ impl From<Skip> for Finding {
     }
 }
 
-/// Returns the transcripts of all projects, most recently written first.
+/// Returns the transcripts of a host, most recently written first.
 ///
 /// Links are not followed. Transcripts of subagents are not sessions.
-pub(super) fn candidates(context: &Context) -> Vec<Candidate> {
-    let Some(projects) = projects_folder(context) else {
+pub(super) fn candidates(context: &Context, host: Host) -> Vec<Candidate> {
+    let Some(root) = context.environment.log_folder(host) else {
         return Vec::new();
     };
-    let mut found: Vec<Candidate> = entries(&projects)
-        .filter(|(_, metadata)| metadata.is_dir())
-        .flat_map(|(folder, _)| candidates_in(&folder))
+    let folders = match host {
+        // A folder per project.
+        Host::ClaudeCode => folders_in(vec![root.join("projects")]),
+        // A folder per year, month and day.
+        Host::Codex => folders_in(folders_in(folders_in(vec![root]))),
+        _ => folders_in(vec![root])
+            .into_iter()
+            .map(|project| project.join("chats"))
+            .collect(),
+    };
+    let mut found: Vec<Candidate> = (folders.iter())
+        .flat_map(|folder| candidates_in(folder))
+        .filter(|candidate| host == Host::ClaudeCode || is_log_of_host(&candidate.path))
         .collect();
     found.sort_unstable_by(|a, b| b.modified.cmp(&a.modified).then(a.path.cmp(&b.path)));
     found
+}
+
+/// Returns whether a file has the name of a log of Codex or Gemini CLI.
+fn is_log_of_host(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("rollout-") || name.starts_with("session-")
+}
+
+/// Returns the folders in these folders.
+fn folders_in(folders: Vec<PathBuf>) -> Vec<PathBuf> {
+    let entries = folders.iter().flat_map(|folder| entries(folder));
+    entries
+        .filter(|(_, metadata)| metadata.is_dir())
+        .map(|(folder, _)| folder)
+        .collect()
 }
 
 /// Counts the earlier sessions of the project at `folder` that have a transcript, by file name
@@ -222,8 +260,8 @@ pub(super) struct Past<'a> {
     journal: Option<&'a Journal>,
     wanted: &'a SessionFilter,
     exclusions: Exclusions,
-    /// The canonical path of Claude Code's folder. Nothing outside of it is read.
-    claude_folder: Option<PathBuf>,
+    /// The canonical path of the host's folder. Nothing outside of it is read.
+    host_folder: Option<PathBuf>,
     /// The sessions that notes name, and whether the note is a tombstone. Other programs give the
     /// note of a session a different id.
     noted: HashMap<String, bool>,
@@ -231,7 +269,7 @@ pub(super) struct Past<'a> {
     found: HashSet<NoteId>,
     /// The project of each folder, cached.
     projects: HashMap<String, String>,
-    /// When the first session was recorded in this store.
+    /// When the host's first session was recorded in this store.
     recorded_since: Option<DateTime<Utc>>,
 }
 
@@ -241,15 +279,18 @@ impl<'a> Past<'a> {
         journal: Option<&'a Journal>,
         wanted: &'a SessionFilter,
     ) -> Result<Self, Error> {
-        let since = journal.map(Journal::since).transpose()?.flatten();
-        let environment = &context.environment;
-        let claude_folder = environment.claude_folder.as_ref();
+        let since = |journal: &Journal| match wanted.host {
+            Host::ClaudeCode => journal.since(),
+            host => journal.host_since(host),
+        };
+        let since = journal.map(since).transpose()?.flatten();
+        let host_folder = context.environment.log_folder(wanted.host);
         Ok(Self {
             context,
             journal,
             wanted,
             exclusions: context.exclusions(),
-            claude_folder: claude_folder.and_then(|folder| folder.canonicalize().ok()),
+            host_folder: host_folder.and_then(|folder| folder.canonicalize().ok()),
             noted: sessions_of_notes(context),
             found: HashSet::new(),
             projects: HashMap::new(),
@@ -276,10 +317,12 @@ impl<'a> Past<'a> {
         {
             return Ok(Finding::Elsewhere);
         }
-        // The file name is the session's id, so most known sessions are skipped without reading the
-        // file.
+        // The file name ends with the session's id, so most known sessions are skipped without reading
+        // the file.
         let name = candidate.path.file_stem().unwrap_or_default();
-        if let Some(skip) = self.known(&name.to_string_lossy())? {
+        let name = name.to_string_lossy();
+        let id = (name.len().checked_sub(UUID_LENGTH)).and_then(|start| name.get(start..));
+        if let Some(skip) = self.known(id.unwrap_or(&name))? {
             return Ok(skip.into());
         }
         let reader = head.chain(BufReader::with_capacity(256 * 1024, file));
@@ -350,7 +393,7 @@ impl<'a> Past<'a> {
             return Ok(Some(Skip::Trivial));
         }
         if transcript.lines == transcript.skipped_lines {
-            let cause = io::Error::other("no line is a record of Claude Code");
+            let cause = io::Error::other("no line is a record of a session");
             return Err(Fault::Transcript(cause));
         }
         let Some(id) = &transcript.session_id else {
@@ -441,8 +484,8 @@ impl<'a> Past<'a> {
                 _ => error,
             })?;
         let real = path.canonicalize()?;
-        if !(self.claude_folder.as_ref()).is_some_and(|folder| real.starts_with(folder)) {
-            return Err(io::Error::other("not in Claude Code's folder").into());
+        if !(self.host_folder.as_ref()).is_some_and(|folder| real.starts_with(folder)) {
+            return Err(io::Error::other("not in the host's folder").into());
         }
         let mut head = Vec::new();
         file.by_ref().take(HEAD).read_to_end(&mut head)?;

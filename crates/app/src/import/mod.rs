@@ -353,8 +353,8 @@ struct Import<'a> {
     seen: HashSet<NoteId>,
     /// The new ones among them.
     new: HashSet<NoteId>,
-    /// The notes by the ids of their records, of those that links name.
-    ids: HashMap<String, NoteId>,
+    /// The notes by a hash of the ids of their records, of those that links name.
+    ids: HashMap<NoteId, NoteId>,
     /// The notes that new ones replace.
     replaced: HashMap<NoteId, NoteId>,
     report: ImportReport,
@@ -426,7 +426,8 @@ impl Import<'_> {
     fn judge(&mut self, note: &Note, id: &str, is_versioned: bool) -> Verdict {
         let same = self.known.same_text(note);
         if self.hints.has_links {
-            self.ids.insert(id.to_owned(), same.unwrap_or(note.id));
+            self.ids
+                .insert(NoteId::made_of(id), same.unwrap_or(note.id));
         }
         if !self.seen.insert(note.id) {
             return Verdict::Skipped(REPEATED);
@@ -537,7 +538,11 @@ impl Import<'_> {
         let replaced = self.replaced.get(&note.id);
         note.supersedes.extend(replaced.map(NoteId::to_string));
         for (word, other, weight) in links {
-            let Some(target) = self.ids.get(other).filter(|target| **target != note.id) else {
+            let Some(target) = self
+                .ids
+                .get(&NoteId::made_of(other))
+                .filter(|target| **target != note.id)
+            else {
                 continue;
             };
             // A note of somebody else that says the same must not be replaced.

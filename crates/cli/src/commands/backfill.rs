@@ -1,15 +1,16 @@
-//! `backfill`: writes notes for sessions from before the install, from Claude Code's transcripts.
+//! `backfill`: writes notes for sessions from before the install, from a host's transcripts.
 //!
 //! Lists by default; writes notes only with `--apply`.
 
 use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 use anamnesis_app::{
-    backfill::{self, BackfillReport, Session, SessionFilter, Skip, SkippedTranscript},
+    backfill::{self, BackfillReport, HOSTS, Session, SessionFilter, Skip, SkippedTranscript},
     environment::Environment,
     format::quoted,
 };
 use anamnesis_note::note::timestamp;
+use anamnesis_session::event::Host;
 use anamnesis_text::clean::one_line;
 use chrono::NaiveDate;
 use serde_json::json;
@@ -18,7 +19,7 @@ use crate::ui::{self, LIST_LENGTH, Outcome, ProgressBar, Ui};
 
 /// Create notes for sessions from before the install
 ///
-/// Reads Claude Code's own transcripts and lists which sessions of this project can be remembered,
+/// Reads the program's own transcripts and lists which sessions of this project can be remembered,
 /// and why others are skipped. With --apply, their notes are written. A run can be interrupted and
 /// repeated at any time: sessions that already have a note, are forgotten, excluded or paused are
 /// left alone.
@@ -28,6 +29,9 @@ use crate::ui::{self, LIST_LENGTH, Outcome, ProgressBar, Ui};
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Args {
+    /// Use the sessions of this program: claude, codex or gemini
+    #[arg(long, value_name = "HOST", default_value = "claude", value_parser = parse_host)]
+    from: Host,
     /// Write the notes
     #[arg(long)]
     apply: bool,
@@ -58,6 +62,9 @@ impl Args {
     /// Returns the options that select the same sessions again.
     fn options(&self) -> String {
         let mut options = String::new();
+        if self.from != Host::ClaudeCode {
+            let _ = write!(options, " --from {}", self.from.as_str());
+        }
         if let Some(project) = &self.project {
             let _ = write!(options, " --project {}", quoted(&one_line(project)));
         }
@@ -77,9 +84,16 @@ impl Args {
     }
 }
 
+/// Parses a host whose transcripts can be read.
+fn parse_host(name: &str) -> Result<Host, &'static str> {
+    let found = HOSTS.iter().find(|(known, _)| *known == name);
+    (found.map(|(_, host)| *host)).ok_or("expected claude, codex or gemini")
+}
+
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let (context, journal) = backfill::open(environment, args.apply)?;
     let wanted = SessionFilter {
+        host: args.from,
         project: (!args.everywhere).then(|| context.project(args.project.as_deref()).key),
         since: args.since,
         unrecorded: args.unrecorded,

@@ -476,7 +476,7 @@ fn hostile_files() {
            1  without a session id
               ~/.claude/projects/-shop/no-session.jsonl
            4  unreadable
-              ~/.claude/projects/-shop/binary.jsonl: no line is a record of Claude Code
+              ~/.claude/projects/-shop/binary.jsonl: no line is a record of a session
               ~/.claude/projects/-shop/folder.jsonl: not a regular file
               ~/.claude/projects/-shop/link.jsonl: a link; not followed
               ~/.claude/projects/-shop/pipe.jsonl: not a regular file
@@ -702,4 +702,60 @@ fn where_notes_cannot_be_written_it_says_so() {
         "{output:?}"
     );
     assert!(output.stderr.starts_with("anamnesis: "), "{output:?}");
+}
+
+/// The logs were written by the real programs.
+#[test]
+fn sessions_of_codex_and_gemini_are_listed_and_noted_once() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../session/tests/fixtures/hosts");
+    for (host, log, folder, name) in [
+        (
+            "codex",
+            "codex/rollout.jsonl",
+            ".codex/sessions/2026/11/23",
+            "rollout-2026-11-23T06-29-34-01a20718-7c74-7ba2-ac61-0a6e02f3640c.jsonl",
+        ),
+        (
+            "gemini",
+            "gemini/session.jsonl",
+            ".gemini/tmp/proj/chats",
+            "session-2026-11-23T06-31-df0608e5.jsonl",
+        ),
+    ] {
+        let home = untouched_home();
+        let target = home.user().join(folder);
+        fs::create_dir_all(&target).unwrap();
+        let path = target.join(name);
+        fs::copy(fixtures.join(log), &path).unwrap();
+        let time = chrono::DateTime::parse_from_rfc3339("2026-11-23T07:00:00Z").unwrap();
+        changed_at(&path, time.into());
+        let run = |options: &str| {
+            let words = format!("backfill --from {host} --everywhere{options}");
+            let command = home.command(words.split(' '));
+            command.env("ANAMNESIS_NOW", LATER).run()
+        };
+        let listed = run("").well();
+        assert!(listed.contains("1 session can be remembered"), "{listed}");
+        assert!(listed.contains(&format!("--from {host}")), "{listed}");
+        assert_eq!(home.notes(), [""; 0]);
+        let done = run(" --apply --json").json();
+        assert_eq!(done["sessions"][0]["project"], "proj");
+        let notes = home.notes();
+        let note = fs::read_to_string(home.store().join(&notes[0])).unwrap();
+        assert!(note.contains(&format!("prov_host: {host}")), "{note}");
+        assert!(note.contains("Fixed in the Makefile."), "{note}");
+        let again = run(" --apply").well();
+        assert!(again.contains("noted already"), "{again}");
+    }
+}
+
+#[test]
+fn a_link_among_the_logs_of_codex_is_not_followed() {
+    let home = untouched_home();
+    let target = home.user().join(".codex/sessions/2026/11/23");
+    fs::create_dir_all(&target).unwrap();
+    let outside = home.write("elsewhere.jsonl", "{}");
+    std::os::unix::fs::symlink(outside, target.join("rollout-a.jsonl")).unwrap();
+    let said = home.run("backfill --from codex --everywhere").well();
+    assert!(said.contains("a link; not followed"), "{said}");
 }

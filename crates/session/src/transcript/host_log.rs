@@ -161,6 +161,10 @@ impl HostLog {
             self.remember("sessionId", line.get("sessionId"));
             return Vec::new();
         }
+        if let Some(messages) = line.pointer("/$set/messages") {
+            let first = text_of(&messages[0]["content"]).unwrap_or_default();
+            self.remember("cwd", workspace(&first).map(Value::from).as_ref());
+        }
         if line.get("id").is_none() {
             return Vec::new();
         }
@@ -219,6 +223,13 @@ impl HostLog {
         }
         records
     }
+}
+
+/// Returns the first folder that Gemini CLI's first message names: it lists them after this heading.
+fn workspace(text: &str) -> Option<&str> {
+    let text = text.strip_prefix("<session_context>")?;
+    let (_, list) = text.split_once("**Workspace Directories:**\n")?;
+    list.lines().next()?.trim().strip_prefix("- ")
 }
 
 fn tool_use(id: &Value, call: &Call) -> Value {

@@ -911,7 +911,7 @@ fn logs_of_other_hosts_are_read_like_a_transcript() {
         ),
         (
             include_str!("../../tests/fixtures/hosts/gemini/session.jsonl"),
-            None,
+            Some("/home/dev/proj"),
             "echo hello from gemini",
         ),
     ] {

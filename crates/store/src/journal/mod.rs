@@ -70,6 +70,7 @@ use std::{
 };
 
 use anamnesis_note::id::NoteId;
+use anamnesis_session::event::Host;
 use anamnesis_text::{
     hash::text_hash,
     private_tokens::{Hash, Key, PrivateTokens},
@@ -501,6 +502,14 @@ impl Journal {
     /// installation.
     pub fn since(&self) -> Result<Option<i64>, Error> {
         self.time(SINCE)
+    }
+
+    /// Returns when the first session of a host other than Claude Code began, milliseconds since 1970.
+    pub fn host_since(&self, host: Host) -> Result<Option<i64>, Error> {
+        let sql = "SELECT min(started_at) FROM session WHERE host = ?1";
+        Ok(self
+            .connection
+            .query_row(sql, [host.as_str()], |row| row.get(0))?)
     }
 
     /// Records that recording was resumed, for a project or for all.

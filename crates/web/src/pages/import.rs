@@ -8,6 +8,7 @@ use anamnesis_app::{
     format::{count, number, shorten},
     import::{self as operation, ImportReport, Request, Source},
 };
+use anamnesis_session::event::Host;
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 use ulid::Ulid;
@@ -23,6 +24,13 @@ const PATH: &str = "/import";
 /// The name that stands for every source in its usual place.
 const AUTO: &str = "auto";
 
+/// The hosts whose earlier sessions can be noted, with the label of the button.
+const HOST_LABELS: [(&str, &str); 3] = [
+    ("claude", "Claude Code"),
+    ("codex", "Codex"),
+    ("gemini", "Gemini CLI"),
+];
+
 /// How many sessions, projects and reasons are listed.
 const MAX_LISTED: usize = 30;
 
@@ -34,11 +42,15 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let main = html! {
         h1 { "Import" }
         section.card {
-            h2 { "Earlier sessions of Claude Code" }
-            p { "Makes a note of each session from before Anamnesis was installed, from Claude Code's own
-                transcripts. You see the list first." }
+            h2 { "Earlier sessions" }
+            p { "Makes a note of each session from before Anamnesis was installed, from the program's own
+                transcripts. You see the list first. Sessions of:" }
             @if !visit.is_read_only {
-                div.actions { (button("/import/sessions", &[], "Look for earlier sessions")) }
+                div.actions {
+                    @for (name, label) in HOST_LABELS {
+                        (button("/import/sessions", &[("from", name)], label))
+                    }
+                 }
             }
         }
         section.card {
@@ -191,7 +203,10 @@ pub(crate) fn sessions(visit: &Visit) -> Answered {
     let is_applied = visit.is_confirmed();
     let environment = visit.context.environment.clone();
     let (context, journal) = backfill::open(environment, is_applied)?;
+    let host = visit.form.get("from").unwrap_or("claude");
+    let host = backfill::HOSTS.iter().find(|(name, _)| *name == host);
     let wanted = SessionFilter {
+        host: host.map_or(Host::ClaudeCode, |(_, host)| *host),
         project: None,
         since: None,
         unrecorded: false,
@@ -234,6 +249,7 @@ fn found(visit: &Visit, report: &BackfillReport) -> Answer {
             }
             form method="post" action=(visit.path) {
                 input type="hidden" name=(SURE) value="yes";
+                input type="hidden" name="from" value=[visit.form.get("from")];
                 p.actions {
                     button { "Make " (count(sessions.len(), "note")) }
                     a.button href=(PATH) { "Cancel" }
