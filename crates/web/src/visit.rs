@@ -72,7 +72,7 @@ impl Visit {
     /// Opens the index after a look at changed notes. The write lock is released, so that a page
     /// never keeps a hook waiting.
     pub(crate) fn index(&self) -> Result<Index, Error> {
-        let index = self.context.index_to_search()?;
+        let index = self.context.index_as_listed()?;
         match Index::open(&self.context.home) {
             Ok(index) => Ok(index),
             // In a store that can only be read, the index is in memory.

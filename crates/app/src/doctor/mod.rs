@@ -211,6 +211,7 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("warnings", Needs::Store, CheckKind::Maybe(triggers)),
     ("replaced", Needs::Store, CheckKind::Maybe(circles)),
     ("hidden", Needs::Store, CheckKind::Maybe(hidden_text)),
+    ("unsaved", Needs::Store, CheckKind::Maybe(notes::unsaved)),
     ("index", Needs::Store, CheckKind::Maybe(notes::index)),
     ("skipped", Needs::Store, CheckKind::Maybe(notes::skipped)),
     ("memory", Needs::Store, CheckKind::Maybe(memory)),

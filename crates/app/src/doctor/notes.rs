@@ -10,12 +10,16 @@ use anamnesis_store::{
     notes::{NotePath, Problem},
 };
 use anamnesis_text::clean::{has_tag_characters, one_line};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{CheckResult, Examined, NAMED};
 use crate::{
     context::Context,
     format::{count, number},
 };
+
+/// How long an editor may be open.
+const EDITING: TimeDelta = TimeDelta::hours(1);
 
 /// The number of notes up to which every check is complete, so that `doctor` ends in two seconds.
 pub(super) const CHECKED: usize = 10_000;
@@ -203,4 +207,31 @@ fn line_of(file: &str, item: &str) -> usize {
         written.trim_matches(['"', '\'']) == item.trim()
     });
     found.map_or(key, |(_, number)| number)
+}
+
+/// Reports texts of editors that never ended, for example because the terminal was closed.
+pub(super) fn unsaved(it: &Examined<'_>) -> Option<CheckResult> {
+    let now = it.context.environment.now;
+    let entries = std::fs::read_dir(it.context.home.derived()).ok()?;
+    let mut left: Vec<_> = entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            name.to_string_lossy().starts_with("edit-")
+                && modified.is_ok_and(|modified| now - DateTime::<Utc>::from(modified) > EDITING)
+        })
+        .map(|entry| it.context.shown(&entry.path()))
+        .collect();
+    left.sort_unstable();
+    left.first()?;
+    let line = format!(
+        "{} from an editor that did not end",
+        count(left.len(), "unsaved text")
+    );
+    Some(
+        CheckResult::look(line)
+            .lines(left.into_iter().take(NAMED))
+            .hint("anamnesis write --file FILE for what you need of it, then delete it"),
+    )
 }

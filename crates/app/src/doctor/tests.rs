@@ -127,6 +127,31 @@ fn a_trigger_that_cannot_be_read() {
 }
 
 #[test]
+fn a_text_that_an_editor_left_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context(&folder);
+    let path = context
+        .home
+        .derived()
+        .join("edit-01JZ0000000000000000000000.md");
+    std::fs::create_dir_all(context.home.derived()).unwrap();
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_modified(context.environment.now.into()).unwrap();
+    assert!(
+        named(&context, "unsaved").is_empty(),
+        "the editor may be open"
+    );
+    let hours = chrono::TimeDelta::hours(2);
+    file.set_modified((context.environment.now - hours).into())
+        .unwrap();
+    let [found] = &named(&context, "unsaved")[..] else {
+        panic!("not named once");
+    };
+    assert_eq!(found.health, Health::Look);
+    assert!(found.lines[1].ends_with("edit-01JZ0000000000000000000000.md"));
+}
+
+#[test]
 fn above_ten_thousand_notes_doctor_says_what_it_skips() {
     assert_eq!(notes::skipped_of(10_000), None);
     let skipped = notes::skipped_of(10_001).unwrap();

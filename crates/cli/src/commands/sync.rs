@@ -91,6 +91,7 @@ pub(crate) fn sentence(synced: &Synced) -> String {
         (did, _) if !did.is_empty() => format!("synced: {did}"),
         (_, true) => "synced: nothing new".to_owned(),
         _ if synced.held.is_some() => synced.detail.clone(),
+        _ if synced.head.is_none() => "nothing to sync: there are no notes yet".to_owned(),
         _ => "committed on this machine; no remote is set".to_owned(),
     };
     if synced.conflicts > 0 && !text.contains("conflict") {

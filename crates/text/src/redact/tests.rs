@@ -541,3 +541,17 @@ fn time_is_linear_in_the_text() {
         assert_linear(&unit, || redact(&small), || redact(&large));
     }
 }
+
+#[test]
+fn a_word_for_a_password_in_a_url_stays() {
+    for text in [
+        "postgres://user:password@localhost/shop",
+        "redis://default:secret@cache:6379",
+    ] {
+        assert_eq!(redact(text).text, text);
+    }
+    assert_ne!(
+        redact("postgres://user:hunter2@localhost/shop").text,
+        "postgres://user:hunter2@localhost/shop"
+    );
+}

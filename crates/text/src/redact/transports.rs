@@ -168,11 +168,10 @@ pub(super) fn url(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Masks a password in a URL, unless it is a reference or placeholder.
+/// Masks a password in a URL, unless it is a reference, a placeholder or a word for a password.
 fn mask_password(scan: &mut Scan, start: usize, end: usize) {
     let password = scan.slice(start, end);
-    if !password.is_empty() && !values::is_reference(password) && !values::is_placeholder(password)
-    {
+    if !password.is_empty() && !values::is_reference(password) && !values::is_filler(password) {
         scan.found(start, end);
     }
 }

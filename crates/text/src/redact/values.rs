@@ -341,7 +341,7 @@ fn interpolates(value: &[u8]) -> bool {
 }
 
 /// Returns whether a value is a type, a keyword or a placeholder.
-fn is_filler(value: &[u8]) -> bool {
+pub(super) fn is_filler(value: &[u8]) -> bool {
     let trimmed = value.strip_suffix(b"?").unwrap_or(value);
     // `is_one_of` ignores the case of ASCII letters only.
     let foreign = || {
@@ -352,7 +352,7 @@ fn is_filler(value: &[u8]) -> bool {
 }
 
 /// Returns whether a value is a placeholder.
-pub(super) fn is_placeholder(value: &[u8]) -> bool {
+fn is_placeholder(value: &[u8]) -> bool {
     let same = value.iter().all(|byte| Some(byte) == value.first());
     let lower = value.to_ascii_lowercase();
     same || PLACEHOLDERS.iter().any(|start| begins(value, start)) && !is_random(value)
