@@ -10,30 +10,33 @@ use anamnesis_app::{
 };
 use anamnesis_note::note::Note;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::json;
 
 use crate::{guard, layout::line, markdown};
 
 const STYLE: &str = include_str!("../assets/viewer.css");
 const SCRIPT: &str = include_str!("../assets/export.js");
 
-/// The rules of this page alone. Closed notes are not laid out.
-const LIST: &str = "main > details{padding:10px 16px;background:var(--card);\
-    border:1px solid var(--line);border-radius:10px;margin-top:8px;content-visibility:auto;\
-    contain-intrinsic-size:auto 72px}main > details > summary{color:var(--text)}";
+/// The rules of this page alone.
+const LIST: &str = "#notes > details{padding:10px 16px;background:var(--card);\
+    border:1px solid var(--line);border-radius:10px;margin-top:8px}#notes > details > summary{color:var(--text)}";
 
 /// Writes the notes of a project, or all, as one page. It loads nothing, and nothing in a note can
 /// run: the page's policy allows only its own style and script.
+///
+/// The notes are a JSON list of their project and their HTML. The script adds those that are looked at
+/// to the page, because a browser takes seconds to read ten thousand notes as elements.
 pub fn export_html(
     context: &Context,
     project: Option<&str>,
     out: &mut impl Write,
 ) -> Result<ExportReport, Error> {
-    let mut notes: Vec<(String, String)> = Vec::new();
+    let mut notes: Vec<(String, [String; 2])> = Vec::new();
     let mut projects = BTreeSet::new();
     let report = each_note(context, project, |_, note, _| {
         projects.insert(note.project.clone());
-        let written = note.updated_at.clone();
-        notes.push((written, item(context, note).into_string()));
+        let html = item(context, note).into_string();
+        notes.push((note.updated_at.clone(), [line(&note.project), html]));
         Ok(())
     })?;
     notes.sort_by(|(a, _), (b, _)| b.cmp(a));
@@ -41,10 +44,15 @@ pub fn export_html(
     let nonce = guard::secret().map_err(|error| not_written(std::io::Error::other(error)))?;
     let head = head(&nonce, &projects, notes.len()).into_string();
     let (start, end) = head.split_once(PLACE).unwrap_or((&head, ""));
-    let parts = std::iter::once(start).chain(notes.iter().map(|(_, note)| note.as_str()));
-    for part in parts.chain([end]) {
-        out.write_all(part.as_bytes()).map_err(not_written)?;
+    let mut write = |text: &str| out.write_all(text.as_bytes()).map_err(not_written);
+    write(start)?;
+    for (at, (_, note)) in notes.iter().enumerate() {
+        write(if at == 0 { "[" } else { ",\n" })?;
+        // Nothing in the list may look like the end of its element.
+        write(&json!(note).to_string().replace('<', "\\u003c"))?;
     }
+    write(if notes.is_empty() { "[]" } else { "]" })?;
+    write(end)?;
     Ok(report)
 }
 
@@ -71,7 +79,6 @@ fn head(nonce: &str, projects: &BTreeSet<String>, notes: usize) -> Markup {
             body {
                 main {
                     h1 { "Notes" }
-                    // The script shows the form. Without it, the notes are still here.
                     form.filters hidden role="search" {
                         label.wide { span { "Search" } input type="search" autocomplete="off"; }
                         label { span { "Project" }
@@ -82,8 +89,16 @@ fn head(nonce: &str, projects: &BTreeSet<String>, notes: usize) -> Markup {
                         }
                     }
                     p.hint role="status" { (count(notes, "note")) }
-                    (PreEscaped(PLACE))
+                    noscript {
+                        p.message {
+                            "Your browser runs no scripts here. " code { "anamnesis export --markdown DIR" }
+                            " writes files that need none."
+                        }
+                    }
+                    div id="notes" {}
+                    p.actions { button hidden id="more" { "Show more" } }
                 }
+                script type="application/json" id="list" { (PreEscaped(PLACE)) }
                 script nonce=(nonce) { (PreEscaped(SCRIPT)) }
             }
         }
@@ -93,7 +108,7 @@ fn head(nonce: &str, projects: &BTreeSet<String>, notes: usize) -> Markup {
 fn item(context: &Context, note: &Note) -> Markup {
     let day = note.updated_at.get(..10).unwrap_or_default();
     html! {
-        details data-project=(line(&note.project)) {
+        details {
             summary {
                 span.kind { (note.kind().shown()) } " "
                 strong { bdi { (line(&note.title)) } }

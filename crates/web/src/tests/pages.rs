@@ -358,8 +358,23 @@ fn an_exported_page_shows_every_note_as_data_and_loads_nothing() {
     let report = crate::export_html(&viewer.context, None, &mut bytes).unwrap();
     assert_eq!(report.exported, 2);
     let page = String::from_utf8(bytes).unwrap();
-    assert_eq!(page.matches("<script").count(), 1, "only its own");
-    assert_eq!(page.matches("<details").count(), 2);
+    assert_eq!(
+        page.matches("<script").count(),
+        2,
+        "only its list and its own"
+    );
+    assert_eq!(page.matches("</script").count(), 2);
+    let list = page.split_once(r#"id="list">"#).unwrap().1;
+    let list: Vec<[String; 2]> =
+        serde_json::from_str(list.split_once("</script").unwrap().0).unwrap();
+    assert_eq!(list.len(), 2);
+    for [_, note] in &list {
+        assert_eq!(note.matches("<details").count(), 1);
+        assert!(
+            !note.contains("<script") && !note.contains("<img"),
+            "{note}"
+        );
+    }
     assert!(
         page.contains("default-src 'none'") && !page.contains("unsafe"),
         "{page}"
