@@ -117,7 +117,7 @@ impl<'a> Past<'a> {
         let event = found.pop().ok_or_else(|| unknown(typed))?;
         if event.batch.is_none() {
             return Err(Error::failed(
-                "this commit is no change of ours: machines were joined, or another program made it",
+                "this commit cannot be undone: it joins machines, or another program made it",
             )
             .hint("anamnesis undo   (lists what can be undone)"));
         }

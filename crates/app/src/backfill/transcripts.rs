@@ -158,10 +158,10 @@ pub(super) fn candidates(context: &Context, host: Host) -> Vec<Candidate> {
     };
     let folders = match host {
         // A folder per project.
-        Host::ClaudeCode => folders_in(vec![root.join("projects")]),
+        Host::ClaudeCode => folders_in(&[root.join("projects")]),
         // A folder per year, month and day.
-        Host::Codex => folders_in(folders_in(folders_in(vec![root]))),
-        _ => folders_in(vec![root])
+        Host::Codex => folders_in(&folders_in(&folders_in(&[root]))),
+        _ => folders_in(&[root])
             .into_iter()
             .map(|project| project.join("chats"))
             .collect(),
@@ -181,7 +181,7 @@ fn is_log_of_host(path: &Path) -> bool {
 }
 
 /// Returns the folders in these folders.
-fn folders_in(folders: Vec<PathBuf>) -> Vec<PathBuf> {
+fn folders_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     let entries = folders.iter().flat_map(|folder| entries(folder));
     entries
         .filter(|(_, metadata)| metadata.is_dir())

@@ -34,7 +34,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let file = std::path::absolute(&args.file).map_err(|error| {
-        Error::usage(format!("{} is no path: {error}", args.file.display())).because(error)
+        Error::usage(format!(
+            "cannot use the path {}: {error}",
+            args.file.display()
+        ))
+        .because(error)
     })?;
     let named = backup::shown(context, &file);
     if args.restore || args.check {
@@ -55,7 +59,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         if let Some(before) = before {
             let before = context.shown(before);
             text.push_str(&format!(
-                "what was there is in {before}; delete it when all is well\n→ anamnesis status\n"
+                "what was there is in {before}; delete it once the restored store works\n→ anamnesis status\n"
             ));
         }
         let before = before.map(|path| path.display().to_string());

@@ -126,7 +126,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         text.push('\n');
         let body = stored(hit, past.as_ref(), context).map(|stored| stored.note().body);
         let body = context.printable(&body.unwrap_or_default());
-        if let Some(snippet) = ui::snippet(&body, &query, ui::WIDTH - SNIPPET_INDENT) {
+        // A note of one sentence has it as its title, too.
+        if let Some(snippet) = ui::snippet(&body, &query, ui::WIDTH - SNIPPET_INDENT)
+            && snippet != one_line(&hit.entry.title)
+        {
             text.push_str(&format!("{:SNIPPET_INDENT$}{snippet}\n", ""));
         }
         for remark in later.remarks_of(hit.entry.id(), &hit.matched)? {

@@ -79,7 +79,11 @@ impl Hook {
         };
         match asker.recall(&query) {
             Ok(answer) => {
-                if lane == Lane::Prompt && self.context.config.recall.prompt_line {
+                // Without a person at the terminal, nobody would read the line.
+                if lane == Lane::Prompt
+                    && self.context.config.recall.prompt_line
+                    && self.context.environment.is_interactive
+                {
                     handled.answer.system_message =
                         recall::line(&answer.outcome).map(|text| line(&text));
                 }

@@ -39,7 +39,7 @@ fn every_setting_and_where_it_comes_from() {
     recall.wide                 off                           default
     recall.notes                3                             default
     recall.tokens               600                           default
-    recall.prompt_line          off                           default
+    recall.prompt_line          on                            default
     reflection.provider         heuristic                     default
     reflection.model            none                          default
     reflection.base_url         none                          default

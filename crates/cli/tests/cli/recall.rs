@@ -402,10 +402,19 @@ fn an_empty_store_and_one_note_are_no_special_case() {
 #[test]
 fn the_line_and_the_switch() {
     let home = filled();
-    home.run("config set recall.prompt_line on").well();
     let fields = json!({ "prompt_id": "p-1", "prompt": FITTING });
-    let answer = at(&home, "03:00:01", "UserPromptSubmit", fields);
+    let prompted = sessions::event(&home, "UserPromptSubmit", SESSION, fields);
+    // Nobody would read it.
+    let unattended = sessions::hook_at(&home, "03:00:01", &prompted).json();
+    assert_eq!(unattended["systemMessage"], Value::Null);
+    let home = filled();
+    let shown = || {
+        let hook = home.hook_with(prompted.to_string());
+        hook.env("CLAUDE_CODE_ENTRYPOINT", "cli").run().json()
+    };
+    let answer = shown();
     snapshot!(answer["systemMessage"].as_str().unwrap(), @r#"anamnesis: recalled "Integration tests need the stub server" · /memory-why"#);
+    assert_eq!(shown()["systemMessage"], Value::Null, "it came before");
     let home = filled();
     home.run("config set recall.prompt off").well();
     assert_eq!(prompt(&home, "03:00:01", FITTING), "");

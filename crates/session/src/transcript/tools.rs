@@ -110,7 +110,7 @@ impl ToolCalls {
                         self.events.pop_front();
                     }
                     self.events
-                        .push_back(sanitised(call, outcome, by_subagent, folder));
+                        .push_back(sanitised(&call, outcome, by_subagent, folder));
                 }
                 Block::Other => {}
             }
@@ -124,7 +124,7 @@ impl ToolCalls {
 }
 
 /// Sanitises a call as a hook does.
-fn sanitised(call: ToolCall, outcome: Outcome, by_subagent: bool, folder: &Path) -> ToolEvent {
+fn sanitised(call: &ToolCall, outcome: Outcome, by_subagent: bool, folder: &Path) -> ToolEvent {
     let intake = Intake {
         private_tokens: &PrivateTokens::default(),
         // Hashes of private texts are not kept, so their key does not matter.
@@ -139,5 +139,5 @@ fn sanitised(call: ToolCall, outcome: Outcome, by_subagent: bool, folder: &Path)
         id: "subagent".to_owned(),
         kind: "subagent".to_owned(),
     });
-    intake.tool_event(&call, outcome, agent.as_ref())
+    intake.tool_event(call, outcome, agent.as_ref())
 }

@@ -121,7 +121,7 @@ settings! {
         wide: bool = false, Kind::Switch, "Whether weaker matches are injected too; more of them will be irrelevant.";
         notes: u32 = 3, Kind::Number(20), "The maximum number of notes per prompt, besides one linked note.";
         tokens: u32 = 600, Kind::Number(4_000), "The maximum number of tokens of the notes per prompt.";
-        prompt_line: bool = false, Kind::Switch, "Whether a line on your screen says what was injected with a prompt.";
+        prompt_line: bool = true, Kind::Switch, "Whether a line on your screen says what was injected with a prompt.";
     }
     /// The model for summaries and reflections, with its limits.
     reflection: Reflection {
