@@ -20,7 +20,7 @@ fuzz_target!(|texts: Vec<(String, String, bool)>| {
             let reason = if is_global { Reason::AllProjects } else { Reason::Project };
             note.project = if is_global { GLOBAL } else { "p" }.to_owned();
             let stale = is_global.then(|| "`src/gone.rs`".to_owned());
-            Chosen { note, reason, stale }
+            Chosen { note, reason, stale, remarks: Vec::new() }
         })
         .collect();
     let block = start_block(&chosen, &[], DateTime::UNIX_EPOCH, NoteId::short);
