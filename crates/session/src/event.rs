@@ -68,6 +68,13 @@ words! {
     }
 }
 
+impl Host {
+    /// Returns the host as records and notes name it: they do not name Claude Code.
+    pub fn other(self) -> Option<Self> {
+        Some(self).filter(|host| *host != Self::ClaudeCode)
+    }
+}
+
 words! {
     /// The kind of a prompt.
     PromptKind {

@@ -14,7 +14,9 @@ use anamnesis_text::clean::one_line;
 use ulid::Ulid;
 
 use self::transcripts::{Finding, Past, candidates};
-pub use self::transcripts::{HOSTS, Session, SessionFilter, Skip, countable, session_folder};
+pub use self::transcripts::{
+    HOSTS, Session, SessionFilter, Skip, countable, host_named, session_folder,
+};
 use crate::{
     Error,
     context::{Context, PATIENCE},
@@ -104,9 +106,7 @@ pub fn run(
                     machine_id: &context.machine_id(),
                     source: Some(SOURCE),
                     change: None,
-                    host: Some(wanted.host)
-                        .filter(|host| *host != Host::ClaudeCode)
-                        .map(Host::as_str),
+                    host: wanted.host.other().map(Host::as_str),
                     now: context.environment.now,
                 };
                 // The index is refreshed once, after the scan.

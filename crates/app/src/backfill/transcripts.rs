@@ -35,12 +35,18 @@ const UUID_LENGTH: usize = 36;
 /// How many bytes at the start of a transcript are searched for its folder.
 const HEAD: u64 = 64 * 1024;
 
-/// The hosts whose transcripts are read, with the names that people give them.
-pub const HOSTS: [(&str, Host); 3] = [
-    ("claude", Host::ClaudeCode),
-    ("codex", Host::Codex),
-    ("gemini", Host::Gemini),
+/// The hosts whose transcripts are read: the name to type, and the name to show.
+pub const HOSTS: [(&str, &str, Host); 3] = [
+    ("claude", "Claude Code", Host::ClaudeCode),
+    ("codex", "Codex", Host::Codex),
+    ("gemini", "Gemini CLI", Host::Gemini),
 ];
+
+/// Returns the host of [`HOSTS`] with this typed name.
+pub fn host_named(name: &str) -> Option<Host> {
+    let found = HOSTS.iter().find(|(typed, ..)| *typed == name);
+    found.map(|(.., host)| *host)
+}
 
 /// Which sessions to include.
 #[derive(Debug, Clone)]
@@ -158,7 +164,7 @@ pub(super) fn candidates(context: &Context, host: Host) -> Vec<Candidate> {
     };
     let folders = match host {
         // A folder per project.
-        Host::ClaudeCode => folders_in(&[root.join("projects")]),
+        Host::ClaudeCode => folders_in(projects_folder(context).as_slice()),
         // A folder per year, month and day.
         Host::Codex => folders_in(&folders_in(&folders_in(&[root]))),
         _ => folders_in(&[root])

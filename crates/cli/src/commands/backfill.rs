@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 use anamnesis_app::{
-    backfill::{self, BackfillReport, HOSTS, Session, SessionFilter, Skip, SkippedTranscript},
+    backfill::{self, BackfillReport, Session, SessionFilter, Skip, SkippedTranscript},
     environment::Environment,
     format::quoted,
 };
@@ -62,8 +62,8 @@ impl Args {
     /// Returns the options that select the same sessions again.
     fn options(&self) -> String {
         let mut options = String::new();
-        if self.from != Host::ClaudeCode {
-            let _ = write!(options, " --from {}", self.from.as_str());
+        if let Some(host) = self.from.other() {
+            let _ = write!(options, " --from {}", host.as_str());
         }
         if let Some(project) = &self.project {
             let _ = write!(options, " --project {}", quoted(&one_line(project)));
@@ -86,8 +86,7 @@ impl Args {
 
 /// Parses a host whose transcripts can be read.
 fn parse_host(name: &str) -> Result<Host, &'static str> {
-    let found = HOSTS.iter().find(|(known, _)| *known == name);
-    (found.map(|(_, host)| *host)).ok_or("expected claude, codex or gemini")
+    backfill::host_named(name).ok_or("expected claude, codex or gemini")
 }
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {

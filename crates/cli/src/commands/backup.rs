@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         if let Some(before) = before {
             let before = context.shown(before);
             text.push_str(&format!(
-                "what was there is in {before}; delete it once the restored store works\n→ anamnesis status\n"
+                "the former store is in {before}; delete it once the restored one works\n→ anamnesis status\n"
             ));
         }
         let before = before.map(|path| path.display().to_string());

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
+    mem,
     process::{self, ExitCode},
     sync::{
         Arc, Mutex, PoisonError,
@@ -50,12 +51,18 @@ pub(super) enum Patient {
 }
 
 /// A record that is not stored yet, and its store.
-type Unstored = Arc<Mutex<Option<(Home, Arc<Record>)>>>;
+type Unstored = Mutex<Option<(Home, Arc<Record>)>>;
+
+/// Replaces the record that is not stored yet, and returns the former one.
+fn replace(unstored: &Unstored, now: Option<(Home, Arc<Record>)>) -> Option<(Home, Arc<Record>)> {
+    let mut unstored = unstored.lock().unwrap_or_else(PoisonError::into_inner);
+    mem::replace(&mut unstored, now)
+}
 
 /// The main thread's side of the watchdog.
 pub(super) struct Watchdog {
     sender: Sender<Patient>,
-    unstored: Unstored,
+    unstored: Arc<Unstored>,
 }
 
 impl Watchdog {
@@ -67,16 +74,12 @@ impl Watchdog {
     /// Has the record written to the spool at the deadline, unless [`Watchdog::release`] is called
     /// before.
     pub(super) fn hold(&self, home: &Home, record: &Arc<Record>) {
-        self.set(Some((home.clone(), Arc::clone(record))));
+        replace(&self.unstored, Some((home.clone(), Arc::clone(record))));
     }
 
     /// Says that the record is stored.
     pub(super) fn release(&self) {
-        self.set(None);
-    }
-
-    fn set(&self, unstored: Option<(Home, Arc<Record>)>) {
-        *self.unstored.lock().unwrap_or_else(PoisonError::into_inner) = unstored;
+        replace(&self.unstored, None);
     }
 }
 
@@ -92,7 +95,7 @@ pub(super) fn watched(
     let (sender, receiver) = mpsc::channel();
     let watchdog = Watchdog {
         sender,
-        unstored: Unstored::default(),
+        unstored: Arc::default(),
     };
     let watch = thread::Builder::new().spawn({
         let (answered, unstored) = (Arc::clone(&answered), Arc::clone(&watchdog.unstored));
@@ -132,7 +135,7 @@ fn watch(
     started: Instant,
     receiver: &Receiver<Patient>,
     answered: &AtomicBool,
-    unstored: Unstored,
+    unstored: Arc<Unstored>,
 ) {
     let mut deadline = DEADLINE;
     loop {
@@ -167,11 +170,7 @@ fn in_time(patience: Duration, work: impl FnOnce() + Send + 'static) {
 /// Writes the record to the spool. That it may also reach the journal does no harm: the same record
 /// twice gives the same rows.
 fn keep(unstored: &Unstored) {
-    let unstored = unstored
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    if let Some((home, record)) = unstored {
+    if let Some((home, record)) = replace(unstored, None) {
         let _ = Spool::new(&home).keep(&record);
     }
 }

@@ -357,11 +357,6 @@ impl Hook {
         }
     }
 
-    /// Returns the host, if it is not Claude Code.
-    fn other_host(&self) -> Option<Host> {
-        Some(self.host).filter(|host| *host != Host::ClaudeCode)
-    }
-
     /// Returns the journal, even if this version may not write to it.
     fn journal_to_read(&self) -> Option<&Journal> {
         self.journal.as_ref().ok().or(self.read_only.as_ref())

@@ -135,7 +135,7 @@ impl Hook {
                     .then(|| project::branch_of(&self.folder).map(|branch| kept(&branch)))
                     .flatten(),
                 client: client::process(environment.client_process.as_deref()),
-                host: self.other_host(),
+                host: self.host.other(),
             },
             at: environment.now.timestamp_millis(),
             is_unsure,
@@ -282,7 +282,7 @@ impl Hook {
             machine_id: &machine_id,
             source: Some(tag),
             change: None,
-            host: self.other_host().map(Host::as_str),
+            host: self.host.other().map(Host::as_str),
             now: self.context.environment.now,
         };
         capture::write(

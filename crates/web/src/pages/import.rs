@@ -24,13 +24,6 @@ const PATH: &str = "/import";
 /// The name that stands for every source in its usual place.
 const AUTO: &str = "auto";
 
-/// The hosts whose earlier sessions can be noted, with the label of the button.
-const HOST_LABELS: [(&str, &str); 3] = [
-    ("claude", "Claude Code"),
-    ("codex", "Codex"),
-    ("gemini", "Gemini CLI"),
-];
-
 /// How many sessions, projects and reasons are listed.
 const MAX_LISTED: usize = 30;
 
@@ -47,10 +40,10 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 transcripts. You see the list first. Sessions of:" }
             @if !visit.is_read_only {
                 div.actions {
-                    @for (name, label) in HOST_LABELS {
+                    @for (name, label, _) in backfill::HOSTS {
                         (button("/import/sessions", &[("from", name)], label))
                     }
-                 }
+                }
             }
         }
         section.card {
@@ -203,10 +196,9 @@ pub(crate) fn sessions(visit: &Visit) -> Answered {
     let is_applied = visit.is_confirmed();
     let environment = visit.context.environment.clone();
     let (context, journal) = backfill::open(environment, is_applied)?;
-    let host = visit.form.get("from").unwrap_or("claude");
-    let host = backfill::HOSTS.iter().find(|(name, _)| *name == host);
+    let host = visit.form.get("from").and_then(backfill::host_named);
     let wanted = SessionFilter {
-        host: host.map_or(Host::ClaudeCode, |(_, host)| *host),
+        host: host.unwrap_or(Host::ClaudeCode),
         project: None,
         since: None,
         unrecorded: false,
