@@ -23,8 +23,8 @@ pub(super) struct KnownNotes {
     ids: HashMap<NoteId, bool>,
     /// The notes in use by project and text.
     texts: HashMap<NoteId, NoteId>,
-    /// The notes of this program by their id there, the latest one each.
-    versions: HashMap<String, NoteId>,
+    /// The notes of this program by a hash of their id there, the latest one each.
+    versions: HashMap<NoteId, NoteId>,
     /// The sessions that have a note of another origin.
     sessions: BTreeSet<String>,
     /// The keys of all projects.
@@ -56,17 +56,25 @@ impl KnownNotes {
         known
     }
 
-    /// Adds a note of this import.
-    pub(super) fn add(&mut self, note: &Note, tool: &str) {
-        self.ids.insert(note.id, false);
-        self.texts.insert(text_key(note), note.id);
+    /// Adds a note of the store.
+    fn add(&mut self, note: &Note, tool: &str) {
         self.projects.insert(note.project.clone());
         let is_own = note.tool.as_deref() == Some(tool);
-        if let Some(id) = note.tool_id.clone().filter(|_| is_own) {
-            self.versions.insert(id, note.id);
+        if is_own {
+            self.add_version(note);
+        } else {
+            self.texts.insert(text_key(note), note.id);
         }
         if let Some(session) = note.session.clone().filter(|_| !is_own) {
             self.sessions.insert(session);
+        }
+    }
+
+    /// Adds a note of this program that later ones may replace.
+    pub(super) fn add_version(&mut self, note: &Note) {
+        self.texts.insert(text_key(note), note.id);
+        if let Some(id) = &note.tool_id {
+            self.versions.insert(NoteId::made_of(id), note.id);
         }
     }
 
@@ -82,7 +90,8 @@ impl KnownNotes {
 
     /// Returns the latest note that was imported for this id.
     pub(super) fn version(&self, note: &Note) -> Option<NoteId> {
-        self.versions.get(note.tool_id.as_ref()?).copied()
+        let id = NoteId::made_of(note.tool_id.as_ref()?);
+        self.versions.get(&id).copied()
     }
 
     /// Returns whether a session has a note that this program did not write.

@@ -457,7 +457,7 @@ impl Import<'_> {
             if let Some(earlier) = self.known.version(note) {
                 self.replaced.insert(note.id, earlier);
             }
-            self.known.add(note, self.tool);
+            self.known.add_version(note);
         }
         self.new.insert(note.id);
         Verdict::New
