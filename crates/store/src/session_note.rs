@@ -6,10 +6,11 @@
 //! After an edit by a person, only tags are added.
 
 use anamnesis_note::{
+    draft::asked as asked_phrases,
     id::NoteId,
     note::{Note, NoteType, Source, State, timestamp},
 };
-use anamnesis_session::session_note::{NoteText, SessionDigest, note_text};
+use anamnesis_session::session_note::{NoteText, SessionDigest, asked, note_text};
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -82,6 +83,7 @@ pub fn draft(account: &SessionDigest, request: &Request<'_>) -> Option<Note> {
     Some(Note {
         title,
         body,
+        asked: asked(account),
         created_at: timestamp(created_at),
         updated_at: timestamp(changed_at),
         ..new_note(id, request)
@@ -159,6 +161,8 @@ pub fn capture(
         if replace && (note.title != draft.title || note.body != draft.body) {
             note.title = draft.title;
             note.body = draft.body;
+            // A person may have added phrases.
+            note.asked = asked_phrases(&[draft.asked, std::mem::take(&mut note.asked)].concat());
             note.model = None;
             note.updated_at = draft.updated_at;
             // The reflection used an earlier text.

@@ -214,6 +214,8 @@ fn a_session_becomes_rows_and_a_note() {
     tags:
     - session
     - session-end
+    asked:
+    - cargo test login
     ---
     **Failed and fixed:**
     - `cargo test login` passes again after a change of src/limit.rs

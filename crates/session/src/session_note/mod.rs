@@ -13,6 +13,7 @@ mod worth;
 
 use std::{borrow::Cow, fmt::Write as _};
 
+use anamnesis_note::draft;
 use anamnesis_text::{
     clean::{one_line, without_home_folders},
     private_tokens::PrivateTokens,
@@ -261,6 +262,26 @@ pub fn note_text(digest: &SessionDigest) -> NoteText {
         body: without_home_folders(&body(&account, &title)).into_owned(),
         title: without_home_folders(&title).into_owned(),
     }
+}
+
+/// Returns what the note of a session may be asked for with, beside its text: one request of each
+/// later prompt, and the commands that passed.
+pub fn asked(digest: &SessionDigest) -> Vec<String> {
+    let prompts = prompts(digest);
+    let requests = prompts.iter().skip(1).filter_map(|prompt| {
+        let request = prompt.sentences().find(|sentence| asks(sentence))?;
+        Some(shorten(request, MAX_TITLE))
+    });
+    // What was done with the memory itself is not what the session was about.
+    let commands = digest
+        .commands_passed
+        .iter()
+        .filter(|it| !it.contains("anamnesis"));
+    let phrases: Vec<String> = requests.chain(commands.cloned()).collect();
+    let phrases = phrases
+        .iter()
+        .map(|phrase| without_home_folders(phrase).into_owned());
+    draft::asked(&phrases.collect::<Vec<_>>())
 }
 
 /// A session taken apart into sentences.

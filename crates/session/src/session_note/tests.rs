@@ -214,3 +214,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_note_is_asked_for_by_later_requests_and_by_commands() {
+    let mut digest = changed(&[
+        ("deploy the app to staging", "Deployed."),
+        ("thanks", "You're welcome!"),
+        ("Now tag a release. The notes are in CHANGES.md.", "Tagged."),
+    ]);
+    digest.commands_passed = texts(&["make deploy-staging", "git tag v1.2.0"]);
+    assert_eq!(
+        asked(&digest),
+        [
+            "Now tag a release.",
+            "make deploy-staging",
+            "git tag v1.2.0"
+        ]
+    );
+}
