@@ -7,6 +7,7 @@ pub mod amendments;
 pub mod bench;
 pub mod chart;
 pub mod eval;
+pub mod frequencies;
 pub mod masks;
 pub mod novelty;
 pub mod random;

@@ -41,7 +41,7 @@ pub const DEFAULT_BUDGET: usize = 2_000;
 pub const MAX_DEPTH: usize = 2;
 
 /// The minimum share of the question's words, weighted by idf, that a note has to contain.
-const FLOOR: f32 = 0.25;
+const FLOOR: f32 = 0.3;
 
 /// The maximum number of linked notes.
 const MAX_LINKED_NOTES: usize = 5;

@@ -402,7 +402,7 @@ mod tests {
             (
                 "another",
                 "{\"may_contradict\": 35}",
-                "{\"may_contradict\": 34, \"novel\": 1}",
+                "{\"may_contradict\": 35}",
             ),
             ("more", "{\"extends\": 15}", "{\"extends\": 15}"),
             ("other", "{\"novel\": 20}", "{\"novel\": 20}"),

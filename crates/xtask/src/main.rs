@@ -33,7 +33,8 @@ mod tools;
 use std::process::ExitCode;
 
 use anamnesis_lab::{
-    Result, amendments, at, cargo, chart, eval, masks, novelty, root, run, say, target_folder,
+    Result, amendments, at, cargo, chart, eval, frequencies, masks, novelty, root, run, say,
+    target_folder,
 };
 #[cfg(unix)]
 use anamnesis_lab::{bench, references, retention};
@@ -58,6 +59,7 @@ enum Task {
     Pages(pages::Arguments),
     Eval(eval::Arguments),
     Chart(chart::Arguments),
+    Frequencies(frequencies::Arguments),
     Novelty(novelty::Arguments),
     Amendments(amendments::Arguments),
     Masks(masks::Arguments),
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
         Task::Eval(arguments) => eval::run(arguments),
         Task::Chart(arguments) => chart::run(arguments),
+        Task::Frequencies(arguments) => frequencies::run(&root, arguments),
         Task::Novelty(arguments) => novelty::run(arguments),
         Task::Amendments(arguments) => amendments::run(arguments),
         Task::Masks(arguments) => masks::run(arguments),

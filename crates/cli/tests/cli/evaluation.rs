@@ -416,17 +416,17 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
     3 questions, 2 with the note within reach
 
     floor   unrelated and given   useful and kept   notes a time
-    0.16                 50.0 %            50.0 %            1.0
-    0.20                 50.0 %            50.0 %            1.0
-    0.24                 50.0 %            50.0 %            1.0  recall.wide on
-    0.28                 50.0 %            50.0 %            1.0
-    0.32                 50.0 %            50.0 %            1.0  now
-    0.36                 50.0 %            50.0 %            1.0
-    0.40                 50.0 %            50.0 %            1.0
-    0.50                 50.0 %            50.0 %            1.0
+    0.20                 50.0 %           100.0 %            1.0
+    0.26                 50.0 %           100.0 %            1.0
+    0.32                 50.0 %           100.0 %            1.0
+    0.38                 50.0 %           100.0 %            1.0  recall.wide on
+    0.43                 50.0 %            50.0 %            1.0
+    0.48                 50.0 %            50.0 %            1.0  now
+    0.53                 50.0 %            50.0 %            1.0
+    0.60                 50.0 %            50.0 %            1.0
 
     the worst that came now, with the words that they share
-    3.16  "Does the stub server bind port 9090 in the integration tests?"
+    3.49  "Does the stub server bind port 9090 in the integration tests?"
           #7Q4KZ9 Integration tests need the stub server
           stub, server, bind, port, 9090, integration, tests
     → anamnesis config set recall.wide on   (more comes, less sure)
@@ -437,11 +437,11 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
     assert_eq!(report["gate"]["worst"][0]["id"], id("7Q4KZ9"));
     home.run("config set recall.wide on").well();
     let wide = home.run("eval run --gate --json").json();
-    assert_eq!(wide["gate"]["floor"], 0.24);
+    assert_eq!(wide["gate"]["floor"], 0.38);
     assert_eq!(wide["gate"]["curve"], {
         let mut curve = report["gate"]["curve"].clone();
-        curve[2]["now"] = true.into();
-        curve[4]["now"] = false.into();
+        curve[3]["now"] = true.into();
+        curve[5]["now"] = false.into();
         curve
     });
 }
@@ -690,7 +690,7 @@ fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
     found among the first 5       100 %    100 %
     found among the first 8       100 %    100 %
     MRR                            1.00     0.90          REGRESSION
-    given unasked                  80 %     30 %          REGRESSION
+    given unasked                 100 %     30 %          REGRESSION
     unrelated and given               -        -
     a session starts with          ~454     ~289   -36 %
     all notes                     ~2048    ~2153    +5 %

@@ -136,7 +136,7 @@ impl Segment {
             if asked.len() >= MAX_LOOKED_UP || (!with_stop_words && word.is_stop_word()) {
                 return;
             }
-            let is_word = is_word(word.role);
+            let is_word = is_word(word.role) && !is_small_number(word.folded);
             let place = *places.entry(word.term.to_owned()).or_insert_with(|| {
                 asked.push(QueryTerm {
                     term: word.term.to_owned(),
@@ -146,6 +146,7 @@ impl Segment {
                     is_identifier: word.is_identifier()
                         && word.written.chars().count() >= MIN_NAME_LENGTH,
                     is_small_talk: word.is_emoji()
+                        || is_small_number(word.folded)
                         || SMALL_TALK.binary_search(&word.folded).is_ok(),
                 });
                 asked.len() - 1
@@ -216,6 +217,11 @@ impl Segment {
         });
         count > 1 && self.spoken.contains(&spoken)
     }
+}
+
+/// Returns whether a word is a number of one or two digits, which tells nothing.
+fn is_small_number(word: &str) -> bool {
+    word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn push_word(word: &Word<'_, '_>, spoken: &mut String) {

@@ -14,7 +14,8 @@ use anamnesis_text::{
 };
 
 use super::query::is_word;
-use super::{LANGUAGES, MAX_RERANKED, MAX_TERMS, Scorer, TitledHit, has, idf};
+use super::rarity::{background, rarity};
+use super::{LANGUAGES, MAX_RERANKED, MAX_TERMS, Scorer, TitledHit, has};
 
 /// Words that are adjacent in both query and note.
 const ADJACENT: f32 = 0.6;
@@ -66,19 +67,20 @@ pub(super) fn rerank(
 ) -> Result<(), Error> {
     let highest = ranked.iter().map(|note| note.hit.score).fold(0.0, f32::max);
     let rerankers: Vec<Reranker<'_>> = scorers.iter().map(Reranker::new).collect();
-    let mut idfs: HashMap<String, f32> = HashMap::new();
-    let mut idf_of = |term: &str| {
-        if let Some(known) = idfs.get(term) {
-            return Ok(*known);
+    let mut known: HashMap<String, f32> = HashMap::new();
+    let mut rarity_of = |term: &str| {
+        if let Some(rarity) = known.get(term) {
+            return Ok(*rarity);
         }
-        let found = idf(notes_in_store, index.frequency(term)?);
-        idfs.insert(term.to_owned(), found);
+        let found = rarity(notes_in_store, index.frequency(term)?, background(term));
+        known.insert(term.to_owned(), found);
         Ok(found)
     };
     for TitledHit { hit, .. } in ranked.iter_mut().take(MAX_RERANKED) {
         if let (Some(reranker), Some(text)) = (rerankers.get(hit.segment), index.text(hit.number)?)
         {
-            let (score, line_coverage) = reranker.score(hit.terms, &text, highest, &mut idf_of)?;
+            let (score, line_coverage) =
+                reranker.score(hit.terms, &text, highest, &mut rarity_of)?;
             hit.score += score;
             hit.line_coverage = line_coverage;
         }
@@ -130,13 +132,13 @@ impl<'a> Reranker<'a> {
     /// Returns the amount to add to the score of a note that has these terms, and the coverage of
     /// its best line.
     ///
-    /// `highest` is the best score before reranking, `idf` the idf of any term.
+    /// `highest` is the best score before reranking, `rarity` that of any term.
     pub(super) fn score(
         &self,
         terms: u32,
         texts: &Texts,
         highest: f32,
-        mut idf: impl FnMut(&str) -> Result<f32, Error>,
+        mut rarity: impl FnMut(&str) -> Result<f32, Error>,
     ) -> Result<(f32, f32), Error> {
         let mut note = NoteFeatures::new(self, terms);
         let mut title_terms = BTreeMap::new();
@@ -167,10 +169,10 @@ impl<'a> Reranker<'a> {
         for (term, known) in &title_terms {
             match known.and_then(|term| self.scorer.terms.get(term)) {
                 Some(asked) => {
-                    whole_title += asked.store_idf;
+                    whole_title += asked.store_rarity;
                     of_title += asked.weight;
                 }
-                None => whole_title += idf(term)?,
+                None => whole_title += rarity(term)?,
             }
         }
         let mut score = IN_TITLE * self.sum(in_title)

@@ -9,7 +9,7 @@ use super::{Error, cited, links, postings, supersession, tally, tasks, triggers,
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 10;
+pub(super) const VERSION: i64 = 11;
 
 const SCHEMA: &str = "
 CREATE TABLE note (

@@ -364,7 +364,8 @@ impl Sentence {
             if word.role == Role::Whole || word.is_identifier() {
                 self.names.insert(vec![word.term.to_owned()]);
             }
-            if word.role == Role::Whole {
+            let is_digits = || word.folded.bytes().all(|byte| byte.is_ascii_digit());
+            if word.role == Role::Whole || word.role == Role::Part && is_digits() {
                 return;
             }
             let is_order = ORDER.contains(&word.folded);

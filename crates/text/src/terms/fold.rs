@@ -1,8 +1,8 @@
 //! Case and accent folding.
 //!
 //! This is Unicode's compatibility decomposition for the scripts that use accents (Latin, Greek,
-//! Cyrillic) and for full-width forms. Letters that do not decompose (`ø`, `ł`, `ß`) are kept, and
-//! so are kana and Hangul syllables, because people search for the syllable.
+//! Cyrillic) and for full-width forms. `ß` is `ss`. Letters that do not decompose (`ø`,
+//! `ł`) are kept, and so are kana and Hangul syllables, because people search for the syllable.
 
 use crate::joiner::is_joiner;
 
@@ -34,6 +34,8 @@ pub(super) fn fold(character: char, into: &mut String) {
         into.push(character.to_ascii_lowercase());
     } else if let Some(base) = base(character) {
         into.push(base);
+    } else if let 'ß' | 'ẞ' = character {
+        into.push_str("ss");
     } else {
         let lower = character.to_lowercase().filter(|lower| !is_mark(*lower));
         into.extend(lower.map(|lower| base(lower).unwrap_or(lower)));
@@ -76,7 +78,7 @@ mod tests {
     #[test]
     fn case_and_accents_are_folded() {
         for (written, expected) in [
-            ("Größe", "große"),
+            ("Größe GROẞE", "grosse grosse"),
             ("ÀÉÎÕÜÇÑ", "aeioucn"),
             ("naïve café", "naive cafe"),
             ("Žluťoučký kůň", "zlutoucky kun"),

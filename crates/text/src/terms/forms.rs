@@ -110,7 +110,7 @@ fn forms() -> FormTable {
 
 /// FNV-1a. It is fast for the lookup of every word, and its weakness to chosen keys does not matter
 /// because the table is fixed.
-struct Fnv(u64);
+pub(super) struct Fnv(u64);
 
 impl Default for Fnv {
     fn default() -> Self {

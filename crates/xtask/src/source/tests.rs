@@ -216,8 +216,10 @@ fn a_sleep_and_a_comparison_of_times_are_found_in_tests_only() {
     assert_eq!(timed_tests("crates/a/tests/b.rs", text).len(), 3);
 }
 
-/// Names of standards that are written as the id of a rule is.
-const STANDARDS: [&str; 6] = ["AES", "CVE", "ISO", "RFC", "SHA", "UTF"];
+/// Names of standards and licences that are written as the id of a rule is.
+const STANDARDS: [&str; 9] = [
+    "AES", "BSL", "CVE", "GPL", "ISO", "MPL", "RFC", "SHA", "UTF",
+];
 
 /// Returns the ids of rules in a text: capitals, a hyphen, up to three digits, as in `GIT-14`.
 fn rule_ids(text: &str) -> impl Iterator<Item = &str> {
