@@ -183,7 +183,7 @@ fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
     steps.run("three machines", || {
         machines(&["--known", "--seeds", "20", "--steps", "400"])
     })?;
-    steps.run("killed syncs", || machines(&["--kills", "40"]))?;
+    steps.run("killed syncs", || machines(&["--kills", "24"]))?;
     steps.run("beside the Python version", || {
         if crate::machines::python_version(root).is_ok() {
             machines(&["--python"])

@@ -28,7 +28,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::edit;
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// How many lines of a text are shown.
 const MAX_LINES: usize = 24;
@@ -62,6 +62,8 @@ pub(crate) struct Args {
     /// List the notes without asking
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    length: ListLength,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -109,7 +111,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             ui.print("nothing waits\n");
         }
     } else if args.list || context.environment.is_agent || !ui::stdin_is_terminal() {
-        ui.print(&list(context, &index, &batches));
+        ui.print(&list(context, &index, &batches, args.length.limit()));
     } else {
         drop(index);
         return ask(context, &journal, &batches, ui);
@@ -185,9 +187,9 @@ fn done(
 }
 
 /// Lists pending notes, one line each; cuts a long list.
-fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
+fn list(context: &Context, index: &Index, batches: &[PendingGroup], limit: usize) -> String {
     let mut text = format!("{}\n", counts(batches));
-    let mut room = ui::LIST_LENGTH;
+    let mut room = limit;
     for batch in batches {
         if room == 0 {
             break;
@@ -205,13 +207,9 @@ fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
         }
     }
     let total = count(batches);
-    if total > ui::LIST_LENGTH {
-        let _ = writeln!(
-            text,
-            "\n{} of {} shown · --project KEY",
-            ui::LIST_LENGTH,
-            ui::number(total)
-        );
+    if total > limit {
+        let total = ui::number(total);
+        let _ = writeln!(text, "\n{limit} of {total} shown · --all · --project KEY");
     }
     text.push_str("\n→ anamnesis review   |   anamnesis review --approve ID   |   --reject ID\n");
     text

@@ -76,9 +76,12 @@ struct AddArgs {
 /// List the open tasks
 #[derive(Debug, Default, clap::Args)]
 struct ListArgs {
-    /// Include finished and archived tasks
+    /// Include finished and archived tasks, however many there are
     #[arg(long, conflicts_with = "status")]
     all: bool,
+    /// The maximum number of tasks
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "all", value_parser = ui::at_least_one)]
+    limit: Option<usize>,
     /// Only tasks in this state: pending, active, done or archived
     #[arg(long, value_parser = str::parse::<Status>)]
     status: Option<Status>,
@@ -182,7 +185,8 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
-    let shown = if args.all { tasks.len() } else { LIST_LENGTH };
+    let limit = args.limit.unwrap_or(LIST_LENGTH);
+    let shown = if args.all { tasks.len() } else { limit };
     for (entry, status) in tasks.iter().take(shown) {
         let short = Context::short(&index, entry.id());
         text.push_str(&line(entry, *status, &short, context));

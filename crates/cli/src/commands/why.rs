@@ -105,7 +105,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
         let now = context.environment.now;
         let fits = |evidence: &Evidence| {
             format!(
-                "{} · fits {:.2} of {:.2} needed · has {:.0} % of what is asked",
+                "{} · score {:.2}, {:.2} needed · has {:.0} % of what is asked",
                 matched(evidence),
                 evidence.score,
                 answer.run.floor,
@@ -253,7 +253,7 @@ impl Page<'_> {
             reason.push_str(&matched(evidence));
             let floor = run.map_or(0.0, |run| run.floor);
             reason.push_str(&format!(
-                " · fits {:.2} of {floor:.2} needed",
+                " · score {:.2}, {floor:.2} needed",
                 evidence.score
             ));
         }

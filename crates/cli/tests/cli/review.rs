@@ -520,6 +520,12 @@ fn ten_notes_of_one_source_are_one_group() {
     assert_eq!(sizes, [10, 10], "{json}");
     let shown = home.run("review --list").stdout;
     assert!(shown.contains("2 projects: 10 notes"), "{shown}");
+    assert!(!shown.contains(" shown"), "{shown}");
+    let few = home.run("review --list -n 3").stdout;
+    assert!(
+        few.contains("\n3 of 20 shown · --all · --project KEY\n"),
+        "{few}"
+    );
 }
 
 #[test]
