@@ -240,12 +240,44 @@ impl Repository {
     }
 
     /// Returns whether the folder differs from the branch's tip.
+    ///
+    /// If no folder changed since the branch was moved, no note was made, replaced or removed. Then
+    /// nothing is listed, and an edit in place is not noticed.
     pub(crate) fn is_dirty(
         &self,
         notes: &Notes,
         installation: Option<&str>,
     ) -> Result<bool, Error> {
+        if self.is_older_than_branch(installation) {
+            return Ok(false);
+        }
         Ok(!self.stage_all(notes, installation)?.changes.is_empty())
+    }
+
+    /// Returns whether all folders of notes and all own usage logs are older than the branch's file.
+    fn is_older_than_branch(&self, installation: Option<&str>) -> bool {
+        let modified = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
+        let branch = self.git.head().ok();
+        let branch = branch.and_then(|branch| branch.name().ok().map(str::to_owned));
+        let Some(moved) = branch.and_then(|name| modified(&self.git_folder().join(name))) else {
+            return false;
+        };
+        let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
+        let receipts = receipts.unwrap_or_default();
+        let folders = NoteType::ALL.iter().map(|folder| folder.to_string());
+        let usage = receipts
+            .iter()
+            .map(|machine| format!("{}/{machine}", tree::USAGE));
+        let logs = self.own_other_files(&receipts);
+        let mut places = folders
+            .chain(usage)
+            .chain(logs)
+            .map(|name| self.folder().join(name));
+        places.all(|place| match modified(&place) {
+            Some(modified) => modified < moved,
+            // Nothing is in a folder that does not exist; a removed one changed this one.
+            None => !place.exists(),
+        }) && modified(&self.folder()).is_some_and(|modified| modified < moved)
     }
 
     /// Corrects the state of notes that a command moved during the scan. Such a note may have been

@@ -238,6 +238,23 @@ fn the_same_remote_under_another_address_has_everything() {
 }
 
 #[test]
+fn what_was_made_replaced_or_removed_since_the_last_commit_is_seen() {
+    let fleet = Fleet::new();
+    let (laptop, _, paths) = fleet.pair(&["mine", "other"]);
+    let is_dirty = || laptop.state().dirty;
+    assert!(!is_dirty());
+    laptop.edit(paths[0], |note| note.title = "changed".to_owned());
+    assert!(is_dirty());
+    laptop.sync();
+    assert!(!is_dirty());
+    laptop.write("new");
+    assert!(is_dirty());
+    laptop.sync();
+    laptop.remove(&paths[1..2]);
+    assert!(is_dirty());
+}
+
+#[test]
 fn an_empty_remote_in_place_of_the_old_one_gets_everything() {
     // GIT-06: the same address with a new repository, and another address.
     let fleet = Fleet::new();
