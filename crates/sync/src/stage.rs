@@ -264,7 +264,7 @@ impl Repository {
         };
         let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
         let receipts = receipts.unwrap_or_default();
-        let folders = NoteType::ALL.iter().map(|folder| folder.to_string());
+        let folders = NoteType::ALL.iter().map(ToString::to_string);
         let usage = receipts
             .iter()
             .map(|machine| format!("{}/{machine}", tree::USAGE));
