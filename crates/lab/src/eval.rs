@@ -57,7 +57,7 @@ use crate::{Result, at};
 const MEASURES: [&str; 6] = ["R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10"];
 
 /// The thresholds of the curve.
-const THRESHOLDS: [f32; 5] = [0.38, 0.43, 0.48, 0.53, 0.58];
+const THRESHOLDS: [f32; 5] = [0.36, 0.40, 0.45, 0.50, 0.55];
 
 /// The position of the threshold in use.
 const USUAL: usize = 2;

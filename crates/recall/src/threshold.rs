@@ -25,8 +25,8 @@ impl Floor {
     #[expect(clippy::cast_precision_loss, reason = "a handful of sentences")]
     pub fn threshold(self, sentences: usize) -> f32 {
         let floor = match self {
-            Self::Usual => 0.48,
-            Self::Wide => 0.38,
+            Self::Usual => 0.45,
+            Self::Wide => 0.36,
             Self::At(floor) => floor,
         };
         floor * (1.0 + PER_SENTENCE * (sentences.max(1) as f32).ln())

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The thresholds of the curve, including the defaults.
-const FLOORS: [f32; 8] = [0.20, 0.26, 0.32, 0.38, 0.43, 0.48, 0.53, 0.60];
+const FLOORS: [f32; 8] = [0.20, 0.26, 0.31, 0.36, 0.40, 0.45, 0.50, 0.60];
 
 /// How many of the latest prompts are tried in other projects.
 const MAX_PROMPTS: usize = 300;

@@ -418,11 +418,11 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
     floor   unrelated and given   useful and kept   notes a time
     0.20                 50.0 %           100.0 %            1.0
     0.26                 50.0 %           100.0 %            1.0
-    0.32                 50.0 %           100.0 %            1.0
-    0.38                 50.0 %           100.0 %            1.0  recall.wide on
-    0.43                 50.0 %            50.0 %            1.0
-    0.48                 50.0 %            50.0 %            1.0  now
-    0.53                 50.0 %            50.0 %            1.0
+    0.31                 50.0 %           100.0 %            1.0
+    0.36                 50.0 %           100.0 %            1.0  recall.wide on
+    0.40                 50.0 %           100.0 %            1.0
+    0.45                 50.0 %            50.0 %            1.0  now
+    0.50                 50.0 %            50.0 %            1.0
     0.60                 50.0 %            50.0 %            1.0
 
     the worst that came now, with the words that they share
@@ -437,7 +437,7 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
     assert_eq!(report["gate"]["worst"][0]["id"], id("7Q4KZ9"));
     home.run("config set recall.wide on").well();
     let wide = home.run("eval run --gate --json").json();
-    assert_eq!(wide["gate"]["floor"], 0.38);
+    assert_eq!(wide["gate"]["floor"], 0.36);
     assert_eq!(wide["gate"]["curve"], {
         let mut curve = report["gate"]["curve"].clone();
         curve[3]["now"] = true.into();

@@ -87,7 +87,7 @@ fn a_prompt_that_fits_brings_its_note_and_one_that_does_not_brings_nothing() {
     prompt 1 · 4 min ago
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               matches the question · matched integration, tests, hang, without,
-              stub, server · score 2.85, 0.48 needed
+              stub, server · score 2.85, 0.45 needed
       1 more note held back · anamnesis why --all
 
     3 prompts or events with nothing that fits
@@ -467,7 +467,7 @@ fn a_lasting_sentence_that_no_note_has_is_suggested_to_the_agent() {
 
     prompt 3 · 4 min ago
       AAAA04  fact        The search page has no paging                      you, 10 d
-              matches the question · matched search, page, no · score 1.44, 0.48
+              matches the question · matched search, page, no · score 1.44, 0.45
               needed
 
     suggested to Claude at prompt 8 · 3 min ago

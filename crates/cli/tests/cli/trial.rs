@@ -142,11 +142,11 @@ fn a_session_is_asked_with_what_it_has_seen() {
     on stderr:
     a prompt in github.com/acme/shop, now
       F5XJ2P  session     Add rate limits to the login                             1 d
-              held back: too few words in common · matched tests · score 0.02, 0.48
+              held back: too few words in common · matched tests · score 0.02, 0.45
               needed · has 12 % of what is asked
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               held back: given before · matched integration, tests, hang, without,
-              stub, server · score 2.85, 0.48 needed · has 100 % of what is asked
+              stub, server · score 2.85, 0.45 needed · has 100 % of what is asked
     nothing comes: all matching notes were given before
     ");
     assert_eq!(tried(&[FITTING, "--session", "nobody"]).code, Some(1));
@@ -159,9 +159,9 @@ fn every_candidate_is_explained() {
     a prompt in github.com/acme/shop, now
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               matches the question · matched integration, tests, hang, without,
-              stub, server · score 2.85, 0.48 needed · has 100 % of what is asked
+              stub, server · score 2.85, 0.45 needed · has 100 % of what is asked
       F5XJ2P  session     Add rate limits to the login                             1 d
-              held back: too few words in common · matched tests · score 0.02, 0.48
+              held back: too few words in common · matched tests · score 0.02, 0.45
               needed · has 12 % of what is asked
     ");
     let why = home
@@ -173,7 +173,7 @@ fn every_candidate_is_explained() {
     a prompt in github.com/acme/shop, now
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               matches the question · matched integration, tests, hang, without,
-              stub, server · score 2.85, 0.48 needed · has 100 % of what is asked
+              stub, server · score 2.85, 0.45 needed · has 100 % of what is asked
       1 more note held back · --all
     ");
     let json = eval(&home, "03:10:00", &[FITTING, "--json"]).json();

@@ -980,7 +980,7 @@ mod tests {
         let related = fit("the filter in the search box demo resets on every frame");
         let unrelated = fit("add a test for the new parser and implement the search");
         assert!(
-            related > 2.0 * 0.48 && unrelated < 0.38,
+            related > 2.0 * 0.45 && unrelated < 0.36,
             "{related} {unrelated}"
         );
     }

@@ -168,6 +168,10 @@ fn decisions_are_shared(
         })
     })?;
     note.expect("prov_source", Some("session-end"))?;
+    // The process that wrote the note may still be building the first index.
+    let program = machine.plugin_root()?.join("bin/anamnesis");
+    process::run(machine.command(program).arg("reindex"), SESSION_LIMIT)?
+        .successful("anamnesis reindex")?;
 
     api.play(Script::default());
     let before = api.requests_of(Kind::Main).len();
