@@ -2,7 +2,7 @@
 //!
 //! The texts are the Markdown files and the documentation comments of this project's dependencies,
 //! as cargo has them on this machine. Only packages that may be used under a permissive licence
-//! count. What is written are counts of single words; no text is kept.
+//! count. The table holds counts of single words and no text.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

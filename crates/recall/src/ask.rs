@@ -40,7 +40,7 @@ pub const DEFAULT_BUDGET: usize = 2_000;
 /// The maximum number of links to follow.
 pub const MAX_DEPTH: usize = 2;
 
-/// The minimum share of the question's words, weighted by idf, that a note has to contain.
+/// The minimum share of the question's words, weighted by rarity, that a note has to contain.
 const FLOOR: f32 = 0.3;
 
 /// The maximum number of linked notes.

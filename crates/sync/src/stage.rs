@@ -262,22 +262,25 @@ impl Repository {
         let Some(moved) = branch.and_then(|name| modified(&self.git_folder().join(name))) else {
             return false;
         };
-        let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
-        let receipts = receipts.unwrap_or_default();
+        let receipts = self.receipts_of(installation);
         let folders = NoteType::ALL.iter().map(ToString::to_string);
         let usage = receipts
             .iter()
             .map(|machine| format!("{}/{machine}", tree::USAGE));
         let logs = self.own_other_files(&receipts);
-        let mut places = folders
-            .chain(usage)
-            .chain(logs)
-            .map(|name| self.folder().join(name));
+        let names = folders.chain(usage).chain(logs);
+        let mut places = names.map(|name| self.folder().join(name));
         places.all(|place| match modified(&place) {
             Some(modified) => modified < moved,
             // Nothing is in a folder that does not exist; a removed one changed this one.
             None => !place.exists(),
         }) && modified(&self.folder()).is_some_and(|modified| modified < moved)
+    }
+
+    /// Returns the folders of an installation's usage logs.
+    fn receipts_of(&self, installation: Option<&str>) -> Vec<String> {
+        let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
+        receipts.unwrap_or_default()
     }
 
     /// Corrects the state of notes that a command moved during the scan. Such a note may have been
@@ -365,8 +368,7 @@ impl Repository {
         notes: &Notes,
         installation: Option<&str>,
     ) -> Result<Staged, Error> {
-        let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
-        let receipts = receipts.unwrap_or_default();
+        let receipts = self.receipts_of(installation);
         let head = self.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
         let mut committed = tree::own_files(&self.git, tree.as_ref())?;

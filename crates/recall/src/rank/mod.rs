@@ -515,7 +515,7 @@ struct Searched<'a> {
     count: usize,
     /// The number of notes in the store, searched or not.
     in_store: usize,
-    /// The [`rarity()`] of an unlisted term that no searched note has.
+    /// The highest [`rarity()`]: of a term that neither a searched note nor any other text has.
     max_rarity: f32,
 }
 

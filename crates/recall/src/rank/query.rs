@@ -146,7 +146,6 @@ impl Segment {
                     is_identifier: word.is_identifier()
                         && word.written.chars().count() >= MIN_NAME_LENGTH,
                     is_small_talk: word.is_emoji()
-                        || is_small_number(word.folded)
                         || SMALL_TALK.binary_search(&word.folded).is_ok(),
                 });
                 asked.len() - 1

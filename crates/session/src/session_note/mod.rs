@@ -272,15 +272,13 @@ pub fn asked(digest: &SessionDigest) -> Vec<String> {
         let request = prompt.sentences().find(|sentence| asks(sentence))?;
         Some(shorten(request, MAX_TITLE))
     });
-    // What was done with the memory itself is not what the session was about.
+    // Commands of Anamnesis itself say nothing about the session's work.
     let commands = digest
         .commands_passed
         .iter()
         .filter(|it| !it.contains("anamnesis"));
-    let phrases: Vec<String> = requests.chain(commands.cloned()).collect();
-    let phrases = phrases
-        .iter()
-        .map(|phrase| without_home_folders(phrase).into_owned());
+    let phrases = requests.chain(commands.cloned());
+    let phrases = phrases.map(|phrase| without_home_folders(&phrase).into_owned());
     draft::asked(&phrases.collect::<Vec<_>>())
 }
 

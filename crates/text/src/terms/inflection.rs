@@ -58,11 +58,11 @@ fn trim_other_latin(stem: &mut String) {
     let is_umlaut = |pair: &[u8]| pair[1] == b'e' && matches!(pair[0], b'a' | b'o' | b'u');
     if stem.len() >= MIN_UMLAUT_LENGTH && stem.as_bytes().windows(2).any(is_umlaut) {
         let mut before = ' ';
-        let mut before_vowel = ' ';
+        let mut second_before = ' ';
         stem.retain(|letter| {
             let is_second =
-                letter == 'e' && matches!(before, 'a' | 'o' | 'u') && before_vowel != 'q';
-            before_vowel = before;
+                letter == 'e' && matches!(before, 'a' | 'o' | 'u') && second_before != 'q';
+            second_before = before;
             before = letter;
             !is_second
         });

@@ -179,7 +179,7 @@ pub(super) fn play(guest: &Guest) -> Result<usize> {
         if found.contains("login tests") {
             break;
         }
-        // A process that a hook started is still at it, and this one left it the work.
+        // A process that a hook started holds the lock, so this one did nothing.
         thread::sleep(WAIT);
     }
     expect(
