@@ -331,6 +331,12 @@ impl Ruling {
         !adopted.is_empty() && terms.iter().all(|term| adopted.contains(term))
     }
 
+    /// Returns whether its first content word is one of these terms.
+    fn begins_with(&self, terms: &BTreeSet<String>) -> bool {
+        let first = self.tokens.iter().find(|token| !token.is_light);
+        first.is_some_and(|first| terms.contains(&first.term))
+    }
+
     fn gives_up(&self, terms: &BTreeSet<String>) -> bool {
         let mut spans = self.given_up.iter();
         spans.any(|span| !span.terms.is_disjoint(terms))
@@ -388,7 +394,9 @@ impl Ruling {
             }
             Cause::Ceased => {
                 let known = lost.len() >= 2 || shared >= 1 || covers;
-                is_main && (is_adopted || is_distinctive())
+                // "Storybook is gone" ends what was said of Storybook.
+                let is_subject = lost == span.terms && self.begins_with(&lost);
+                is_main && (is_adopted || is_distinctive() || is_subject)
                     || known
                         && (is_adopted
                             || is_named

@@ -15,6 +15,11 @@ fn a_later_value_replaces_an_earlier_one() {
     for (earlier, later, expected) in [
         ("We use tabs.", "No, use spaces instead of tabs.", "tabs"),
         (
+            "Storybook stays part of the component previews.",
+            "Storybook is gone, look at the docs site.",
+            "Storybook",
+        ),
+        (
             "The API server listens on port 8080.",
             "The API server listens on port 9090 now.",
             "8080",
@@ -105,6 +110,10 @@ fn what_is_about_something_else_replaces_nothing() {
         ),
         ("Use tabs in Makefiles.", "Use tabs in Makefiles."),
         ("We use pnpm instead of npm.", "Run npm never."),
+        (
+            "Storybook stays part of the component previews.",
+            "The Storybook theme is gone.",
+        ),
         ("Retry failed uploads 3 times.", "The queue has 8 workers."),
         (
             "The parser lives in src/parse.rs.",
