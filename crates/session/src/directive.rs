@@ -156,11 +156,13 @@ pub fn is_general_rule(sentence: &str) -> bool {
 ///
 /// Stricter than [`directive`], which also takes corrections of this session's work.
 pub fn sounds_lasting(sentence: &str) -> bool {
+    if sentence.chars().count() > MAX_LASTING {
+        return false;
+    }
     let words = Words::new(sentence);
     let chooses = || words.begin("use|please use|no use|no please use") && words.contain(CONTRAST);
-    directive_in(sentence, &words).is_some()
-        && sentence.chars().count() <= MAX_LASTING
-        && (words.contain(GENERAL) || words.contain(HABIT) || chooses())
+    (words.contain(GENERAL) || words.contain(HABIT) || chooses())
+        && directive_in(sentence, &words).is_some()
 }
 
 /// Returns how much a sentence of a person tells a later session; 0 or less is nothing.

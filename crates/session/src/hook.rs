@@ -7,6 +7,8 @@
 
 pub mod host;
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, error::Category, json};
 
@@ -287,7 +289,9 @@ impl Payload {
         if bytes.len() > MAX_PAYLOAD_LENGTH {
             return Err(InvalidPayload::TooLong);
         }
-        let text = String::from_utf8_lossy(bytes);
+        // `from_utf8` checks ASCII by words, `from_utf8_lossy` by bytes.
+        let text =
+            str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             return Err(InvalidPayload::Empty);

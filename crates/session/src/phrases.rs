@@ -1,50 +1,60 @@
 //! Finds phrases in a sentence, word by word, in several languages.
 
 /// A sentence prepared for lookups: lower case, without punctuation, words separated by one space.
-pub(crate) struct Words(String);
+pub(crate) struct Words {
+    text: String,
+    /// Where the words begin.
+    starts: Vec<usize>,
+}
 
 impl Words {
     pub(crate) fn new(sentence: &str) -> Self {
-        let mut words = String::with_capacity(sentence.len() + 2);
-        words.push(' ');
+        let mut text = String::with_capacity(sentence.len() + 2);
+        let mut starts = Vec::new();
+        text.push(' ');
         for c in sentence.chars().flat_map(char::to_lowercase) {
-            match c {
-                '’' | '‘' | '\'' => words.push('\''),
-                c if c.is_alphanumeric() || c == '→' => words.push(c),
-                _ if words.ends_with(' ') => {}
-                _ => words.push(' '),
+            let c = match c {
+                '’' | '‘' => '\'',
+                c if c.is_alphanumeric() || matches!(c, '→' | '\'') => c,
+                _ => ' ',
+            };
+            match (text.ends_with(' '), c) {
+                (true, ' ') => continue,
+                (true, _) => starts.push(text.len()),
+                _ => {}
             }
+            text.push(c);
         }
-        if !words.ends_with(' ') {
-            words.push(' ');
+        if !text.ends_with(' ') {
+            text.push(' ');
         }
-        Self(words)
+        Self { text, starts }
     }
 
     /// Returns whether the sentence contains one of these phrases, separated by `|`, as whole words.
     pub(crate) fn contain(&self, phrases: &str) -> bool {
-        phrases.split('|').any(|phrase| self.find(phrase).is_some())
+        phrases.split('|').any(|phrase| {
+            self.starts.iter().any(|at| self.has_at(*at, phrase))
+                || !phrase.is_ascii() && is_dense(phrase) && self.text.contains(phrase)
+        })
     }
 
     /// Returns whether the sentence begins with one of these phrases.
     pub(crate) fn begin(&self, phrases: &str) -> bool {
-        phrases
-            .split('|')
-            .any(|phrase| self.find(phrase) == Some(1))
+        phrases.split('|').any(|phrase| self.has_at(1, phrase))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.split_ascii_whitespace()
+        self.text.split_ascii_whitespace()
     }
 
-    fn find(&self, phrase: &str) -> Option<usize> {
-        let is_whole = |at: usize| {
-            let after = self.0.get(at + phrase.len()..).unwrap_or_default();
-            let before = self.0.get(..at).unwrap_or_default();
-            is_dense(phrase) || (before.ends_with(' ') && after.starts_with(' '))
-        };
-        let mut found = self.0.match_indices(phrase).map(|(at, _)| at);
-        found.find(|at| is_whole(*at))
+    /// Returns whether a phrase is at an offset and ends with a word.
+    fn has_at(&self, at: usize, phrase: &str) -> bool {
+        // Most words differ from a phrase in their first byte.
+        self.text.as_bytes().get(at) == phrase.as_bytes().first()
+            && self.text[at..]
+                .strip_prefix(phrase)
+                .is_some_and(|after| after.starts_with(' ') || is_dense(phrase))
     }
 }
 
