@@ -394,8 +394,7 @@ impl PurgePlan<'_> {
             let mut receipt = Receipt::new(context.environment.now);
             receipt.gone = portable(&what.gone);
             receipt.masked = portable(&what.masked);
-            let written = receipts.append(&journal, &machine, &receipt, PATIENCE);
-            written.map_err(|error| error.to_string())
+            Ok(receipts.append(&journal, &machine, &receipt, PATIENCE)?)
         };
         let backend = sync::backend(context, Some(&journal), remote, Answer::None, PATIENCE);
         let purged = backend.purge(&self.purge, &mut write_record);

@@ -132,7 +132,9 @@ pub fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<V
             trustable().collect::<Vec<_>>().join(", ")
         )));
     }
-    setting.parse(words).map_err(Error::usage)
+    setting
+        .parse(words)
+        .map_err(|error| Error::usage(error.to_string()))
 }
 
 /// The store whose `config.json` holds the setting.
@@ -164,7 +166,7 @@ pub fn change(
         before = setting.written(keys).cloned();
         refused = setting.put(keys, value.cloned());
     })?;
-    refused.map_err(|problem| Error::failed(problem).hint("anamnesis doctor"))?;
+    refused.map_err(|error| Error::caused_by(error).hint("anamnesis doctor"))?;
     Ok(before)
 }
 

@@ -500,6 +500,12 @@ struct Selection<'a> {
     has_seen_match: bool,
 }
 
+/// What became of a candidate whose file was read.
+enum ReadNote {
+    Injected(Box<InjectedNote>),
+    Withheld(WithholdingReason),
+}
+
 impl Selection<'_> {
     /// Adds notes in order until there are `most`.
     fn take(&mut self, index: &Index, admitted: &[Admitted], most: usize) -> Result<(), Error> {
@@ -512,14 +518,14 @@ impl Selection<'_> {
             {
                 continue;
             }
-            let refusal = if self.counted().count() >= most {
-                Err(WithholdingReason::NoRoom)
+            let read = if self.counted().count() >= most {
+                ReadNote::Withheld(WithholdingReason::NoRoom)
             } else {
                 self.read_note(index, candidate)?
             };
-            let refusal = match refusal {
-                Ok(given) => self.give(index, admitted, candidate, given)?,
-                Err(reason) => Some(reason),
+            let refusal = match read {
+                ReadNote::Injected(given) => self.give(index, admitted, candidate, *given)?,
+                ReadNote::Withheld(reason) => Some(reason),
             };
             if let Some(reason) = refusal {
                 let evidence = candidate.evidence.clone();
@@ -535,17 +541,13 @@ impl Selection<'_> {
         given.filter(|given| given.reason != InjectionReason::ChangesMatch)
     }
 
-    /// Reads the current file of a note. Returns the note, or why it is withheld.
-    fn read_note(
-        &mut self,
-        index: &Index,
-        candidate: &Admitted,
-    ) -> Result<Result<InjectedNote, WithholdingReason>, Error> {
+    /// Reads the current file of a note.
+    fn read_note(&mut self, index: &Index, candidate: &Admitted) -> Result<ReadNote, Error> {
         let Some(entry) = index.get(candidate.id)? else {
-            return Ok(Err(WithholdingReason::Gone));
+            return Ok(ReadNote::Withheld(WithholdingReason::Gone));
         };
         let Ok(stored) = self.notes.read(entry.path) else {
-            return Ok(Err(WithholdingReason::Gone));
+            return Ok(ReadNote::Withheld(WithholdingReason::Gone));
         };
         let note = stored.note();
         let visibility = Visibility {
@@ -553,7 +555,7 @@ impl Selection<'_> {
             ..Visibility::from_note(&note)
         };
         if !visibility.may_surface() || self.mask.origin(&note.project).is_none() {
-            return Ok(Err(WithholdingReason::NotInUseHere));
+            return Ok(ReadNote::Withheld(WithholdingReason::NotInUseHere));
         }
         let is_own = self.request.own == Some(note.id);
         let is_seen = self.request.ledger.get(&note.id).is_some_and(|seen| {
@@ -562,7 +564,7 @@ impl Selection<'_> {
         });
         if is_own || is_seen {
             self.has_seen_match = true;
-            return Ok(Err(WithholdingReason::GivenBefore));
+            return Ok(ReadNote::Withheld(WithholdingReason::GivenBefore));
         }
         let given = || self.counted().map(|given| &given.recalled.note);
         let is_change = candidate.comes_with_changed;
@@ -573,7 +575,7 @@ impl Selection<'_> {
                 .count()
                 >= MAX_SESSION_NOTES
         {
-            return Ok(Err(WithholdingReason::EnoughSessionNotes));
+            return Ok(ReadNote::Withheld(WithholdingReason::EnoughSessionNotes));
         }
         if !is_change
             && note.session.is_some()
@@ -582,19 +584,19 @@ impl Selection<'_> {
                 .count()
                 >= MAX_PER_SESSION
         {
-            return Ok(Err(WithholdingReason::EnoughOfItsSession));
+            return Ok(ReadNote::Withheld(WithholdingReason::EnoughOfItsSession));
         }
         for other in given().filter(|_| !is_change) {
             if similarity(index, other, &note)? >= DUPLICATE {
-                return Ok(Err(WithholdingReason::Duplicate));
+                return Ok(ReadNote::Withheld(WithholdingReason::Duplicate));
             }
         }
-        Ok(Ok(InjectedNote {
+        Ok(ReadNote::Injected(Box::new(InjectedNote {
             recalled: recalled(index, note, candidate)?,
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
             later: Vec::new(),
-        }))
+        })))
     }
 }
 

@@ -65,7 +65,7 @@ pub enum Error {
     Purge(#[from] anamnesis_store::purge::Error),
     /// The record of a purge could not be written, so nothing was rewritten.
     #[error("{0}; nothing was rewritten")]
-    NoRecord(String),
+    NoRecord(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Another sync is running.
     #[error("another sync is running")]
     Busy,

@@ -38,7 +38,8 @@ const MAX_TRIES: usize = 6;
 const WAIT_STEP_MS: u64 = 150;
 
 /// Writes a purge into the usage log.
-pub type RecordPurge<'a> = dyn FnMut(&Record) -> Result<(), String> + 'a;
+pub type RecordPurge<'a> =
+    dyn FnMut(&Record) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
 /// Synchronizes the notes of a store through git.
 #[derive(Debug)]
@@ -197,12 +198,12 @@ impl<'a> GitBackend<'a> {
             };
             let new = run.rewrite(purge, tip, &mut purged)?;
             match run.replace(&git, tip, new)? {
-                Ok(()) => {
+                Pushed::Done => {
                     purged.pushed = self.settings.remote.is_some();
                     run.finish_purge(&git, &mut purged)?;
                     return Ok(purged);
                 }
-                Err(reason) => last = reason,
+                Pushed::Rejected { reason } => last = reason,
             }
             wait_random(round);
         }

@@ -302,14 +302,8 @@ impl<'a> Run<'a> {
         repository.write_commit(tree, &[&tip], act, None)
     }
 
-    /// Replaces the branch with the rewritten history, in the remote first. Returns git's message
-    /// if another machine pushed first.
-    pub(crate) fn replace(
-        &mut self,
-        git: &Git,
-        head: Oid,
-        new: Oid,
-    ) -> Result<Result<(), String>, Error> {
+    /// Replaces the branch with the rewritten history, in the remote first.
+    pub(crate) fn replace(&mut self, git: &Git, head: Oid, new: Oid) -> Result<Pushed, Error> {
         let notes = self.notes;
         let remote = self.settings.remote.as_ref();
         let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
@@ -319,8 +313,9 @@ impl<'a> Run<'a> {
             self.repository.set_joined(&lock, there)?;
             self.repository.point(&lock, PURGED, new)?;
             drop(lock);
-            if let Pushed::Rejected { reason } = git.push_from(PURGED, remote, Some(there))? {
-                return Ok(Err(reason));
+            let pushed = git.push_from(PURGED, remote, Some(there))?;
+            if pushed != Pushed::Done {
+                return Ok(pushed);
             }
         }
         let lock = notes.lock()?;
@@ -332,11 +327,13 @@ impl<'a> Run<'a> {
         if self.repository.head()?.map(|tip| tip.id()) != Some(head) {
             drop(lock);
             if there.is_none() {
-                return Ok(Err("notes were written meanwhile".to_owned()));
+                return Ok(Pushed::Rejected {
+                    reason: "notes were written meanwhile".to_owned(),
+                });
             }
             // The remote is rewritten already, so this machine joins it like any other.
             self.join_incoming()?;
-            return Ok(Ok(()));
+            return Ok(Pushed::Done);
         }
         let applied = self.repository.apply_commit(&lock, notes, new)?;
         if there.is_some() {
@@ -344,15 +341,16 @@ impl<'a> Run<'a> {
         }
         self.record_in_index(applied);
         drop(lock);
-        if let (Some(remote), None) = (remote, there)
-            && let Pushed::Rejected { reason } = git.push(remote, None)?
-        {
-            return Ok(Err(reason));
+        if let (Some(remote), None) = (remote, there) {
+            let pushed = git.push(remote, None)?;
+            if pushed != Pushed::Done {
+                return Ok(pushed);
+            }
         }
         if remote.is_some() {
             self.pushed(new)?;
         }
-        Ok(Ok(()))
+        Ok(Pushed::Done)
     }
 
     /// Removes the objects of the old history, here and in a remote that is a folder, and the other

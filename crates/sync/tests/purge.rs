@@ -196,9 +196,7 @@ impl Machine {
             let mut receipt = Receipt::new(now());
             receipt.gone = ids(&what.gone);
             receipt.masked = ids(&what.masked);
-            receipts
-                .append(&journal, self.name, &receipt, PATIENCE)
-                .map_err(|error| error.to_string())
+            Ok(receipts.append(&journal, self.name, &receipt, PATIENCE)?)
         })
     }
 
@@ -512,7 +510,7 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
             .map(|id| PortableId::new(*id, Scope::Portable).unwrap());
         receipt.masked = ids.collect();
         let written = receipts.append(&journal, "laptop", &receipt, PATIENCE);
-        written.map_err(|error| error.to_string())
+        Ok(written?)
     });
     fs::remove_file(fleet.folder.path().join("bin/git")).unwrap();
     assert_eq!(purged.unwrap().remote_left, None);
@@ -662,7 +660,7 @@ fn a_purge_that_is_killed_is_finished_or_begun_again() {
     laptop.sync();
     let refused = laptop
         .backend(Answer::None)
-        .purge(&text(), &mut |_| Err("killed".to_owned()));
+        .purge(&text(), &mut |_| Err("killed".into()));
     assert!(matches!(refused, Err(Error::NoRecord(_))), "{refused:?}");
     assert_eq!(laptop.note(leaked).body, MASK);
     laptop.sync();

@@ -124,7 +124,7 @@ fn open_browser(address: &str) -> bool {
 }
 
 /// Parses a time such as `90s`, `30min` or `2h`.
-fn duration(text: &str) -> Result<Duration, String> {
+fn duration(text: &str) -> Result<Duration, &'static str> {
     let end = text.find(|letter: char| !letter.is_ascii_digit());
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let unit = match unit.trim() {
@@ -137,7 +137,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     let seconds = seconds.filter(|seconds| (1..=7 * 24 * 3600).contains(seconds));
     seconds
         .map(Duration::from_secs)
-        .ok_or_else(|| "expected a time up to 7 days, such as 90s, 30min or 2h".to_owned())
+        .ok_or("expected a time up to 7 days, such as 90s, 30min or 2h")
 }
 
 #[cfg(test)]

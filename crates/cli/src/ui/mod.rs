@@ -235,9 +235,9 @@ impl ListLength {
 }
 
 /// Parses a maximum length of a list.
-pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<usize, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "expected an integer of 1 or more".to_owned())
+    number.ok_or("expected an integer of 1 or more")
 }
 
 /// Returns whether stdin is a terminal.

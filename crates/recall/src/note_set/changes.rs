@@ -8,7 +8,7 @@ use anamnesis_store::{
     journal::Evidence,
 };
 
-use super::{Admitted, InjectedNote, Selection};
+use super::{Admitted, InjectedNote, ReadNote, Selection};
 use crate::{
     last_word::{EarlierText, LastWord},
     reason::{InjectionReason, WithholdingReason},
@@ -68,14 +68,14 @@ impl Selection<'_> {
                 let own = admitted.iter().find(|own| own.id == word.later);
                 let later = Admitted::by_change(&word, candidate, own, remark);
                 match self.read_note(index, &later)? {
-                    Ok(mut later) => {
+                    ReadNote::Injected(mut later) => {
                         later.recalled.at = word.later_at;
                         later.later.clone_from(&uncertain);
-                        self.outcome.given.push(later);
+                        self.outcome.given.push(*later);
                     }
                     // The context has it.
-                    Err(WithholdingReason::GivenBefore) => {}
-                    Err(_) => continue,
+                    ReadNote::Withheld(WithholdingReason::GivenBefore) => {}
+                    ReadNote::Withheld(_) => continue,
                 }
             }
             is_whole |= word.is_whole;

@@ -9,6 +9,7 @@
 //! projects' notes are no reason to inject one. Nothing is filtered here: each candidate carries
 //! what a threshold needs.
 
+mod mask;
 mod query;
 mod rarity;
 mod rerank;
@@ -20,12 +21,13 @@ use std::{
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
-    note::{GLOBAL, State, Visibility},
+    note::State,
 };
 use anamnesis_store::index::{
-    BLOCK_LENGTH, Document, Documents, Entry, Error, Filter, Index, Postings, WordCondition,
+    BLOCK_LENGTH, Document, Documents, Error, Index, Postings, WordCondition,
 };
 
+pub use mask::{Mask, Origin};
 pub use query::{MAX_SEGMENTS, Query};
 use query::{MIN_NAME_LENGTH, QueryTerm, Segment};
 use rarity::{background, rarity, smallness};
@@ -85,101 +87,6 @@ const UNKNOWN_FACTOR: f32 = 0.6;
 
 /// A single word is enough to match if its rarity is at least this share of the highest.
 const MIN_RARITY: f32 = 0.7;
-
-/// A note's project, relative to the asking project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// The asking project.
-    Own,
-    /// For all projects.
-    Global,
-    /// Of another project.
-    Other,
-}
-
-/// Selects the notes to search. Tombstones have no words, so they never match.
-#[derive(Debug, Clone, Default)]
-pub struct Mask {
-    /// The keys of the asking project.
-    pub own: Vec<String>,
-    /// Whether to include notes for all projects.
-    pub with_global: bool,
-    /// Whether to include notes of other projects.
-    pub with_others: bool,
-    /// Whether to include only notes that may be injected automatically. A superseded note may, if
-    /// the filter includes it, because its successors are injected instead.
-    pub only_surfacing: bool,
-    /// Further conditions. If it names projects, a note has to be in one of them as well.
-    pub filter: Filter,
-}
-
-impl Mask {
-    /// Selects the notes of a person's filter.
-    pub fn from_filter(filter: &Filter) -> Self {
-        let all = filter.projects.is_empty();
-        Self {
-            own: filter.projects.clone(),
-            with_global: all,
-            with_others: all,
-            only_surfacing: false,
-            filter: Filter {
-                projects: Vec::new(),
-                ..filter.clone()
-            },
-        }
-    }
-
-    /// Returns the origin of a project's notes, or `None` if they are not searched.
-    pub(crate) fn origin(&self, key: &str) -> Option<Origin> {
-        let (origin, is_in) = if self.own.iter().any(|own| own == key) {
-            (Origin::Own, true)
-        } else if key == GLOBAL {
-            (Origin::Global, self.with_global)
-        } else {
-            (Origin::Other, self.with_others)
-        };
-        let filtered = &self.filter.projects;
-        (is_in && (filtered.is_empty() || filtered.iter().any(|named| named == key)))
-            .then_some(origin)
-    }
-
-    /// Returns whether an index entry is searched.
-    pub(crate) fn takes(&self, entry: &Entry) -> bool {
-        let filter = &self.filter;
-        self.origin(&entry.project).is_some()
-            && entry.state != State::Forgotten
-            && (filter.with_superseded || !entry.superseded)
-            && filter.note_type.is_none_or(|t| t == entry.note_type)
-            && filter.kind.is_none_or(|kind| kind == entry.kind)
-            && filter.scope.is_none_or(|scope| scope == entry.path.scope)
-            // Ranking ignores the rest: a search for pages, and two fields that are hardly used.
-            && filter.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
-            && filter.state.is_none_or(|state| state == entry.state)
-            && filter.machine.as_ref().is_none_or(|name| *name == entry.machine_id)
-            && (filter.session.as_ref()).is_none_or(|id| entry.session.as_ref() == Some(id))
-            && filter.user_id.as_ref().is_none_or(|id| *id == entry.user_id)
-            && (filter.workspace_id.as_ref()).is_none_or(|id| *id == entry.workspace_id)
-    }
-
-    fn admits(&self, document: &Document) -> bool {
-        let filter = &self.filter;
-        document.state() != State::Forgotten
-            && (filter.with_superseded || !document.is_superseded())
-            && (!self.only_surfacing || may_surface(document))
-            && filter.note_type.is_none_or(|t| t == document.note_type())
-            && filter.kind.is_none_or(|kind| kind == document.kind())
-            && filter.scope.is_none_or(|scope| scope == document.scope())
-    }
-}
-
-/// Returns whether a note may be injected automatically, itself or its successors.
-fn may_surface(document: &Document) -> bool {
-    let visibility = Visibility {
-        is_superseded: false,
-        ..document.visibility()
-    };
-    visibility.may_surface()
-}
 
 /// Conditions on the words of notes.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -916,7 +823,8 @@ fn named_by_id(
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_note::note::{Kind, NoteType, State};
+    use anamnesis_note::note::{GLOBAL, Kind, NoteType, State};
+    use anamnesis_store::index::Filter;
 
     use super::*;
     use crate::session_start::tests::Fixture;

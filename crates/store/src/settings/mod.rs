@@ -163,6 +163,11 @@ impl Kind {
     }
 }
 
+/// A value that a setting does not accept; says what it expects.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidSetting(String);
+
 /// Parses a whole number. Python's JSON writes one of type float as `12.0`.
 fn whole_number(text: &str) -> Option<u32> {
     text.strip_suffix(".0").unwrap_or(text).parse().ok()
@@ -180,10 +185,7 @@ impl Setting {
     }
 
     /// Parses typed words.
-    ///
-    /// # Errors
-    /// A message that says what the setting accepts.
-    pub fn parse(&self, words: &[String]) -> Result<Value, String> {
+    pub fn parse(&self, words: &[String]) -> Result<Value, InvalidSetting> {
         let typed = match (self.kind, words) {
             (Kind::Texts | Kind::Folders, words) => Value::from(words),
             (Kind::Switch, [word]) => match word.trim() {
@@ -196,10 +198,10 @@ impl Setting {
                 number.map_or_else(|| word.as_str().into(), Value::from)
             }
             (Kind::MachineName, [word]) if !is_machine_name(word.trim()) => {
-                return Err(self.invalid(&word.as_str().into()));
+                return Err(InvalidSetting(self.invalid(&word.as_str().into())));
             }
             (Kind::Paused, _) | (_, [] | [_, _, ..]) => {
-                return Err(self.invalid(&words.join(" ").into()));
+                return Err(InvalidSetting(self.invalid(&words.join(" ").into())));
             }
             (_, [word]) => word.as_str().into(),
         };
@@ -207,8 +209,8 @@ impl Setting {
         let read = self.read(&typed, &mut problems);
         match read.filter(|value| !value.is_null()) {
             Some(value) if problems.is_empty() => Ok(value),
-            None if problems.is_empty() => Err(self.invalid(&typed)),
-            _ => Err(problems.join("; ")),
+            None if problems.is_empty() => Err(InvalidSetting(self.invalid(&typed))),
+            _ => Err(InvalidSetting(problems.join("; "))),
         }
     }
 
@@ -264,7 +266,11 @@ impl Setting {
     }
 
     /// Sets or removes its value in the keys of a file.
-    pub fn put(&self, keys: &mut Map<String, Value>, value: Option<Value>) -> Result<(), String> {
+    pub fn put(
+        &self,
+        keys: &mut Map<String, Value>,
+        value: Option<Value>,
+    ) -> Result<(), InvalidSetting> {
         let Some((name, key)) = self.name.split_once('.') else {
             match value {
                 Some(value) => drop(keys.insert(self.name.to_owned(), value)),
@@ -278,7 +284,9 @@ impl Setting {
         }
         let object = keys.entry(name).or_insert_with(|| Map::new().into());
         let Value::Object(members) = object else {
-            return Err(format!("{name} in config.json is {object}, not an object"));
+            return Err(InvalidSetting(format!(
+                "{name} in config.json is {object}, not an object"
+            )));
         };
         match value {
             Some(value) => drop(members.insert(key.to_owned(), value)),
@@ -302,7 +310,8 @@ mod tests {
     }
 
     fn parsed(name: &str, typed: &[&str]) -> Result<Value, String> {
-        find(name).unwrap().parse(&words(typed))
+        let value = find(name).unwrap().parse(&words(typed));
+        value.map_err(|error| error.to_string())
     }
 
     #[test]
@@ -489,7 +498,7 @@ mod tests {
         );
         keys.insert("sync".to_owned(), json!(5));
         assert_eq!(
-            setting.put(&mut keys, None).unwrap_err(),
+            setting.put(&mut keys, None).unwrap_err().to_string(),
             "sync in config.json is 5, not an object"
         );
     }
