@@ -92,14 +92,7 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
             byte(text, start.wrapping_sub(1)),
             b'"' | b'\'' | b'`' | b'2' | b'7' | b';' | b':'
         );
-    let mut at = end + quote.map_or(0, |quote| quote.length);
-    at = Alphabet::new(b"]*").run(text, at);
-    if byte(text, at) == b'[' {
-        let close = Alphabet::DIGIT.run(text, at + 1);
-        if byte(text, close) == b']' {
-            at = close + 1;
-        }
-    }
+    let at = after_index(text, end + quote.map_or(0, |quote| quote.length));
     let blank = BLANK.run(text, at);
     let tight = blank == end;
     let next = byte(text, blank + 1);
@@ -165,6 +158,17 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
         b'\n' | b'\\' | b'\r' => paired(scan, blank, class),
         _ if blank > at => after_blank(scan, start, end, blank, class),
         _ => {}
+    }
+}
+
+/// Returns the position after the brackets that may follow a name: `names[]`, `keys[0]`.
+fn after_index(text: &[u8], at: usize) -> usize {
+    let at = Alphabet::new(b"]*").run(text, at);
+    let close = Alphabet::DIGIT.run(text, at + 1);
+    if byte(text, at) == b'[' && byte(text, close) == b']' {
+        close + 1
+    } else {
+        at
     }
 }
 
