@@ -65,7 +65,9 @@ impl Guest {
         Ok(Self {
             runner: Some(WINE),
             program: program.to_path_buf(),
-            variables: vec![("WINEPREFIX", prefix), ("WINEDEBUG", "-all".into())],
+            variables: setup::wine_variables(&prefix)
+                .map(|(name, value)| (name, value.into()))
+                .to_vec(),
             folder: tempfile::tempdir()?,
             store,
             is_windows: true,

@@ -177,11 +177,12 @@ pub(super) fn wine_prefix(tools: &Tools) -> Result<PathBuf> {
     Ok(prefix)
 }
 
-/// Returns the variables that Wine needs: its prefix, and silence.
-pub(super) fn wine_variables(prefix: &Path) -> [(&'static str, &OsStr); 2] {
+/// Returns the variables that Wine needs: its prefix, silence, and UTF-8 for the names of files.
+pub(super) fn wine_variables(prefix: &Path) -> [(&'static str, &OsStr); 3] {
     [
         ("WINEPREFIX", prefix.as_os_str()),
         ("WINEDEBUG", "-all".as_ref()),
+        ("LANG", "C.UTF-8".as_ref()),
     ]
 }
 
