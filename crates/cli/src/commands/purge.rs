@@ -153,10 +153,11 @@ fn read_text(ui: &Ui) -> Result<String, Error> {
     }
     ui.note("Text to remove (not shown, not stored): ");
     let mut text = String::new();
-    let hidden = hide_input().map_err(cannot)?;
     let most = u64::try_from(purge_pattern::MAX_LENGTH).unwrap_or(u64::MAX);
-    let read = io::stdin().lock().take(most).read_line(&mut text);
-    drop(hidden);
+    let read = {
+        let _hidden = hide_input().map_err(cannot)?;
+        io::stdin().lock().take(most).read_line(&mut text)
+    };
     ui.note("\n");
     read.map_err(cannot)?;
     Ok(text)

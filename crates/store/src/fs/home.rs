@@ -288,11 +288,15 @@ pub fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
+#[cfg(unix)]
 fn make_private_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(path)
+}
+
+/// On Windows the access rights of the person's home apply to what is in it.
+#[cfg(not(unix))]
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
 }
 
 /// Returns the host name.
