@@ -263,7 +263,12 @@ mod tests {
     #[test]
     fn a_database_is_read_beside_its_writer() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a b?c#%.db");
+        let name = if cfg!(windows) {
+            "a b c#%.db"
+        } else {
+            "a b?c#%.db"
+        };
+        let path = folder.path().join(name);
         let writer = writer(&path);
         let database = ForeignDatabase::open(&path).unwrap();
         assert_eq!(titles(&database), ["\"a\""]);
@@ -350,8 +355,12 @@ mod tests {
             std::os::unix::fs::symlink(&path, &link).unwrap();
             assert!(ForeignDatabase::open(&link).is_err());
         }
-        fs::hard_link(&path, folder.path().join("second.db")).unwrap();
-        assert!(ForeignDatabase::open(&path).is_err());
+        // The standard library does not count a file's names on Windows.
+        #[cfg(unix)]
+        {
+            fs::hard_link(&path, folder.path().join("second.db")).unwrap();
+            assert!(ForeignDatabase::open(&path).is_err());
+        }
     }
 
     #[test]

@@ -771,15 +771,16 @@ pub fn printed(child: &mut Child) -> String {
     text
 }
 
+#[cfg(unix)]
 fn make_private(path: &Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::PermissionsExt;
 
-        let mode = if path.is_dir() { 0o700 } else { 0o600 };
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
-    }
+    let mode = if path.is_dir() { 0o700 } else { 0o600 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
+
+#[cfg(not(unix))]
+fn make_private(_: &Path) {}
 
 fn make(folder: &Path) {
     fs::create_dir_all(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -314,6 +314,13 @@ fn a_commit_and_a_deletion_that_is_not_committed_are_gone_once_seen() {
         .join(format!(".git/objects/{}/{}", &cited[..2], &cited[2..]));
     assert!(cited.starts_with(&commit) && object.is_file());
     // After a rebase git deleted the old commit.
+    // git's objects are read-only, and Wine keeps such a file.
+    #[cfg(windows)]
+    {
+        let mut permissions = fs::metadata(&object).unwrap().permissions();
+        permissions.set_readonly(false);
+        fs::set_permissions(&object, permissions).unwrap();
+    }
     fs::remove_file(&object).unwrap();
     fs::remove_file(shop.project().join(".git/HEAD")).unwrap();
     shop.write(".git/HEAD", "ref: refs/heads/other\n");

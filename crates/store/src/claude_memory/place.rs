@@ -91,7 +91,7 @@ fn slug_of(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
@@ -100,7 +100,6 @@ mod tests {
         slug_of(&folder.to_string_lossy())
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_folder_is_found_by_its_name() {
         let root = tempfile::tempdir().unwrap();

@@ -8,6 +8,12 @@ use crate::{fs::home::Home, notes::NotePath};
 const PATIENCE: Duration = Duration::from_secs(5);
 const SLUG: &str = "-srv-shop";
 
+/// Returns a folder as an absolute path of this system.
+fn absolute(folder: &str) -> String {
+    let drive = if cfg!(windows) { "C:" } else { "" };
+    format!("{drive}{folder}")
+}
+
 /// A store of one machine, and the client's folder on it.
 struct Fixture {
     root: tempfile::TempDir,
@@ -56,7 +62,7 @@ impl Fixture {
     /// A session of a project began in this folder.
     fn began(&self, slug: &str, folder: &str) {
         fs::create_dir_all(self.path(slug)).unwrap();
-        let record = format!("{{\"cwd\":\"{folder}\"}}\n");
+        let record = format!("{{\"cwd\":\"{}\"}}\n", absolute(folder));
         fs::write(self.path(slug).join("a.jsonl"), record).unwrap();
     }
 
@@ -348,7 +354,7 @@ fn every_skipped_file_has_a_reason() {
     }
     fixture.began("-srv-cart", "/srv/cart");
     fixture.write("-srv-cart/a", &memory("a", "Carts."));
-    fixture.exclude = vec!["/srv/cart".to_owned()];
+    fixture.exclude = vec![absolute("/srv/cart")];
     fixture.write(&format!("{SLUG}/copy"), &memory("copy", "same"));
     let large = "x".repeat(MAX_LENGTH + 1);
     fixture.write(&format!("{SLUG}/large"), &large);
@@ -633,7 +639,7 @@ fn excluded_and_paused_folders_are_left_alone() {
     fixture.write("-srv-cart/a", &memory("a", "Carts."));
     // The folder of this session is unknown.
     fixture.write("-none-such/a", &memory("a", "Unknown."));
-    fixture.exclude = vec!["/srv/shop".to_owned()];
+    fixture.exclude = vec![absolute("/srv/shop")];
     assert_eq!(fixture.counts(), [1, 0, 0, 0]);
     assert_eq!(fixture.texts(), [text("a", "Carts.")]);
     fixture.exclude.clear();
@@ -643,7 +649,7 @@ fn excluded_and_paused_folders_are_left_alone() {
     assert_eq!(fixture.counts(), [1, 0, 2, 0]);
     // Excluded files do not count as removed.
     fs::remove_dir_all(fixture.path(SLUG).join("memory")).unwrap();
-    fixture.exclude = vec!["/srv/shop".to_owned()];
+    fixture.exclude = vec![absolute("/srv/shop")];
     fixture.paused.everywhere = true;
     assert_eq!(fixture.counts(), [0, 0, 0, 0]);
     assert_eq!(fixture.texts().len(), 3);

@@ -281,7 +281,7 @@ fn seconds(time: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, io, path::Path};
 
     use anamnesis_note::note::{GLOBAL, NoteType};
 
@@ -292,6 +292,24 @@ mod tests {
     };
 
     const FEW: Look = Look::Changed { slice: 2 };
+
+    /// Opens a folder, to set its time.
+    #[cfg(unix)]
+    fn open_folder(folder: &Path) -> io::Result<fs::File> {
+        fs::File::open(folder)
+    }
+
+    /// Windows opens a folder only with `FILE_FLAG_BACKUP_SEMANTICS`, and sets its time only with
+    /// `FILE_WRITE_ATTRIBUTES`.
+    #[cfg(windows)]
+    fn open_folder(folder: &Path) -> io::Result<fs::File> {
+        use std::os::windows::fs::OpenOptionsExt;
+
+        fs::OpenOptions::new()
+            .access_mode(0x0100)
+            .custom_flags(0x0200_0000)
+            .open(folder)
+    }
 
     impl Fixture {
         /// A store that is larger than the slice, with folders that changed long ago.
@@ -314,8 +332,7 @@ mod tests {
                 let past = SystemTime::now() - Duration::from_secs(3600 * hours);
                 let folder = self.home.root().join(folder);
                 if folder.is_dir() {
-                    let folder = fs::File::open(folder).unwrap();
-                    folder.set_modified(past).unwrap();
+                    open_folder(&folder).unwrap().set_modified(past).unwrap();
                 }
             }
         }
@@ -416,7 +433,7 @@ mod tests {
     fn a_folder_that_changed_just_before_it_was_listed_is_listed_again() {
         let (fixture, notes) = Fixture::large();
         let folder = notes[1].path.absolute(&fixture.home);
-        let folder = fs::File::open(folder.parent().unwrap()).unwrap();
+        let folder = open_folder(folder.parent().unwrap()).unwrap();
         // Later than the look, as the time of a file server may be.
         folder
             .set_modified(SystemTime::now() + Duration::from_secs(60))

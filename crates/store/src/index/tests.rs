@@ -387,10 +387,13 @@ fn a_restored_store_is_indexed_anew() {
     }
     let again = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
     let rebuilt = fs::metadata(fixture.home.index()).unwrap();
-    assert_ne!(
-        Stamp::from_metadata(&rebuilt).inode,
-        Stamp::from_metadata(&file).inode
-    );
+    // On Windows a file has no inode: the notes look as they did.
+    if cfg!(unix) {
+        assert_ne!(
+            Stamp::from_metadata(&rebuilt).inode,
+            Stamp::from_metadata(&file).inode
+        );
+    }
     assert_eq!(again.counts().unwrap().total, MANY_OUTDATED);
     assert!(!again.is_behind(&fixture.notes));
     assert_eq!(numbers_with(&again, "alpha").len(), MANY_OUTDATED);

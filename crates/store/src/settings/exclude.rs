@@ -189,8 +189,6 @@ fn resolved_names(path: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -369,7 +367,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn links_are_followed_both_ways() {
-        use std::os::unix::fs::symlink;
+        use std::{fs, os::unix::fs::symlink};
 
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
