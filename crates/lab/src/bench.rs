@@ -10,6 +10,7 @@ mod measure;
 pub mod scale;
 mod server;
 mod sync;
+mod viewer;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

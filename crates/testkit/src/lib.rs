@@ -13,6 +13,8 @@ pub mod process;
 mod sources;
 #[cfg(unix)]
 pub mod tmux;
+#[cfg(unix)]
+pub mod viewer;
 mod wait;
 
 pub use self::{linear::assert_linear, sources::rust_files, wait::wait_for};

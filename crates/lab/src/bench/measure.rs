@@ -48,6 +48,14 @@ impl Run {
         }
     }
 
+    /// Returns the same run of another program.
+    pub(super) fn with(self, program: &Path) -> Self {
+        Self {
+            program: program.to_path_buf(),
+            ..self
+        }
+    }
+
     /// Runs the program to its end. Its output goes through a pipe, as with the client.
     pub(super) fn once(&self) -> Result<(Sample, String)> {
         let (sample, output, status) = self.to_end()?;

@@ -1,4 +1,4 @@
-//! Measures how the times of commands and hooks and the size of the index grow with the store.
+//! Measures how the times of commands, hooks and pages and the size of the index grow with the store.
 //!
 //! Each size has a store of its own, whose notes are about 1 KiB long. The disk needs about 6 KiB per
 //! note meanwhile. Every figure is the median of several whole processes.
@@ -18,7 +18,7 @@ use super::{
     corpus::{self, change_notes, note_files},
     grouped,
     measure::{Run, Spread},
-    server,
+    server, viewer,
 };
 use crate::{Result, at, random::Random, say};
 
@@ -28,7 +28,7 @@ const SMALL: usize = 10_000;
 /// How often each process runs.
 const RUNS: usize = 7;
 
-/// Measure commands, hooks and the index at 10,000 notes and at a larger number
+/// Measure commands, hooks, the index and the viewer's pages at 10,000 notes and at a larger number
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Number of notes in the large store
@@ -37,51 +37,84 @@ pub struct Arguments {
     /// Measure this program instead of the release build
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// Measure the viewer's pages only: the first answer, later ones, and those after an edit
+    #[arg(long)]
+    pages: bool,
+    /// Also measure the pages of this program, and print both side by side
+    #[arg(long, value_name = "PATH", requires = "pages")]
+    baseline: Option<PathBuf>,
 }
 
 /// The figures of a store: what was measured, and the value with its unit.
-type Column = Vec<(&'static str, String)>;
+pub(super) type Column = Vec<(String, String)>;
 
 /// Runs `cargo xtask scale`.
 pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
+    let absolute = |path: &PathBuf| path.canonicalize().map_err(at(path));
     let program = match &arguments.binary {
-        Some(path) => path.canonicalize().map_err(at(path))?,
+        Some(path) => absolute(path)?,
         None => tools.release_build()?,
     };
+    let baseline = arguments.baseline.as_ref().map(absolute).transpose()?;
     // As in `bench`.
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-scale-")
         .tempdir()?;
     let stage = Stage::build(tools, folder.path(), &program)?;
-    let small = column(&stage, SMALL)?;
-    let large = column(&stage, arguments.notes)?;
-    let mut text = format!(
-        "{:44} {:>12} {:>12}\n",
-        "",
-        grouped(SMALL),
-        grouped(arguments.notes)
-    );
-    for ((name, small), (_, large)) in small.iter().zip(&large) {
-        let _ = writeln!(text, "{name:44} {small:>12} {large:>12}");
+    let mut columns = Vec::new();
+    let mut sizes = vec![SMALL, arguments.notes];
+    sizes.dedup();
+    for notes in sizes {
+        let name = format!("scale-{notes}");
+        say(&format!("making {} notes", grouped(notes)));
+        let title = corpus::write_notes(&stage.store_folder(&name), notes, &stage.words)?;
+        let mut column = if arguments.pages {
+            Column::new()
+        } else {
+            column(&stage, &name, &title)?
+        };
+        say("pages");
+        viewer::prepare(&stage, &name)?;
+        column.extend(viewer::column(&stage, &name, &title, &program)?);
+        columns.push((grouped(notes), column));
+        if let Some(program) = &baseline {
+            let column = viewer::column(&stage, &name, &title, program)?;
+            columns.push((format!("{}, baseline", grouped(notes)), column));
+        }
     }
-    let _ = io::stdout().write_all(text.as_bytes());
+    let _ = io::stdout().write_all(table(&columns).as_bytes());
     Ok(())
 }
 
-fn column(stage: &Stage<'_>, notes: usize) -> Result<Column> {
-    let name = format!("scale-{notes}");
-    let folder = stage.store_folder(&name);
-    say(&format!("making {} notes", grouped(notes)));
-    let title = corpus::write_notes(&folder, notes, &stage.words)?;
+/// Puts the columns side by side. All have the same rows.
+fn table(columns: &[(String, Column)]) -> String {
+    let mut lines = vec![String::new(); columns.first().map_or(0, |(_, rows)| rows.len()) + 1];
+    for (place, line) in lines.iter_mut().enumerate() {
+        let name = |rows: &Column| rows.get(place.checked_sub(1)?).map(|row| row.0.clone());
+        let name = columns.first().and_then(|(_, rows)| name(rows));
+        let _ = write!(line, "{:44}", name.unwrap_or_default());
+        for (title, rows) in columns {
+            let value = match place.checked_sub(1) {
+                Some(place) => rows.get(place).map_or("", |row| row.1.as_str()),
+                None => title,
+            };
+            let _ = write!(line, " {value:>28}");
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn column(stage: &Stage<'_>, name: &str, title: &str) -> Result<Column> {
+    let folder = stage.store_folder(name);
     let files = note_files(&folder)?;
     let mut text = 0;
     for file in &files {
         text += fs::metadata(file).map_err(at(file))?.len();
     }
     say("reindex");
-    let (reindexed, _) = stage.direct(&name, &["reindex"]).once()?;
+    let (reindexed, _) = stage.direct(name, &["reindex"]).once()?;
     let index = fs::metadata(folder.join("derived/index.db"))?.len();
-    let mut column = vec![
+    let mut column: Vec<(&str, String)> = vec![
         ("text", mebibytes(text)),
         ("index", mebibytes(index)),
         (
@@ -99,38 +132,39 @@ fn column(stage: &Stage<'_>, notes: usize) -> Result<Column> {
         "session_id": "SESSION", "hook_event_name": "UserPromptSubmit", "cwd": stage.project,
         "prompt": format!("what do we know about {title}?"),
     });
-    let search = stage.direct(&name, &["search", &title]);
+    let search = stage.direct(name, &["search", title]);
     let mut random = Random::new(7);
     let nothing: fn(&[PathBuf], &mut Random) -> Result = |_, _| Ok(());
     let edit: fn(&[PathBuf], &mut Random) -> Result =
         |files, random| change_notes(files, 10, random);
-    for (name, run, before) in [
-        ("status", stage.direct(&name, &["status"]), nothing),
-        ("list", stage.direct(&name, &["list"]), nothing),
+    for (measured, run, before) in [
+        ("status", stage.direct(name, &["status"]), nothing),
+        ("list", stage.direct(name, &["list"]), nothing),
         ("search", search.clone(), nothing),
         ("search after 10 edits in place", search, edit),
         (
             "deferred process after 10 edits in place",
-            stage.direct(&name, &["work"]),
+            stage.direct(name, &["work"]),
             edit,
         ),
-        ("session start", stage.hook(&name, &start), nothing),
-        ("prompt", stage.hook(&name, &prompt), nothing),
+        ("session start", stage.hook(name, &start), nothing),
+        ("prompt", stage.hook(name, &prompt), nothing),
     ] {
         let mut times = Vec::new();
         for number in 0..RUNS {
             before(&files, &mut random)?;
             times.push(once(&run, number)?);
         }
-        column.push((name, milliseconds(times)));
+        column.push((measured, milliseconds(times)));
     }
-    let doctor = stage.direct(&name, &["doctor"]);
+    let doctor = stage.direct(name, &["doctor"]);
     // It exits with 3, because the plugin is not installed here.
     let (sample, ..) = doctor.to_end()?;
     column.push(("doctor", seconds(sample.wall)));
-    let first = server::first_search(&stage.home(&name), &folder, &stage.binary)?;
+    let first = server::first_search(&stage.home(name), &folder, &stage.binary)?;
     column.push(("first search of a server", milliseconds(vec![first])));
-    Ok(column)
+    let rows = column.into_iter();
+    Ok(rows.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// Runs a process for a session of its own.
@@ -148,7 +182,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-fn milliseconds(times: Vec<Duration>) -> String {
+pub(super) fn milliseconds(times: Vec<Duration>) -> String {
     let median = Spread::from_times(times.into_iter()).median;
     format!("{:.1} ms", 1e3 * median.as_secs_f64())
 }

@@ -1,14 +1,13 @@
 //! A session is played in the client while the viewer's page Live is open.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::io::{BufRead as _, BufReader};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use anamnesis_testkit::client::Sandbox;
-use anamnesis_testkit::process::{Context as _, Failure, Result};
+use anamnesis_testkit::process::{Failure, Result};
+use anamnesis_testkit::viewer::Viewer;
 use chrono::{DateTime, Utc};
 
 use super::recalling::{BODY, FITTING, TITLE, say, write};
@@ -26,43 +25,19 @@ struct Look {
 }
 
 /// The viewer of a machine, and the page Live after each of its events.
-struct Viewer {
-    process: Child,
+struct LivePage {
+    // Killed when this is dropped.
+    _viewer: Viewer,
     looks: Receiver<Look>,
 }
 
-impl Drop for Viewer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Viewer {
+impl LivePage {
     /// Opens the page Live as a browser does, and follows its events.
     fn open(machine: &Sandbox) -> Result<Self> {
         let program = machine.plugin_root()?.join("bin/anamnesis");
-        let mut command = machine.command(program);
-        command
-            .args(["open", "live", "--print"])
-            .stdout(Stdio::piped());
-        let mut process = command.spawn().context("anamnesis open")?;
-        let mut line = String::new();
-        if let Some(stdout) = process.stdout.take() {
-            BufReader::new(stdout)
-                .read_line(&mut line)
-                .context("the address")?;
-        }
-        let address = line.trim().strip_prefix("http://").unwrap_or_default();
-        let (host, path) = address.split_once('/').unwrap_or_default();
-        let entered = read(host, &format!("/{path}"), "")?;
-        let cookie = entered
-            .lines()
-            .find_map(|line| line.strip_prefix("set-cookie: "));
-        let cookie = cookie.and_then(|cookie| cookie.split(';').next());
-        let cookie = cookie.ok_or_else(|| Failure::new(format!("no cookie in\n{entered}")))?;
-        let (host, cookie) = (host.to_owned(), cookie.to_owned());
-        let events = send(&host, "/events", &cookie)?;
+        let viewer = Viewer::start(machine.command(program).args(["open", "live", "--print"]))?;
+        let visitor = viewer.visitor.clone();
+        let events = visitor.request("/events")?;
         let (sender, looks) = channel();
         thread::spawn(move || {
             for line in BufReader::new(events)
@@ -72,7 +47,7 @@ impl Viewer {
                 if !line.starts_with("event: ") {
                     continue;
                 }
-                let Ok(page) = read(&host, "/live", &cookie) else {
+                let Ok(page) = visitor.read("/live") else {
                     return;
                 };
                 if sender
@@ -86,7 +61,10 @@ impl Viewer {
                 }
             }
         });
-        Ok(Self { process, looks })
+        Ok(Self {
+            _viewer: viewer,
+            looks,
+        })
     }
 
     /// Waits until the page shows a text, and returns the page.
@@ -101,25 +79,6 @@ impl Viewer {
     }
 }
 
-/// Sends a request, and returns the connection with the answer.
-fn send(host: &str, path: &str, cookie: &str) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(host).context(host)?;
-    let head = format!(
-        "GET {path} HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).context(path)?;
-    Ok(stream)
-}
-
-/// Sends a request, and returns the whole answer.
-fn read(host: &str, path: &str, cookie: &str) -> Result<String> {
-    let mut answer = String::new();
-    send(host, path, cookie)?
-        .read_to_string(&mut answer)
-        .context(path)?;
-    Ok(answer)
-}
-
 /// The prompt with its injected note, and then the session's note, appear on the page that was open
 /// before. The scenario reports how long the prompt took from the hook to the page.
 pub(super) fn live(stage: &Stage) -> Result<()> {
@@ -127,9 +86,9 @@ pub(super) fn live(stage: &Stage) -> Result<()> {
     let store = Store::new(&machine.home());
     write(&machine, TITLE, BODY)?;
     store.wait_for("the note", |note| note.title() == TITLE)?;
-    let viewer = Viewer::open(&machine)?;
+    let live = LivePage::open(&machine)?;
     let answer = say(&machine, FITTING, None)?;
-    let look = viewer.wait_for("the prompt", FITTING)?;
+    let look = live.wait_for("the prompt", FITTING)?;
     check(look.page.contains(TITLE), || {
         format!(
             "the injected note is not on the page of the prompt:\n{}",
@@ -149,6 +108,6 @@ pub(super) fn live(stage: &Stage) -> Result<()> {
         ));
     }
     store.wait_for_session(&answer.session)?;
-    viewer.wait_for("the session's note", "Notes of this session")?;
+    live.wait_for("the session's note", "Notes of this session")?;
     Ok(())
 }
