@@ -13,6 +13,7 @@ use anamnesis_note::{
 use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
     review::{self, PendingGroup, PendingNote, PendingReason},
+    stale::{self, ChangedNote},
 };
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
@@ -178,6 +179,18 @@ pub fn waiting(
     journal: Option<&Journal>,
     projects: &[String],
 ) -> Result<Vec<PendingGroup>, Error> {
+    let changes = stale::changes(index, projects)?;
+    waiting_with(context, index, journal, projects, &changes)
+}
+
+/// Like [`waiting`], with known changes.
+pub fn waiting_with(
+    context: &Context,
+    index: &Index,
+    journal: Option<&Journal>,
+    projects: &[String],
+    changes: &[ChangedNote],
+) -> Result<Vec<PendingGroup>, Error> {
     let machine = context.machine_id();
     Ok(review::pending(
         index,
@@ -185,6 +198,7 @@ pub fn waiting(
         journal,
         projects,
         &machine,
+        changes,
         context.environment.now,
     )?)
 }

@@ -24,6 +24,14 @@ fn days_fresh(kind: Kind) -> Option<f64> {
     }
 }
 
+/// Returns the seconds after which an unused note of a kind falls below [`STALE`], rounded down, or
+/// `None` for kinds that never age.
+pub fn stale_after(kind: Kind) -> Option<i64> {
+    let days = days_fresh(kind)? * (STALE.powi(-2) - 1.0) / CURVE;
+    #[expect(clippy::cast_possible_truncation, reason = "a few years")]
+    Some((days * 86_400.0) as i64)
+}
+
 /// Returns a note's freshness, from 0 to 1.
 ///
 /// `since` is when it was last used, verified or changed. `uses` is the decayed number of sessions

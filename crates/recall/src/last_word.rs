@@ -8,9 +8,9 @@
 //! relation.
 
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     rc::Rc,
 };
 
@@ -18,7 +18,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, parse_timestamp},
 };
-use anamnesis_store::index::{Entry, Error, Index, Period, ProjectNotes, RelatedText};
+use anamnesis_store::index::{Documents, Entry, Error, Index, Period, ProjectNotes, RelatedText};
 use anamnesis_text::{
     amendment::{Focus, Rulings},
     terms::terms,
@@ -153,7 +153,10 @@ pub struct LaterNotes<'a> {
     index: &'a Index,
     /// The keys of the asking project.
     keys: Vec<String>,
+    documents: OnceCell<Documents>,
     projects: RefCell<BTreeMap<String, Rc<ProjectNotes<'a>>>>,
+    /// The texts that were compared. One is compared with several.
+    rulings: RefCell<HashMap<NoteId, Rc<Rulings>>>,
 }
 
 impl<'a> LaterNotes<'a> {
@@ -162,8 +165,16 @@ impl<'a> LaterNotes<'a> {
         Self {
             index,
             keys,
+            documents: OnceCell::new(),
             projects: RefCell::default(),
+            rulings: RefCell::default(),
         }
+    }
+
+    /// Drops the texts and the words that were read. They are read again when they are needed.
+    pub fn drop_texts(&mut self) {
+        self.projects.get_mut().clear();
+        self.rulings.get_mut().clear();
     }
 
     fn of_project(&self, project: &str) -> Result<Rc<ProjectNotes<'a>>, Error> {
@@ -174,10 +185,23 @@ impl<'a> LaterNotes<'a> {
         }
         let other = [project.to_owned()];
         let keys = if is_own { &self.keys[..] } else { &other };
-        let notes = Rc::new(ProjectNotes::new(self.index, keys)?);
+        let documents = match self.documents.get() {
+            Some(documents) => documents,
+            None => self.documents.get_or_init({
+                let documents = self.index.documents()?;
+                || documents
+            }),
+        };
+        let notes = Rc::new(ProjectNotes::new(self.index, documents, keys));
         let mut projects = self.projects.borrow_mut();
         projects.insert(name.to_owned(), Rc::clone(&notes));
         Ok(notes)
+    }
+
+    fn rulings(&self, note: &RelatedText) -> Rc<Rulings> {
+        let mut known = self.rulings.borrow_mut();
+        let parse = || Rc::new(Rulings::parse(&note.title, &note.body));
+        Rc::clone(known.entry(note.id).or_insert_with(parse))
     }
 
     /// Returns the notes that change what a text says, then those that may, the newest first. A note
@@ -188,7 +212,7 @@ impl<'a> LaterNotes<'a> {
         let own = Rulings::parse(text.title, text.body);
         let mut words = Vec::new();
         let mut likely: Vec<LastWord> = Vec::new();
-        for (word, later) in self.direct(&notes, text, Focus::Asked(&asked))? {
+        for (word, later) in self.direct(&notes, text, &own, Focus::Asked(&asked))? {
             self.follow(&notes, &own, word, later, &mut words, &mut likely)?;
         }
         let mut seen = BTreeSet::from([text.id]);
@@ -219,7 +243,8 @@ impl<'a> LaterNotes<'a> {
                 at: word.later_at,
                 of: own,
             };
-            let next = self.direct(notes, &EarlierText::of_text(&later, &[]), change)?;
+            let text = EarlierText::of_text(&later, &[]);
+            let next = self.direct(notes, &text, &self.rulings(&later), change)?;
             // A certain change is preferred to one that is newer.
             let is_certain =
                 word.is_certain && next.first().is_some_and(|(next, _)| next.is_certain);
@@ -292,7 +317,7 @@ impl<'a> LaterNotes<'a> {
         let notes = self.of_project(&entry.project)?;
         let mut changes = Vec::new();
         for earlier in notes.related(words, Period::Earlier, time(&entry.updated_at).timestamp())? {
-            let rulings = Rulings::parse(&earlier.title, &earlier.body);
+            let rulings = self.rulings(&earlier);
             if self.verified(earlier.id)? <= Some(time(&entry.updated_at)) {
                 changes.extend(certain(&this, earlier.id, &rulings, &own));
             }
@@ -307,9 +332,9 @@ impl<'a> LaterNotes<'a> {
         &self,
         notes: &ProjectNotes<'_>,
         text: &EarlierText<'_>,
+        own: &Rulings,
         focus: Focus<'_>,
     ) -> Result<Vec<(LastWord, RelatedText)>, Error> {
-        let own = Rulings::parse(text.title, text.body);
         let anchors = own.anchors(focus).into_iter();
         let mut later = notes.related(anchors, Period::Later, time(text.updated_at).timestamp())?;
         later.sort_by(|one, other| (&other.updated_at, other.id).cmp(&(&one.updated_at, one.id)));
@@ -322,8 +347,8 @@ impl<'a> LaterNotes<'a> {
             if related.id == text.id || verified.is_some_and(|at| at > time(&related.updated_at)) {
                 continue;
             }
-            let rulings = Rulings::parse(&related.title, &related.body);
-            if let Some(word) = certain(&related, text.id, &own, &rulings) {
+            let rulings = self.rulings(&related);
+            if let Some(word) = certain(&related, text.id, own, &rulings) {
                 if changes.len() < MAX_CERTAIN {
                     changes.push((word, related));
                 }

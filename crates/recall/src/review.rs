@@ -20,7 +20,7 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::stale::{self, StaleReason};
+use crate::stale::{self, ChangedNote, StaleReason};
 
 /// Why a note is pending review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ pub struct PendingGroup {
 
 /// Finds the pending notes of these projects, or of all if none is given.
 ///
-/// `machine` is this machine's id. If the journal cannot be read, notes that only it would reveal
+/// `machine` is this machine's id, `changes` are those of [`stale::changes`]. If the journal cannot be read, notes that only it would reveal
 /// are left out.
 pub fn pending(
     index: &Index,
@@ -77,6 +77,7 @@ pub fn pending(
     journal: Option<&Journal>,
     projects: &[String],
     machine: &str,
+    changes: &[ChangedNote],
     now: DateTime<Utc>,
 ) -> Result<Vec<PendingGroup>, Error> {
     let filter = Filter {
@@ -85,19 +86,17 @@ pub fn pending(
         with_superseded: true,
         ..Filter::default()
     };
-    let (mut waiting, mut others) = (Vec::new(), Vec::new());
-    for entry in index.list(&filter, usize::MAX)? {
-        match pending_reason(&entry, notes, journal, machine) {
-            Some(reason) => waiting.push(PendingNote {
-                entry,
-                reason,
-                stale_reasons: Vec::new(),
-                is_forgotten_by_person: false,
-            }),
-            None if entry.visibility().is_in_force() => others.push(entry),
-            None => {}
-        }
+    let mut waiting = Vec::new();
+    for entry in index.unreviewed(&filter, &[CONFLICT_TAG, GONE_TAG], machine)? {
+        let reason = pending_reason(&entry, notes, journal, machine);
+        waiting.extend(reason.map(|reason| PendingNote {
+            entry,
+            reason,
+            stale_reasons: Vec::new(),
+            is_forgotten_by_person: false,
+        }));
     }
+    let unseen: HashSet<NoteId> = waiting.iter().map(|note| note.entry.id()).collect();
     let forgotten = journal.and_then(|journal| journal.forgotten_by_agents().ok());
     for (id, request) in forgotten.unwrap_or_default() {
         let entry = index.get(id)?.filter(|entry| {
@@ -111,8 +110,9 @@ pub fn pending(
             is_forgotten_by_person: request == ForgetRequest::Person,
         }));
     }
-    let stale = stale::find(index, notes, journal, others, now)?;
-    waiting.extend(stale.into_iter().map(|(entry, reasons)| PendingNote {
+    let stale = stale::find(index, journal, projects, changes, now)?.into_iter();
+    let stale = stale.filter(|(entry, _)| !unseen.contains(&entry.id()));
+    waiting.extend(stale.map(|(entry, reasons)| PendingNote {
         entry,
         reason: PendingReason::Stale,
         stale_reasons: reasons,

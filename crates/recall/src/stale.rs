@@ -3,29 +3,29 @@
 //! Age alone is no reason: each reason is one that a person can check and clear with one command.
 //! Nothing is changed automatically.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Kind, Note, parse_timestamp},
+    link::Relation,
+    note::{Kind, State, Status, parse_timestamp},
     usage_log::NoteCounts,
 };
 use anamnesis_store::{
-    index::{ByMonth, Entry, Error, Index},
+    index::{ByMonth, Entry, Error, Filter, Index},
     journal::Journal,
-    notes::Notes,
 };
 use anamnesis_text::clean::one_line;
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::{
-    freshness::{STALE, freshness},
+    freshness::{STALE, freshness, stale_after},
     last_word::{EarlierText, LaterNotes},
     usefulness::DecayedCounts,
 };
 
 /// The final states of a task.
-const FINISHED: [&str; 2] = ["done", "archived"];
+const FINISHED: &[Status] = &[Status::Done, Status::Archived];
 
 /// How many notes are compared with later ones. Each comparison takes about a millisecond.
 const MAX_COMPARED: usize = 300;
@@ -160,155 +160,183 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<StaleReason> {
     reasons
 }
 
-/// Finds the entries that may be outdated, with reasons: those with most reasons first, then the
-/// oldest, then by id.
+/// Finds the notes in force of these projects, of all if none is given, that may be outdated, with
+/// reasons: those with most reasons first, then the oldest, then by id.
 ///
-/// Without a journal, missing citations are not reported.
+/// `changes` are those of [`changes`]. Without a journal, missing citations are not reported.
 pub fn find(
     index: &Index,
-    notes: &Notes,
     journal: Option<&Journal>,
-    entries: Vec<Entry>,
+    projects: &[String],
+    changes: &[ChangedNote],
     now: DateTime<Utc>,
 ) -> Result<Vec<(Entry, Vec<StaleReason>)>, Error> {
-    let files = Files::read(notes, &entries);
-    let usage = index.usage_of(entries.iter().map(Entry::id))?;
-    let nothing = ByMonth::new();
-    let changed_at: HashMap<NoteId, DateTime<Utc>> = entries
-        .iter()
-        .filter_map(|entry| Some((entry.id(), changed(entry)?)))
-        .collect();
-    let mut facts: HashMap<NoteId, Facts> = entries
-        .iter()
-        .map(|entry| {
-            let known = usage.get(&entry.id()).unwrap_or(&nothing);
-            let mut facts = worth(entry, known, now);
-            facts.review_after = files.review_after.get(&entry.id()).copied();
-            (entry.id(), facts)
-        })
-        .collect();
-    for (note, task) in &files.belongs {
-        if let (Some(facts), Some(at)) = (facts.get_mut(note), files.finished.get(task)) {
-            facts.tasks.push((*task, *at));
+    let filter = in_force(projects);
+    let mut suspects = Suspects {
+        index,
+        projects,
+        notes: HashMap::new(),
+    };
+    let aged = Kind::ALL.iter().filter_map(|kind| {
+        let days = TimeDelta::try_seconds(stale_after(*kind)?)?;
+        Some((*kind, now - days))
+    });
+    let aged: Vec<_> = aged.collect();
+    for (entry, review_after) in index.due_or_unused(&filter, now.date_naive(), &aged)? {
+        let facts = Facts {
+            review_after,
+            ..Facts::default()
+        };
+        suspects.notes.insert(entry.id(), Some((entry, facts)));
+    }
+    suspects.take_links(&filter)?;
+    for (note, change) in changes {
+        if let Some((_, facts)) = suspects.note(*note)? {
+            facts.changes.push(change.clone());
         }
     }
-    for (note, other) in &files.disputes {
-        if let (Some(facts), Some(at)) = (facts.get_mut(note), changed_at.get(other)) {
-            facts.disputed_by.push((*other, *at));
-        }
-    }
-    for (note, change) in changes(index, &entries)? {
-        if let Some(facts) = facts.get_mut(&note) {
-            facts.changes.push(change);
-        }
-    }
-    let ids: Vec<NoteId> = entries.iter().map(Entry::id).collect();
-    let gone = journal.and_then(|journal| journal.stale(&ids).ok());
+    let gone = journal.and_then(|journal| journal.stale(&journal.citing_gone().ok()?).ok());
     for (note, stale) in gone.unwrap_or_default() {
-        if let Some(facts) = facts.get_mut(&note) {
+        if let Some((_, facts)) = suspects.note(note)? {
             facts.gone = Some((stale.reason, time(stale.gone_at)));
         }
     }
-    let mut found: Vec<(Entry, Vec<StaleReason>)> = entries
-        .into_iter()
-        .filter_map(|entry| {
-            let mut found = reasons(facts.get(&entry.id())?, now);
-            // Two notes may declare the same contradiction.
-            found.dedup();
-            (!found.is_empty()).then_some((entry, found))
-        })
-        .collect();
-    found.sort_by(|(a, of_a), (b, of_b)| {
-        let by_number = of_b.len().cmp(&of_a.len());
-        let by_age = a.updated_at.cmp(&b.updated_at);
-        by_number.then(by_age).then(a.id().cmp(&b.id()))
-    });
-    Ok(found)
+    suspects.with_reasons(now)
 }
 
-/// Returns the later notes that change what the newest entries say. Session notes are left out: each
-/// tells of its day, and a person does not correct them.
-fn changes(index: &Index, entries: &[Entry]) -> Result<Vec<(NoteId, StaleReason)>, Error> {
-    let mut newest: Vec<&Entry> = entries
-        .iter()
-        .filter(|entry| !matches!(entry.kind, Kind::Experience | Kind::Task))
-        .collect();
-    newest.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
-    let later = LaterNotes::new(index, Vec::new());
-    let mut changes = Vec::new();
-    for entry in newest.into_iter().take(MAX_COMPARED) {
-        let Some(text) = index.related_text(entry.id())? else {
-            continue;
+/// The notes that may be outdated, with the facts about each.
+struct Suspects<'a> {
+    index: &'a Index,
+    projects: &'a [String],
+    /// `None` for notes that are not in force or of other projects.
+    notes: HashMap<NoteId, Option<(Entry, Facts)>>,
+}
+
+impl Suspects<'_> {
+    /// Returns a note, unless it is not in force or of another project.
+    fn note(&mut self, id: NoteId) -> Result<Option<&mut (Entry, Facts)>, Error> {
+        let note = match self.notes.entry(id) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(place) => {
+                let entry = self.index.get(id)?.filter(|entry| {
+                    entry.visibility().is_in_force()
+                        && (self.projects.is_empty() || self.projects.contains(&entry.project))
+                });
+                place.insert(entry.map(|entry| (entry, Facts::default())))
+            }
         };
-        let words = later.last_words(&EarlierText::of_text(&text, &[]))?;
-        for word in words.into_iter().filter(|word| word.is_certain) {
-            let change = StaleReason::Changed {
-                by: word.later,
-                remark: word.remark(NoteId::short),
-                at: word.until.unwrap_or_default(),
-            };
-            changes.push((entry.id(), change));
+        Ok(note.as_mut())
+    }
+
+    /// Takes the finished tasks and the contradictions that notes are linked to.
+    fn take_links(&mut self, filter: &Filter) -> Result<(), Error> {
+        let finished = self.index.tasks(&filter.projects, FINISHED)?.into_iter();
+        let finished: HashMap<NoteId, DateTime<Utc>> = finished
+            .filter(|(task, _)| task.visibility().is_in_force())
+            .filter_map(|(task, _)| Some((task.id(), changed(&task)?)))
+            .collect();
+        for edge in self.index.links_for_review()? {
+            for (note, other) in [(edge.from, edge.to), (edge.to, edge.from)] {
+                if edge.relation == Relation::Contradicts {
+                    let at = self.note(other)?.and_then(|(entry, _)| changed(entry));
+                    if let (Some(at), Some((_, facts))) = (at, self.note(note)?) {
+                        facts.disputed_by.push((other, at));
+                    }
+                } else if let Some(at) = finished.get(&other)
+                    && let Some((_, facts)) = self.note(note)?
+                {
+                    facts.tasks.push((other, *at));
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Returns the notes that have reasons.
+    fn with_reasons(self, now: DateTime<Utc>) -> Result<Vec<(Entry, Vec<StaleReason>)>, Error> {
+        let notes: Vec<(Entry, Facts)> = self.notes.into_values().flatten().collect();
+        let usage = self
+            .index
+            .usage_of(notes.iter().map(|(entry, _)| entry.id()))?;
+        let nothing = ByMonth::new();
+        let notes = notes.into_iter().filter_map(|(entry, facts)| {
+            let facts = with_usage(
+                facts,
+                &entry,
+                usage.get(&entry.id()).unwrap_or(&nothing),
+                now,
+            );
+            let mut reasons = reasons(&facts, now);
+            // Two notes may declare the same contradiction.
+            reasons.dedup();
+            (!reasons.is_empty()).then_some((entry, reasons))
+        });
+        let mut found: Vec<_> = notes.collect();
+        found.sort_by(|(a, of_a), (b, of_b)| {
+            let by_number = of_b.len().cmp(&of_a.len());
+            let by_age = a.updated_at.cmp(&b.updated_at);
+            by_number.then(by_age).then(a.id().cmp(&b.id()))
+        });
+        Ok(found)
+    }
+}
+
+/// Returns the filter of the notes in force of these projects.
+fn in_force(projects: &[String]) -> Filter {
+    Filter {
+        projects: projects.to_vec(),
+        state: Some(State::Active),
+        ..Filter::default()
+    }
+}
+
+/// A note with a later one that changes what it says, a [`StaleReason::Changed`].
+pub type ChangedNote = (NoteId, StaleReason);
+
+/// Returns the later notes that change what the newest notes of these projects say. Depends on the
+/// index alone, and takes about a millisecond per note. Session notes are left out: each tells of
+/// its day, and a person does not correct them.
+pub fn changes(index: &Index, projects: &[String]) -> Result<Vec<ChangedNote>, Error> {
+    let filter = Filter {
+        except: &[Kind::Experience, Kind::Task],
+        ..in_force(projects)
+    };
+    let mut newest = index.list(&filter, MAX_COMPARED)?;
+    // The texts of one project at a time are in memory.
+    newest.sort_by(|one, other| one.project.cmp(&other.project));
+    let mut later = LaterNotes::new(index, Vec::new());
+    let mut changes = Vec::new();
+    for of_project in newest.chunk_by(|one, other| one.project == other.project) {
+        for entry in of_project {
+            let Some(text) = index.related_text(entry.id())? else {
+                continue;
+            };
+            let words = later.last_words(&EarlierText::of_text(&text, &[]))?;
+            for word in words.into_iter().filter(|word| word.is_certain) {
+                let change = StaleReason::Changed {
+                    by: word.later,
+                    remark: word.remark(NoteId::short),
+                    at: word.until.unwrap_or_default(),
+                };
+                changes.push((entry.id(), change));
+            }
+        }
+        later.drop_texts();
     }
     Ok(changes)
-}
-
-/// Facts read from the notes' files.
-#[derive(Default)]
-struct Files {
-    review_after: HashMap<NoteId, NaiveDate>,
-    /// Finished tasks with the time of finishing.
-    finished: HashMap<NoteId, DateTime<Utc>>,
-    /// Notes and linked tasks, in both directions.
-    belongs: Vec<(NoteId, NoteId)>,
-    /// Pairs of notes that contradict each other, in both directions.
-    disputes: Vec<(NoteId, NoteId)>,
-}
-
-impl Files {
-    fn read(notes: &Notes, entries: &[Entry]) -> Self {
-        let mut files = Self::default();
-        for entry in entries {
-            // `doctor` reports unreadable notes.
-            let Ok(stored) = notes.read(entry.path) else {
-                continue;
-            };
-            let (id, text_of) = (entry.id(), |key| stored.file.text_of(key));
-            let day = text_of("review_after").and_then(|day| day.trim().parse().ok());
-            files.review_after.extend(day.map(|day| (id, day)));
-            let status = text_of("status").unwrap_or_default();
-            if entry.kind == Kind::Task && FINISHED.contains(&status.trim()) {
-                files
-                    .finished
-                    .extend(changed(entry).map(|finished| (id, finished)));
-            }
-            files.take_links(stored.file.note());
-        }
-        files
-    }
-
-    fn take_links(&mut self, note: &Note) {
-        for line in &note.links {
-            let mut words = line.split_whitespace();
-            let relation = words.next().unwrap_or_default();
-            let Some(Ok(other)) = words.next().map(str::parse) else {
-                continue;
-            };
-            if BELONGS.contains(&relation) {
-                self.belongs.extend([(note.id, other), (other, note.id)]);
-            } else if relation == "contradicts" {
-                self.disputes.extend([(note.id, other), (other, note.id)]);
-            }
-        }
-    }
 }
 
 fn changed(entry: &Entry) -> Option<DateTime<Utc>> {
     parse_timestamp(&entry.updated_at)
 }
 
-/// Collects the facts that the index and the usage log know.
-fn worth(entry: &Entry, usage: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Facts {
+/// Adds the facts that the entry and the usage log know.
+fn with_usage(
+    facts: Facts,
+    entry: &Entry,
+    usage: &ByMonth<NoteCounts>,
+    now: DateTime<Utc>,
+) -> Facts {
     let counts = || usage.iter().map(|(_, counts)| counts);
     let last_used = counts().filter_map(|counts| counts.last).max();
     let looked_at = looked_at(entry, usage);
@@ -320,7 +348,7 @@ fn worth(entry: &Entry, usage: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Fact
         looked_at,
         freshness: freshness(entry.kind, never_fades, since, sessions, now),
         was_used: counts().any(|counts| counts.sessions > 0),
-        ..Facts::default()
+        ..facts
     }
 }
 

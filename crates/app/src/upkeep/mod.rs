@@ -15,10 +15,10 @@ use anamnesis_distill::upkeep::{
 };
 use anamnesis_note::{
     id::NoteId,
-    note::{GLOBAL, Note, State},
+    note::{GLOBAL, Note},
 };
 use anamnesis_store::{
-    index::{Entry, Filter, Index},
+    index::{Entry, Index},
     journal::Journal,
     project::Project,
 };
@@ -73,14 +73,11 @@ pub fn find(context: &Context, project: Option<&str>) -> Result<Findings, Error>
         loaded.note_set.proposals = proposals;
     }
     let plan = upkeep::plan(&loaded.note_set);
-    let mut filter = Filter::default();
+    let mut projects = projects;
     if !projects.is_empty() {
-        filter.projects = projects;
-        filter.projects.push(GLOBAL.to_owned());
+        projects.push(GLOBAL.to_owned());
     }
-    let mut entries = index.list(&filter, usize::MAX)?;
-    entries.retain(|entry| entry.state == State::Active);
-    let suggestions = suggestions(&index, &context.notes, journal.as_ref(), entries, now)?;
+    let suggestions = suggestions(&index, journal.as_ref(), &projects, now)?;
     Ok(Findings::new(&index, loaded, plan, suggestions))
 }
 

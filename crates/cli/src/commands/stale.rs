@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{citation_check, context::Context};
-use anamnesis_note::note::{GLOBAL, State};
+use anamnesis_note::note::GLOBAL;
 use anamnesis_recall::stale::{self, StaleReason};
-use anamnesis_store::{index::Filter, project::Project};
+use anamnesis_store::project::Project;
 use serde_json::{Value, json};
 
 use crate::ui::{self, ListLength, Outcome, Ui};
@@ -39,18 +39,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         keys
     };
     let index = context.index()?;
-    let filter = Filter {
-        projects,
-        ..Filter::default()
-    };
     if args.project.is_none() && !args.everywhere {
         citation_check::look_here(context);
     }
-    let mut entries = index.list(&filter, usize::MAX)?;
-    entries.retain(|entry| entry.state == State::Active);
     let now = context.environment.now;
     let journal = context.journal();
-    let found = stale::find(&index, &context.notes, journal.as_ref(), entries, now)?;
+    let changes = stale::changes(&index, &projects)?;
+    let found = stale::find(&index, journal.as_ref(), &projects, &changes, now)?;
     let text_of = |reason: &StaleReason| reason.text(|id| Context::short(&index, id));
     if args.json {
         let notes: Vec<Value> = found

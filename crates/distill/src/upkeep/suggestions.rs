@@ -1,13 +1,13 @@
 //! Suggestions for a person; none is ever applied automatically.
 
+use anamnesis_note::note::State;
 use anamnesis_recall::{
     stale::{self, StaleReason},
     usefulness::{is_benched, is_exempt, may_suggest_muting},
 };
 use anamnesis_store::{
-    index::{ByMonth, Entry, Error, Index},
+    index::{ByMonth, Entry, Error, Filter, Index},
     journal::Journal,
-    notes::Notes,
 };
 use chrono::{DateTime, Utc};
 
@@ -31,15 +31,20 @@ pub enum Suggestion {
     Look(Vec<StaleReason>),
 }
 
-/// Returns suggestions about these notes: first those about use, in the notes' order, then notes that
-/// may be outdated.
+/// Returns suggestions about the notes in force of these projects, of all if none is given: first those
+/// about use, newest first, then notes that may be outdated.
 pub fn suggestions(
     index: &Index,
-    notes: &Notes,
     journal: Option<&Journal>,
-    entries: Vec<Entry>,
+    projects: &[String],
     now: DateTime<Utc>,
 ) -> Result<Vec<(Entry, Suggestion)>, Error> {
+    let filter = Filter {
+        projects: projects.to_vec(),
+        state: Some(State::Active),
+        ..Filter::default()
+    };
+    let entries = index.list(&filter, usize::MAX)?;
     let usage = index.usage_of(entries.iter().map(Entry::id))?;
     let mut found = Vec::new();
     for entry in &entries {
@@ -58,13 +63,9 @@ pub fn suggestions(
             found.push((entry.clone(), Suggestion::Mute { shown }));
         }
     }
-    let stale = stale::find(index, notes, journal, entries, now)?;
-    let stale = stale.into_iter().filter_map(|(entry, mut reasons)| {
-        // Most of these pairs are listed as contradictions.
-        reasons.retain(|reason| !matches!(reason, StaleReason::Changed { .. }));
-        (!reasons.is_empty()).then_some((entry, Suggestion::Look(reasons)))
-    });
-    found.extend(stale);
+    // Most pairs in which one changes the other are listed as contradictions.
+    let stale = stale::find(index, journal, projects, &[], now)?.into_iter();
+    found.extend(stale.map(|(entry, reasons)| (entry, Suggestion::Look(reasons))));
     Ok(found)
 }
 
@@ -82,7 +83,7 @@ mod tests {
         note::{Note, NoteType, Scope, timestamp},
         usage_log::{Usage, Weight},
     };
-    use anamnesis_store::{fs::home::Home, index::Filter, usage_log::Receipts};
+    use anamnesis_store::{fs::home::Home, notes::Notes, usage_log::Receipts};
 
     use super::*;
 
@@ -140,8 +141,7 @@ mod tests {
                 .unwrap();
         }
         let index = Index::in_step(&home, &notes, PATIENCE).unwrap();
-        let entries = index.list(&Filter::default(), usize::MAX).unwrap();
-        let found = suggestions(&index, &notes, Some(&journal), entries, now()).unwrap();
+        let found = suggestions(&index, Some(&journal), &[], now()).unwrap();
         let found: BTreeMap<String, Suggestion> = found
             .into_iter()
             .map(|(entry, suggestion)| (entry.title, suggestion))

@@ -8,7 +8,7 @@ use anamnesis_recall::{
     review::{self, PendingNote, PendingReason},
     search::MAX_HITS,
     similar::Similar,
-    stale::StaleReason,
+    stale::{self, StaleReason},
 };
 use anamnesis_store::index::{Entry, Filter, Index};
 use rmcp::schemars::JsonSchema;
@@ -144,6 +144,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
         records.as_ref(),
         &projects,
         &memory.context.machine_id(),
+        &stale::changes(&index, &projects)?,
         now,
     )?;
     let waiting = batches.iter().flat_map(|batch| &batch.notes);

@@ -32,6 +32,7 @@ CREATE TABLE link (
 ) STRICT;
 CREATE INDEX link_number ON link (number);
 CREATE INDEX link_target ON link (target, back DESC, source);
+CREATE INDEX link_review ON link (number) WHERE relation IN ('about', 'contradicts', 'part-of');
 CREATE TABLE title (number INTEGER PRIMARY KEY, key TEXT NOT NULL) STRICT;
 CREATE INDEX title_key ON title (key);
 CREATE TABLE invalid_link (number INTEGER NOT NULL, line TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
@@ -45,6 +46,7 @@ pub(super) const PART: Part = Part {
         "invalid_link_number",
         "link",
         "link_number",
+        "link_review",
         "link_target",
         "title",
         "title_key",
@@ -127,6 +129,10 @@ const IN_SESSION: &str = concat!(
     in_use!("note"),
     " ORDER BY id LIMIT ?"
 );
+
+/// The links that may make a note outdated, by an SQL index of these alone.
+const FOR_REVIEW: &str = "SELECT source, target, relation, weight FROM link INDEXED BY link_review
+  WHERE relation IN ('about', 'contradicts', 'part-of') ORDER BY number";
 
 /// The number of links of a note that recall follows, up to the limit.
 const DEGREE: &str = "SELECT count(*) FROM (
@@ -356,6 +362,14 @@ impl Index {
         Ok(last.into_iter().collect())
     }
 
+    /// Returns the declared links that may make a note outdated: those with tasks (`about`, `part-of`)
+    /// and contradictions. A note at an end may not exist.
+    pub fn links_for_review(&self) -> Result<Vec<Edge>, Error> {
+        let mut statement = self.connection.prepare_cached(FOR_REVIEW)?;
+        let rows = statement.query_map([], |row| edge(row, None))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Returns the unresolved links, sorted.
     pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, Error> {
         let mut unresolved = Vec::new();
@@ -555,15 +569,7 @@ impl Index {
     fn edges(&self, sql: &str, name: &str, target: Option<NoteId>) -> Result<Vec<Edge>, Error> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
-        let rows = statement.query_map(params![name, limit], |row| {
-            let Parsed(relation) = row.get("relation")?;
-            Ok(Edge {
-                from: id_of(row, "source")?,
-                to: target.map_or_else(|| id_of(row, "target"), Ok)?,
-                relation,
-                weight: row.get("weight")?,
-            })
-        })?;
+        let rows = statement.query_map(params![name, limit], |row| edge(row, target))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -582,6 +588,17 @@ impl Index {
         };
         Ok(rows.collect::<Result<_, _>>()?)
     }
+}
+
+/// Reads a row of `link`. `target` is the note that its text names, if that is not an id.
+fn edge(row: &Row<'_>, target: Option<NoteId>) -> rusqlite::Result<Edge> {
+    let Parsed(relation) = row.get("relation")?;
+    Ok(Edge {
+        from: id_of(row, "source")?,
+        to: target.map_or_else(|| id_of(row, "target"), Ok)?,
+        relation,
+        weight: row.get("weight")?,
+    })
 }
 
 fn plain(from: NoteId, to: NoteId, relation: Relation) -> Edge {

@@ -266,12 +266,22 @@ impl Postings {
     /// Returns the numbers of all notes that have the term.
     pub(super) fn numbers(&self) -> Result<BTreeSet<u32>, Error> {
         let mut numbers = Vec::new();
+        self.each(|number| numbers.push(number))?;
+        Ok(numbers.into_iter().collect())
+    }
+
+    /// Iterates over the numbers of all notes that have the term, ascending.
+    pub(super) fn each(&self, mut take: impl FnMut(u32)) -> Result<(), Error> {
         for (block, count, bytes) in &self.blocks {
             let first = block << BLOCK_BITS;
-            let take = |place, _| numbers.extend(u32::try_from(place).map(|place| first | place));
+            let take = |place, _| {
+                if let Ok(place) = u32::try_from(place) {
+                    take(first | place);
+                }
+            };
             decode(bytes, *count, take).ok_or_else(damaged)?;
         }
-        Ok(numbers.into_iter().collect())
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use anamnesis_note::{id::NoteId, note::GLOBAL};
 use rusqlite::{OptionalExtension as _, Row};
 
-use super::{BLOCK_LENGTH, Error, Index, entry::Parsed};
+use super::{BLOCK_LENGTH, Documents, Error, Index, entry::Parsed};
 
 /// The highest share of a project's notes with a word that is looked up, in percent, and the lowest
 /// number of notes for which that holds: a common word says nothing.
@@ -59,20 +59,22 @@ pub struct ProjectNotes<'a> {
     index: &'a Index,
     /// When each note was changed, by number, in seconds since 1970.
     updated: HashMap<u32, u32>,
+    /// A bit for the number of each. Long lists are compared with it.
+    members: Vec<u64>,
     /// The notes of the project that have a term.
     numbers: RefCell<HashMap<String, Rc<[u32]>>>,
 }
 
 impl<'a> ProjectNotes<'a> {
-    /// Reads which notes belong to the projects with these keys.
-    pub fn new(index: &'a Index, keys: &[String]) -> Result<Self, Error> {
-        let documents = index.documents()?;
+    /// Selects the notes of the projects with these keys from those of the index.
+    pub fn new(index: &'a Index, documents: &Documents, keys: &[String]) -> Self {
         let of_project: Vec<u32> = documents
             .projects()
             .filter(|(_, key)| *key == GLOBAL || keys.iter().any(|own| own == key))
             .map(|(number, _)| number)
             .collect();
         let mut updated = HashMap::new();
+        let mut members = Vec::new();
         for (block, notes) in &documents.blocks {
             for (place, note) in notes.iter().enumerate() {
                 if let Some(note) = note
@@ -81,14 +83,20 @@ impl<'a> ProjectNotes<'a> {
                     && let Ok(place) = u32::try_from(*block as usize * BLOCK_LENGTH + place)
                 {
                     updated.insert(place, note.updated);
+                    let word = place as usize / 64;
+                    if members.len() <= word {
+                        members.resize(word + 1, 0);
+                    }
+                    members[word] |= 1 << (place % 64);
                 }
             }
         }
-        Ok(Self {
+        Self {
             index,
             updated,
+            members,
             numbers: RefCell::default(),
-        })
+        }
     }
 
     /// Returns how rare a term is among the notes: 1 if none has it, 0 if all do.
@@ -142,11 +150,14 @@ impl<'a> ProjectNotes<'a> {
         if let Some(known) = self.numbers.borrow().get(term) {
             return Ok(Rc::clone(known));
         }
-        let all = self.index.postings(term)?.numbers()?;
-        let own = all
-            .into_iter()
-            .filter(|number| self.updated.contains_key(number));
-        let own: Rc<[u32]> = own.collect();
+        let mut own = Vec::new();
+        self.index.postings(term)?.each(|number| {
+            let word = self.members.get(number as usize / 64);
+            if word.is_some_and(|word| word >> (number % 64) & 1 == 1) {
+                own.push(number);
+            }
+        })?;
+        let own: Rc<[u32]> = own.into();
         let mut numbers = self.numbers.borrow_mut();
         numbers.insert(term.to_owned(), Rc::clone(&own));
         Ok(own)

@@ -6,7 +6,7 @@ use anamnesis_note::{
     id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
     note::{Kind, NoteType, Scope, State, timestamp},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
 use super::{Entry, Error, Index, entry::may_surface};
@@ -32,6 +32,8 @@ pub struct Filter {
     pub note_type: Option<NoteType>,
     /// Only this kind.
     pub kind: Option<Kind>,
+    /// Not these kinds.
+    pub except: &'static [Kind],
     /// Only this scope.
     pub scope: Option<Scope>,
     /// Only notes with this tag.
@@ -72,6 +74,9 @@ impl Filter {
         }
         if let Some(kind) = self.kind {
             add("note.kind = ?", kind.as_str());
+        }
+        for kind in self.except {
+            add("note.kind <> ?", kind.as_str());
         }
         if let Some(scope) = self.scope {
             add("note.scope = ?", scope.as_str());
@@ -169,6 +174,57 @@ impl Index {
             ),
             values,
         )
+    }
+
+    /// Returns the notes that match a filter and may be pending review for another reason than their
+    /// age: proposals, muted ones, those with one of these tags, those for all projects, and those
+    /// that an agent wrote on this machine.
+    pub fn unreviewed(
+        &self,
+        filter: &Filter,
+        tags: &[&str],
+        machine: &str,
+    ) -> Result<Vec<Entry>, Error> {
+        let (conditions, mut values) = filter.conditions();
+        values.push(Value::Text(machine.to_owned()));
+        values.extend(tags.iter().map(|tag| Value::Text(format!("\"{tag}\""))));
+        let tagged: String = tags.iter().map(|_| " OR instr(note.tags, ?) > 0").collect();
+        let sql = format!(
+            "SELECT * FROM note WHERE {conditions} AND (note.state IN ('proposed', 'muted')
+               OR note.by_agent = 1 AND note.machine_id = ? OR note.project = 'global'{tagged})
+             ORDER BY updated_at DESC, id DESC"
+        );
+        self.entries(&sql, values)
+    }
+
+    /// Returns the notes that match a filter and have a review date up to `today`, each with that
+    /// date, or were last changed before the time of their kind in `before` and used in no session.
+    /// Pinned notes do not age.
+    pub fn due_or_unused(
+        &self,
+        filter: &Filter,
+        today: NaiveDate,
+        before: &[(Kind, DateTime<Utc>)],
+    ) -> Result<Vec<(Entry, Option<NaiveDate>)>, Error> {
+        let (conditions, mut values) = filter.conditions();
+        values.push(Value::Text(today.to_string()));
+        for (kind, time) in before {
+            values.push(Value::Text(kind.as_str().to_owned()));
+            values.push(Value::Text(timestamp(*time)));
+        }
+        let aged = vec!["note.kind = ? AND note.updated_at < ?"; before.len()].join(" OR ");
+        let mut statement = self.connection.prepare(&format!(
+            "SELECT * FROM note
+             WHERE {conditions} AND (review_after <= ? OR note.pinned = 0
+               AND note.updated_at <> '' AND ({aged})
+               AND NOT EXISTS (SELECT 1 FROM usage WHERE usage.note = note.id AND usage.sessions > 0))"
+        ))?;
+        let rows = statement.query_map(params_from_iter(values), |row| {
+            let day: Option<String> = row.get("review_after")?;
+            let day = day.and_then(|day| day.parse().ok());
+            Ok((Entry::read(row)?, day.filter(|day| *day <= today)))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Counts the notes that match a filter.
@@ -275,6 +331,12 @@ impl Index {
             "SELECT note.* FROM note JOIN supersedes USING (number) WHERE supersedes.id = ? ORDER BY note.id",
             vec![Value::Text(id.to_string())],
         )
+    }
+
+    /// Returns the notes whose files have characters that nobody sees, newest first.
+    pub fn with_hidden(&self) -> Result<Vec<Entry>, Error> {
+        let sql = "SELECT * FROM note INDEXED BY note_hidden WHERE has_hidden = 1 ORDER BY id DESC";
+        self.entries(sql, Vec::new())
     }
 
     /// Returns the files that are not indexed and why, sorted by path.

@@ -12,6 +12,7 @@ use anamnesis_note::{
     note::{Note, REFLECTED_TAG, Severity, State, parse_timestamp, timestamp},
 };
 use anamnesis_text::{clean::clean, redact::redact};
+use chrono::NaiveDate;
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::{
@@ -68,6 +69,12 @@ pub struct Refreshed {
 }
 
 impl Index {
+    /// Returns a text that differs after each change of a note or of its usage, and in a rebuilt
+    /// index. What was derived from the index holds while it is the same.
+    pub fn generation(&self) -> Result<String, Error> {
+        Ok(sqlite::meta(&self.connection, "generation")?.unwrap_or_default())
+    }
+
     /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
     /// index keeps its last complete chunk and is behind.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
@@ -519,6 +526,10 @@ pub(super) struct CleanNote {
     terms: NoteTerms,
     /// The paths that it cites.
     cited: Vec<String>,
+    /// Its review date.
+    review_after: Option<NaiveDate>,
+    /// Whether its file has characters that nobody sees.
+    has_hidden: bool,
 }
 
 impl From<&Stored> for CleanNote {
@@ -532,6 +543,11 @@ impl From<&Stored> for CleanNote {
             stamp: stored.stamp,
             terms: NoteTerms::from(&note),
             cited: cited::paths(&note),
+            review_after: stored
+                .file
+                .text_of("review_after")
+                .and_then(|day| day.trim().parse().ok()),
+            has_hidden: stored.file.has_hidden(),
             note,
         }
     }
@@ -545,6 +561,8 @@ pub(super) fn insert(
         note,
         terms,
         cited,
+        review_after,
+        has_hidden,
     }: &CleanNote,
     changes: &mut Changes,
 ) -> Result<(), Error> {
@@ -556,8 +574,9 @@ pub(super) fn insert(
         .prepare_cached(
             "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
-               tags, reflected, pinned, severity, length)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+               tags, reflected, pinned, severity, length, review_after,
+               has_hidden)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             changes.free_number(note.id),
@@ -586,6 +605,8 @@ pub(super) fn insert(
             note.pinned,
             note.severity.map(Severity::as_str),
             i64::try_from(length).unwrap_or(i64::MAX),
+            review_after.map(|day| day.to_string()),
+            has_hidden,
         ])?;
     let number = connection.last_insert_rowid();
     changes.insert(connection, number, note, terms)?;
@@ -608,5 +629,19 @@ pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<()
         changes.supersede(number, is_superseded)?;
     }
     connection.execute(tally::NONE_LEFT, [])?;
-    changes.write(connection)
+    changes.write(connection)?;
+    Ok(next_generation(connection)?)
+}
+
+/// Counts a change of notes or of their usage. The count of another file begins elsewhere, because it
+/// begins with the time.
+pub(super) fn next_generation(connection: &Connection) -> rusqlite::Result<()> {
+    let begin = chrono::Utc::now().timestamp_micros();
+    connection
+        .prepare_cached(
+            "INSERT INTO meta VALUES ('generation', ?)
+             ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1",
+        )?
+        .execute([begin.to_string()])?;
+    Ok(())
 }

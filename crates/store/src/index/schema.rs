@@ -9,7 +9,7 @@ use super::{Error, cited, links, postings, supersession, tally, tasks, triggers,
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 11;
+pub(super) const VERSION: i64 = 12;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
@@ -23,7 +23,7 @@ CREATE TABLE note (
   source TEXT NOT NULL, by_agent INTEGER NOT NULL, confidence REAL NOT NULL, session TEXT,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
   tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL, severity TEXT,
-  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL,
+  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL, review_after TEXT, has_hidden INTEGER NOT NULL DEFAULT 0,
   tail TEXT NOT NULL AS (substr(id, -6))
 ) STRICT;
 CREATE INDEX note_tail ON note (tail);
@@ -31,6 +31,7 @@ CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DES
 CREATE INDEX note_pinned ON note (project, type) WHERE pinned = 1;
 CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
 CREATE INDEX note_superseded ON note (superseded) WHERE superseded = 1;
+CREATE INDEX note_hidden ON note (number) WHERE has_hidden = 1;
 CREATE INDEX note_conflict ON note (number) WHERE instr(tags, '\"merge-conflict\"') > 0;
 CREATE TABLE problem (
   path TEXT PRIMARY KEY, reason TEXT NOT NULL,
@@ -46,6 +47,7 @@ const OBJECTS: &[&str] = &[
     "meta",
     "note",
     "note_conflict",
+    "note_hidden",
     "note_pinned",
     "note_recent",
     "note_session",

@@ -62,6 +62,60 @@ impl Fixture {
 }
 
 #[test]
+fn notes_that_are_due_or_were_never_used_are_found_by_the_index() {
+    let fixture = Fixture::new();
+    let day = |days| timestamp(now() - chrono::TimeDelta::days(days));
+    let add = |title: &str, days: i64, is_pinned: bool| {
+        fixture.add(title, |note| {
+            note.updated_at = day(days);
+            note.pinned = is_pinned;
+            note.kind = Some(Kind::Fact);
+        })
+    };
+    add("new", 1, false);
+    add("old", 100, false);
+    add("pinned", 100, true);
+    fixture.add("undated", |note| note.updated_at = String::new());
+    let today = now().date_naive();
+    for (title, date) in [("due", today), ("not due", today.succ_opt().unwrap())] {
+        let stored = add(title, 1, false);
+        let path = fixture.home.root().join(stored.path.to_string());
+        let text = fs::read_to_string(&path).unwrap();
+        let with_date = format!("---\nreview_after: {date}\n");
+        fs::write(&path, text.replacen("---\n", &with_date, 1)).unwrap();
+    }
+    let index = fixture.refreshed();
+    let before = [(Kind::Fact, now() - chrono::TimeDelta::days(50))];
+    let found = index
+        .due_or_unused(&Filter::default(), today, &before)
+        .unwrap();
+    let found: BTreeMap<String, _> = found
+        .into_iter()
+        .map(|(entry, date)| (entry.title, date))
+        .collect();
+    let expected = [("due", Some(today)), ("old", None)];
+    let expected = expected.map(|(title, date)| (title.to_owned(), date));
+    assert_eq!(found, BTreeMap::from(expected));
+}
+
+#[test]
+fn each_change_has_a_generation_of_its_own() {
+    let fixture = Fixture::new();
+    fixture.add("first", |_| ());
+    let mut index = fixture.refreshed();
+    let first = index.generation().unwrap();
+    index.refresh(&fixture.notes).unwrap();
+    assert_eq!(index.generation().unwrap(), first);
+    fixture.add("second", |_| ());
+    index.refresh(&fixture.notes).unwrap();
+    let second = index.generation().unwrap();
+    assert_ne!(second, first);
+    drop(index);
+    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+    assert!(![first, second].contains(&rebuilt.generation().unwrap()));
+}
+
+#[test]
 fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
     let fixture = Fixture::new();
     let old = fixture.add("pnpm", |note| note.body = "Use pnpm.".to_owned());

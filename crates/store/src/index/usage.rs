@@ -13,7 +13,7 @@ use anamnesis_note::{
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, params};
 
-use super::{Error, Index, Part};
+use super::{Error, Index, Part, refresh::next_generation};
 use crate::{fs::home::Home, journal::Journal, sqlite, usage_log::Receipts};
 
 const SCHEMA: &str = "
@@ -119,6 +119,21 @@ impl Index {
         Ok(all)
     }
 
+    /// Returns how many notes were injected and how many of them used, each once per session, by the
+    /// middle of their month. Other machines tell only of notes that were used.
+    pub fn usage_by_month(&self) -> Result<ByMonth<(usize, usize)>, Error> {
+        let mut statement = self.connection.prepare(
+            "SELECT month, sum(max(shown, sessions)), sum(sessions) FROM usage GROUP BY month ORDER BY month",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let number = |column| -> rusqlite::Result<usize> {
+                Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+            };
+            Ok((self::time(row.get(0)?), (number(1)?, number(2)?)))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Returns the notes that receipts name, in order.
     pub fn notes_with_usage(&self) -> Result<Vec<NoteId>, Error> {
         let notes: Vec<String> = self
@@ -171,7 +186,7 @@ fn fill(connection: &Connection, fold: &Fold) -> rusqlite::Result<()> {
     for (month, counts) in fold.months() {
         fill_month(connection, month, &counts)?;
     }
-    Ok(())
+    next_generation(connection)
 }
 
 fn fill_month(connection: &Connection, month: Month, counts: &Counts) -> rusqlite::Result<()> {

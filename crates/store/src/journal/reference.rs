@@ -81,6 +81,16 @@ impl Journal {
         Ok(stale)
     }
 
+    /// Returns the notes that cite something that is gone, in order.
+    pub fn citing_gone(&self) -> Result<Vec<NoteId>, Error> {
+        let notes: Vec<String> = self
+            .connection
+            .prepare("SELECT DISTINCT note FROM reference WHERE state = 'gone' ORDER BY note")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        Ok(notes.iter().filter_map(|note| note.parse().ok()).collect())
+    }
+
     fn add_stale(
         &self,
         notes: &[NoteId],
