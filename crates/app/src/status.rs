@@ -55,8 +55,7 @@ impl Overview {
     /// Collects the state for the session's or the current folder.
     pub fn load(context: &Context) -> Result<Self, Error> {
         let index = context.index_as_listed()?;
-        let folder = context.environment.project_folder.clone();
-        let folder = folder.or_else(Context::current_folder).unwrap_or_default();
+        let folder = folder(context);
         let project = context.project_of(&folder);
         let journal = context.journal();
         let (injected, block) =
@@ -83,6 +82,12 @@ impl Overview {
     pub fn here(&self) -> usize {
         self.by_kind.values().sum()
     }
+}
+
+/// Returns the session's or the current folder.
+pub fn folder(context: &Context) -> PathBuf {
+    let folder = context.environment.project_folder.clone();
+    folder.or_else(Context::current_folder).unwrap_or_default()
 }
 
 /// Returns how many notes a session starts with, and the block that it is given.

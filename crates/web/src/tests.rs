@@ -85,7 +85,24 @@ impl Viewer {
             site,
             cookie: String::new(),
         };
-        let entered = viewer.get(&viewer.token_path());
+        viewer.enter();
+        viewer
+    }
+
+    /// Opens a viewer of the same store with other surroundings.
+    fn again(self, context: Context) -> Self {
+        let mut viewer = Self {
+            site: Arc::new(Site::new(context.clone(), PORT, false).unwrap()),
+            context,
+            cookie: String::new(),
+            ..self
+        };
+        viewer.enter();
+        viewer
+    }
+
+    fn enter(&mut self) {
+        let entered = self.get(&self.token_path());
         assert_eq!(entered.status, StatusCode::OK);
         let cookie = entered.headers["set-cookie"].to_str().unwrap();
         assert!(
@@ -96,8 +113,7 @@ impl Viewer {
             .split(';')
             .next()
             .unwrap()
-            .clone_into(&mut viewer.cookie);
-        viewer
+            .clone_into(&mut self.cookie);
     }
 
     fn token_path(&self) -> String {
@@ -666,11 +682,13 @@ fn every_decision_of_the_review_is_undone_to_the_same_bytes() {
 
 #[test]
 fn health_shows_each_check_with_its_fix() {
+    use anamnesis_app::doctor::{Depth, examine};
+
     let viewer = Viewer::new();
     let broken = viewer.context.home.root().join("memory/semantic/broken.md");
     std::fs::write(broken, "not a note").unwrap();
     let page = viewer.get("/health").text;
-    let checks = anamnesis_app::doctor::examine(&viewer.context);
+    let checks = examine(&viewer.context, Depth::Quick);
     assert!(checks.iter().any(|(_, check)| check.hint.is_some()));
     for (name, check) in checks {
         assert!(page.contains(&format!("<strong>{name}</strong>")), "{name}");
@@ -680,6 +698,9 @@ fn health_shows_each_check_with_its_fix() {
         }
     }
     assert!(page.contains("Prompts searched"), "{page}");
+    assert!(page.contains("/health?all=yes"), "{page}");
+    let all = viewer.get("/health?all=yes").text;
+    assert!(!all.contains("/health?all=yes"), "{all}");
 }
 
 #[test]

@@ -118,9 +118,19 @@ impl CheckResult {
 /// A named result. Several checks may have the same name.
 pub type NamedResult = (&'static str, CheckResult);
 
+/// How much time the checks may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What answers at once, whatever the size of the store.
+    Quick,
+    /// All checks, also of the bytes of the databases: up to two seconds.
+    Thorough,
+}
+
 /// What the checks examine.
 struct Examined<'a> {
     context: &'a Context,
+    depth: Depth,
     /// The state of the store's folder and of the journal's file.
     store: CheckResult,
     /// Whether the store's folder is writable.
@@ -132,11 +142,12 @@ struct Examined<'a> {
 }
 
 impl<'a> Examined<'a> {
-    fn open(context: &'a Context) -> Self {
+    fn open(context: &'a Context, depth: Depth) -> Self {
         let mut store = writable(context);
         if store.health == Health::Broken {
             return Self {
                 context,
+                depth,
                 store,
                 is_usable: false,
                 journal: None,
@@ -149,10 +160,11 @@ impl<'a> Examined<'a> {
         }
         Self {
             context,
+            depth,
             store,
             is_usable: true,
             journal: Some(journal),
-            index: Some(notes::open_index(context)),
+            index: Some(notes::open_index(context, depth)),
         }
     }
 
@@ -228,9 +240,9 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("beside", Needs::Nothing, CheckKind::One(beside)),
 ];
 
-/// Runs every check, always in the same order.
-pub fn examine(context: &Context) -> Vec<NamedResult> {
-    let subject = Examined::open(context);
+/// Runs the checks, always in the same order.
+pub fn examine(context: &Context, depth: Depth) -> Vec<NamedResult> {
+    let subject = Examined::open(context, depth);
     let checks = CHECKS.iter();
     let checks = checks.filter(|(_, needs, _)| subject.is_usable || *needs == Needs::Nothing);
     checks
@@ -256,6 +268,7 @@ fn open_journal(context: &Context) -> Result<Journal, journal::Error> {
 pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
     let subject = Examined {
         context,
+        depth: Depth::Quick,
         store: CheckResult::well(""),
         is_usable: true,
         journal: Some(open_journal(context)),

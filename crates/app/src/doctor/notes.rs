@@ -7,12 +7,12 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     index::{self, Filter, Index, Look},
-    notes::{NotePath, Problem},
+    notes::Problem,
 };
-use anamnesis_text::clean::{has_tag_characters, one_line};
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{CheckResult, Examined, NAMED};
+use super::{CheckResult, Depth, Examined, NAMED};
 use crate::{
     context::Context,
     format::{count, number},
@@ -21,13 +21,16 @@ use crate::{
 /// How long an editor may be open.
 const EDITING: TimeDelta = TimeDelta::hours(1);
 
-/// The number of notes up to which every check is complete, so that `doctor` ends in two seconds.
+/// The number of notes up to which the index is checked, so that `doctor` ends in two seconds.
 pub(super) const CHECKED: usize = 10_000;
 
 /// Brings the index up to date. Also returns its state before that.
-pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, CheckResult) {
+pub(super) fn open_index(
+    context: &Context,
+    depth: Depth,
+) -> (Result<Index, CheckResult>, CheckResult) {
     let before = Index::open(&context.home)
-        .map(|index| (integrity(&index), index.is_behind(&context.notes)));
+        .map(|index| (integrity(&index, depth), index.is_behind(&context.notes)));
     let before = match before {
         Ok((Ok(()), false)) => CheckResult::well("in step with the notes"),
         Ok((Ok(()), true)) => CheckResult::well("was behind the notes, is in step now"),
@@ -35,7 +38,11 @@ pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, Chec
         Err(index::Error::Missing) => CheckResult::well("was missing, is built now"),
         Err(error) => CheckResult::well(format!("{error}; built anew from the notes")),
     };
-    let index = context.index_with(Look::Everything).map_err(|failure| {
+    let index = match depth {
+        Depth::Thorough => context.index_with(Look::Everything),
+        Depth::Quick => context.index_as_listed(),
+    };
+    let index = index.map_err(|failure| {
         let text = one_line(failure.text().trim_start_matches("anamnesis: "));
         CheckResult::broken(text).hint("anamnesis internal reindex")
     });
@@ -43,16 +50,19 @@ pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, Chec
 }
 
 /// Checks the structure of an index that is not too large for it.
-fn integrity(index: &Index) -> Result<(), index::Error> {
+fn integrity(index: &Index, depth: Depth) -> Result<(), index::Error> {
     match index.note_count()? {
-        0..=CHECKED => index.integrity(),
+        0..=CHECKED if depth == Depth::Thorough => index.integrity(),
         _ => Ok(()),
     }
 }
 
 /// Reports what is not checked in a large store.
 pub(super) fn skipped(it: &Examined<'_>) -> Option<CheckResult> {
-    skipped_of(it.index()?.note_count().ok()?)
+    match it.depth {
+        Depth::Thorough => skipped_of(it.index()?.note_count().ok()?),
+        Depth::Quick => None,
+    }
 }
 
 /// Returns what is not checked among this many notes.
@@ -61,9 +71,8 @@ pub(super) fn skipped_of(notes: usize) -> Option<CheckResult> {
         return None;
     }
     let line = format!(
-        "of {}, the newest {} are searched for invisible characters; the index is not checked",
-        count(notes, "note"),
-        number(CHECKED)
+        "an index of more than {} is not checked",
+        count(CHECKED, "note")
     );
     Some(CheckResult::well(line).hint("anamnesis internal maintain   (checks the index)"))
 }
@@ -134,23 +143,11 @@ pub(super) fn circles(it: &Examined<'_>) -> Option<CheckResult> {
 
 /// Reports notes with invisible characters.
 pub(super) fn hidden_text(it: &Examined<'_>) -> Option<CheckResult> {
-    let (notes, index) = (&it.context.notes, it.index()?);
-    let mut listed: Vec<NotePath> = notes.list().notes.into_iter().map(|it| it.0).collect();
-    if listed.len() > CHECKED {
-        // The first part of an id is its time.
-        listed.sort_unstable_by_key(|path| std::cmp::Reverse(path.id));
-        listed.truncate(CHECKED);
-    }
-    let hiding: Vec<_> = listed
-        .into_iter()
-        .filter(|path| {
-            let bytes = notes.bytes(*path).unwrap_or_default();
-            has_tag_characters(&String::from_utf8_lossy(&bytes))
-        })
-        .collect();
+    let index = it.index()?;
+    let hiding = index.with_hidden().ok()?;
     let hint = format!(
         "anamnesis edit {}",
-        Context::short(index, hiding.first()?.id)
+        Context::short(index, hiding.first()?.id())
     );
     let line = format!(
         "{} with characters that nobody sees; they are left out wherever it is given",
@@ -159,7 +156,7 @@ pub(super) fn hidden_text(it: &Examined<'_>) -> Option<CheckResult> {
     let named = hiding
         .iter()
         .take(NAMED)
-        .map(|path| one_line(&path.to_string()));
+        .map(|entry| one_line(&entry.path.to_string()));
     Some(CheckResult::look(line).lines(named).hint(hint))
 }
 

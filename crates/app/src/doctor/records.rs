@@ -10,7 +10,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use super::{CheckResult, Examined, REPAIR, store::DISK_HINT};
+use super::{CheckResult, Depth, Examined, REPAIR, store::DISK_HINT};
 use crate::{
     capture,
     context::Context,
@@ -153,6 +153,9 @@ pub(super) fn records(it: &Examined<'_>) -> Vec<CheckResult> {
 
 /// Checks the journal for damage within [`CHECK_LIMIT`]; `None` if it is sound.
 pub(super) fn damage(it: &Examined<'_>) -> Option<CheckResult> {
+    if it.depth == Depth::Quick {
+        return None;
+    }
     match journal::examine(&it.context.home, Some(CHECK_LIMIT)) {
         Err(error) if error.is_disk_failure() => Some(
             CheckResult::broken("the disk cannot read journal.db")

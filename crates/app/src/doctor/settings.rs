@@ -5,7 +5,7 @@ use std::path::Path;
 use anamnesis_store::{project::Places, settings::TRUSTED_VARIABLES};
 use anamnesis_text::clean::one_line;
 
-use super::{CheckResult, Examined};
+use super::{CheckResult, Depth, Examined};
 use crate::{
     context::Context,
     format::count,
@@ -27,7 +27,7 @@ pub(super) fn ignored_variables(it: &Examined<'_>) -> Option<CheckResult> {
 /// Reports who can read the store, and what is not recorded.
 pub(super) fn privacy(it: &Examined<'_>) -> CheckResult {
     let context = it.context;
-    let mut finding = modes_and_settings(context);
+    let mut finding = modes_and_settings(context, it.depth);
     // The variable is reported in another row.
     let off = pause::here(context).filter(|off| *off != Off::Variable);
     if let Some(off) = off {
@@ -53,8 +53,13 @@ pub(super) fn privacy(it: &Examined<'_>) -> CheckResult {
     finding
 }
 
-fn modes_and_settings(context: &Context) -> CheckResult {
-    let open = context.home.open_to_others();
+fn modes_and_settings(context: &Context, depth: Depth) -> CheckResult {
+    let is_closed = depth == Depth::Quick && !context.home.is_open_to_others();
+    let open = if is_closed {
+        Vec::new()
+    } else {
+        context.home.open_to_others()
+    };
     if let Some((first, mode)) = open.first() {
         let path = match context.home.relative(first) {
             path if path.is_empty() => "the store itself".to_owned(),

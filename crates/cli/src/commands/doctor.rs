@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     context::{Context, PATIENCE},
-    doctor::{self, CheckResult, EVENTS, Health, NamedResult},
+    doctor::{self, CheckResult, Depth, EVENTS, Health, NamedResult},
     environment::{Environment, VARIABLES},
     error::NEEDS_ATTENTION,
     format::milliseconds,
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     } else {
         Vec::new()
     };
-    let rows = doctor::examine(&context);
+    let rows = doctor::examine(&context, Depth::Thorough);
     // Without --fix, doctor reports damage and starts no repair.
     journal::damage_was_seen();
     let amount = |health| rows.iter().filter(|(_, it)| it.health == health).count();

@@ -213,6 +213,13 @@ impl Home {
         Ok(())
     }
 
+    /// Returns whether others may enter the store's folder. If they may not, they reach nothing in it.
+    pub fn is_open_to_others(&self) -> bool {
+        let mut found = Vec::new();
+        check_mode(&self.root, &mut found);
+        !found.is_empty()
+    }
+
     /// Returns the folders and files of the store that others may access, with their modes.
     ///
     /// Covers notes, the index, records, settings and logs, but no foreign files.

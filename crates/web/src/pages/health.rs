@@ -2,11 +2,11 @@
 
 use anamnesis_app::{
     Error,
-    doctor::{self, CheckResult, Health, NamedResult},
+    doctor::{self, CheckResult, Depth, Health, NamedResult},
     format::{count, counted, milliseconds, number},
-    status::Overview,
+    status,
 };
-use anamnesis_store::journal::Journal;
+use anamnesis_store::{index::Index, journal::Journal};
 use anamnesis_text::clean::{clean, one_line};
 use chrono::DateTime;
 use maud::{Markup, html};
@@ -19,12 +19,23 @@ use crate::{
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
+/// How many months are shown.
+const MONTHS: usize = 12;
+
+/// The parameter with which all checks are made.
+const ALL: &str = "all";
+
 /// How many days the report and the chart look back.
 const DAYS: i64 = 30;
 
 pub(crate) fn show(visit: &Visit) -> Answered {
     let context = &visit.context;
-    let mut checks = doctor::examine(context);
+    let depth = match visit.query.get(ALL) {
+        Some(_) => Depth::Thorough,
+        None => Depth::Quick,
+    };
+    let mut checks = doctor::examine(context, depth);
+    let index = visit.index()?;
     checks.sort_by_key(|(_, check)| std::cmp::Reverse(check.health));
     let faults = checks.iter().filter(|(_, check)| is_fault(check)).count();
     let main = html! {
@@ -36,6 +47,10 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         section {
             h2 { "Checks" }
             ul.checks { @for check in &checks { (item(check)) } }
+            @if depth == Depth::Quick {
+                p.hint { a href={ "/health?" (ALL) "=yes" } { "Check the databases, too" }
+                    ", byte by byte: up to two seconds." }
+            }
             @if faults > 0 {
                 p.hint {
                     code { "anamnesis doctor --fix" } " in a terminal fixes what needs no decision."
@@ -50,7 +65,8 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 None => { p { "No session was recorded yet." } }
             }
         }
-        section { h2 { "Tokens per session" } (tokens(visit)?) }
+        section { h2 { "Recall by month" } (use_by_month(&index)?) }
+        section { h2 { "Tokens per session" } (tokens(visit, &index)?) }
         section { h2 { "Model" } (model(visit)?) }
     };
     Ok(layout::page(visit, "Health", &main))
@@ -157,14 +173,47 @@ fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
     })
 }
 
-fn tokens(visit: &Visit) -> Result<Markup, Error> {
-    let status = Overview::load(&visit.context)?;
-    let recall = &visit.context.config.recall;
+/// How many of the injected notes were used, month by month: how good recall is, measured in use.
+fn use_by_month(index: &Index) -> Result<Markup, Error> {
+    let months = index.usage_by_month()?;
+    let shown = months.iter().rev().take(MONTHS).rev();
+    let columns = shown.map(|(month, (injected, used))| Column {
+        value: i64::try_from(*injected).unwrap_or(i64::MAX),
+        part: i64::try_from(*used).unwrap_or(i64::MAX),
+        text: format!(
+            "{}: {} of {} notes used ({} %)",
+            month.format("%Y-%m"),
+            number(*used),
+            number(*injected),
+            used * 100 / (*injected).max(1)
+        ),
+    });
+    let columns: Vec<Column> = columns.collect();
+    Ok(html! {
+        @if columns.is_empty() {
+            p { "The first month appears after a session in which a note was injected." }
+        } @else {
+            (chart::columns("Injected notes by month: those that were used (dark), and all", &columns))
+            p.hint { @if let Some(last) = columns.last() { (last.text) ". " }
+                "Injected notes by month, each once per session: those that were used (dark), and all." }
+        }
+        p.hint { code { "anamnesis eval run" } " in a terminal measures recall with questions of your own." }
+    })
+}
+
+fn tokens(visit: &Visit, index: &Index) -> Result<Markup, Error> {
+    let context = &visit.context;
+    let folder = status::folder(context);
+    let project = context.project_of(&folder);
+    let journal = context.records()?;
+    let (injected, block) =
+        status::at_start(context, index, journal.as_ref(), &project, Some(&folder))?;
+    let recall = &context.config.recall;
     Ok(html! {
         dl {
             dt { "At the start" } dd {
-                (count(status.injected, "note")) ", about " (number(status.tokens)) " tokens, in "
-                bdi { (line(&status.project.key)) }
+                (count(injected, "note")) ", about " (number(block.tokens())) " tokens, in "
+                bdi { (line(&project.key)) }
             }
             dt { "Per prompt" } dd {
                 @if recall.prompt {
