@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anamnesis_store::index::Index;
 use anamnesis_sync::name_in_commits;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -18,8 +19,8 @@ pub struct Machine {
 }
 
 /// Returns the machines by name, this one included.
-pub fn machines(context: &Context) -> Result<BTreeMap<String, Machine>, Error> {
-    let counts = context.index()?.counts()?;
+pub fn machines(context: &Context, index: &Index) -> Result<BTreeMap<String, Machine>, Error> {
+    let counts = index.counts()?;
     let mut machines: BTreeMap<String, Machine> = BTreeMap::new();
     for (name, notes) in counts.by_machine {
         machines.entry(one_line(&name)).or_default().notes += notes;

@@ -13,11 +13,11 @@ use anamnesis_store::{
 };
 pub use anamnesis_sync::Answer;
 use anamnesis_sync::{
-    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, Synced,
+    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, SyncStep, Synced,
     remote::Remote,
 };
 use anamnesis_text::clean::one_line;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
@@ -32,6 +32,12 @@ const HISTORY: &str = "sync";
 /// The journal key with which hooks request a sync at a session's start or end: the time in
 /// milliseconds.
 pub const WANTED: &str = "sync_wanted";
+
+/// The journal key for the step of a running sync, and when it began, in milliseconds.
+const STEP: &str = "sync_step";
+
+/// A step that began earlier than this was of a process that did not end by itself.
+const LONGEST_STEP: TimeDelta = TimeDelta::minutes(5);
 
 /// The journal key for when a sync last brought notes, in milliseconds.
 pub const ARRIVED: &str = "sync_arrived";
@@ -151,6 +157,8 @@ pub struct Standing {
     pub remote: Option<String>,
     /// Why syncing is impossible, if it is.
     problem: Option<String>,
+    /// The step of a sync that is running in any process, in words.
+    pub step: Option<&'static str>,
 }
 
 impl Standing {
@@ -170,6 +178,7 @@ impl Standing {
             history: journal.map(History::load).unwrap_or_default(),
             remote: remote::address(context).map(remote::shown),
             problem,
+            step: journal.and_then(|journal| running_step(context, journal)),
         }
     }
 
@@ -308,6 +317,33 @@ pub fn remote(context: &Context) -> Result<Option<Remote>, Error> {
         })
 }
 
+/// Returns the name of a step in the journal.
+const fn step_name(step: SyncStep) -> &'static str {
+    match step {
+        SyncStep::Commit => "commit",
+        SyncStep::Fetch => "fetch",
+        SyncStep::Join => "join",
+        SyncStep::Push => "push",
+    }
+}
+
+/// Returns the step of a running sync, in words.
+fn running_step(context: &Context, journal: &Journal) -> Option<&'static str> {
+    let value = journal.meta(STEP).ok()??;
+    let (name, at) = value.split_once(' ')?;
+    let at = format::time(at.parse().ok()?);
+    if context.environment.current_time() - at > LONGEST_STEP {
+        return None;
+    }
+    match name {
+        "commit" => Some("committing the changes of this machine"),
+        "fetch" => Some("fetching from the remote"),
+        "join" => Some("joining with the changes of other machines"),
+        "push" => Some("pushing to the remote"),
+        _ => None,
+    }
+}
+
 /// A sync backend that records its results in the journal.
 pub struct Carrier<'a> {
     context: &'a Context,
@@ -326,12 +362,20 @@ impl<'a> Carrier<'a> {
         answer: Answer,
         patience: Duration,
     ) -> Self {
+        let has_remote = remote.is_some();
+        let backend = backend(context, journal, remote, answer, patience).on_step(move |step| {
+            let at = context.environment.current_time().timestamp_millis();
+            let value = format!("{} {at}", step_name(step));
+            if let Some(Err(error)) = journal.map(|journal| journal.set_meta(STEP, &value)) {
+                context.log(&format!("sync: {error}"));
+            }
+        });
         Self {
             context,
             journal,
-            has_remote: remote.is_some(),
+            has_remote,
             begun: context.environment.current_time(),
-            backend: backend(context, journal, remote, answer, patience),
+            backend,
         }
     }
 
@@ -340,6 +384,7 @@ impl<'a> Carrier<'a> {
             return Ok(());
         };
         let environment = &self.context.environment;
+        journal.remove_meta(STEP)?;
         if self.has_remote {
             let mut history = History::load(journal);
             history.add(result, self.begun.timestamp_millis());

@@ -18,7 +18,7 @@ use git2::{Commit, Tree};
 use ulid::Ulid;
 
 use crate::{
-    backend::{Answer, Reached, Settings, State, SyncBackend, Synced},
+    backend::{Answer, Reached, Settings, State, SyncBackend, SyncStep, Synced},
     damage::{self, SetAside},
     error::Error,
     git::{Fetched, Git, INCOMING, Pushed},
@@ -42,12 +42,12 @@ pub type RecordPurge<'a> =
     dyn FnMut(&Record) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
 /// Synchronizes the notes of a store through git.
-#[derive(Debug)]
 pub struct GitBackend<'a> {
     home: &'a Home,
     notes: &'a Notes,
     settings: Settings,
     set_aside: RefCell<Option<SetAside>>,
+    on_step: Box<dyn Fn(SyncStep) + 'a>,
 }
 
 impl<'a> GitBackend<'a> {
@@ -58,6 +58,16 @@ impl<'a> GitBackend<'a> {
             notes,
             settings,
             set_aside: RefCell::default(),
+            on_step: Box::new(|_| ()),
+        }
+    }
+
+    /// Calls a function at the beginning of each step of a sync.
+    #[must_use]
+    pub fn on_step(self, on_step: impl Fn(SyncStep) + 'a) -> Self {
+        Self {
+            on_step: Box::new(on_step),
+            ..self
         }
     }
 
@@ -367,6 +377,7 @@ impl GitBackend<'_> {
     }
 
     fn sync_held(&self, held: &SyncLock) -> Result<Synced, Error> {
+        (self.on_step)(SyncStep::Commit);
         let mut run = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
@@ -395,8 +406,12 @@ impl GitBackend<'_> {
         let git = self.git(&run.repository, held)?;
         let mut last = String::new();
         for round in 1..=MAX_TRIES {
-            if fetch(&git, remote, &run.repository)? && !run.join_incoming()? {
-                return run.synced("held back; see status");
+            (self.on_step)(SyncStep::Fetch);
+            if fetch(&git, remote, &run.repository)? {
+                (self.on_step)(SyncStep::Join);
+                if !run.join_incoming()? {
+                    return run.synced("held back; see status");
+                }
             }
             run.mark(held)?;
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
@@ -407,6 +422,7 @@ impl GitBackend<'_> {
                 run.prune(&git);
                 return run.synced("synced");
             }
+            (self.on_step)(SyncStep::Push);
             match git.push(remote, None)? {
                 Pushed::Done => {
                     run.pushed(tip)?;

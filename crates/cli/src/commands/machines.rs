@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let machines = machines::machines(context)?;
+    let machines = machines::machines(context, &context.index()?)?;
     let own = context.machine_id();
     let synced = machines::in_step_at(context);
     if args.json {

@@ -2,6 +2,8 @@
 
 use anamnesis_note::note::{NoteType, Scope};
 
+use anamnesis_sync::SyncStep;
+
 use crate::{after_push::after_push, fleet::Fleet};
 
 #[test]
@@ -28,6 +30,27 @@ fn notes_reach_the_other_machine() {
     assert_eq!(
         laptop.git(&["log", "-1", "--format=%an <%ae>|%cn"]),
         "anamnesis <anamnesis@desktop>|anamnesis\n"
+    );
+}
+
+#[test]
+fn each_step_is_told_when_it_begins() {
+    let fleet = Fleet::new();
+    let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
+    laptop.write("first");
+    assert_eq!(
+        laptop.steps(),
+        [SyncStep::Commit, SyncStep::Fetch, SyncStep::Push]
+    );
+    desktop.write("second");
+    assert_eq!(
+        desktop.steps(),
+        [
+            SyncStep::Commit,
+            SyncStep::Fetch,
+            SyncStep::Join,
+            SyncStep::Push
+        ]
     );
 }
 

@@ -1,6 +1,7 @@
 //! A remote, the machines that use it, and a stranger who may write to it.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
@@ -17,8 +18,8 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{
-    Act, Answer, Error, GitBackend, Reached, Repository, Settings, State, SyncBackend, Synced,
-    git::GitEnvironment, remote::Remote,
+    Act, Answer, Error, GitBackend, Reached, Repository, Settings, State, SyncBackend, SyncStep,
+    Synced, git::GitEnvironment, remote::Remote,
 };
 use chrono::{DateTime, Utc};
 use git2::{ObjectType, Oid, Signature, Time};
@@ -188,6 +189,16 @@ impl Machine {
 
     pub(crate) fn try_sync(&self) -> Result<Synced, Error> {
         GitBackend::new(&self.home, &self.notes, self.settings()).sync()
+    }
+
+    /// Syncs, and returns the steps that were told.
+    pub(crate) fn steps(&self) -> Vec<SyncStep> {
+        let steps = RefCell::new(Vec::new());
+        GitBackend::new(&self.home, &self.notes, self.settings())
+            .on_step(|step| steps.borrow_mut().push(step))
+            .sync()
+            .unwrap();
+        steps.into_inner()
     }
 
     pub(crate) fn sync(&self) -> Synced {

@@ -24,8 +24,9 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let journal = context.journal();
     let standing = Standing::load(context, journal.as_ref());
     let own = context.machine_id();
-    let machines = operation::in_order(context, operation::machines(context)?);
-    let conflicts = visit.index()?.count_conflicts()?;
+    let index = visit.index()?;
+    let machines = operation::in_order(context, operation::machines(context, &index)?);
+    let conflicts = index.count_conflicts()?;
     let can_sync = standing.remote.is_some() && !visit.is_read_only;
     let main = html! {
         h1 { "Machines & sync" }
@@ -36,7 +37,12 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 p.hint { "To do: " code { (clean(&standing.advice())) } }
             }
             dl {
-                dt { "State" } dd { (clean(&standing.text(now))) }
+                dt { "State" } dd {
+                    @match standing.step {
+                        Some(step) => { span.chip.ok { "running" } " " (step) "…" }
+                        None => { (clean(&standing.text(now))) }
+                    }
+                }
                 @if let Some(remote) = &standing.remote {
                     dt { "Remote" } dd { code { (line(remote)) } }
                     dt { "Ahead" } dd {
