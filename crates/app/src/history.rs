@@ -57,7 +57,11 @@ impl<'a> Past<'a> {
         // Refresh the index first, then drop the write lock: reading the history must not block
         // writers.
         drop::<Index>(context.index()?);
-        let index = Index::open(&context.home)?;
+        Self::with_index(context, Index::open(&context.home)?)
+    }
+
+    /// Like [`Past::open_if_any`], with an index that holds no lock.
+    pub fn with_index(context: &'a Context, index: Index) -> Result<Option<Self>, Error> {
         history::read_without_hashing();
         let repository = open(context)?;
         Ok(repository.map(|repository| Self {

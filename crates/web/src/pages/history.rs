@@ -18,23 +18,26 @@ use crate::{
     visit::{Answered, Visit},
 };
 
-/// How many changes and notes a page lists.
+/// How many changes a page lists. For each, the folders of a commit are read.
+const CHANGES: usize = 20;
+
+/// How many notes a page lists.
 const PAGE: usize = 50;
 
 /// How many differences of one change are shown.
 const MAX_DIFFERENCES: usize = 50;
 
 pub(crate) fn show(visit: &Visit) -> Answered {
-    let past = Past::open_if_any(&visit.context)?;
+    let past = Past::with_index(&visit.context, visit.index()?)?;
     let page = layout::page_number(&visit.query);
     let mut events = Vec::new();
     if let Some(past) = &past {
         // One extra event shows whether there are more.
-        events = past.repository.log(None, page * PAGE + 1)?;
+        events = past.repository.log(None, page * CHANGES + 1)?;
     }
-    let has_more = events.len() > page * PAGE;
-    events.truncate(page * PAGE);
-    let shown = events.iter().skip((page - 1) * PAGE);
+    let has_more = events.len() > page * CHANGES;
+    events.truncate(page * CHANGES);
+    let shown = events.iter().skip((page - 1) * CHANGES);
     let main = html! {
         h1 { "History" }
         section {
@@ -101,7 +104,7 @@ fn facts(visit: &Visit, event: &Event) -> Markup {
 
 /// One change with its differences.
 pub(crate) fn change(visit: &Visit) -> Answered {
-    let Some(past) = Past::open_if_any(&visit.context)? else {
+    let Some(past) = Past::with_index(&visit.context, visit.index()?)? else {
         return Ok(missing(visit, "change"));
     };
     let mut events = past.repository.find(&visit.id)?;
@@ -149,7 +152,7 @@ pub(crate) fn day(visit: &Visit) -> Answered {
     let Some(date) = visit.query.get("on") else {
         return Err(Error::usage("the day is missing"));
     };
-    let Some(past) = Past::open_if_any(&visit.context)? else {
+    let Some(past) = Past::with_index(&visit.context, visit.index()?)? else {
         return Ok(missing(visit, "history"));
     };
     let (time, moment) = past.at(date)?;

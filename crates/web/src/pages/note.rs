@@ -300,7 +300,7 @@ pub(crate) fn history(visit: &Visit) -> Answered {
     let Some(id) = visit.note_id() else {
         return Ok(missing(visit, "note"));
     };
-    let past = Past::open_if_any(&visit.context)?;
+    let past = Past::with_index(&visit.context, visit.index()?)?;
     let mut versions = Vec::new();
     if let Some(past) = &past {
         past.refuse_withheld(id)?;
