@@ -47,7 +47,7 @@ impl Streams {
     }
 
     /// Sends to all. A page that does not read gets the next one, which asks for the same.
-    fn send(&self, message: &Bytes) {
+    pub(crate) fn send(&self, message: &Bytes) {
         for stream in lock(&self.open).iter() {
             let _ = stream.try_send(message.clone());
         }

@@ -9,6 +9,7 @@ mod chart;
 mod events;
 mod export;
 mod guard;
+mod kept;
 mod layout;
 mod markdown;
 mod pages;

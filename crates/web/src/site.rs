@@ -22,6 +22,7 @@ use crate::{
     answer::{self, Answer, Content},
     events::Streams,
     guard::{Entry, Guard, TOKEN, lock},
+    kept::KeptChanges,
     layout,
     routes::{self, Act},
     server::Options,
@@ -41,7 +42,9 @@ pub(crate) struct Site {
     /// Whether every write is refused.
     pub(crate) is_read_only: bool,
     /// The pages that are open.
-    pub(crate) streams: Streams,
+    pub(crate) streams: Arc<Streams>,
+    /// What pages need and takes long.
+    kept: Arc<KeptChanges>,
     guard: Guard,
     /// When a page was last known to be open.
     alive_at: Mutex<Instant>,
@@ -55,7 +58,8 @@ impl Site {
             // An agent reads like a person, but a page must not give it a person's rights.
             is_read_only: is_read_only || context.environment.is_agent,
             context,
-            streams: Streams::default(),
+            streams: Arc::default(),
+            kept: Arc::default(),
             guard: Guard::new(port).map_err(io::Error::other)?,
             alive_at: Mutex::new(Instant::now()),
             had_stream: AtomicBool::new(false),
@@ -178,6 +182,8 @@ impl Site {
                 is_known: |path| routes::find(path).is_some(),
                 context,
                 is_read_only: self.is_read_only,
+                streams: Arc::clone(&self.streams),
+                kept: Arc::clone(&self.kept),
                 path,
                 id,
                 query,

@@ -1,12 +1,14 @@
 //! What a page's function gets to know.
 
+use std::sync::Arc;
+
 use anamnesis_app::{Error, context::Context};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::index::Index;
 use anamnesis_text::clean::clean;
 use ulid::Ulid;
 
-use crate::{answer::Answer, layout};
+use crate::{answer::Answer, events::Streams, kept::KeptChanges, layout};
 
 /// How many parameters of an address or a form are read.
 const MAX_PARAMS: usize = 2_000;
@@ -54,6 +56,10 @@ pub(crate) struct Visit {
     pub(crate) context: Context,
     /// Whether writes are refused, so forms are not shown.
     pub(crate) is_read_only: bool,
+    /// The pages that are open.
+    pub(crate) streams: Arc<Streams>,
+    /// What takes long to find.
+    pub(crate) kept: Arc<KeptChanges>,
     /// The path and the name of each page in the navigation.
     pub(crate) navigation: Vec<(&'static str, &'static str)>,
     /// Returns whether a path is one of the viewer's.

@@ -2,7 +2,7 @@
 
 use anamnesis_app::{
     Error,
-    context::PATIENCE,
+    context::{Context, PATIENCE},
     diff, forget,
     format::{count, number, shorten},
     review::{self as operation, Decision, PendingDetails},
@@ -61,7 +61,13 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let context = &visit.context;
     let index = visit.index()?;
     let journal = context.records()?;
-    let groups = operation::waiting(context, &index, journal.as_ref(), &[])?;
+    let changes = visit.kept.known(&index)?;
+    if changes.is_none() {
+        visit.kept.seek(context, &visit.streams, &index)?;
+    }
+    let known = changes.as_deref();
+    let known = known.map_or(&[][..], Vec::as_slice);
+    let groups = operation::waiting_with(context, &index, journal.as_ref(), &[], known)?;
     let held = journal.and_then(|journal| History::load(&journal).held);
     let cards = cards(&groups);
     let at = visit.query.get("at").and_then(|at| at.parse().ok());
@@ -74,6 +80,26 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 code { "anamnesis sync --accept" } " or " code { "anamnesis sync --restore" }
             }
         }
+        section id="deck" data-live="review" {
+            @if changes.is_none() {
+                p.hint role="status" { "The newest notes are still being compared with later ones. "
+                    a href=(PATH) { "Show the result" } }
+            }
+            (deck(visit, &index, &groups, &cards, at)?)
+        }
+    };
+    Ok(layout::page(visit, "Review", &main))
+}
+
+/// The card at a place.
+fn deck(
+    visit: &Visit,
+    index: &Index,
+    groups: &[PendingGroup],
+    cards: &[Card<'_>],
+    at: usize,
+) -> Result<Markup, Error> {
+    Ok(html! {
         @match cards.get(at) {
             None => {
                 section.card {
@@ -85,19 +111,18 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             Some(card) => {
                 div.facts {
                     span { "card " (number(at + 1)) " of " (number(cards.len())) }
-                    span { (operation::counts(&groups)) }
+                    span { (operation::counts(groups)) }
                 }
                 section.card.deck {
                     @match card.notes {
-                        [one] => (single(visit, &index, card, one, at)?),
+                        [one] => (single(visit, index, card, one, at)?),
                         many => (mass(visit, card, many, at)),
                     }
                 }
                 (steps(at, cards.len()))
             }
         }
-    };
-    Ok(layout::page(visit, "Review", &main))
+    })
 }
 
 fn steps(at: usize, total: usize) -> Markup {
@@ -122,18 +147,6 @@ fn single(
 ) -> Result<Markup, Error> {
     let context = &visit.context;
     let details = PendingDetails::load(context, index, waiting, card.group)?;
-    let entries = |ids: &[NoteId]| -> Result<Vec<Entry>, Error> {
-        let found = ids.iter().map(|id| index.get(*id));
-        let found: Vec<_> = found.collect::<Result<_, _>>()?;
-        Ok(found.into_iter().flatten().collect())
-    };
-    let read = |entry: &Entry| Some(context.notes.read(entry.path).ok()?.note());
-    let sources = entries(&details.sources)?;
-    let similar = details.similar.map(|(says, id)| (says, [id]));
-    let others = match &similar {
-        Some((says, id)) => (*says, entries(id)?),
-        None => ("other version:", entries(&details.beside)?),
-    };
     let can_edit = waiting.reason != PendingReason::Forgotten && !visit.is_read_only;
     Ok(html! {
         h2 { (line(&operation::heading(context, card.group))) }
@@ -142,54 +155,16 @@ fn single(
                 &html! { span.chip.warn { (operation::word(waiting.reason)) } }))
         }
         @for reason in &waiting.stale_reasons {
-            p.message { (clean(&reason.text(|id| anamnesis_app::context::Context::short(index, id)))) }
+            p.message { (clean(&reason.text(|id| Context::short(index, id)))) }
         }
         @match &details.note {
             None => { p.hint { "Its text is no longer kept." } }
             Some(note) => {
-                div.beside {
-                    section {
-                        h3 { "This note" }
-                        div.text { (markdown::render(&context.printable(&note.body))) }
-                    }
-                    @for other in &others.1 {
-                        section {
-                            h3 { "It " (others.0) " " (note_link(other)) }
-                            @if let Some(other) = read(other) {
-                                div.text { (markdown::render(&context.printable(&other.body))) }
-                            }
-                        }
-                    }
-                }
-                @if let Some(before) = &details.before {
-                    h3 { "What it changes" }
-                    (layout::difference(&diff::between(before, note)))
-                }
-                @if !details.replaced.is_empty() {
-                    h3 { "Replaces" }
-                    ul.links {
-                        @for entry in &entries(&details.replaced)? { li { (note_link(entry)) } }
-                    }
-                }
-                @if !sources.is_empty() {
-                    h3 { "Made from" }
-                    ul.links {
-                        @for entry in sources.iter().take(MAX_SOURCES) {
-                            li {
-                                (note_link(entry))
-                                @if let Some(source) = read(entry).and_then(|from| closest(note, &from)) {
-                                    blockquote { (context.printable(&source)) }
-                                }
-                            }
-                        }
-                    }
-                    @if sources.len() > MAX_SOURCES {
-                        p.hint { "and " (number(sources.len() - MAX_SOURCES)) " more" }
-                    }
-                }
+                (texts(context, index, note, &details)?)
+                (links(context, index, note, &details)?)
                 @if let (Some(other), false) = (details.replaceable, visit.is_read_only) {
                     div.actions {
-                        (decision(&Form { card, at, word: REPLACE, other: Some(other), ..Form::one(card, at) },
+                        (decision(&Form { word: REPLACE, other: Some(other), ..Form::one(card, at) },
                             "Approve, and replace the other note", None))
                     }
                 }
@@ -210,6 +185,83 @@ fn single(
                     (decision(&all(REJECT), "Reject all", None))
                     (decision(&all(APPROVE), "Approve all", None))
                 }
+            }
+        }
+    })
+}
+
+fn entries(index: &Index, ids: &[NoteId]) -> Result<Vec<Entry>, Error> {
+    let found = ids.iter().filter_map(|id| index.get(*id).transpose());
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+fn read(context: &Context, entry: &Entry) -> Option<Note> {
+    Some(context.notes.read(entry.path).ok()?.note())
+}
+
+/// The text of a note beside the texts of similar notes and other versions, and what it changes.
+fn texts(
+    context: &Context,
+    index: &Index,
+    note: &Note,
+    details: &PendingDetails,
+) -> Result<Markup, Error> {
+    let (says, others) = match &details.similar {
+        Some((says, id)) => (*says, entries(index, &[*id])?),
+        None => ("other version:", entries(index, &details.beside)?),
+    };
+    Ok(html! {
+        div.beside {
+            section {
+                h3 { "This note" }
+                div.text { (markdown::render(&context.printable(&note.body))) }
+            }
+            @for other in &others {
+                section {
+                    h3 { "It " (says) " " (note_link(other)) }
+                    @if let Some(other) = read(context, other) {
+                        div.text { (markdown::render(&context.printable(&other.body))) }
+                    }
+                }
+            }
+        }
+        @if let Some(before) = &details.before {
+            h3 { "What it changes" }
+            (layout::difference(&diff::between(before, note)))
+        }
+    })
+}
+
+/// The notes that a note replaces, and those that it was made from, each with its closest line.
+fn links(
+    context: &Context,
+    index: &Index,
+    note: &Note,
+    details: &PendingDetails,
+) -> Result<Markup, Error> {
+    let sources = entries(index, &details.sources)?;
+    let closest_in = |entry| closest(note, &read(context, entry)?);
+    Ok(html! {
+        @if !details.replaced.is_empty() {
+            h3 { "Replaces" }
+            ul.links {
+                @for entry in &entries(index, &details.replaced)? { li { (note_link(entry)) } }
+            }
+        }
+        @if !sources.is_empty() {
+            h3 { "Made from" }
+            ul.links {
+                @for entry in sources.iter().take(MAX_SOURCES) {
+                    li {
+                        (note_link(entry))
+                        @if let Some(source) = closest_in(entry) {
+                            blockquote { (context.printable(&source)) }
+                        }
+                    }
+                }
+            }
+            @if sources.len() > MAX_SOURCES {
+                p.hint { "and " (number(sources.len() - MAX_SOURCES)) " more" }
             }
         }
     })
@@ -333,7 +385,8 @@ pub(crate) fn decide(visit: &Visit) -> Answered {
     let path = format!("{PATH}?at={at}");
     let journal = Journal::open(&context.home, PATIENCE)?;
     let index = visit.index()?;
-    let groups = operation::waiting(context, &index, Some(&journal), &[])?;
+    let changes = visit.kept.find(&index)?;
+    let groups = operation::waiting_with(context, &index, Some(&journal), &[], &changes)?;
     drop(index);
     let is_it = |waiting: &&PendingNote| Some(waiting.entry.id()) == id;
     let group = groups

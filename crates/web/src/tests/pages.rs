@@ -5,6 +5,7 @@ use anamnesis_session::{
     prompt::{RawPrompt, SafePrompt},
 };
 use anamnesis_store::journal::{Audience, Journal, Shown};
+use anamnesis_testkit::wait_for;
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use super::*;
@@ -260,6 +261,145 @@ fn many_notes_are_changed_at_once_and_undone_to_the_same_bytes() {
         );
     }
     assert!(read() == original);
+}
+
+#[test]
+fn a_removed_tag_and_a_restored_note_are_undone_to_the_same_bytes() {
+    let viewer = Viewer::new();
+    drop(viewer.get("/notes"));
+    let all = || snapshot(viewer.context.home.root());
+    let undo = |to: &str| {
+        let change = to.rsplit('=').next().unwrap();
+        viewer.post("/undo", &format!("change={change}&sure=yes"));
+    };
+    let changed = |path: &str, form: &str| {
+        let done = viewer.post(path, form);
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{form}: {}", done.text);
+        done.headers["location"].to_str().unwrap().to_owned()
+    };
+    let many = format!("note={ID}&tag=looked-at");
+    changed("/notes/many", &format!("{many}&act=tag"));
+    let tagged = all();
+    let untagged = changed("/notes/many", &format!("{many}&act=untag"));
+    assert_ne!(all(), tagged);
+    undo(&untagged);
+    assert_eq!(all(), tagged);
+
+    let path = format!("/note/{ID}/mark");
+    changed(&path, "act=forget");
+    let forgotten = all();
+    let restored = changed(&path, "act=restore");
+    assert!(restored.contains("done=restored&change="), "{restored}");
+    assert_eq!(viewer.note(), tagged.values().next().unwrap().as_str());
+    undo(&restored);
+    assert_eq!(all(), forgotten);
+}
+
+#[test]
+fn notes_of_earlier_sessions_are_listed_first_and_undone_to_the_same_bytes() {
+    let viewer = Viewer::new();
+    let claude = viewer.context.home.root().join("../claude");
+    let folder = claude.join("projects/-shop");
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = |kind: &str, content: &str| {
+        let record = serde_json::json!({
+            "type": kind, "sessionId": "earlier", "cwd": "/w/shop", "version": "2.1.330",
+            "timestamp": "2025-12-20T10:00:00.000Z", "isSidechain": false,
+            "message": { "role": kind, "content": [{ "type": "text", "text": content }] },
+        });
+        format!("{record}\n")
+    };
+    let transcript = line("user", "Why does the login fail in the tests?")
+        + &line(
+            "assistant",
+            "Because the stub server is not started; I added it to the fixture.",
+        );
+    std::fs::write(folder.join("earlier.jsonl"), transcript).unwrap();
+    let mut context = viewer.context.clone();
+    context.environment.claude_folder = Some(claude);
+    let viewer = viewer.again(context);
+    drop(viewer.get("/notes"));
+    let all = || snapshot(viewer.context.home.root());
+    let before = all();
+    let listed = viewer.post("/import/sessions", "from=claude").text;
+    assert!(listed.contains("Make 1 note"), "{listed}");
+    assert_eq!(all(), before);
+    let done = viewer.post("/import/sessions", "from=claude&sure=yes");
+    let to = done.headers["location"].to_str().unwrap();
+    assert!(to.starts_with("/notes?done=backfilled&change="), "{to}");
+    assert_eq!(all().len(), before.len() + 1);
+    let change = to.rsplit('=').next().unwrap();
+    viewer.post("/undo", &format!("change={change}&sure=yes"));
+    assert_eq!(all(), before);
+}
+
+/// Returns the text of every note of a store, by its path, also of forgotten ones.
+fn snapshot(store: &std::path::Path) -> std::collections::BTreeMap<String, String> {
+    let folders = [
+        "memory/semantic",
+        "memory/episodic",
+        "memory/procedural",
+        "trash",
+    ];
+    let folders = folders
+        .iter()
+        .map(|folder| std::fs::read_dir(store.join(folder)));
+    let files = folders.flat_map(|folder| folder.into_iter().flatten());
+    let paths = files.map(|file| file.unwrap().path());
+    paths
+        .map(|path| {
+            (
+                path.display().to_string(),
+                std::fs::read_to_string(&path).unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn the_review_adds_notes_that_later_ones_change_and_forgets_that_after_a_write() {
+    let viewer = Viewer::with(
+        "Test runner",
+        "I picked Jest for the unit tests.",
+        false,
+        false,
+    );
+    let hint = "still being compared";
+    assert!(viewer.get("/review").text.contains(hint));
+    let page = || viewer.get("/review").text;
+    wait_for("the comparison", || !page().contains(hint));
+    assert!(page().contains("Nothing to review"));
+    let later = viewer
+        .note()
+        .replace(ID, OTHER)
+        .replace("2025-12-23", "2025-12-24");
+    let later = later.replace(
+        "I picked Jest for the unit tests.",
+        "Take Vitest instead of Jest for the unit tests.",
+    );
+    let path = format!("memory/semantic/{OTHER}.md");
+    std::fs::write(viewer.context.home.root().join(path), later).unwrap();
+    assert!(
+        page().contains(hint),
+        "what was found before the write is not shown"
+    );
+    wait_for("the comparison", || !page().contains(hint));
+    assert!(page().contains("may replace it"), "{}", page());
+}
+
+#[test]
+fn a_sync_that_runs_tells_its_step() {
+    let viewer = Viewer::new();
+    let journal = viewer.context.journal().unwrap();
+    let now = viewer.context.environment.now.timestamp_millis();
+    let page = |value: &str| {
+        journal.set_meta("sync_step", value).unwrap();
+        viewer.get("/machines").text
+    };
+    assert!(page(&format!("push {now}")).contains("pushing to the remote…"));
+    let hour = 60 * 60 * 1000;
+    assert!(!page(&format!("push {}", now - hour)).contains("pushing"));
+    assert!(!page("").contains("running"));
 }
 
 #[test]
