@@ -58,6 +58,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     };
     let mut projects: Vec<_> = index.counts()?.by_project.into_iter().collect();
     projects.sort_by_key(|(project, notes)| (std::cmp::Reverse(*notes), project.clone()));
+    let is_empty = projects.is_empty();
     let more = projects.len().saturating_sub(MAX_PROJECTS);
     let projects = projects.iter().take(MAX_PROJECTS).map(|(project, notes)| {
         let key: String = form_urlencoded::byte_serialize(project.as_bytes()).collect();
@@ -69,9 +70,10 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let main = html! {
         h1 { "Map" }
         section id="starts" data-live="notes" {
-            h2 { "Notes with many links" }
+            @if !is_empty { h2 { "Notes with many links" } }
             @let starts = starts(&index)?;
-            @if starts.is_empty() { p { "No recent note has a link yet." } }
+            @if is_empty { p { "Projects and links between notes appear here with the first notes." } }
+            @else if starts.is_empty() { p { "No recent note has a link yet." } }
             ul.links {
                 @for (entry, links) in &starts {
                     li {
@@ -83,14 +85,16 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 }
             }
         }
-        section {
-            h2 { "Projects" }
-            (chart::bars("Notes by project", &projects.collect::<Vec<_>>()))
-            @if more > 0 { p.hint { "And " (count(more, "more project")) "." } }
-        }
-        section {
-            h2 { "Months" }
-            (chart::bars("Notes by the month in which they were made", &months.collect::<Vec<_>>()))
+        @if !is_empty {
+            section {
+                h2 { "Projects" }
+                (chart::bars("Notes by project", &projects.collect::<Vec<_>>()))
+                @if more > 0 { p.hint { "And " (count(more, "more project")) "." } }
+            }
+            section {
+                h2 { "Months" }
+                (chart::bars("Notes by the month in which they were made", &months.collect::<Vec<_>>()))
+            }
         }
     };
     Ok(layout::page(visit, "Map", &main))

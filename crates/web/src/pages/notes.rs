@@ -176,7 +176,7 @@ fn list(visit: &Visit, found: &[(Entry, Vec<String>)]) -> Markup {
 fn many_actions() -> Markup {
     let act = |word: &str, label: &str| html! { button name="act" value=(word) { (label) } };
     html! {
-        div.bar role="group" aria-label="With the selected notes" {
+        div.toolbar role="group" aria-label="With the selected notes" {
             span.picked { "Selected" }
             (act(PIN, "Pin")) (act(UNPIN, "Unpin")) (act(MUTE, "Mute")) (act(UNMUTE, "Unmute"))
             (act(FORGET, "Forget"))

@@ -39,12 +39,16 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let projects = projects.map(|key| (key.clone(), line(&key)));
     let main = html! {
         h1 { "Sessions" }
-        form.filters method="get" action="/sessions" data-search="sessions" {
-            (choice("project", "Project", "All projects", projects, project))
-            button { "Show" }
+        @if total > 0 || project.is_some() {
+            form.filters method="get" action="/sessions" data-search="sessions" {
+                (choice("project", "Project", "All projects", projects, project))
+                noscript { button { "Show" } }
+            }
         }
         section id="sessions" data-live="journal" aria-label="Sessions" {
-            p.hint role="status" { (layout::amount(total, "session", page, PAGE)) }
+            @if total > 0 {
+                p.hint role="status" { (layout::amount(total, "session", page, PAGE)) }
+            }
             @if rows.is_empty() {
                 section.card {
                     h2 { "No session was recorded" }
