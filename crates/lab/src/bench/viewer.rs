@@ -1,7 +1,8 @@
 //! Measures the pages of the viewer: the time from a request to the end of its answer.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -46,6 +47,8 @@ struct Page {
 /// Adds sessions and commits to a store of notes, which pages show.
 pub(super) fn prepare(stage: &Stage<'_>, store: &str) -> Result {
     let folder = stage.store_folder(store);
+    // As the product creates it: `doctor` looks at every file of a store that others may enter.
+    fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
     Home::new(&folder).create()?;
     record_events(&folder, "viewed", EVENTS)?;
     let files = note_files(&folder)?;
