@@ -1,5 +1,5 @@
-//! Opens every page of the viewer in a real browser: screenshots, accessibility, keys, one write and
-//! its undo, and the end of the server.
+//! Opens every page of the viewer in a real browser: screenshots, accessibility, keys, each write and
+//! its undo, and the end of the server after the browser was closed or killed.
 //!
 //! Needs `npm` for the first install and Debian's `chromium-headless-shell`. Both run without a
 //! network where the system can make an empty one, so that no other address can be reached.
@@ -113,6 +113,12 @@ fn fill(home: &TestHome) -> String {
             "日本語のノートとрусская заметка",
         ),
     ];
+    let proposal = "Take a lock before the nightly job";
+    home.add(
+        &NoteText::new("01ARZ3NDEKTSV4RRFFQ69G5FA5", proposal)
+            .with("state", "proposed")
+            .body("Two machines ran it at once.\n"),
+    );
     for (id, title) in titles {
         let body = "Because the login needs port 9090.\n\n- `make stub` starts it\n- see #01ARZ3NDEKTSV4RRFFQ69G5FA1\n\n[a link](javascript:alert(1))\n";
         home.add(&NoteText::new(id, title).body(body));

@@ -12,13 +12,24 @@ const axe = readFileSync(modules("axe-core").resolve("axe-core/axe.min.js"), "ut
 const faults = [];
 const check = (holds, fault) => holds || faults.push(fault);
 
-/** The names and hashes of all files of the notes. */
+/** The names and hashes of all files of the notes, also of forgotten ones. */
 function notes() {
-  const files = readdirSync(join(plan.store, "memory"), { recursive: true, withFileTypes: true });
+  const folders = ["memory", "local", "trash"].map((name) => join(plan.store, name)).filter(existsSync);
+  const files = folders.flatMap((name) => readdirSync(name, { recursive: true, withFileTypes: true }));
   const paths = files.filter((file) => file.isFile() && file.name.endsWith(".md"));
   const hash = (path) => createHash("sha256").update(readFileSync(path)).digest("hex");
   return paths.map((file) => join(file.parentPath ?? file.path, file.name)).sort()
     .map((path) => `${path} ${hash(path)}`).join("\n");
+}
+
+/** Whether a process is a viewer of this store. */
+function isViewer(pid) {
+  try {
+    const [program, word] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return program === plan.program && word === "open" && readFileSync(`/proc/${pid}/environ`, "utf8").includes(`HOME=${plan.home}\0`);
+  } catch {
+    return false; // It ended meanwhile.
+  }
 }
 
 const environment = { PATH: process.env.PATH, HOME: plan.home, LANG: "C.UTF-8" };
@@ -33,10 +44,12 @@ const address = await new Promise((resolve, reject) => {
 console.log(`address: ${Date.now() - started} ms after the start`);
 const origin = new URL(address).origin;
 
-const browser = await chromium.launch({
+// A server, because only that tells the process, which is killed in the end.
+const program = await chromium.launchServer({
   executablePath: plan.browser,
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
 });
+const browser = await chromium.connect(program.wsEndpoint());
 const page = await browser.newPage();
 let path = "the first address";
 page.on("console", (message) =>
@@ -81,10 +94,23 @@ async function undo(what, before) {
   check(notes() === before, `Undo of ${what} did not restore every byte`);
 }
 
+/** Ticks two notes, fills the field of an action and presses its button. */
+async function many(button, field, value) {
+  await open("/notes");
+  const boxes = page.locator("#results input[name=note]");
+  await boxes.nth(0).check();
+  await boxes.nth(1).check();
+  if (field) {
+    await page.getByText("Tag or move").click();
+    await page.locator(".toolbar").getByLabel(field, { exact: true }).fill(value);
+  }
+  await press(button);
+}
+
 await page.goto(address, { waitUntil: "domcontentloaded" });
 await page.waitForURL((url) => !url.searchParams.has("token"));
-await page.waitForSelector("nav a");
-const links = await page.$$eval("nav a", (all) => all.map((a) => a.getAttribute("href")));
+await page.waitForSelector("header nav a");
+const links = await page.$$eval("header nav a", (all) => all.map((a) => a.getAttribute("href")));
 check(links.length === 12, `the navigation has ${links.length} pages`);
 if (plan.note) {
   links.push(`/note/${plan.note}`, `/note/${plan.note}/history`, `/map/${plan.note}`);
@@ -138,18 +164,44 @@ if (plan.note) {
   await press("Forget");
   await undo("Forget", before);
 
+  await press("Forget");
+  const forgotten = notes();
+  await press("Restore");
+  await undo("Restore", forgotten);
+  await press("Restore");
+  check(notes() === before, "Restore did not restore every byte");
+
   await open("/notes");
-  const boxes = page.locator("#results input[name=note]");
   check(!await page.getByRole("button", { name: "Mute", exact: true }).isVisible(), "the bar shows without a selection");
-  await boxes.nth(0).check();
-  await boxes.nth(1).check();
-  await press("Mute");
+  await many("Mute");
   await undo("Mute of two notes", before);
+  await many("Move there", "Project", "elsewhere");
+  await undo("a move of two notes", before);
+  await many("Add the tag", "Tag", "looked-at");
+  const tagged = notes();
+  check(tagged !== before, "two notes were not tagged");
+  await many("Remove the tag", "Tag", "looked-at");
+  await undo("the removal of a tag", tagged);
+  await many("Remove the tag", "Tag", "looked-at");
+  const untagged = notes();
+  await many("Add the tag", "Tag", "looked-at");
+  await undo("a new tag", untagged);
+
+  for (const key of ["ArrowRight", "ArrowLeft"]) {
+    await open("/review");
+    const pending = notes();
+    await page.keyboard.press(key);
+    await page.waitForURL((url) => url.searchParams.has("done"));
+    await undo(`${key} in the review`, pending);
+  }
+
+  await open("/notes");
 
   await page.keyboard.press("/");
   await page.keyboard.type("staging");
-  await page.waitForFunction(() => !document.querySelector("#results").innerText.includes("stub server"));
-  check((await page.innerText("main")).includes("deploy-staging"), "the search does not find the note");
+  const isFound = () => document.querySelector("#results").innerText.includes("deploy-staging");
+  await page.waitForFunction(isFound, undefined, { timeout: 5_000 })
+    .catch(() => check(false, "the search does not find the note"));
 
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+k");
@@ -181,7 +233,9 @@ for (const query of plan.searches) {
 const status = `/proc/${viewer.pid}/status`;
 if (existsSync(status)) console.log(`memory: ${readFileSync(status, "utf8").match(/VmHWM:\s*(.*)/)[1]} at most`);
 
-await browser.close();
+// The browser of an empty store is killed while a page is open.
+if (plan.note) await browser.close();
+else process.kill(-program.process().pid, "SIGKILL");
 const closed = Date.now();
 const code = await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 25_000, "late"))]);
 check(code === 0, `25 s after its last page the viewer is ${code === "late" ? "running" : `ended with ${code}`}`);
@@ -190,5 +244,8 @@ console.log(`ended ${Math.round((Date.now() - closed) / 1000)} s after the brows
 const port = Number(new URL(origin).port).toString(16).toUpperCase().padStart(4, "0");
 const listens = readFileSync("/proc/net/tcp", "utf8").split("\n").some((line) => line.includes(`:${port} 00000000:0000 0A`));
 check(!listens, "its port is still open");
+const left = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && isViewer(name));
+check(!left.length, `processes of the viewer are left: ${left}`);
+await program.kill();
 for (const fault of faults) console.error(fault);
 process.exitCode = faults.length ? 1 : 0;
