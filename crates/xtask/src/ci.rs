@@ -35,7 +35,13 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     })?;
     steps.run("clippy", || {
         let mut clippy = cargo(root);
-        clippy.args(["clippy", "--locked", "--workspace", "--all-targets"]);
+        clippy.args([
+            "clippy",
+            "--locked",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+        ]);
         passed(clippy.args(["--", "--deny", "warnings"]))
     })?;
     steps.run("tests", || {
@@ -44,7 +50,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         } else {
             &["test", "--all-targets", "--no-fail-fast"]
         };
-        passed(cargo(root).args(runner).args(["--locked", "--workspace"]))
+        passed(
+            cargo(root)
+                .args(runner)
+                .args(["--locked", "--workspace", "--all-features"]),
+        )
     })?;
     steps.run("examples in the documentation", || {
         passed(cargo(root).args(["test", "--locked", "--workspace", "--doc"]))

@@ -85,6 +85,8 @@ enum Task {
     References(references::Arguments),
     /// Run every command in every situation and compare exit codes and first lines with the contract
     CliContract,
+    /// Write man pages and completions to target/manual, for the archives of a release
+    Manual,
     /// Count lines of code per crate and list files and functions over the limits
     Size(size::Arguments),
     Demo(demo::Arguments),
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
             "--test=cli",
             "contract::",
         ])),
+        Task::Manual => manual(&root),
         Task::Size(arguments) => size::run(&root, arguments),
         Task::Site(arguments) => site::run(&root, arguments),
         Task::Demo(arguments) => demo::run(&root, arguments),
@@ -149,4 +152,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The folder of man pages and completions in the checkout, which `dist-workspace.toml` names, too.
+const MANUAL: &str = "target/manual";
+
+/// Writes man pages and completions. A feature keeps their generator out of the released program.
+fn manual(root: &std::path::Path) -> Result {
+    run(cargo(root)
+        .args(["run", "--quiet", "--package=anamnesis-cli"])
+        .args(["--features=manual", "--", "manual", MANUAL]))
 }

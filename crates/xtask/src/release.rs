@@ -13,7 +13,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::plugin::{self, Binary, Options, RELEASE_TARGETS, hex};
-use crate::{Result, at, platforms, run as run_command, say, target_folder};
+use crate::{MANUAL, Result, at, manual, platforms, run as run_command, say, target_folder};
 
 /// The branch that the marketplace entry names. It has no sources.
 const BRANCH: &str = "plugin";
@@ -78,6 +78,7 @@ fn rehearse(root: &Path, given: Option<&Path>) -> Result {
             say(&format!("skipped: {target} (no program was built for it)"));
         }
     }
+    manual(root)?;
     let mut sums = String::new();
     for binary in &binaries {
         let archive = archive(root, &archives, binary)?;
@@ -149,6 +150,10 @@ fn archive(root: &Path, out: &Path, binary: &Binary) -> Result<PathBuf> {
     fs::copy(&binary.path, &program).map_err(at(&binary.path))?;
     for file in BESIDE_PROGRAM {
         fs::copy(root.join(file), content.join(file)).map_err(at(&root.join(file)))?;
+    }
+    for folder in ["man", "completions"] {
+        let folder = root.join(MANUAL).join(folder);
+        run_command(Command::new("cp").arg("-R").arg(folder).arg(&content))?;
     }
     // Names, owners and times that do not depend on this machine.
     let archive = out.join(format!("{name}.tar.gz"));

@@ -48,14 +48,19 @@ complete -c anamnesis -k -a '(anamnesis internal complete -- (commandline -xpc)[
 ";
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> ExitCode {
+    ui.raw(&script(args.shell));
+    ExitCode::SUCCESS
+}
+
+/// The script of a shell.
+pub(super) fn script(shell: Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut super::command(), "anamnesis", &mut script);
-    ui.raw(&String::from_utf8_lossy(&script));
-    ui.raw(match args.shell {
+    clap_complete::generate(shell, &mut super::command(), "anamnesis", &mut script);
+    let values = match shell {
         Shell::Bash => BASH,
         Shell::Zsh => ZSH,
         Shell::Fish => FISH,
         _ => "",
-    });
-    ExitCode::SUCCESS
+    };
+    String::from_utf8_lossy(&script).into_owned() + values
 }

@@ -22,6 +22,8 @@ mod internal;
 mod list;
 mod log;
 mod machines;
+#[cfg(feature = "manual")]
+mod manual;
 mod mark;
 mod merge;
 mod open;
@@ -170,6 +172,13 @@ fn command() -> clap::Command {
 
 /// Runs the command line.
 pub(crate) fn main(environment: &Environment) -> ExitCode {
+    // Not a command: it writes down the commands of the released program.
+    #[cfg(feature = "manual")]
+    if let [_, verb, folder] = &env::args_os().collect::<Vec<_>>()[..]
+        && verb == "manual"
+    {
+        return manual::run(folder.as_ref(), &Ui::new(environment, Colour::Auto));
+    }
     let parsed = parse(env::args_os());
     let colour = parsed.as_ref().map_or(Colour::Auto, |parsed| parsed.color);
     let ui = Ui::new(environment, colour);
