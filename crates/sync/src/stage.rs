@@ -448,14 +448,15 @@ impl Repository {
         names
     }
 
-    /// Groups changes by session and actor of the notes; other files belong to the machine.
+    /// Groups changes by session and actor of the notes. Other files, the usage logs, join the last
+    /// group, so that the end of a session is one commit.
     fn by_session(&self, changes: FileChanges) -> Result<Groups, Error> {
         let tree = self.head()?.as_ref().map(Commit::tree).transpose()?;
         let mut groups = Groups::new();
+        let mut others = FileChanges::new();
         for (path, change) in changes {
             let Named::Note(_, id) = tree::named(&path) else {
-                let key = (String::new(), "machine".to_owned());
-                groups.entry(key).or_default().insert(path, change);
+                others.insert(path, change);
                 continue;
             };
             let oid = match &change {
@@ -470,6 +471,11 @@ impl Repository {
                 None => (String::new(), "person".to_owned()),
             };
             groups.entry(key).or_default().insert(path, change);
+        }
+        match groups.last_entry() {
+            Some(mut last) => last.get_mut().extend(others),
+            None if others.is_empty() => {}
+            None => drop(groups.insert((String::new(), "machine".to_owned()), others)),
         }
         Ok(groups)
     }

@@ -5,7 +5,7 @@ use std::fs;
 use anamnesis_testkit::home::{NoteText, TestHome};
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id, snapshot};
+use crate::{SESSION, furnished, home, id, purge, snapshot};
 
 /// A home with an index, where a session has started and was given notes.
 fn started() -> TestHome {
@@ -167,6 +167,37 @@ fn no_prompt_no_command_and_no_note_of_this_machine_is_in_what_travels() {
     for path in travelling {
         assert!(!home.read(path).contains("10CA1N"), "{path}");
     }
+}
+
+#[test]
+fn a_sessions_note_and_its_receipt_are_one_commit() {
+    let home = started();
+    home.run("sync").well();
+    let memory = home.store().join("memory").display().to_string();
+    let git = |arguments: &[&str]| {
+        let printed = purge::git(&[&["-C", memory.as_str()], arguments].concat());
+        String::from_utf8(printed).unwrap()
+    };
+    let before = git(&["rev-parse", "main"]);
+    turn(
+        &home,
+        "the login is slow",
+        "make login",
+        "See #7Q4KZ9: the stub has to run.",
+    );
+    end(&home);
+    let commits = git(&["log", "--format=%s", &format!("{}..main", before.trim())]);
+    assert_eq!(commits.lines().count(), 1, "{commits}");
+    let files = git(&["show", "--name-only", "--format=%(trailers:only)", "main"]);
+    assert!(files.contains("Anamnesis-Actor: session"), "{files}");
+    assert!(files.contains("episodic/"), "{files}");
+    assert!(files.contains(".usage/"), "{files}");
+    // The receipt stays when the note's change is undone.
+    let receipts_before = receipts(&home);
+    let change = home.run("undo --json -n 1").json()["batches"][0]["batch"].clone();
+    home.run(&format!("undo {}", change.as_str().unwrap()))
+        .well();
+    assert_eq!(receipts(&home), receipts_before);
 }
 
 #[test]
