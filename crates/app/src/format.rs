@@ -57,23 +57,8 @@ pub fn milliseconds(microseconds: i64) -> String {
     }
 }
 
-/// Formats how long ago something was.
-pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let seconds = (now - time).num_seconds();
-    match seconds {
-        ..60 => "just now".to_owned(),
-        60..3600 => format!("{} min ago", seconds / 60),
-        3600..86_400 => format!("{} h ago", seconds / 3600),
-        86_400..172_800 => "yesterday".to_owned(),
-        _ => format!("{} d ago", seconds / 86_400),
-    }
-}
-
-/// Formats an age in its short form.
-pub fn age(text: &str, now: DateTime<Utc>) -> String {
-    let Some(time) = parse_timestamp(text) else {
-        return "age unknown".to_owned();
-    };
+/// Formats the time since `time`, as in lists: `now`, `5 min`, `3 h`, `41 d`.
+pub fn age(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = (now - time).num_seconds();
     match seconds {
         ..60 => "now".to_owned(),
@@ -81,6 +66,20 @@ pub fn age(text: &str, now: DateTime<Utc>) -> String {
         3600..86_400 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86_400),
     }
+}
+
+/// Formats the time since `time` for a sentence: `just now`, `5 min ago`, `yesterday`.
+pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    match age(time, now).as_str() {
+        "now" => "just now".to_owned(),
+        "1 d" => "yesterday".to_owned(),
+        age => format!("{age} ago"),
+    }
+}
+
+/// Formats the age of a note's timestamp.
+pub fn age_of(text: &str, now: DateTime<Utc>) -> String {
+    parse_timestamp(text).map_or_else(|| "age unknown".to_owned(), |time| age(time, now))
 }
 
 /// Formats a day, from milliseconds since 1970.
@@ -203,7 +202,8 @@ mod tests {
         ] {
             assert_eq!(ago(now - chrono::TimeDelta::seconds(seconds), now), text);
         }
-        assert_eq!(age("nonsense", now), "age unknown");
+        assert_eq!(age_of("nonsense", now), "age unknown");
+        assert_eq!(age_of("2026-01-01T03:04:05Z", now), "1 d");
     }
 
     #[test]

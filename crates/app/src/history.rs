@@ -12,7 +12,7 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     fs::file::Stamp,
-    index::{Entry, Index},
+    index::{Entry, Filter, Index},
     notes::{NotePath, Stored},
 };
 use anamnesis_sync::{
@@ -69,6 +69,18 @@ impl<'a> Past<'a> {
             repository,
             index,
         }))
+    }
+
+    /// The notes that are of a project now, forgotten ones included.
+    pub fn notes_of(&self, project: &str) -> Result<BTreeSet<NoteId>, Error> {
+        let filter = Filter {
+            projects: self.context.project(Some(project)).all_keys(),
+            with_superseded: true,
+            with_forgotten: true,
+            ..Filter::default()
+        };
+        let entries = self.index.list(&filter, usize::MAX)?;
+        Ok(entries.iter().map(Entry::id).collect())
     }
 
     /// The notes that match a partial id: current ones, else those of any time.

@@ -18,7 +18,7 @@ use anamnesis_recall::{
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
     fs::lock::Lock,
-    index::{Entry, Index},
+    index::{Entry, Filter, Index},
     journal::{Journal, Reflection},
     notes::{NotePath, Stored},
 };
@@ -223,11 +223,10 @@ pub fn named(
         let id = Context::resolve(index, typed)?.id();
         let mut waiting = batches.iter().flat_map(|batch| &batch.notes);
         if !waiting.any(|waiting| waiting.entry.id() == id) {
-            return Err(Error::failed(format!(
-                "#{} does not wait for you",
-                Context::short(index, id)
-            ))
-            .hint("anamnesis review --list"));
+            return Err(
+                Error::failed(format!("#{} does not wait for you", Context::short(index, id)))
+                    .hint("anamnesis review --list"),
+            );
         }
         named.push(id);
     }
@@ -294,8 +293,7 @@ impl PendingDetails {
         };
         details.replaced = ids(note.supersedes.iter().map(String::as_str));
         if waiting.reason == PendingReason::Conflict {
-            let targets = note.links.iter();
-            details.beside = ids(targets.filter_map(|link| link.strip_prefix("related-to ")));
+            details.beside = originals(&note);
         }
         let mut before = details.replaced.iter().chain(&details.beside);
         details.before = before.find_map(|id| read(*id));
@@ -452,4 +450,33 @@ pub fn counts(batches: &[PendingGroup]) -> String {
         .map(|(amount, thing)| plural(amount, thing))
         .collect();
     parts.join(", ")
+}
+/// Returns the notes that the copy of a conflict was split from.
+fn originals(copy: &Note) -> Vec<NoteId> {
+    let targets = copy.links.iter();
+    ids(targets.filter_map(|link| link.strip_prefix("related-to ")))
+}
+
+/// Returns the other versions of a note that two machines changed.
+pub fn other_versions(context: &Context, index: &Index, note: &Note) -> Result<Vec<NoteId>, Error> {
+    if note.has_tag(CONFLICT_TAG) {
+        return Ok(originals(note));
+    }
+    if index.count_conflicts()? == 0 {
+        return Ok(Vec::new());
+    }
+    let filter = Filter {
+        tag: Some(CONFLICT_TAG.to_owned()),
+        ..Filter::default()
+    };
+    let is_copy = |copy: &Entry| {
+        let stored = context.notes.read(copy.path);
+        stored.is_ok_and(|stored| originals(&stored.note()).contains(&note.id))
+    };
+    let copies = index.list(&filter, usize::MAX)?;
+    Ok(copies
+        .iter()
+        .filter(|copy| is_copy(copy))
+        .map(Entry::id)
+        .collect())
 }

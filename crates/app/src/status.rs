@@ -54,12 +54,20 @@ pub struct Overview {
 impl Overview {
     /// Collects the state for the session's or the current folder.
     pub fn load(context: &Context) -> Result<Self, Error> {
+        Self::of_project(context, None)
+    }
+
+    /// Collects the state, with a named project in place of that of this folder.
+    pub fn of_project(context: &Context, named: Option<&str>) -> Result<Self, Error> {
         let index = context.index_as_listed()?;
         let folder = folder(context);
-        let project = context.project_of(&folder);
+        let project = match named {
+            Some(key) => context.project(Some(key)),
+            None => context.project_of(&folder),
+        };
         let journal = context.journal();
-        let (injected, block) =
-            at_start(context, &index, journal.as_ref(), &project, Some(&folder))?;
+        let of_folder = named.is_none().then_some(folder.as_path());
+        let (injected, block) = at_start(context, &index, journal.as_ref(), &project, of_folder)?;
         let kept = journal.as_ref();
         let kept = kept.and_then(|it| Some((it.count_kept().ok()?, it.used_bytes().ok()?)));
         Ok(Self {

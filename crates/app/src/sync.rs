@@ -199,8 +199,10 @@ impl Standing {
             return format!("waits for you: {held}");
         }
         if let Some(since) = self.history.failing_since.map(format::time) {
-            let for_long = format::ago(since, now);
-            let for_long = for_long.trim_end_matches(" ago");
+            let for_long = match format::age(since, now).as_str() {
+                "now" => "less than a minute".to_owned(),
+                age => age.to_owned(),
+            };
             let error = self.history.error.as_deref().unwrap_or_default();
             return if self.history.is_offline {
                 format!("offline for {for_long}{waiting}")

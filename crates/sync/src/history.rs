@@ -167,18 +167,26 @@ impl Repository {
     /// note.
     pub fn log(&self, note: Option<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
         let mut lookup = note.map(|id| Lookup::new(self, id)).transpose()?;
-        self.events(note, limit, |commit| match &mut lookup {
+        let is_asked_for = |commit: &Commit<'_>| match &mut lookup {
             Some(lookup) => lookup.is_touched_by(commit),
             None => Ok(true),
-        })
+        };
+        self.events(note, limit, is_asked_for, |_| true)
+    }
+
+    /// Returns the commits that changed any of these notes, newest first.
+    pub fn log_of(&self, notes: &BTreeSet<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
+        let is_of_one = |event: &Event| event.notes.keys().any(|id| notes.contains(id));
+        self.events(None, limit, |_| Ok(true), is_of_one)
     }
 
     /// Returns the changes that can be undone, newest first; with an actor, its changes only.
     pub fn batches(&self, actor: Option<&str>, limit: usize) -> Result<Vec<Event>, Error> {
-        self.events(None, limit, |commit| {
+        let is_asked_for = |commit: &Commit<'_>| {
             let is_by = actor.is_none_or(|actor| trailer(commit, ACTOR).as_deref() == Some(actor));
             Ok(is_by && batch_of(commit).is_some())
-        })
+        };
+        self.events(None, limit, is_asked_for, |_| true)
     }
 
     fn events(
@@ -186,6 +194,7 @@ impl Repository {
         about: Option<NoteId>,
         limit: usize,
         mut is_asked_for: impl FnMut(&Commit<'_>) -> Result<bool, Error>,
+        is_listed: impl Fn(&Event) -> bool,
     ) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
         let mut folders = Folders::new(&self.git)?;
@@ -196,7 +205,7 @@ impl Repository {
             let commit = self.git.find_commit(oid?)?;
             if is_asked_for(&commit)? {
                 let event = self.event(&mut folders, &commit, about)?;
-                if !event.notes.is_empty() {
+                if !event.notes.is_empty() && is_listed(&event) {
                     events.push(event);
                 }
             }

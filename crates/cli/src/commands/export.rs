@@ -13,7 +13,7 @@ use anamnesis_app::{
 };
 use anamnesis_store::fs::file::write_atomic;
 
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, Outcome, ProjectFilter, Ui};
 
 /// Export notes as JSON, markdown files or one page
 ///
@@ -37,9 +37,8 @@ pub(crate) struct Args {
     /// Write one page that any browser shows and searches, without a network
     #[arg(long, value_name = "FILE", group = "form")]
     html: Option<PathBuf>,
-    /// Only notes of this project
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    #[command(flatten)]
+    projects: ProjectFilter,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         None => ExportForm::Jsonl,
     };
     let mut out = BufWriter::new(io::stdout().lock());
-    let report = export::export(context, args.project.as_deref(), &form, &mut out)?;
+    let report = export::export(context, args.projects.key(), &form, &mut out)?;
     out.flush()
         .map_err(|error| Error::failed(format!("cannot write the export: {error}")))?;
     drop(out);
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 /// Writes the page beside the file first, so that no half page replaces a whole one.
 fn page(args: &Args, file: &Path, context: &Context, ui: &Ui) -> Outcome {
     let mut bytes = Vec::new();
-    let report = anamnesis_web::export_html(context, args.project.as_deref(), &mut bytes)?;
+    let report = anamnesis_web::export_html(context, args.projects.key(), &mut bytes)?;
     write_atomic(file, &bytes).map_err(export::not_written)?;
     tell(&report, ui);
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anamnesis_app::{context::Context, history::Past};
 use serde_json::json;
 
-use crate::ui::{ListLength, Outcome, Ui};
+use crate::ui::{ListLength, Outcome, ProjectFilter, Ui};
 
 /// Show the changes to your notes, on all your machines
 ///
@@ -17,8 +17,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     length: ListLength,
     /// Only changes of this note
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "project")]
     note: Option<String>,
+    #[command(flatten)]
+    projects: ProjectFilter,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,7 +35,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .transpose()?;
     let limit = args.length.limit();
     // One extra event shows whether there are more.
-    let mut events = past.repository.log(note, limit.saturating_add(1))?;
+    let wanted = limit.saturating_add(1);
+    let mut events = match args.projects.key() {
+        Some(key) => past.repository.log_of(&past.notes_of(key)?, wanted)?,
+        None => past.repository.log(note, wanted)?,
+    };
     let has_more = events.len() > limit;
     events.truncate(limit);
     if args.json {

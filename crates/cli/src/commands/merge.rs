@@ -23,7 +23,7 @@ use anamnesis_text::clean::one_line;
 use super::eval;
 use crate::{
     commands::bulk::Apply,
-    ui::{self, Outcome, Ui},
+    ui::{self, Outcome, ProjectFilter, Ui},
 };
 
 /// Merge notes about the same topic (uses a model)
@@ -34,9 +34,8 @@ use crate::{
 /// instead.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this project [default: every project]
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    #[command(flatten)]
+    projects: ProjectFilter,
     /// Read the groups from this file instead of asking a model
     #[arg(long, value_name = "FILE", requires = "project")]
     answer: Option<PathBuf>,
@@ -103,7 +102,7 @@ fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 /// Prints the request for a project.
 fn request(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let loaded = Loaded::read(context, &context.index()?)?;
-    let key = context.project(args.project.as_deref()).key;
+    let key = context.project(args.projects.key()).key;
     let project = loaded.note_set.aliases.current(&key);
     let (notes, _) = merge::shown(&merge::candidates(&loaded.note_set, project));
     let prompt = prompts::merge(&notes);
@@ -171,7 +170,7 @@ fn with_model<E: std::error::Error + 'static>(
 
 /// The projects to process, sorted. Only a person changes notes for all projects.
 fn projects(args: &Args, context: &Context, loaded: &Loaded) -> BTreeSet<String> {
-    let Some(key) = &args.project else {
+    let Some(key) = args.projects.key() else {
         return loaded.projects();
     };
     let key = context.project(Some(key)).key;

@@ -15,13 +15,14 @@ use serde_json::{Value, json};
 use super::why;
 use crate::{
     input::read_text,
-    ui::{self, Outcome, Ui},
+    ui::{self, Outcome, ProjectFilter, Ui},
 };
 
 /// Search notes and follow their links
 ///
 /// Prints notes that contain at least a quarter of the question, best first; then notes linked with
-/// them, and warnings. Notes of this project come first. Nothing is recorded.
+/// them, and warnings. Notes of this project come first. With --project, those for all projects are
+/// included. Nothing is recorded.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -52,9 +53,8 @@ pub(crate) struct Args {
     /// Only notes of this kind
     #[arg(long, value_parser = Kind::from_word)]
     kind: Option<Kind>,
-    /// Only notes of this project, and those for all projects
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    #[command(flatten)]
+    projects: ProjectFilter,
     /// Print JSON, with all details
     #[arg(long)]
     json: bool,
@@ -80,8 +80,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = context.records()?;
     let question = Question {
         text: &text,
-        own: &context.project(args.project.as_deref()).all_keys(),
-        everywhere: args.project.is_none(),
+        own: &context.project(args.projects.key()).all_keys(),
+        everywhere: args.projects.key().is_none(),
         kind: args.kind,
         k: args.limit,
         depth: args.depth,

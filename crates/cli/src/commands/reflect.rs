@@ -21,7 +21,7 @@ use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
 use super::sync as sync_command;
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, Outcome, ProjectFilter, Ui};
 
 /// Distil sessions into few notes (uses a model)
 ///
@@ -31,9 +31,8 @@ use crate::ui::{self, Outcome, Ui};
 /// of sessions with private parts are not sent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this project [default: every project]
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    #[command(flatten)]
+    projects: ProjectFilter,
     /// Make the changes; without this option they are only described
     #[arg(long)]
     apply: bool,
@@ -58,7 +57,7 @@ fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     // Without the journal, private sessions cannot be recognised.
     let journal = Journal::open(&context.home, anamnesis_app::context::PATIENCE)?;
-    let waiting = waiting(context, &journal, args.project.as_deref(), ui)?;
+    let waiting = waiting(context, &journal, args.projects.key(), ui)?;
     if waiting.is_empty() {
         let least = ui::count(least(context), "session note");
         ui.print(&format!(

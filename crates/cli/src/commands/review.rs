@@ -28,7 +28,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::edit;
-use crate::ui::{self, ListLength, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, ProjectFilter, Ui};
 
 /// How many lines of a text are shown.
 const MAX_LINES: usize = 24;
@@ -56,9 +56,8 @@ pub(crate) struct Args {
     /// Approve the note as a replacement of this one
     #[arg(long, value_name = "ID", requires = "approve")]
     replaces: Option<String>,
-    /// Only notes of this project
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    #[command(flatten)]
+    projects: ProjectFilter,
     /// List the notes without asking
     #[arg(long)]
     list: bool,
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Err(Error::failed("only a person approves or rejects")
             .hint("in a terminal of theirs: anamnesis review"));
     }
-    let projects = match &args.project {
+    let projects = match args.projects.key() {
         Some(key) => Project::all_keys(&context.project(Some(key))),
         None => Vec::new(),
     };
@@ -224,8 +223,7 @@ fn both_texts(context: &Context, index: &Index, sibling: NoteId) -> String {
     let Some(copy) = note(sibling) else {
         return String::new();
     };
-    let targets = copy.links.iter();
-    let others = ids(targets.filter_map(|link| link.strip_prefix("related-to ")));
+    let others = review::other_versions(context, index, &copy).unwrap_or_default();
     let original = others.first().copied();
     let others = others.into_iter().filter_map(note);
     let repository = history::open(context).ok().flatten();

@@ -6,6 +6,7 @@ use anamnesis_app::{
     Error,
     context::Context,
     history::{self, Past},
+    review,
 };
 use anamnesis_note::note::{Note, State};
 use anamnesis_recall::last_word::{EarlierText, LastWord, LaterNotes};
@@ -58,6 +59,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         text.push_str(&format!(
             "replaced by #{short} {}\n",
             one_line(&newer.title)
+        ));
+    }
+    for other in review::other_versions(context, &index, &note)? {
+        let short = Context::short(&index, other);
+        text.push_str(&format!(
+            "in conflict with #{short}: two machines changed one note · anamnesis review\n"
         ));
     }
     if entry.visibility().may_answer() {

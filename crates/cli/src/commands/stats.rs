@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// The number of days to look back
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
+    /// The maximum number of notes in each list
+    #[arg(short = 'n', long, value_name = "N", default_value_t = NAMED, value_parser = ui::at_least_one)]
+    limit: usize,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let since = now.timestamp_millis() - i64::from(args.days) * DAY;
     let report = journal.usage_report(since)?;
     let (good, bad) = feedback(&index)?;
-    let (used, ignored) = ranked(&index, &report.notes)?;
+    let (used, ignored) = ranked(&index, &report.notes, args.limit)?;
     let stats = Stats {
         hooks: journal.hook_runs(now)?,
         report,
@@ -86,12 +89,16 @@ fn feedback(index: &Index) -> Result<(u64, u64), Error> {
 type Ranked = Vec<(Entry, usize, usize)>;
 
 /// The most used notes, and the unused notes that were injected most; ties by id.
-fn ranked(index: &Index, notes: &BTreeMap<NoteId, NoteReport>) -> Result<(Ranked, Ranked), Error> {
+fn ranked(
+    index: &Index,
+    notes: &BTreeMap<NoteId, NoteReport>,
+    limit: usize,
+) -> Result<(Ranked, Ranked), Error> {
     let pick = |mut chosen: Vec<(NoteId, usize, usize)>| -> Result<Ranked, Error> {
         chosen.sort_by_key(|(id, given, used)| (std::cmp::Reverse((*used, *given)), *id));
         let mut entries = Vec::new();
         for (id, given, used) in chosen {
-            if entries.len() == NAMED {
+            if entries.len() == limit {
                 break;
             }
             // Notes that were forgotten since are not listed.

@@ -18,13 +18,16 @@ const STATE_LENGTH: usize = ui::WIDTH - "state:  · anamnesis doctor".len() + 1;
 /// Show what the memory holds here and whether it is healthy
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
+    /// Show this project in place of that of this folder
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let status = Overview::load(context)?;
+    let status = Overview::of_project(context, args.project.as_deref())?;
     let found = status.journal.as_ref().and_then(FindingCounts::load);
     let found = found.filter(|found| found.actions + found.decisions > 0);
     if args.json {

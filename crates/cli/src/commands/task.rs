@@ -207,7 +207,7 @@ fn line(entry: &Entry, status: Status, short: &str, context: &Context) -> String
     let mut tail = format!(
         "{}, {}",
         entry.author(),
-        ui::age(&entry.created_at, context.environment.now)
+        ui::age_of(&entry.created_at, context.environment.now)
     );
     if entry.state != State::Active {
         tail = format!("{tail}, {}", entry.state);

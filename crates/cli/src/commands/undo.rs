@@ -20,9 +20,6 @@ use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 /// What is printed if there is no change to undo.
 const NOTHING: &str = "nothing to undo\n";
 
-/// How many changes are listed.
-const LISTED: usize = 10;
-
 /// Undo a change; without an argument, list the last ten
 ///
 /// Restores notes byte for byte if they did not change since. In notes that did change, only this
@@ -32,6 +29,9 @@ pub(crate) struct Args {
     /// The change's id as `log` shows it: four or more characters of its start or end
     #[arg(value_name = "CHANGE")]
     batch: Option<String>,
+    /// The maximum number of changes to list
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, conflicts_with = "batch", value_parser = ui::at_least_one)]
+    limit: usize,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -100,7 +100,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     let actor = past.context.environment.is_agent.then_some("agent");
-    let batches = past.repository.batches(actor, LISTED)?;
+    let batches = past.repository.batches(actor, args.limit)?;
     if args.json {
         let batches: Vec<_> = batches.iter().map(|event| past.json(event)).collect();
         ui.json(&json!({ "batches": batches }));

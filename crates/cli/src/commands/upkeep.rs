@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use ulid::Ulid;
 
 use super::bulk::{self, Apply};
-use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, ProjectFilter, Ui};
 
 /// How many characters of a text are shown for notes that may contradict each other.
 const SHOWN: usize = 240;
@@ -30,7 +30,8 @@ const SHOWN: usize = 240;
 /// Finds notes that repeat another one, broken links, long notes to split, and recurring failures.
 /// For you to decide, it also lists notes that contradict each other or may be outdated. No text is
 /// changed and no note removed. Changes are made only with --apply; `undo` reverts them. With
-/// --only, it runs single steps over all notes instead.
+/// --only, it runs single steps over all notes instead. With --project, notes for all projects are
+/// included.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Notes for the step `split`: six or more characters of an id's start or end
@@ -47,9 +48,8 @@ pub(crate) struct Args {
     /// Let the step `split` split every note with more characters than this
     #[arg(long, value_name = "N", requires = "only")]
     over: Option<usize>,
-    /// Only notes of this project, and those for all projects [default: every project]
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    #[command(flatten)]
+    projects: ProjectFilter,
     #[command(flatten)]
     apply: Apply,
     /// Print JSON
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let findings = {
         let _progress = ui::Progress::new("comparing the notes …");
-        upkeep::find(context, args.project.as_deref())?
+        upkeep::find(context, args.projects.key())?
     };
     let report = Report(&findings);
     let is_applied = args.apply.is_meant();

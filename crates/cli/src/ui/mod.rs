@@ -15,7 +15,10 @@ use std::{
 
 use anamnesis_app::{Error, environment::Environment};
 
-use anamnesis_note::note::{Note, Source};
+use anamnesis_note::{
+    merge::CONFLICT_TAG,
+    note::{Note, Source},
+};
 use anamnesis_store::index::Entry;
 use anamnesis_text::{
     clean::{clean, one_line},
@@ -31,7 +34,7 @@ pub(crate) use self::{
 };
 
 pub(crate) use anamnesis_app::format::{
-    LIST_LENGTH, WIDTH, age, ago, count, counted, home_path, iso, number, shorten, size, time,
+    LIST_LENGTH, WIDTH, age_of, ago, count, counted, home_path, iso, number, shorten, size, time,
     wrapped,
 };
 
@@ -234,6 +237,24 @@ impl ListLength {
     }
 }
 
+/// The options for the project of commands that take every project by default.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProjectFilter {
+    /// Only notes of this project [default: every project]
+    #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
+    project: Option<String>,
+    /// Notes of every project, which is the default
+    #[arg(long)]
+    everywhere: bool,
+}
+
+impl ProjectFilter {
+    /// Returns the key of the project, if only one is wanted.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.project.as_deref().filter(|_| !self.everywhere)
+    }
+}
+
 /// Parses a maximum length of a list.
 pub(crate) fn at_least_one(text: &str) -> Result<usize, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
@@ -288,12 +309,15 @@ fn facts(entry: &Entry, now: DateTime<Utc>) -> String {
     } else {
         &entry.updated_at
     };
-    let mut facts = age(written, now);
+    let mut facts = age_of(written, now);
     if entry.source != Source::SessionEnd {
         facts = format!("{}, {facts}", entry.author());
     }
     if entry.state != anamnesis_note::note::State::Active {
         facts = format!("{facts}, {}", entry.state);
+    }
+    if entry.tags.iter().any(|tag| tag == CONFLICT_TAG) {
+        facts.push_str(", conflict");
     }
     if entry.superseded {
         facts.push_str(", replaced");

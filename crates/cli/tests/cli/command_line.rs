@@ -93,7 +93,7 @@ fn wrong_usage_says_what_is_meant_and_exits_with_2() {
     snapshot!(home.run("list --kind lesson").shown(), @r#"
     exit 2
     on stderr:
-    error: invalid value 'lesson' for '--kind <KIND>': expected one of fact, preference, insight, skill, antipattern, experience, task, got "lesson"
+    error: invalid value 'lesson' for '--kind <KIND>': expected one of fact, preference, insight, how-to, warning, session, task, got "lesson"
 
     For more information, try '--help'.
     "#);

@@ -165,6 +165,26 @@ fn the_log_is_one_line_a_commit() {
 }
 
 #[test]
+fn the_log_of_a_project_has_its_changes_only() {
+    let home = changed();
+    let verbs = |words: &str| -> Vec<String> {
+        let json = home.run(&format!("{words} --json")).json();
+        let commits = json["commits"].as_array().or(json["batches"].as_array());
+        let verbs = commits.unwrap().iter();
+        verbs
+            .map(|commit| commit["did"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let of_cart = verbs("log --project github.com/acme/cart");
+    assert_eq!(of_cart, ["forget", "sync"]);
+    assert_eq!(verbs("log --project github.com/acme/cart -n 1"), ["forget"]);
+    assert_eq!(verbs("log --everywhere"), verbs("log"));
+    assert_eq!(verbs("log --project no/such"), [""; 0]);
+    assert_eq!(verbs("undo -n 1"), ["forget"]);
+    assert_eq!(home.run("undo -n 0").code, Some(2));
+}
+
+#[test]
 fn a_diff_is_told_note_by_note() {
     let home = changed();
     let edit = home.run("log --note 7Q4KZ9 --json").json();

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anamnesis_testkit::home::{NoteText, TestHome, git_repository};
+use serde_json::{Value, json};
 
 use crate::{SESSION, furnished, id, snapshot, untouched_home};
 
@@ -118,6 +119,17 @@ fn one_machine_needs_nothing() {
         "{\n  \"machine_id\": \"laptop\"\n}\n"
     );
     assert_eq!(files(&home.claude()), [""; 0]);
+    let json = home.run("init --json").json();
+    for (key, value) in [
+        ("machine_id", json!("laptop")),
+        ("remote", Value::Null),
+        ("python_version", json!(false)),
+        ("command", Value::Null),
+    ] {
+        assert_eq!(json[key], value, "{key}");
+    }
+    let said = json["said"].as_array().unwrap();
+    assert_eq!(said.last(), Some(&json!("init: done")));
 }
 
 #[test]

@@ -325,7 +325,27 @@ fn both_texts_of_a_clash_stay_or_one_does() {
 
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
     ");
+    // Wherever the copy is shown, it is marked, and each names the other.
+    for shown in [
+        "list --everywhere",
+        "search 9191",
+        "recall 9191",
+        "show B2M6RD",
+    ] {
+        let text = home.run(shown).well();
+        let line = text.lines().find(|line| line.starts_with("B2M6RD"));
+        assert!(line.unwrap().ends_with(", conflict"), "{shown}: {text}");
+    }
+    for (shown, other) in [("7Q4KZ9", "B2M6RD"), ("B2M6RD", "7Q4KZ9")] {
+        let text = home.run(&format!("show {shown}")).well();
+        assert!(
+            text.contains(&format!("in conflict with #{other}")),
+            "{text}"
+        );
+    }
     home.run("review --approve B2M6RD").well();
+    let text = home.run("show 7Q4KZ9").well();
+    assert!(!text.contains("in conflict"), "{text}");
     assert_eq!(titles(&home), 2);
     assert!(home.run("review").well().starts_with("nothing waits"));
     let home = clash("B2M6RD");

@@ -227,6 +227,34 @@ fn a_repository_cannot_claim_all_projects() {
 }
 
 #[test]
+fn status_and_lists_take_another_project_or_all() {
+    let home = furnished();
+    let status = home.run("status --project github.com/acme/cart").well();
+    assert!(
+        status.contains(
+            "here:  github.com/acme/cart (from the command line)\n       1 note: 1 fact\n"
+        ),
+        "{status}"
+    );
+    for verb in [
+        "recall rate",
+        "review",
+        "upkeep",
+        "reflect",
+        "export --json",
+        "log",
+    ] {
+        home.run("sync").well();
+        let [all, default] =
+            ["--everywhere", ""].map(|option| home.run(&format!("{verb} {option}")));
+        assert_eq!(all.shown(), default.shown(), "{verb}");
+        let both = home.run(&format!("{verb} --everywhere --project x/y"));
+        assert_eq!(both.code, Some(2), "{verb}");
+    }
+    assert_eq!(home.run("stats -n 0").code, Some(2));
+}
+
+#[test]
 fn redact_masks_and_names_the_rule() {
     let home = untouched_home();
     let text = concat!(

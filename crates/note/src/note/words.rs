@@ -138,8 +138,21 @@ impl Kind {
 
     /// Parses a kind from the shown or the stored word.
     pub fn from_word(word: &str) -> Result<Self, UnknownWord> {
+        const SHOWN: &[&str] = &[
+            Kind::Fact.shown(),
+            Kind::Preference.shown(),
+            Kind::Insight.shown(),
+            Kind::Skill.shown(),
+            Kind::Antipattern.shown(),
+            Kind::Experience.shown(),
+            Kind::Task.shown(),
+        ];
         let shown = Self::ALL.iter().find(|kind| kind.shown() == word);
-        shown.copied().map_or_else(|| word.parse(), Ok)
+        let kind = shown.copied().map_or_else(|| word.parse(), Ok);
+        kind.map_err(|error: UnknownWord| UnknownWord {
+            known: SHOWN,
+            ..error
+        })
     }
 }
 

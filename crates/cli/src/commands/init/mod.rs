@@ -25,7 +25,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
 use clap::builder::PossibleValuesParser;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
 use crate::ui::{self, Outcome, Ui};
@@ -82,6 +82,9 @@ pub(crate) struct Args {
     /// Restore what was removed of the Python version, byte for byte
     #[arg(long)]
     restore_python: bool,
+    /// Print JSON; no question is asked
+    #[arg(long)]
+    json: bool,
     // Accepted for compatibility with the Python version's `init`, and ignored: the plugin does it.
     #[arg(long, hide = true)]
     command: Option<String>,
@@ -94,6 +97,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    if !args.json {
+        return set_up(args, environment, ui);
+    }
+    let kept = Ui::keeping();
+    let code = set_up(args, environment.clone(), &kept)?;
+    let after = Plan::new(args, environment)?;
+    ui.done(true, after.json(), &kept.into_text());
+    Ok(code)
+}
+
+fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if environment.is_agent && !args.print {
         return Err(Error::failed("a machine is set up by a person only").hint(
             if args.restore_python {
@@ -126,7 +140,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         ui.print(&plan.text());
         return Ok(ExitCode::SUCCESS);
     }
-    let answers = match (args.yes, ui::stdin_is_terminal()) {
+    let answers = match (args.yes, can_ask(args)) {
         (true, _) => Answers::Yes,
         (false, true) => Answers::Person,
         (false, false) => Answers::Nobody,
@@ -138,6 +152,11 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     plan.carry_out(args, &mut talk, sync_backend)?;
     ui.print("init: done\n");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns whether a person can be asked: not with `--json`, which prints at the end.
+fn can_ask(args: &Args) -> bool {
+    !args.json && ui::stdin_is_terminal()
 }
 
 /// Shows what would change in a host's files, asks, and changes them.
@@ -160,7 +179,7 @@ fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Ou
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes {
-        if !ui::stdin_is_terminal() {
+        if !can_ask(args) {
             let error = Error::usage("cannot ask for confirmation (no terminal)");
             return Err(error.hint("add --yes"));
         }
@@ -396,6 +415,21 @@ impl Plan {
             terminal_command::typed(context)
         ));
         text
+    }
+
+    /// The state as JSON.
+    fn json(&self) -> Value {
+        let context = &self.context;
+        let link = terminal_command::link(&context.environment)
+            .filter(|_| matches!(terminal_command::place(context), Place::Ours));
+        json!({
+            "store": context.home.as_named(context.home.root()).display().to_string(),
+            "machine_id": self.machine.name,
+            "remote": remote::address(context).map(remote::shown),
+            "python_version": self.python.is_some(),
+            "command": link.map(|link| link.display().to_string()),
+            "on_path": terminal_command::is_found(context),
+        })
     }
 
     /// The lines with the store's path and the machine's name.
