@@ -220,6 +220,13 @@ pub(super) fn anamnesis_with(
     output(command)
 }
 
+/// Runs the command that `init --link` has put on the PATH.
+pub(super) fn linked(machine: &Sandbox, arguments: &[&str]) -> Result<String> {
+    let mut command = machine.command(machine.home().join(".local/bin/anamnesis"));
+    command.args(arguments).stdin(Stdio::null());
+    output(command)
+}
+
 fn bare_repository(stage: &Stage) -> Result<std::path::PathBuf> {
     let path = stage.folder.join("remote.git");
     let mut command = Command::new("git");

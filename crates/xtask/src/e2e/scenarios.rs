@@ -96,6 +96,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     in_terminal("first-session", first_session),
     in_terminal("mentioned", serving::mentioned),
     in_terminal("answered", serving::answered),
+    in_terminal("tasks", serving::tasks),
     in_terminal("prompt-line", serving::prompt_line),
     in_terminal("arrives", machines::arrives),
 ];
@@ -336,13 +337,16 @@ fn uninstall(stage: &Stage) -> Result<()> {
     let store = Store::new(&machine.home());
     remember_session(&machine, &store, "Name the currencies")?;
     let before = store.note_files();
+    machines::anamnesis(&machine, &["init", "--link", "--no-sync"])?;
     machine.uninstall_plugin()?;
     check(machine.plugin_root().is_err(), || {
         "the plugin is still installed".to_owned()
     })?;
     check(store.note_files() == before, || {
         "the notes changed".to_owned()
-    })
+    })?;
+    let status = machines::linked(&machine, &["status"])?;
+    check(status.contains("uninstalled from Claude Code"), || status)
 }
 
 /// `/clear` ends a session, whose note is written, and starts one with injected notes.

@@ -334,6 +334,61 @@ pub(super) fn answered(stage: &Stage) -> Result<()> {
     terminal.exit()
 }
 
+/// A person adds, lists, starts and finishes a task. The hook does it before Claude sees the prompt.
+pub(super) fn tasks(stage: &Stage) -> Result<()> {
+    const TASK: &str = "Rotate the staging key";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    anamnesis(&machine, &["status"])?;
+    let terminal = Terminal::start(&machine)?;
+    let typed = |prompt: &str, answer: &str, told: &str| -> Result<()> {
+        machine.api().play(Script::turns([text(answer)]));
+        terminal.send(prompt)?;
+        terminal.wait_for(answer)?;
+        let sent = last_request(&machine)?.text();
+        check(sent.contains(told), || {
+            format!("{told:?} is not in what {prompt} sent:\n{sent}")
+        })
+    };
+    let add = format!("/memory-task {TASK}");
+    typed(&add, "It is on the list.", "anamnesis: saved #")?;
+    let task = store.wait_for("the task", |note| note.title() == TASK)?;
+    for (key, value) in [
+        ("kind", Some("task")),
+        ("status", Some("pending")),
+        ("prov_actor", None),
+    ] {
+        task.expect(key, value)?;
+    }
+    let before = machine.api().requests_of(Kind::Main).len();
+    terminal.send("/memory-task")?;
+    terminal.wait_for(&format!("{}  pending", task.short_id()))?;
+    stage.keep_screen("memory-task", &terminal)?;
+    let after = machine.api().requests_of(Kind::Main).len();
+    check(after == before, || "listing tasks took a turn".to_owned())?;
+    typed(
+        "/memory-task start",
+        "Which task?",
+        "needs the id of a task",
+    )?;
+    for (verb, status) in [("start", "active"), ("done", "done")] {
+        let prompt = format!("/memory-task {verb} {}", task.short_id());
+        typed(&prompt, &format!("Now it is {status}."), "anamnesis: ")?;
+        store.wait_for(status, |found| {
+            found.id() == task.id() && found.value("status") == Some(status)
+        })?;
+    }
+    let tasks = store.notes();
+    let tasks = tasks
+        .iter()
+        .filter(|note| note.value("kind") == Some("task"));
+    check(tasks.count() == 1, || {
+        "a command became a task of its own".to_owned()
+    })?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()
+}
+
 /// A line on the screen says what came with a prompt, if the person wants it.
 pub(super) fn prompt_line(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
