@@ -196,7 +196,7 @@ pub fn write_session(
     settle()?;
     if let Err(error) = learn::count(context, journal, id, learn::PATIENCE) {
         // The counts stay in the journal until they can be written.
-        context.log(&format!("what session {id} used waits: {error}"));
+        context.log(&format!("what session {id} used is counted later: {error}"));
     }
     let warning = completed.err().map(|error| error.to_string());
     Ok(Some((outcome, warning)))

@@ -315,7 +315,7 @@ pub(crate) fn no_note(reference: &IdPrefix) -> Error {
 /// The failure for an ambiguous id, with the candidates.
 pub(crate) fn several_notes(reference: &IdPrefix, candidates: &[String]) -> Error {
     Error::usage(format!(
-        "#{} stands for {} notes:\n{}",
+        "#{} matches {} notes:\n{}",
         reference.as_str(),
         candidates.len(),
         candidates.join("\n")

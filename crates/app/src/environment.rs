@@ -55,7 +55,7 @@ variables! {
     REFLECTION_TIMEOUT = "ANAMNESIS_REFLECTION_TIMEOUT", "Seconds that an answer may take; over `reflection.timeout`.";
     REFLECTION_MAX_TOKENS = "ANAMNESIS_REFLECTION_MAX_TOKENS", "Tokens that are sent at once; over `reflection.max_tokens`.";
     REFLECT_AUTO = "ANAMNESIS_REFLECT_AUTO", "`1`: projects are reflected on in the background; over `reflection.auto`.";
-    MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "How many session notes of a project `reflect` waits for; 5 without it.";
+    MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "How many session notes of a project `reflect` needs; 5 without it.";
     DEEPSEEK_KEY = "DEEPSEEK_API_KEY", "The key of the provider `deepseek` where no other is set; read only when provider, model and base URL are.";
     OPENAI_KEY = "OPENAI_API_KEY", "The key of the provider `openai` where no other is set; read only when provider, model and base URL are.";
     HTTPS_PROXY_SMALL = "https_proxy", "The proxy on the way to a model over `https`.";
@@ -66,7 +66,7 @@ variables! {
     NO_PROXY_SMALL = "no_proxy", "Hosts that are reached without a proxy; this machine always is.";
     NO_PROXY = "NO_PROXY", "The same, after `no_proxy`.";
     MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "How many notes a project has to have before `merge` looks at it; 5 without it.";
-    MERGE_DEPTH = "ANAMNESIS_MERGE_GATE_K", "How far down the right note may stand for `merge` to count a question as answered; 8 without it.";
+    MERGE_DEPTH = "ANAMNESIS_MERGE_GATE_K", "The lowest rank of the right note at which `merge` counts a question as answered; 8 without it.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
     USER_HOME = "HOME", "The user's home.";

@@ -155,7 +155,7 @@ impl<'a> Past<'a> {
         let shown: Vec<String> = lines.chain(notes).take(LIST_LENGTH).collect();
         let typed = one_line(typed);
         Error::usage(format!(
-            "\"{}\" stands for {amount} things:\n{}",
+            "\"{}\" matches {amount} changes and notes:\n{}",
             shorten(&typed, 40),
             shown.join("\n")
         ))

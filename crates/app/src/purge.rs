@@ -400,7 +400,7 @@ impl PurgePlan<'_> {
         let purged = backend.purge(&self.purge, &mut write_record);
         purged.map_err(|error| match error {
             anamnesis_sync::Error::Held => Error::caused_by(error).hint(format!(
-                "anamnesis sync   (says what it waits for); then: {again}"
+                "anamnesis sync   (says what needs a decision); then: {again}"
             )),
             anamnesis_sync::Error::Network(ref network) => {
                 let hint = match network.advice() {

@@ -224,7 +224,7 @@ pub fn named(
         let mut waiting = batches.iter().flat_map(|batch| &batch.notes);
         if !waiting.any(|waiting| waiting.entry.id() == id) {
             return Err(
-                Error::failed(format!("#{} does not wait for you", Context::short(index, id)))
+                Error::failed(format!("#{} is not pending", Context::short(index, id)))
                     .hint("anamnesis review --list"),
             );
         }

@@ -237,7 +237,7 @@ pub fn problem(context: &Context, journal: &Journal) -> Option<String> {
             ))
         }
         waiting => Some(format!(
-            "the budget of today is used up; {waiting} session(s) wait, their notes stand as they are"
+            "the budget of today is used up; {waiting} session(s) are pending; their notes stay as they are"
         )),
     }
 }

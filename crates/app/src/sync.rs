@@ -196,7 +196,7 @@ impl Standing {
             many => format!("; {} notes are not synced yet", format::number(many)),
         };
         if let Some(held) = &self.history.held {
-            return format!("waits for you: {held}");
+            return format!("needs your decision: {held}");
         }
         if let Some(since) = self.history.failing_since.map(format::time) {
             let for_long = match format::age(since, now).as_str() {

@@ -218,7 +218,7 @@ fn observed(
     });
     let at = format::time(resolved.at);
     let mended = KnownFix::observed(resolved.observation, at, resolved.session, note);
-    Some((mended, id, "mended the same failure"))
+    Some((mended, id, "fixed the same failure"))
 }
 
 /// Looks for the same command in the latest session notes. They include other machines, whose
@@ -256,6 +256,6 @@ fn noted(
             note: Some((entry.id(), Context::short(&index, entry.id()))),
             remarks: Vec::new(),
         };
-        Some((mended, entry.id(), "mended the same command"))
+        Some((mended, entry.id(), "fixed the same command"))
     })
 }

@@ -51,7 +51,7 @@ pub fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), E
     };
     Err(
         Error::failed(format!("only a person can {act} this note: {why}"))
-            .hint("write a note of your own that supersedes it; it waits for approval"),
+            .hint("write a note of your own that supersedes it; a person approves it"),
     )
 }
 
@@ -103,7 +103,7 @@ pub fn admit(
                 let hint =
                     format!("write only what is new, or add it by anamnesis edit {short} --stdin");
                 let message =
-                    format!("most of this is what the session was given, {note} before others");
+                    format!("most of this was injected into the session, mainly from {note}");
                 (message, Some(hint))
             }
             Refusal::Index(error) => return error.into(),

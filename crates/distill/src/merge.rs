@@ -93,7 +93,7 @@ pub enum GroupError {
     #[error("{0} is blank")]
     Blank(&'static str),
     /// It names a note that the model was not given.
-    #[error("it names what was not given")]
+    #[error("it names a note that was not in the request")]
     NotGiven,
     /// A note is named twice, in one group or two.
     #[error("{0} is named twice")]
@@ -340,8 +340,8 @@ pub fn line<D: Display>(group: &Group, shown: impl Fn(NoteId) -> D) -> String {
     let others: Vec<String> = others.map(|id| shown(*id).to_string()).collect();
     let others = others.join(", ");
     match group {
-        Group::Keep { keeper, .. } => format!("{} stands for {others}", shown(*keeper)),
-        Group::Synthesize { title, .. } => format!("'{title}' stands for {others}"),
+        Group::Keep { keeper, .. } => format!("{} replaces {others}", shown(*keeper)),
+        Group::Synthesize { title, .. } => format!("'{title}' replaces {others}"),
     }
 }
 

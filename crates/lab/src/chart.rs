@@ -34,8 +34,8 @@ const FIGURES: [(&str, &str, bool); 9] = [
     ("found among the first 5", "/recall/recall_at/5", false),
     ("found among the first 8", "/recall/recall_at/8", false),
     ("MRR", "/recall/mrr", false),
-    ("given unasked", "/unasked/given", false),
-    ("unrelated and given", "/unasked/unrelated", false),
+    ("injected", "/unasked/given", false),
+    ("unrelated and injected", "/unasked/unrelated", false),
     ("a session starts with", "/working_set/mean_tokens", true),
     ("all notes", "/working_set/corpus_tokens", true),
 ];

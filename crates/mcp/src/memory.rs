@@ -229,7 +229,7 @@ impl ToolError {
             Unresolvable::Unreadable(problem) => Self::new(
                 "unreadable",
                 format!("{}: {}", problem.path, quoted(&problem.reason)),
-                "a person can mend it: anamnesis doctor",
+                "a person can repair it: anamnesis doctor",
             ),
             Unresolvable::Several(reference, found) => {
                 let named = found.iter().take(MAX_NAMED).map(|entry| {
@@ -239,7 +239,7 @@ impl ToolError {
                 Self::new(
                     "ambiguous_id",
                     format!(
-                        "{} stands for {} notes: {}",
+                        "{} matches {} notes: {}",
                         reference.as_str(),
                         found.len(),
                         named.collect::<Vec<_>>().join("; ")
@@ -275,7 +275,7 @@ impl ToolError {
         Self::new(
             "forgotten",
             format!("the note {id} was forgotten"),
-            format!("a person can bring it back: anamnesis restore {id}"),
+            format!("a person can restore it: anamnesis restore {id}"),
         )
     }
 
@@ -353,7 +353,7 @@ from_libraries!(index, journal, notes, reflection);
 
 impl From<InvalidDraft> for ToolError {
     fn from(error: InvalidDraft) -> Self {
-        let hint = "what stands in <private> tags is left out; nothing else may be missing";
+        let hint = "text in <private> tags is left out; give the rest";
         Self::new("bad_argument", error.to_string(), hint)
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Note {
     kind: &'static str,
     /// Who wrote it: you (the person), agent, session, reflection, import
     author: &'static str,
-    /// active, muted, or proposed: waits for the person's approval
+    /// active, muted, or proposed: used once the person approves it
     state: &'static str,
     /// From 0 to 1
     confidence: f64,

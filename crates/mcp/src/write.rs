@@ -222,7 +222,7 @@ impl<'a> Writing<'a> {
             Some(Refusal::Echo(id)) => ToolError::new(
                 "echo",
                 format!(
-                    "most of this is what the session was given, {} before others",
+                    "most of this was injected into the session, mainly from {}",
                     name(index, *id)
                 ),
                 "write only what is new, or add that with memory_amend",

@@ -427,7 +427,7 @@ fn danger(
     Ok(match mode {
         LINK => Some("a link"),
         GITLINK => Some("a submodule"),
-        _ if is_git_folder(name) => Some("a name that stands for git's own folder"),
+        _ if is_git_folder(name) => Some("a name that git takes for its own folder"),
         _ if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\']) => {
             Some("a name that is a path")
         }

@@ -36,7 +36,7 @@ pub(super) fn open_index(
         Ok((Ok(()), true)) => CheckResult::well("was behind the notes, is in step now"),
         Ok((Err(error), _)) => CheckResult::look(error.to_string()).hint("anamnesis doctor --fix"),
         Err(index::Error::Missing) => CheckResult::well("was missing, is built now"),
-        Err(error) => CheckResult::well(format!("{error}; built anew from the notes")),
+        Err(error) => CheckResult::well(format!("{error}; rebuilt from the notes")),
     };
     let index = match depth {
         Depth::Thorough => context.index_with(Look::Everything),
@@ -150,7 +150,7 @@ pub(super) fn hidden_text(it: &Examined<'_>) -> Option<CheckResult> {
         Context::short(index, hiding.first()?.id())
     );
     let line = format!(
-        "{} with characters that nobody sees; they are left out wherever it is given",
+        "{} with invisible characters, which are left out wherever it is shown",
         count(hiding.len(), "note")
     );
     let named = hiding

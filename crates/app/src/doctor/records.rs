@@ -93,10 +93,9 @@ pub(super) fn records(it: &Examined<'_>) -> Vec<CheckResult> {
     let spool = Spool::new(&context.home);
     let pending = spool.len();
     if pending > 0 {
-        let verb = if pending == 1 { "waits" } else { "wait" };
         let records = count(pending, "record");
         look(
-            format!("{records} {verb} in spool/ to be taken up"),
+            format!("{records} pending in spool/"),
             "anamnesis internal maintain",
         );
     }
@@ -140,7 +139,7 @@ pub(super) fn records(it: &Examined<'_>) -> Vec<CheckResult> {
         );
     }
     if found.is_empty() {
-        found.push(CheckResult::well(format!("{}, none waits", size(used))));
+        found.push(CheckResult::well(format!("{}, none pending", size(used))));
     }
     let mut repairs = repaired(context, journal).into_iter();
     found.extend(

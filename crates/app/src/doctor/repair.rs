@@ -54,7 +54,7 @@ pub fn repair(context: &Context) -> Vec<String> {
     let is_sound = Index::open(&context.home).is_ok_and(|index| index.integrity().is_ok());
     let patience = Duration::from_secs(60);
     if !is_sound && Index::rebuild(&context.home, &context.notes, patience).is_ok() {
-        fixed.push("the index was built anew".to_owned());
+        fixed.push("the index was rebuilt".to_owned());
     }
     if let Ok(notes @ 1..) = indent_markers(context) {
         let notes = count(notes, "note");

@@ -34,7 +34,7 @@ pub(super) fn privacy(it: &Examined<'_>) -> CheckResult {
         let reason = off.reason();
         finding
             .lines
-            .push(format!("off: {reason}; nothing is recorded or given"));
+            .push(format!("off: {reason}; nothing is recorded or injected"));
         finding.hint.get_or_insert_with(|| off.hint().to_owned());
     }
     let paused = context.config.paused.projects.len();

@@ -28,7 +28,7 @@ pub(super) fn writable(context: &Context) -> CheckResult {
     let _ = fs::remove_file(&probe);
     if let Some(repository) = enclosing_repository(context.home.root()) {
         let repository = context.shown(&repository);
-        return CheckResult::look(format!("{root} lies in the git repository {repository}"))
+        return CheckResult::look(format!("{root} is in the git repository {repository}"))
             .hint("move it out, or your notes may be committed there: set ANAMNESIS_HOME");
     }
     let named = context.home.as_named(context.home.root());

@@ -41,7 +41,7 @@ fn remote_address(it: &Examined<'_>) -> Option<CheckResult> {
         return Some(finding.hint("anamnesis config set remote URL, or: config unset remote"));
     }
     let problem = remote::refused(it.journal()?)?;
-    let line = "what the plugin was given as the remote is not taken:";
+    let line = "the remote in the options of the plugin cannot be used:";
     let hint = "/plugin configure anamnesis@anamnesis   (in Claude Code)";
     Some(CheckResult::look(line).lines([problem]).hint(hint))
 }

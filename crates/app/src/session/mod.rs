@@ -47,7 +47,7 @@ pub fn find(journal: &Journal, typed: &str) -> Result<Session, Error> {
                 })
                 .collect();
             Err(Error::usage(format!(
-                "{} stands for more than one session:\n{}",
+                "{} matches more than one session:\n{}",
                 one_line(typed),
                 candidates.join("\n")
             ))

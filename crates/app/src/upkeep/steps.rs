@@ -232,7 +232,7 @@ fn splittable(typed: &[String], index: &Index, loaded: &Loaded) -> Result<BTreeS
         } else if entry.superseded {
             Some("is replaced already".to_owned())
         } else if entry.path.scope != Scope::Portable {
-            Some("is of this machine only: nothing could bring it back".to_owned())
+            Some("is on this machine only, where no undo could restore it".to_owned())
         } else if loaded.note_set.fixed.contains(&entry.id()) {
             Some("is too long to be read as a whole, or not one key a line".to_owned())
         } else if parts::parts(&stored.note()).is_none() {

@@ -185,7 +185,7 @@ fn change(
     };
     if let (Some(variable), Some(over)) = (setting.variable, context.environment.over(setting)) {
         let over = brief(&over.into());
-        text.push_str(&format!("! {variable} is set and goes over it: {over}\n"));
+        text.push_str(&format!("! {variable} is set and overrides it: {over}\n"));
     }
     match (value, setting.kind) {
         // The previous secret is neither shown nor kept, so no undo is printed.

@@ -107,7 +107,7 @@ impl Stage {
     fn play(&self, ui: &Ui) -> Result<(), Error> {
         // The deferred process would build the index, but none runs here.
         self.command(&["internal", "reindex"], None)?;
-        ui.print("1. A session starts. Claude is given:\n");
+        ui.print("1. A session starts. Injected:\n");
         let first = self.hook(
             &json!({ "hook_event_name": "SessionStart", "source": "startup" }),
             SESSION,
@@ -125,13 +125,13 @@ impl Stage {
             .find(NoteId::of_session(SESSION))
             .ok_or_else(|| Error::failed("the session left no note").hint("anamnesis doctor"))?;
         ui.print(&indented(&String::from_utf8_lossy(&notes.bytes(path)?)));
-        ui.print("\n3. The next session starts. Claude is given:\n");
+        ui.print("\n3. The next session starts. Injected:\n");
         let next = self.hook(
             &json!({ "hook_event_name": "SessionStart", "source": "startup" }),
             "the next session",
         )?;
-        let context =
-            context_of(&next).ok_or_else(|| Error::failed("the next session was given nothing"))?;
+        let context = context_of(&next)
+            .ok_or_else(|| Error::failed("nothing was injected into the next session"))?;
         ui.print(&indented(context));
         Ok(())
     }

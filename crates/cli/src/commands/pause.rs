@@ -80,10 +80,12 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let project = what.project(context)?;
     let before = pause::pause(context, (!what.all).then_some(project.as_str()))?;
     let said = match (what.all, before.everywhere, before.names(&project)) {
-        (true, false, _) => "paused everywhere: no session is recorded or given notes".to_owned(),
+        (true, false, _) => {
+            "paused everywhere: no session is recorded, and no notes are injected".to_owned()
+        }
         (true, true, _) => "paused everywhere already".to_owned(),
         (false, _, false) => {
-            format!("paused {project}: its sessions are not recorded or given notes")
+            format!("paused {project}: its sessions are not recorded, and no notes are injected")
         }
         (false, _, true) => format!("{project} is paused already"),
     };

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let held = held.filter(|_| args.ids.is_empty());
     if let Some(held) = held.as_ref().filter(|_| !args.json) {
         ui.print(&format!(
-            "sync waits: {held}\n\
+            "the sync needs your decision: {held}\n\
              → if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore\n"
         ));
     }
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.json(&json!({ "batches": batches, "total": total, "held": held }));
     } else if total == 0 {
         if held.is_none() {
-            ui.print("nothing waits\n");
+            ui.print("nothing is pending\n");
         }
     } else if args.list || context.environment.is_agent || !ui::stdin_is_terminal() {
         ui.print(&list(context, &index, &batches, args.length.limit()));

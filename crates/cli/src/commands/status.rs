@@ -83,7 +83,7 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
         .collect();
     if !pending.is_empty() {
         text.push_str(&format!(
-            "waits: {} · anamnesis review\n",
+            "to do: {} · anamnesis review\n",
             pending.join(", ")
         ));
     }

@@ -15,7 +15,7 @@ const MAX_INPUT: usize = 1024 * 1024;
 
 /// Print one line for Claude Code's status line
 ///
-/// Notes of this project, notes that this session was given, and what waits for your decision. Reads
+/// Notes of this project, notes injected into this session, and pending decisions. Reads
 /// the JSON that Claude Code passes on stdin. To use it, add to ~/.claude/settings.json:
 /// "statusLine": {"type": "command", "command": "anamnesis statusline"}
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub(crate) fn run(_: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let given = journal.zip(input.session_id);
     if let Some((journal, session)) = given {
         let given = journal.notes_shown_in(&session)?.len();
-        parts.push(format!("{} given", ui::number(given)));
+        parts.push(format!("{} injected", ui::number(given)));
     }
     let proposed = index.counts()?.by_state.get("proposed").copied();
     match proposed.unwrap_or(0) + index.count_conflicts()? {

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     if let Some(held) = &synced.held {
         ui.note(&format!(
-            "sync waits: {}\n→ if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore\n",
+            "the sync needs your decision: {}\n→ to accept it: anamnesis sync --accept; to restore the notes: anamnesis sync --restore\n",
             held_text(held)
         ));
     }

@@ -309,7 +309,7 @@ impl Report<'_> {
                 "used in {sessions} sessions: anamnesis pin {short}, or a line in CLAUDE.md"
             ),
             Suggestion::Mute { shown } => {
-                format!("given to {shown} sessions, used by none: anamnesis mute {short}")
+                format!("injected in {shown} sessions, used in none: anamnesis mute {short}")
             }
             Suggestion::Look(reasons) => {
                 let reasons = reasons.iter();

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         if args.json {
             ui.json(&json!({ "session": null }));
         } else {
-            ui.print("no session was given anything yet\n→ anamnesis status\n");
+            ui.print("no notes were injected yet\n→ anamnesis status\n");
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -129,7 +129,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
         }
     }
     if let Some(reason) = tried.silence() {
-        text.push_str(&format!("nothing comes: {reason}\n"));
+        text.push_str(&format!("nothing is injected: {reason}\n"));
     }
     if tried.is_behind {
         text.push_str("some notes are newer than the index\n→ anamnesis internal reindex\n");
@@ -151,6 +151,7 @@ impl Page<'_> {
             ui::shorten(&one_line(&session.project), 40),
             ui::ago(ui::time(session.started_at), self.now)
         );
+        let title_length = text.len();
         let mut silent = 0;
         let mut first = None;
         for moment in self.received.moments() {
@@ -177,13 +178,16 @@ impl Page<'_> {
                 text.push_str(&format!("  {count} held back · anamnesis why --all\n"));
             }
         }
+        if silent == 0 && text.len() == title_length {
+            text.push_str("no notes were injected yet\n");
+        }
         if silent > 0 {
             let what = if silent == 1 {
                 "prompt or event"
             } else {
                 "prompts or events"
             };
-            text.push_str(&format!("\n{silent} {what} with nothing that fits\n"));
+            text.push_str(&format!("\n{silent} {what} without a matching note\n"));
         }
         text + &self.next_step(first)
     }
@@ -201,11 +205,11 @@ impl Page<'_> {
         }
         if text.is_empty() {
             let short = &self.received.short;
-            text = format!("nothing that session {short} was given says that now\n");
+            text = format!("no note that was injected into session {short} contains that now\n");
         }
         let elsewhere = self.received.elsewhere(&folded);
         if !elsewhere.is_empty() {
-            text.push_str("says so too, not from anamnesis:\n");
+            text.push_str("also in the session, but not injected by anamnesis:\n");
         }
         for place in elsewhere {
             text.push_str(&format!("  {place}\n"));

@@ -305,7 +305,9 @@ pub(super) fn problem_line(
 pub(super) fn sync_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -> Option<String> {
     let history = History::load(journal);
     if let Some(held) = &history.held {
-        return Some(format!("sync waits: {held} · anamnesis sync"));
+        return Some(format!(
+            "the sync needs your decision: {held} · anamnesis sync"
+        ));
     }
     let since = ui::time(history.failing_since?);
     let days = (now - since).num_days();

@@ -412,9 +412,9 @@ fn groups_are_merged_as_one_batch() {
     let command = answered(&home, GROUPS);
     snapshot!(shown(&home, &command), @"
     exit 0
-    merge: github.com/acme/shop: 'Stub server on port 9090' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
-    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
-    merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE stands for 01JZ0000000000000000FFFFFF
+    merge: github.com/acme/shop: 'Stub server on port 9090' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE replaces 01JZ0000000000000000FFFFFF
     merge: 2 groups would be merged; nothing was changed
     → again with --apply
     ");
@@ -423,9 +423,9 @@ fn groups_are_merged_as_one_batch() {
     let output = home.run(&format!("{command} --apply --no-sync"));
     snapshot!(output.shown(), @"
     exit 0
-    merge: github.com/acme/shop: 'Stub server on port 9090' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
-    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
-    merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE stands for 01JZ0000000000000000FFFFFF
+    merge: github.com/acme/shop: 'Stub server on port 9090' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE replaces 01JZ0000000000000000FFFFFF
     merge: 2 groups merged
     committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
@@ -491,7 +491,7 @@ fn the_model_that_was_named_says_what_is_one_matter() {
     let before = tree(&home);
     let dry = home.run("merge --no-gate");
     assert!(
-        dry.stdout.contains("CCCCCC stands for 01JZ"),
+        dry.stdout.contains("CCCCCC replaces 01JZ"),
         "{}",
         dry.stdout
     );
@@ -525,8 +525,8 @@ fn a_merge_that_hides_what_was_found_is_left_out() {
     let command = answered(&home, bad);
     snapshot!(home.run(&format!("{command} --apply --no-sync")).shown(), @"
     exit 0
-    merge: github.com/acme/shop: rejected: 'Things' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 0.500)
-    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: rejected: 'Things' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 0.500)
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
     merge: 1 group merged
     committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
@@ -537,7 +537,7 @@ fn a_merge_that_hides_what_was_found_is_left_out() {
     // The ids of the second group are not there any more, so the answer is refused as a whole.
     snapshot!(all.shown(), @"
     exit 0
-    merge: github.com/acme/shop: failed (group 2: it names what was not given); skipped
+    merge: github.com/acme/shop: failed (group 2: it names a note that was not in the request); skipped
     merge: 0 groups
     ");
 }

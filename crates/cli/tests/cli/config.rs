@@ -160,14 +160,14 @@ fn a_variable_that_goes_over_the_file_is_named() {
     snapshot!(home.run("config set machine_id desk").shown(), @"
     exit 0
     machine_id = desk (was old)
-    ! ANAMNESIS_MACHINE_ID is set and goes over it: laptop
+    ! ANAMNESIS_MACHINE_ID is set and overrides it: laptop
     Undo: anamnesis config set machine_id old
     ");
     let remote = home.command(["config", "set", "remote", "/srv/memory.git"]);
     snapshot!(remote.env("ANAMNESIS_GIT_REMOTE", "https://me:hunter2@git.home/m.git").run().shown(), @"
     exit 0
     remote = /srv/memory.git (was none, the default)
-    ! ANAMNESIS_GIT_REMOTE is set and goes over it: https://git.home/m.git
+    ! ANAMNESIS_GIT_REMOTE is set and overrides it: https://git.home/m.git
     → anamnesis init   (reaches it and joins)
     ");
 }
@@ -436,7 +436,7 @@ fn an_option_that_is_no_address_is_named_and_not_taken() {
     let doctor = home.run("doctor").stdout;
     let at = doctor.find("! sync").unwrap();
     snapshot!(doctor[at..].lines().take(3).collect::<Vec<_>>().join("\n"), @"
-    ! sync       what the plugin was given as the remote is not taken:
+    ! sync       the remote in the options of the plugin cannot be used:
                  http sends the notes and the password readable for everyone on the way
                  → /plugin configure anamnesis@anamnesis   (in Claude Code)
     ");

@@ -68,7 +68,7 @@ fn fresh() {
     ? hooks      no session seen yet: start claude once
     ? recording  no session recorded yet
     ✓ store      ~/.anamnesis, writable
-    ✓ records    [SIZE], none waits
+    ✓ records    [SIZE], none pending
     ✓ notes      0 notes readable
     ✓ index      was missing, is built now
     ✓ privacy    for you alone
@@ -83,7 +83,7 @@ fn fresh() {
     ? hooks      no session seen yet: start claude once
     ? recording  no session recorded yet
     ok store      ~/.anamnesis, writable
-    ok records    [SIZE], none waits
+    ok records    [SIZE], none pending
     ok notes      0 notes readable
     ok index      in step with the notes
     ok privacy    for you alone
@@ -102,7 +102,7 @@ fn all_well() {
     ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
-    ✓ records    [SIZE], none waits
+    ✓ records    [SIZE], none pending
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
@@ -150,7 +150,7 @@ fn all_well() {
           "name": "records",
           "level": "well",
           "lines": [
-            "[SIZE], none waits"
+            "[SIZE], none pending"
           ],
           "hint": null
         },
@@ -299,7 +299,7 @@ fn text_that_nobody_sees_is_counted() {
         &NoteText::new(&id("H1DDE2"), "Fine, too").body("A flag \u{1f3f4}, an accent e\u{301}."),
     );
     snapshot!(check(&home, "hidden"), @"
-    ! hidden     1 note with characters that nobody sees; they are left out wherever it is given
+    ! hidden     1 note with invisible characters, which are left out wherever it is shown
     memory/semantic/01JZ0000000000000000H1DDEN.md
     → anamnesis edit H1DDEN
     ");
@@ -362,7 +362,7 @@ fn modes_and_their_repair() {
     ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
-    ✓ records    [SIZE], none waits
+    ✓ records    [SIZE], none pending
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
@@ -512,7 +512,7 @@ fn a_store_in_a_repository() {
     let home = sound();
     git_repository(&home.user(), None);
     snapshot!(check(&home, "store"), @"
-    ! store      ~/.anamnesis lies in the git repository ~
+    ! store      ~/.anamnesis is in the git repository ~
     → move it out, or your notes may be committed there: set ANAMNESIS_HOME
     ");
     assert_eq!(home.run("doctor").code, Some(3));
@@ -610,19 +610,19 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     let before = home.run("list --everywhere --json").well();
     let index = home.store().join("derived/index.db");
     fs::write(&index, [0; 8192]).unwrap();
-    snapshot!(check(&home, "index"), @"✓ index      index: file is not a database; built anew from the notes");
+    snapshot!(check(&home, "index"), @"✓ index      index: file is not a database; rebuilt from the notes");
     fs::remove_file(&index).unwrap();
     snapshot!(check(&home, "index"), @"✓ index      was missing, is built now");
     snapshot!(check(&home, "index"), @"✓ index      in step with the notes");
     fs::write(&index, b"SQLite format 3\0 but no").unwrap();
     snapshot!(home.run("doctor --fix").shown(), @"
     exit 0
-    fixed: the index was built anew
+    fixed: the index was rebuilt
     ✓ plugin     0.1.0, enabled
     ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
-    ✓ records    [SIZE], none waits
+    ✓ records    [SIZE], none pending
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
@@ -796,7 +796,7 @@ fn records_that_wait_or_cannot_be_read() {
     ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
-    ! records    1 record waits in spool/ to be taken up
+    ! records    1 record pending in spool/
                  → anamnesis internal maintain
     ! records    1 record could not be read, moved to quarantine/
                  → rm ~/.anamnesis/quarantine/spool-*   (each is one event)
@@ -818,7 +818,7 @@ fn records_that_wait_or_cannot_be_read() {
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine · anamnesis init --remote URL
     kept:  1 session's raw records, [SIZE], here only: prompts 30 d, tools 30 d
-    state: 1 record waits in spool/ to be taken up · anamnesis doctor
+    state: 1 record pending in spool/ · anamnesis doctor
     ");
     for line in (home.run("doctor").stdout + &home.run("status").stdout).lines() {
         assert!(line.chars().count() <= 80, "over 80 columns: {line}");

@@ -415,7 +415,7 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
     2 prompts asked of a project they are not of;
     3 questions, 2 with the note within reach
 
-    floor   unrelated and given   useful and kept   notes a time
+    floor   unrelated, injected   useful and kept   notes a time
     0.20                 50.0 %           100.0 %            1.0
     0.26                 50.0 %           100.0 %            1.0
     0.31                 50.0 %           100.0 %            1.0
@@ -425,12 +425,12 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
     0.50                 50.0 %            50.0 %            1.0
     0.60                 50.0 %            50.0 %            1.0
 
-    the worst that came now, with the words that they share
+    the worst matches that are injected now, with the words that they share
     3.49  "Does the stub server bind port 9090 in the integration tests?"
           #7Q4KZ9 Integration tests need the stub server
           stub, server, bind, port, 9090, integration, tests
-    → anamnesis config set recall.wide on   (more comes, less sure)
-    → anamnesis mute ID   (a note that never comes unasked)
+    → anamnesis config set recall.wide on   (more notes, weaker matches)
+    → anamnesis mute ID   (the note is not injected any more)
     "#);
     let report = home.run("eval gate --json").json();
     assert_eq!(report["gate"]["unrelated"], 2);
@@ -690,8 +690,8 @@ fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
     found among the first 5       100 %    100 %
     found among the first 8       100 %    100 %
     MRR                            1.00     0.90          REGRESSION
-    given unasked                 100 %     30 %          REGRESSION
-    unrelated and given               -        -
+    injected                      100 %     30 %          REGRESSION
+    unrelated and injected            -        -
     a session starts with          ~454     ~289   -36 %
     all notes                     ~2048    ~2153    +5 %
 

@@ -87,7 +87,7 @@ fn nothing_of_a_forgotten_session_is_left() {
     }
     snapshot!(home.run("forget --session 5b0c8f1e --yes").shown(), @"
     exit 0
-    forgot session 5b0c8f1e (2 prompts, 2 tool events), 2 waiting records; its note, too
+    forgot session 5b0c8f1e (2 prompts, 2 tool events), 2 pending records; its note, too
     Nothing of it is kept; hooks, capture and backfill make no note of it again
     ");
     assert!(!waiting.exists() && !aside.exists() && !half.exists());

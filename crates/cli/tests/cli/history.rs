@@ -552,7 +552,7 @@ fn a_name_that_stands_for_more_lists_what() {
     let output = home.run(&format!("undo {}", &batch[..4]));
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(
-        output.stderr.contains("stands for 3 things:\n"),
+        output.stderr.contains("matches 3 changes and notes:\n"),
         "{output:?}"
     );
     let output = home.run("undo ZZZZZZ");

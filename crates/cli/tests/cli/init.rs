@@ -269,7 +269,7 @@ fn a_remote_that_is_not_reached() {
     machine  laptop
     remote   git@git.home:me/memory.git
       Everyone who can read this repository can read your notes, session notes
-      included. Private? no (nobody to ask; see --yes)
+      included. Private? no (cannot ask; see --yes)
     on stderr:
     anamnesis: not joined: the remote is not set, nothing was sent and no note changed
     → anamnesis init --remote URL --yes
@@ -282,7 +282,7 @@ fn a_remote_that_is_not_reached() {
       Everyone who can read this repository can read your notes, session notes
       included. Private? yes (--yes)
       A remote is one person's. What a team should know belongs in its CLAUDE.md.
-      Syncs by itself after sessions and at start. Stop: anamnesis init --local-only
+      Syncs automatically after sessions and at start. Stop: anamnesis init --local-only
     init: done
     ");
     snapshot!(init(""), @"
@@ -320,8 +320,8 @@ fn a_remote_that_is_not_reached() {
       Everyone who can read this repository can read your notes, session notes
       included. Private? yes (--yes)
       A remote is one person's. What a team should know belongs in its CLAUDE.md.
-      Syncs by itself after sessions and at start. Stop: anamnesis init --local-only
-    ! ANAMNESIS_GIT_REMOTE is set and goes over it: https://git.home/x
+      Syncs automatically after sessions and at start. Stop: anamnesis init --local-only
+    ! ANAMNESIS_GIT_REMOTE is set and overrides it: https://git.home/x
     init: done
     ");
 }
@@ -483,7 +483,7 @@ fn hooks_that_alone_name_the_python_versions_store_stay() {
     // Nobody was asked.
     let output = home.run("init").well();
     assert!(
-        output.contains("as a link to ~/my notes? no (nobody to ask"),
+        output.contains("as a link to ~/my notes? no (cannot ask"),
         "{output}"
     );
     assert_eq!(read(&settings(&home)), before);
@@ -515,7 +515,7 @@ fn without_a_person_the_python_version_stays() {
     let home = with_python();
     let output = home.run("init").well();
     assert!(
-        output.contains("Remove these? A backup is made. no (nobody to ask; see --yes)\n"),
+        output.contains("Remove these? A backup is made. no (cannot ask; see --yes)\n"),
         "{output}"
     );
     assert_eq!(read(&settings(&home)), SETTINGS);
@@ -684,7 +684,7 @@ fn a_store_in_a_checkout_is_warned_of() {
     exit 0
     store    ~/.anamnesis
     machine  laptop
-    ! the store lies in the git repository ~
+    ! the store is in the git repository ~
     → move it out: your notes may be committed there (ANAMNESIS_HOME)
     remote   none: notes stay on this machine · anamnesis init --remote URL
     init: done

@@ -101,7 +101,7 @@ fn an_agent_may_say_what_helped_and_not_that_a_persons_note_is_right() {
     exit 1
     on stderr:
     anamnesis: only a person can verify this note: a person wrote it, or it applies to all projects
-    → write a note of your own that supersedes it; it waits for approval
+    → write a note of your own that supersedes it; a person approves it
     ");
     home.command(["verify", "B2M6RD"]).by_agent().run().well();
     assert!(receipts(&home).contains(r#""ok":["#));

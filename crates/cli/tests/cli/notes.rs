@@ -279,7 +279,7 @@ fn an_id_has_to_stand_for_one_note() {
     snapshot!(home.run("show 01JZ00").shown(), @"
     exit 2
     on stderr:
-    anamnesis: #01JZ00 stands for 5 notes:
+    anamnesis: #01JZ00 matches 5 notes:
       01JZ00000000000000004T8WQX  Package manager is pnpm
       01JZ00000000000000007Q4KZ9  Integration tests need the stub server
       01JZ0000000000000000B2M6RD  Rate limits live in middleware/limit.rs
@@ -319,7 +319,7 @@ fn an_id_has_to_stand_for_one_note() {
         );
         let output = home.run(&format!("{command} 01JZ00"));
         assert!(matches!(output.code, Some(1 | 2)), "{command}");
-        assert!(output.stderr.contains("stands for 5 notes"), "{output:?}");
+        assert!(output.stderr.contains("matches 5 notes"), "{output:?}");
     }
     assert_eq!(
         home.run("list --everywhere --all").well().lines().count(),

@@ -112,7 +112,7 @@ fn a_project_is_paused_and_resumed() {
     let home = with_session();
     snapshot!(home.run("pause").shown(), @"
     exit 0
-    paused github.com/acme/shop: its sessions are not recorded or given notes
+    paused github.com/acme/shop: its sessions are not recorded, and no notes are injected
     Go on: anamnesis resume
     ");
     snapshot!(home.run("pause").shown(), @"
@@ -159,12 +159,12 @@ fn a_project_is_paused_by_its_key() {
     let home = with_session();
     snapshot!(home.command(["pause", "--project", "My Shop"]).run().shown(), @"
     exit 0
-    paused My Shop: its sessions are not recorded or given notes
+    paused My Shop: its sessions are not recorded, and no notes are injected
     Go on: anamnesis resume --project 'My Shop'
     ");
     snapshot!(home.run("pause --project GitHub.com/Acme/Shop").shown(), @"
     exit 0
-    paused GitHub.com/Acme/Shop: its sessions are not recorded or given notes
+    paused GitHub.com/Acme/Shop: its sessions are not recorded, and no notes are injected
     Go on: anamnesis resume --project GitHub.com/Acme/Shop
     ");
     check_off(&home, &home.project(), |hook| hook, "by its key");
@@ -186,7 +186,7 @@ fn everything_is_paused_and_resumed() {
     home.run("pause --project cart").well();
     snapshot!(home.run("pause --all").shown(), @"
     exit 0
-    paused everywhere: no session is recorded or given notes
+    paused everywhere: no session is recorded, and no notes are injected
     Go on: anamnesis resume --all
     ");
     snapshot!(home.run("pause --all").shown(), @"
@@ -495,14 +495,14 @@ fn status_and_doctor_say_what_is_off() {
     snapshot!(off(&home, &secret.join("deep")), @"
     store: ~/.anamnesis · off (this folder is excluded) · machine laptop · 0.1.0
     ✓ privacy    for you alone
-                 off: this folder is excluded; nothing is recorded or given
+                 off: this folder is excluded; nothing is recorded or injected
                  → see `exclude` and `recording.only`: anamnesis config list
     ");
     home.run("pause").well();
     snapshot!(off(&home, &home.project()), @"
     store: ~/.anamnesis · off (paused here) · machine laptop · 0.1.0
     ✓ privacy    for you alone
-                 off: paused here; nothing is recorded or given
+                 off: paused here; nothing is recorded or injected
                  1 pattern of excluded folders
                  → anamnesis resume
     ");
@@ -516,7 +516,7 @@ fn status_and_doctor_say_what_is_off() {
     snapshot!(off(&home, &home.project()), @"
     store: ~/.anamnesis · off (paused everywhere) · machine laptop · 0.1.0
     ✓ privacy    for you alone
-                 off: paused everywhere; nothing is recorded or given
+                 off: paused everywhere; nothing is recorded or injected
                  1 project paused
                  1 pattern of excluded folders
                  → anamnesis resume --all

@@ -90,7 +90,7 @@ fn a_prompt_that_fits_brings_its_note_and_one_that_does_not_brings_nothing() {
               stub, server · score 2.85, 0.45 needed
       1 more note held back · anamnesis why --all
 
-    3 prompts or events with nothing that fits
+    3 prompts or events without a matching note
     → anamnesis edit 7Q4KZ9   |   anamnesis forget 7Q4KZ9
     ");
     let json = home.run("why --json").json();
@@ -476,7 +476,7 @@ fn a_lasting_sentence_that_no_note_has_is_suggested_to_the_agent() {
     suggested to Claude at prompt 9 · 3 min ago
               a sentence of the prompt sounds lasting, and no note had it
 
-    9 prompts or events with nothing that fits
+    9 prompts or events without a matching note
     → anamnesis edit AAAA04   |   anamnesis forget AAAA04
     ");
     // The session's own note is not counted as injected.

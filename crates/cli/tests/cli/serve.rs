@@ -1482,5 +1482,5 @@ fn a_client_that_cannot_ask_leaves_a_reflection_to_the_terminal() {
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
     ");
     home.run(&format!("review --approve {key}")).well();
-    assert!(home.run("review").well().starts_with("nothing waits"));
+    assert!(home.run("review").well().starts_with("nothing is pending"));
 }

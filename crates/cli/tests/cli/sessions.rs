@@ -323,7 +323,7 @@ fn a_session_is_named_by_the_beginning_of_its_id() {
     snapshot!(home.run("sessions show 5b0c8f").shown(), @"
     exit 2
     on stderr:
-    anamnesis: 5b0c8f stands for more than one session:
+    anamnesis: 5b0c8f matches more than one session:
       5b0c8f1e-a  github.com/acme/shop
       5b0c8f1e-b  github.com/acme/shop
     → type more of the id

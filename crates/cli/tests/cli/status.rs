@@ -142,7 +142,7 @@ fn status_says_what_waits_and_what_is_wrong() {
            a session starts with 4 notes, ~162 tokens
     notes: 6 in 2 projects, 2 for all projects, 1 on this machine only
     sync:  none; notes stay on this machine · anamnesis init --remote URL
-    waits: 1 proposal · anamnesis review
+    to do: 1 proposal · anamnesis review
     state: 1 file not taken as notes · anamnesis doctor
     ");
     assert_eq!(home.run("status --json").json()["state"]["ok"], false);

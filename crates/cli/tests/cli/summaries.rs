@@ -167,7 +167,7 @@ fn a_day_has_a_budget_and_what_is_over_waits_for_the_next() {
     assert_eq!(home.notes().len(), 4);
     let doctor = home.run("doctor").shown();
     assert!(
-        doctor.contains("the budget of today is used up; 2 session(s) wait"),
+        doctor.contains("the budget of today is used up; 2 session(s) are pending"),
         "{doctor}"
     );
     let tomorrow = "2026-01-03T00:00:01Z";

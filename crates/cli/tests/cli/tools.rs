@@ -90,7 +90,7 @@ fn a_warning_comes_once_at_the_call_it_is_about() {
       7Q4KZ9  warning     A forced push lost a day of work                   you, 10 d
               warns of the call
 
-    1 prompt or event with nothing that fits
+    1 prompt or event without a matching note
     → anamnesis edit 7Q4KZ9   |   anamnesis forget 7Q4KZ9
     ");
 }
@@ -320,7 +320,7 @@ fn a_failure_brings_what_mended_it_before_once() {
         .iter()
         .find(|moment| moment["lane"] == "failure")
         .unwrap()["given"][0];
-    assert_eq!(given["reason"], "mended the same failure");
+    assert_eq!(given["reason"], "fixed the same failure");
     assert_eq!(given["level"], "observation");
     assert_eq!(given["changed"], false, "{why}");
     let other = json!({

@@ -147,7 +147,7 @@ fn a_session_is_asked_with_what_it_has_seen() {
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               held back: given before · matched integration, tests, hang, without,
               stub, server · score 2.85, 0.45 needed · has 100 % of what is asked
-    nothing comes: all matching notes were given before
+    nothing is injected: all matching notes were given before
     ");
     assert_eq!(tried(&[FITTING, "--session", "nobody"]).code, Some(1));
 }
@@ -221,7 +221,7 @@ fn what_keeps_a_hook_silent_keeps_a_trial_silent() {
         let output = eval(&home, "03:10:00", arguments);
         assert_eq!((output.code, &*output.stdout), (Some(0), ""));
         let last = output.stderr.lines().last().unwrap_or_default().to_owned();
-        last.trim_start_matches("nothing comes: ").to_owned()
+        last.trim_start_matches("nothing is injected: ").to_owned()
     };
     for (text, expected) in [
         ("ok", "the prompt has too few meaningful words"),

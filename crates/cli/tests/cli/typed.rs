@@ -119,7 +119,7 @@ fn forgetting_by_a_slash_command_names_the_note_and_is_the_persons() {
         ),
         "{said}"
     );
-    assert!(home.run("review").well().starts_with("nothing waits"));
+    assert!(home.run("review").well().starts_with("nothing is pending"));
     let undo = said.lines().nth(1).unwrap();
     let undo = undo
         .trim_start_matches("Undo: ")
@@ -216,7 +216,7 @@ fn the_status_line_says_what_was_given() {
         let line = home.command(["statusline"]).input(input.to_string());
         line.run().well()
     };
-    assert_eq!(line(), "anamnesis: 3 notes · 4 given\n");
+    assert_eq!(line(), "anamnesis: 3 notes · 4 injected\n");
     home.run("pause").well();
     assert_eq!(line(), "anamnesis: off (paused here)\n");
 }

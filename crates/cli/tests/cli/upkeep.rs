@@ -303,7 +303,7 @@ fn a_failure_that_comes_up_again_is_a_warning_that_waits() {
     ---
     Came up in 3 sessions: error: could not connect to the stub server on port 9090
 
-    What mended it:
+    What fixed it:
 
     - `cargo test login` passes again after a change of Makefile
     ");

@@ -55,11 +55,11 @@ fn what_says_something_in_the_store_and_beside_it() {
     at its start · just now
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               among the newest of the project
-    says so too, not from anamnesis:
+    also in the session, but not injected by anamnesis:
       [ROOT]/shop/CLAUDE.md:3
     → anamnesis edit 7Q4KZ9   |   anamnesis forget 7Q4KZ9
     ");
-    snapshot!(home.run("why --text nowhere").well(), @"nothing that session 5b0c8f1e was given says that now");
+    snapshot!(home.run("why --text nowhere").well(), @"no note that was injected into session 5b0c8f1e contains that now");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_note_that_changed_or_is_gone_is_told() {
 fn without_a_session_there_is_nothing_to_explain() {
     let home = furnished();
     snapshot!(home.run("why").well(), @"
-    no session was given anything yet
+    no notes were injected yet
     → anamnesis status
     ");
     let unknown = home.run("why 01234567");

@@ -361,7 +361,7 @@ fn the_agent_does_not_change_what_is_a_persons() {
     exit 1
     on stderr:
     anamnesis: only a person can change this note: a person wrote it, or it applies to all projects
-    → write a note of your own that supersedes it; it waits for approval
+    → write a note of your own that supersedes it; a person approves it
     ");
     for command in [
         "edit 4T8WQX",
@@ -579,7 +579,7 @@ fn what_a_session_was_given_is_not_written_down_again() {
     snapshot!(in_session(&home, text, &[]).shown(), @r#"
     exit 1
     on stderr:
-    anamnesis: most of this is what the session was given, #7Q4KZ9 "Integration tests need the stub server" before others
+    anamnesis: most of this was injected into the session, mainly from #7Q4KZ9 "Integration tests need the stub server"
     → write only what is new, or add it by anamnesis edit 7Q4KZ9 --stdin
     "#);
     // A correction is no echo.

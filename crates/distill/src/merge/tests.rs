@@ -90,11 +90,11 @@ fn one_fault_rejects_the_whole_answer() {
         ),
         (
             r#"{"action": "keep", "keeper_id": "@a", "superseded_ids": ["@z"]}"#,
-            "group 2: it names what was not given",
+            "group 2: it names a note that was not in the request",
         ),
         (
             r#"{"action": "keep", "keeper_id": "../a", "superseded_ids": ["@a"]}"#,
-            "group 2: it names what was not given",
+            "group 2: it names a note that was not in the request",
         ),
         (
             r#"{"action": "keep", "keeper_id": "@a", "superseded_ids": ["@b"]}"#,

@@ -62,7 +62,7 @@ pub fn proposals(
         let id = NoteId::made_of(&format!("recurring failure of {project}: {signature}"));
         let ways: String = ways.iter().map(|way| format!("- {way}\n")).collect();
         let count = sessions.len();
-        let body = format!("Came up in {count} sessions: {told}\n\nWhat mended it:\n\n{ways}");
+        let body = format!("Came up in {count} sessions: {told}\n\nWhat fixed it:\n\n{ways}");
         let mut note = Note {
             title: title_of(&format!("Comes up again: {told}")),
             project: project.to_owned(),
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(warning.title, "Comes up again: error: no stub on port 9090");
         assert_eq!(
             warning.body,
-            "Came up in 3 sessions: error: no stub on port 9090\n\nWhat mended it:\n\n\
+            "Came up in 3 sessions: error: no stub on port 9090\n\nWhat fixed it:\n\n\
              - `make test` passes again\n- `make stub` works where `make test` failed"
         );
         let sources = ["1", "2", "5"].map(|id| format!("caused-by {}", NoteId::of_session(id)));

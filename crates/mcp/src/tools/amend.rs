@@ -19,7 +19,7 @@ pub(super) fn tool() -> Tool {
         "memory_amend",
         "Change a note",
         "Change what is named of a note of an agent's or of a session, or pin it; the rest stays. For a \
-         note of the person's or one for all projects the change is proposed and waits for the person.",
+         note of the person's or one for all projects the change is proposed and needs the person's approval.",
         Effect::Replaces,
         run,
     )

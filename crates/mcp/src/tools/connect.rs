@@ -49,7 +49,7 @@ struct Linked {
     to: String,
     /// Whether anything is another way than it was, or would be
     changed: bool,
-    /// The note that waits for the person, if this could only be proposed
+    /// The pending note, if this could only be proposed
     #[serde(skip_serializing_if = "Option::is_none")]
     proposal: Option<String>,
 }

@@ -44,7 +44,7 @@ pub(super) fn tool() -> Tool {
     Tool::writing(
         NAME,
         "Distil session notes",
-        "For /memory-reflect only. Without a key: gives the session notes of a project that wait to be \
+        "For /memory-reflect only. Without a key: gives the session notes of a project that are to be \
          distilled, with a key. With the key and the answer that was asked for: proposes the notes in it \
          to the person.",
         Effect::Adds,
@@ -79,9 +79,9 @@ struct Reflected {
     /// The notes, as data
     #[serde(skip_serializing_if = "Option::is_none")]
     material: Option<String>,
-    /// Session notes that wait for another time
+    /// Session notes that are left for another time
     left: usize,
-    /// What waits for the person now
+    /// The proposals that are pending now
     #[serde(skip_serializing_if = "Vec::is_empty")]
     proposed: Vec<Proposed>,
 }
@@ -124,14 +124,14 @@ fn begin(
         let of_project = proposed.find(|reflection| keys.contains(&reflection.project));
         let others = of_project.map_or_else(String::new, |reflection| {
             format!(
-                "; what was made of {} others waits for the person, in a terminal: anamnesis review {}",
+                "; the reflection of {} others is pending, in a terminal: anamnesis review {}",
                 reflection.sources.len(),
                 reflection.short_key()
             )
         });
         return Ok(Reflected {
             said: format!(
-                "{found} session notes wait to be distilled; a reflection takes {min_reflected} or more{others}"
+                "{found} session notes are not distilled yet; a reflection takes {min_reflected} or more{others}"
             ),
             left: found,
             ..Reflected::default()

@@ -31,7 +31,7 @@ pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_review",
         "See what is worth a look",
-        "Show what waits for the person: proposals, conflicts, what Claude wrote or forgot; notes that \
+        "Show what is pending: proposals, conflicts, what Claude wrote or forgot; notes that \
          may be out of date, with the reason; and, if asked for, pairs of notes that say nearly the \
          same. Changes nothing.",
         run,

@@ -182,7 +182,7 @@ fn full(hits: Vec<(Hit, Vec<String>)>, notes: &Notes, now: DateTime<Utc>) -> Vec
 
 fn why(hit: &Hit) -> String {
     if hit.matched.is_empty() {
-        "of a session that fits".to_owned()
+        "of a session that matches".to_owned()
     } else {
         format!("has {}", hit.matched.join(", "))
     }

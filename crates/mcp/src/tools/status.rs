@@ -80,7 +80,7 @@ struct Standing {
     remote: Option<String>,
     /// The newest commit.
     head: Option<String>,
-    /// Whether notes wait to be committed.
+    /// Whether notes are not committed yet.
     dirty: bool,
     /// How it stands, in words.
     detail: String,

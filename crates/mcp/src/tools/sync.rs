@@ -19,7 +19,7 @@ pub(super) fn tool() -> Tool {
         "memory_sync",
         "Sync the memory",
         "Commit what changed, and bring the notes of the person's machines together over their git \
-         remote. It happens by itself, too; worth it when the person asks.",
+         remote. It also happens automatically; worth it when the person asks.",
         Effect::Reaches,
         run,
     )
@@ -51,7 +51,7 @@ struct Synced {
     conflicts: usize,
     /// What was found in the remote and not taken
     problems: Vec<String>,
-    /// What waits for the person: `anamnesis sync` says more
+    /// What the person has to decide: `anamnesis sync` says more
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<String>,
 }

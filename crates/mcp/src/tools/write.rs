@@ -20,7 +20,7 @@ pub(super) fn tool() -> Tool {
         "memory_write",
         "Write a note",
         "Keep one thing worth knowing in later sessions: self-contained, why included. It is marked as \
-         the agent's. What is known already is refused; a note for all projects waits for the person. \
+         the agent's. What is known already is refused; a note for all projects needs the person's approval. \
          Ten a session.",
         Effect::Adds,
         run,

@@ -544,7 +544,7 @@ fn usable(machine: &Machine) -> Result<(), String> {
         let read = repository.differences(&event.commit);
         read.map_err(|error| format!("{event:?}: {error}"))?;
     }
-    expect("nothing waits", !machine.state().dirty)
+    expect("nothing is pending", !machine.state().dirty)
 }
 
 /// A machine of its own: no note is lost, and what is written later is committed.

@@ -121,7 +121,7 @@ pub(super) fn failure(stage: &Stage) -> Result<()> {
     })?;
     store.wait_for_session(&answer.session)?;
     let why = anamnesis(&machine, &["why", "last"])?;
-    let is_explained = why.contains("mended the same failure") && !why.contains("changed since");
+    let is_explained = why.contains("fixed the same failure") && !why.contains("changed since");
     check(is_explained, || {
         format!("the fix is not explained in\n{why}")
     })

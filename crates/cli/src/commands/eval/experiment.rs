@@ -194,13 +194,13 @@ fn rows(before: &Measured, after: &Measured) -> Vec<Row> {
             Aim::More,
         ),
         (
-            "given unasked",
+            "injected",
             both(|measured| measured.rates.given),
             Unit::Share,
             Aim::More,
         ),
         (
-            "unrelated and given",
+            "unrelated and injected",
             both(|measured| measured.rates.unrelated),
             Unit::Share,
             Aim::Less,
@@ -272,7 +272,7 @@ fn moved<'a>(
             let verdict = match (was, is) {
                 (Some(was), Some(is)) if is > was => "later",
                 (Some(_), Some(_)) if place(named).is_none() => {
-                    "artifact: what stands for it is found"
+                    "artifact: the note that replaced it is found"
                 }
                 (Some(was), Some(is)) if is < was => "earlier",
                 (None, Some(_)) => "found now",
@@ -407,7 +407,7 @@ mod tests {
             (places(&[other, heir], &[note, heir]), Some("later")),
             (
                 places(&[heir, other], &[note, heir]),
-                Some("artifact: what stands for it is found"),
+                Some("artifact: the note that replaced it is found"),
             ),
             (places(&[other], &[note]), Some("real loss")),
             (before.clone(), None),

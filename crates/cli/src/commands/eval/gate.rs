@@ -75,7 +75,7 @@ fn report_text(report: &InjectionReport) -> String {
         ui::count(report.questions, "question"),
         report.reachable,
     );
-    text.push_str("\nfloor   unrelated and given   useful and kept   notes a time\n");
+    text.push_str("\nfloor   unrelated, injected   useful and kept   notes a time\n");
     let percent = |share: Option<f64>| {
         share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
     };
@@ -99,7 +99,9 @@ fn report_text(report: &InjectionReport) -> String {
         ));
     }
     if !report.worst.is_empty() {
-        text.push_str("\nthe worst that came now, with the words that they share\n");
+        text.push_str(
+            "\nthe worst matches that are injected now, with the words that they share\n",
+        );
     }
     for worst in &report.worst {
         text.push_str(&format!(
@@ -112,12 +114,12 @@ fn report_text(report: &InjectionReport) -> String {
         ));
     }
     text.push_str(if is_same(report.now.threshold(1), Floor::Wide) {
-        "→ anamnesis config set recall.wide off   (less comes, surer)\n"
+        "→ anamnesis config set recall.wide off   (fewer notes, better matches)\n"
     } else {
-        "→ anamnesis config set recall.wide on   (more comes, less sure)\n"
+        "→ anamnesis config set recall.wide on   (more notes, weaker matches)\n"
     });
     if !report.worst.is_empty() {
-        text.push_str("→ anamnesis mute ID   (a note that never comes unasked)\n");
+        text.push_str("→ anamnesis mute ID   (the note is not injected any more)\n");
     }
     text
 }

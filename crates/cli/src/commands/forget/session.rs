@@ -58,7 +58,7 @@ fn forget_session(
     let (had_note, pending) = session::forget(context, journal, &target)?;
     let pending = match pending {
         0 => String::new(),
-        pending => format!(", {}", ui::count(pending, "waiting record")),
+        pending => format!(", {}", ui::count(pending, "pending record")),
     };
     let note = if had_note {
         "its note, too"

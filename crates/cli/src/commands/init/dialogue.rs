@@ -55,7 +55,7 @@ impl Talk for Terminal<'_> {
             (Answers::Person, Unsaid::No) => return self.ui.asks(question),
             (Answers::Person, _) => return self.ui.asks_with_yes(question),
             (Answers::Yes, _) => (true, "--yes"),
-            (Answers::Nobody, unsaid) => (unsaid == Unsaid::Yes, "nobody to ask; see --yes"),
+            (Answers::Nobody, unsaid) => (unsaid == Unsaid::Yes, "cannot ask; see --yes"),
         };
         let word = if answer { "yes" } else { "no" };
         self.say(&format!("{question} {word} ({who})\n"));

@@ -448,7 +448,7 @@ impl Plan {
         // PATH-10: a `git add` in that checkout would add the notes.
         if let Some(checkout) = doctor::enclosing_repository(context.home.root()) {
             text.push_str(&format!(
-                "! the store lies in the git repository {}\n→ move it out: your notes may be \
+                "! the store is in the git repository {}\n→ move it out: your notes may be \
                  committed there (ANAMNESIS_HOME)\n",
                 context.shown(&checkout)
             ));
@@ -558,13 +558,13 @@ impl Plan {
                 }
                 talk.say(ONE_PERSON);
                 talk.say(if self.context.config.sync.auto {
-                    "  Syncs by itself after sessions and at start. Stop: anamnesis init --local-only\n"
+                    "  Syncs automatically after sessions and at start. Stop: anamnesis init --local-only\n"
                 } else {
                     "  Syncs when you say so: anamnesis sync (sync.auto is off)\n"
                 });
                 if let Some(over) = over.filter(|over| over != remote.as_str()) {
                     talk.say(&format!(
-                        "! ANAMNESIS_GIT_REMOTE is set and goes over it: {}\n",
+                        "! ANAMNESIS_GIT_REMOTE is set and overrides it: {}\n",
                         remote::shown(&over)
                     ));
                 }
@@ -795,7 +795,7 @@ mod tests {
           here: 3 notes. Together 15; nothing is overwritten. Join? [Y/n] y
         ✓ joined, pushed, searchable
           A remote is one person's. What a team should know belongs in its CLAUDE.md.
-          Syncs by itself after sessions and at start. Stop: anamnesis init --local-only
+          Syncs automatically after sessions and at start. Stop: anamnesis init --local-only
         Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
         ");
         assert_eq!(remote.asked(), ["init", "init", "sync"]);

@@ -12,7 +12,7 @@ use crate::ui::{self, Outcome, Ui};
 /// The maximum number of values.
 const MAX_VALUES: usize = 200;
 
-/// Print the values that fit at the end of a command line
+/// Print the values for the end of a command line
 ///
 /// Ids of notes with their titles, projects or tags, one per line. Prints nothing where a word of the
 /// command line is expected.

@@ -29,8 +29,8 @@ pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = Journal::open(&context.home, Duration::from_secs(10))?;
     journal.checkpoint()?;
     let mut lines = vec![
-        (done.drained, "record", "taken up from the spool"),
-        (done.lost, "session", "closed that nobody ended"),
+        (done.drained, "record", "added from the spool"),
+        (done.lost, "session", "marked as lost"),
         (done.notes, "session note", "written"),
         (done.pruned.rows, "old record", "deleted"),
         (done.trash, "forgotten note", "deleted from the trash"),
@@ -41,7 +41,7 @@ pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     if done.pruned.bytes > 0 {
         ui.print(&format!(
-            "{} KiB given back\n",
+            "{} KiB freed\n",
             ui::number(usize::try_from(done.pruned.bytes / 1024).unwrap_or(0))
         ));
     }

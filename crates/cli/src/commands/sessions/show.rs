@@ -335,7 +335,7 @@ impl Page<'_> {
     }
 
     fn given(&mut self) {
-        self.heading("given to the model", self.contents.shown.len());
+        self.heading("injected", self.contents.shown.len());
         for shown in &self.contents.shown {
             let note = shown.note.parse().map_or_else(
                 |_| one_line(&shown.note),
