@@ -81,6 +81,7 @@ variables! {
     GEMINI_SESSION = "GEMINI_SESSION_ID", "Set by Gemini CLI for hooks: whose payload it is if the payload does not tell.";
     CURSOR = "CURSOR_VERSION", "The same, set by Cursor.";
     CODEX_PLUGIN = "PLUGIN_ROOT", "The same, set by Codex for a plugin's hooks.";
+    CODEX_HOME = "CODEX_HOME", "Codex's folder; `~/.codex` without it.";
     VISUAL = "VISUAL", "The editor for `write` and `edit`.";
     EDITOR = "EDITOR", "The editor for `write` and `edit`, after `VISUAL`.";
     PAGER = "PAGER", "The program that shows long lists on a terminal; `less` without it, `cat` for none.";
@@ -92,13 +93,13 @@ variables! {
     PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
 
-/// The variables that name a store, a remote, a model, an address or a key, override a
-/// threshold, or set the clock. A clock that is behind counts.
+/// The variables that name a store, a remote, a model, an address, a key or another program's
+/// folder, override a threshold, or set the clock. A clock that is behind counts.
 ///
 /// A process that Claude Code starts ignores them, unless the user's own `config.json` lists them
 /// under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not listed because its value is
 /// never used, see [`crate::remote::adopt`].
-pub const GUARDED: [&str; 22] = [
+pub const GUARDED: [&str; 23] = [
     HOME_FOLDER,
     GIT_REMOTE,
     REFLECTION_PROVIDER,
@@ -120,6 +121,7 @@ pub const GUARDED: [&str; 22] = [
     MIN_EPISODICS,
     MERGE_MIN,
     MERGE_DEPTH,
+    CODEX_HOME,
     NOW,
 ];
 
@@ -226,6 +228,9 @@ pub fn claude_folder(user_home: &Path) -> PathBuf {
     user_home.join(".claude")
 }
 
+/// Codex's folder in the user's home.
+const CODEX_FOLDER: &str = ".codex";
+
 /// The environment variables that configure a model.
 #[derive(Clone, Default)]
 pub struct Reflection(BTreeMap<&'static str, String>);
@@ -281,6 +286,8 @@ pub struct Environment {
     pub claude_folder: Option<PathBuf>,
     /// Claude Code's `.claude.json`, which lists its MCP servers among other things.
     pub claude_state: Option<PathBuf>,
+    /// Codex's folder, by default `~/.codex`.
+    pub codex_folder: Option<PathBuf>,
     /// The session's project folder, for hooks.
     pub project_folder: Option<PathBuf>,
     /// This machine's name, if a variable sets it.
@@ -387,6 +394,9 @@ impl Environment {
             claude_state: path(CLAUDE_CONFIG)
                 .or_else(|| user_home.clone())
                 .map(|folder| folder.join(".claude.json")),
+            codex_folder: path(CODEX_HOME)
+                .filter(|folder| folder.is_absolute())
+                .or_else(|| Some(user_home.as_deref()?.join(CODEX_FOLDER))),
             project_folder: path(CLAUDE_PROJECT).filter(|folder| folder.is_absolute()),
             machine_id: text(MACHINE_ID),
             remote: text(GIT_REMOTE).map(|remote| remote.trim().to_owned()),
@@ -433,12 +443,19 @@ impl Environment {
 
     /// Returns the folder below which a host keeps the logs of sessions, if it is known.
     pub fn log_folder(&self, host: Host) -> Option<PathBuf> {
-        let below_home = |folder| Some(self.user_home.as_ref()?.join(folder));
         match host {
             Host::ClaudeCode => self.claude_folder.clone(),
-            Host::Codex => below_home(".codex/sessions"),
-            Host::Gemini => below_home(".gemini/tmp"),
+            Host::Codex => self.below_home(".codex/sessions"),
+            Host::Gemini => self.below_home(".gemini/tmp"),
             _ => None,
+        }
+    }
+
+    /// Returns a path in the user's home, or in Codex's folder if that is elsewhere.
+    pub fn below_home(&self, path: &str) -> Option<PathBuf> {
+        match Path::new(path).strip_prefix(CODEX_FOLDER) {
+            Ok(path) => Some(self.codex_folder.as_ref()?.join(path)),
+            Err(_) => Some(self.user_home.as_ref()?.join(path)),
         }
     }
 

@@ -189,10 +189,8 @@ pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Sour
     let mut sources = Vec::new();
     let here = Context::current_folder().filter(|folder| Some(folder.as_path()) != home);
     for format in &formats {
-        let places = format
-            .places
-            .iter()
-            .filter_map(|place| Some(home?.join(place)));
+        let places = format.places.iter();
+        let places = places.filter_map(|place| context.environment.below_home(place));
         let here = here.clone().filter(|folder| (format.is_in)(folder));
         for path in places.filter(|path| path.exists()).chain(here) {
             sources.push(open_one(context, format, &path, request)?);
@@ -200,7 +198,8 @@ pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Sour
     }
     if sources.is_empty() && name != "auto" {
         let places = formats.iter().flat_map(|format| format.places);
-        let places: Vec<String> = places.map(|place| format!("~/{place}")).collect();
+        let places = places.filter_map(|place| context.environment.below_home(place));
+        let places: Vec<String> = places.map(|place| context.shown(&place)).collect();
         let message = match places.join(", ") {
             places if places.is_empty() => format!("{name} has no usual place"),
             places => format!("nothing of {name} in {places}"),

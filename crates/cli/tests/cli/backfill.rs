@@ -750,6 +750,33 @@ fn sessions_of_codex_and_gemini_are_listed_and_noted_once() {
 }
 
 #[test]
+fn codex_is_looked_for_in_codex_home_by_a_person_only() {
+    let home = untouched_home();
+    let folder = home.user().join("elsewhere");
+    let logs = folder.join("sessions/2026/11/23");
+    fs::create_dir_all(&logs).unwrap();
+    let log = "../session/tests/fixtures/hosts/codex/rollout.jsonl";
+    let log = Path::new(env!("CARGO_MANIFEST_DIR")).join(log);
+    fs::copy(log, logs.join("rollout-a.jsonl")).unwrap();
+    let run = |words: &str, agent: &str| {
+        let command = home.command(words.split(' '));
+        command
+            .env("CODEX_HOME", &folder)
+            .env("CLAUDECODE", agent)
+            .run()
+    };
+    let found = |agent| {
+        let listed = run("backfill --from codex --everywhere --json", agent).json();
+        listed["skipped"].as_array().map_or(0, Vec::len)
+            + listed["sessions"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!((found(""), found("1")), (1, 0));
+    let missing = run("import --from codex", "");
+    let place = "~/elsewhere/memories_1.sqlite";
+    assert!(missing.stderr.contains(place), "{missing:?}");
+}
+
+#[test]
 fn a_link_among_the_logs_of_codex_is_not_followed() {
     let home = untouched_home();
     let target = home.user().join(".codex/sessions/2026/11/23");
