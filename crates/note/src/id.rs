@@ -46,6 +46,16 @@ impl NoteId {
         Self(Ulid::from_bytes(bytes))
     }
 
+    /// Returns the 16 bytes of the id, which sort as its text does.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.to_bytes()
+    }
+
+    /// Returns the id with these bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Ulid::from_bytes(bytes))
+    }
+
     /// Returns the short form that people are shown: the last characters of the id.
     pub fn short(self) -> String {
         self.tail(SHORT_ID_LENGTH)

@@ -13,6 +13,7 @@ pub mod journal;
 pub mod notes;
 pub mod project;
 pub mod purge;
+pub mod scratch;
 pub mod session_note;
 pub mod settings;
 pub mod spool;

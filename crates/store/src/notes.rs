@@ -5,7 +5,9 @@
 //! change, write a new file, rename. An unreadable file is never overwritten.
 
 use std::{
-    fmt, fs, io,
+    fmt,
+    fs::{self, Metadata},
+    io,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -300,6 +302,34 @@ impl Notes {
     }
 
     fn list_folder(&self, scope: Scope, folder: NoteType, path: &Path, listing: &mut Listing) {
+        let mut notes = std::mem::take(&mut listing.notes);
+        let mut take = |path, metadata: &Metadata| {
+            notes.push((path, Stamp::from_metadata(metadata)));
+        };
+        self.walk_folder(scope, folder, path, &mut take, listing);
+        listing.notes = notes;
+    }
+
+    /// Calls `take` with the path of each note, in no order. Other files and folders are left out.
+    pub fn each(&self, take: &mut dyn FnMut(NotePath)) {
+        let mut listing = Listing::default();
+        for (path, (scope, folder)) in self.folders().zip(folder_places()) {
+            if self.is_folder(&path, &mut listing) {
+                let mut take = |path, _: &Metadata| take(path);
+                self.walk_folder(scope, folder, &path, &mut take, &mut listing);
+            }
+            listing.problems.clear();
+        }
+    }
+
+    fn walk_folder(
+        &self,
+        scope: Scope,
+        folder: NoteType,
+        path: &Path,
+        take: &mut dyn FnMut(NotePath, &Metadata),
+        listing: &mut Listing,
+    ) {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
             Err(error) => return self.report(path, &error.to_string(), listing),
@@ -320,10 +350,7 @@ impl Notes {
             };
             match entry.metadata() {
                 Ok(metadata) if metadata.is_file() => {
-                    listing.notes.push((
-                        NotePath { scope, folder, id },
-                        Stamp::from_metadata(&metadata),
-                    ));
+                    take(NotePath { scope, folder, id }, &metadata);
                 }
                 Ok(metadata) if metadata.is_symlink() => {
                     let target = fs::read_link(entry.path())

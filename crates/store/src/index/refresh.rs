@@ -39,6 +39,10 @@ pub(super) const MANY_OUTDATED: usize = 200;
 /// How many notes are added in one transaction. A process that is killed loses no more.
 const CHUNK: usize = 50_000;
 
+/// How many notes of an import are added in one transaction, and the page cache in KiB meanwhile.
+const NEW_CHUNK: usize = 20_000;
+const NEW_CACHE_KIB: usize = 16 * 1024;
+
 /// The number of unread files from which on a thread reads them.
 const MANY_UNREAD: usize = 100;
 
@@ -216,16 +220,58 @@ impl Index {
         ids: &BTreeSet<NoteId>,
         before: [i64; 6],
     ) -> Result<(), Error> {
-        let after = folder_times_text(notes.folder_times());
+        let after = notes.folder_times();
         let transaction = self.connection.unchecked_transaction()?;
         if record_ids(&transaction, notes, ids)? {
-            transaction.execute(
-                "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
-                [after, folder_times_text(before)],
-            )?;
+            replace_folder_times(&transaction, before, after)?;
         }
         transaction.commit()?;
         Ok(())
+    }
+
+    /// Adds notes that were just written, in slices: `each` calls its argument with every path.
+    ///
+    /// `before` and `after` have the folder times around the writing, which held the notes lock. If the
+    /// index was up to date before, it is marked as up to date then.
+    pub fn record_new<E: From<Error>>(
+        &mut self,
+        notes: &Notes,
+        [before, after]: [[i64; 6]; 2],
+        each: impl FnOnce(&mut dyn FnMut(NotePath) -> Result<(), E>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.connection
+            .execute_batch(&format!("PRAGMA cache_size = -{NEW_CACHE_KIB}"))
+            .map_err(Error::from)?;
+        let mut slice = Vec::with_capacity(NEW_CHUNK);
+        let mut is_complete = true;
+        each(&mut |path| {
+            slice.push(path);
+            if slice.len() == NEW_CHUNK {
+                is_complete &= self.record_slice(notes, &slice)?;
+                slice.clear();
+            }
+            Ok(())
+        })?;
+        is_complete &= self.record_slice(notes, &slice)?;
+        if is_complete {
+            replace_folder_times(&self.connection, before, after)?;
+        }
+        Ok(())
+    }
+
+    /// Adds new notes in one transaction; returns whether all of them could be read.
+    fn record_slice(&mut self, notes: &Notes, slice: &[NotePath]) -> Result<bool, Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let mut changes = Changes::default();
+        for path in slice {
+            // Another process may have indexed it.
+            remove_id(&transaction, path.id, &mut changes)?;
+        }
+        // The next refresh lists files that cannot be read.
+        let problems = insert_unread(&transaction, notes, slice, &mut changes)?;
+        settle(&transaction, changes)?;
+        transaction.commit()?;
+        Ok(problems.is_empty())
     }
 
     /// Updates those of the entries whose file was edited since it was indexed; returns whether there
@@ -254,6 +300,19 @@ impl Index {
         let current = folder_times_text(notes.folder_times());
         recorded.ok().flatten() != Some(current)
     }
+}
+
+/// Marks an index that was up to date at one time as up to date at a later time.
+fn replace_folder_times(
+    connection: &Connection,
+    before: [i64; 6],
+    after: [i64; 6],
+) -> Result<(), Error> {
+    connection.execute(
+        "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
+        [folder_times_text(after), folder_times_text(before)],
+    )?;
+    Ok(())
 }
 
 /// Updates these notes. If a file cannot be read, the folder times are forgotten, and `false` is
