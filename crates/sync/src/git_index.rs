@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
+    io::{self, Write},
 };
 
 use anamnesis_note::{id::NoteId, note::NoteType};
@@ -92,25 +93,32 @@ impl Repository {
             for (path, (oid, stamp)) in stamps {
                 index.add(&index_entry(path, *oid, *stamp))?;
             }
-            // Unknown files are never in the folder. Without this flag git would show them as
-            // deleted.
-            let is_carried =
-                |path: &[u8]| tree::named(&String::from_utf8_lossy(path)) == Named::Other;
-            let carried: Vec<IndexEntry> = index
-                .iter()
-                .filter(|entry| is_carried(&entry.path))
-                .collect();
-            for mut entry in carried {
-                entry.flags_extended |= IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+            let mut entries: Vec<IndexEntry> = index.iter().collect();
+            entries.retain_mut(mark_carried);
+            for entry in entries {
                 index.add(&entry)?;
             }
             index.write()
         };
         if update().is_err() {
-            // A stale index is useless; the next run rebuilds it.
-            let _ = fs::remove_file(self.git_folder().join("index"));
+            self.drop_git_index();
         }
     }
+
+    /// Removes git's index, because a stale one is useless; the next run rebuilds it.
+    pub(crate) fn drop_git_index(&self) {
+        let _ = fs::remove_file(self.git_folder().join("index"));
+    }
+}
+
+/// Marks the entry of an unknown file, which is never in the folder; git would show it as deleted.
+/// Returns whether it is one.
+pub(crate) fn mark_carried(entry: &mut IndexEntry) -> bool {
+    let is_carried = tree::named(&String::from_utf8_lossy(&entry.path)) == Named::Other;
+    if is_carried {
+        entry.flags_extended |= IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+    }
+    is_carried
 }
 
 /// Returns whether a file matches its entry in git's index. An entry without a stamp never matches.
@@ -126,7 +134,8 @@ fn low_half(number: i64) -> u32 {
     u32::try_from(number & 0xffff_ffff).unwrap_or(0)
 }
 
-fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
+/// Returns the entry of a file.
+pub(crate) fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
     let seconds = stamp.modified.div_euclid(1_000_000_000);
     let nanoseconds = stamp.modified.rem_euclid(1_000_000_000);
     let time = IndexTime::new(
@@ -147,4 +156,49 @@ fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
         flags_extended: 0,
         path: path.as_bytes().to_vec(),
     }
+}
+
+/// Writes the head of git's index: version 3 has flags that version 2 does not have.
+pub(crate) fn write_header(file: &mut impl Write, count: u32, is_extended: bool) -> io::Result<()> {
+    let version: u32 = if is_extended { 3 } else { 2 };
+    file.write_all(b"DIRC")?;
+    file.write_all(&version.to_be_bytes())?;
+    file.write_all(&count.to_be_bytes())
+}
+
+/// Writes an entry of git's index, in the format of `gitformat-index(5)`.
+pub(crate) fn write_entry(file: &mut impl Write, entry: &IndexEntry) -> io::Result<()> {
+    /// The lower bits of the flags have the length of the path, or this one if it is longer.
+    const MAX_LENGTH: u16 = 0xfff;
+    const EXTENDED: u16 = 0x4000;
+    let mut bytes = Vec::with_capacity(64 + entry.path.len());
+    for number in [
+        entry.ctime.seconds().cast_unsigned(),
+        entry.ctime.nanoseconds(),
+        entry.mtime.seconds().cast_unsigned(),
+        entry.mtime.nanoseconds(),
+        entry.dev,
+        entry.ino,
+        entry.mode,
+        entry.uid,
+        entry.gid,
+        entry.file_size,
+    ] {
+        bytes.extend(number.to_be_bytes());
+    }
+    bytes.extend(entry.id.as_bytes());
+    let length = u16::try_from(entry.path.len()).unwrap_or(MAX_LENGTH);
+    let flags = entry.flags & !(MAX_LENGTH | EXTENDED) | length.min(MAX_LENGTH);
+    let stored = IndexEntryExtendedFlag::SKIP_WORKTREE | IndexEntryExtendedFlag::INTENT_TO_ADD;
+    let extended = entry.flags_extended & stored.bits();
+    if extended == 0 {
+        bytes.extend(flags.to_be_bytes());
+    } else {
+        bytes.extend((flags | EXTENDED).to_be_bytes());
+        bytes.extend(extended.to_be_bytes());
+    }
+    bytes.extend(&entry.path);
+    // At least one zero, up to a multiple of eight.
+    bytes.resize((bytes.len() / 8 + 1) * 8, 0);
+    file.write_all(&bytes)
 }

@@ -19,6 +19,7 @@ pub mod history;
 mod join;
 mod layout;
 mod loose;
+mod new_notes;
 pub mod purge;
 pub mod remote;
 mod repository;
@@ -32,5 +33,6 @@ pub use self::{
     damage::{SetAside, set_aside_repositories},
     error::Error,
     git_backend::{GitBackend, RecordPurge},
+    new_notes::{NewNotes, WrittenNotes},
     repository::Repository,
 };

@@ -28,7 +28,7 @@ use git2::{Commit, ObjectType, Oid, Sort, Tree};
 use crate::{
     error::Error,
     git::{Git, INCOMING, Pushed},
-    loose,
+    loose, new_notes,
     remote::Remote,
     repository::{BRANCH, JOINED, Repository},
     tree::{Changes, FILE, Named, entry, is_log, is_tombstone, named, note_path},
@@ -40,14 +40,15 @@ pub(crate) const PURGED: &str = "refs/anamnesis/purged";
 /// The marker in git's folder that exists until the old objects are removed.
 const PRUNING: &str = "anamnesis-pruning";
 
-/// Files in git's folder that name old commits or quote them.
-const TRACES: [&str; 7] = [
+/// Files in git's folder that name old commits or quote them, or that a killed process left.
+const TRACES: [&str; 8] = [
     "FETCH_HEAD",
     "ORIG_HEAD",
     "MERGE_HEAD",
     "MERGE_MSG",
     "COMMIT_EDITMSG",
     loose::BROKEN,
+    new_notes::PACKS,
     "logs",
 ];
 
