@@ -13,8 +13,8 @@ use anamnesis_store::{
 };
 pub use anamnesis_sync::Answer;
 use anamnesis_sync::{
-    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, SyncStep, Synced,
-    remote::Remote,
+    Act, GitBackend, Held, NewNotes, Reached, Repository, Settings, State, SyncBackend, SyncStep,
+    Synced, WrittenNotes, remote::Remote,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -555,13 +555,42 @@ pub fn commit_by(
         let committed = repository.commit_notes_beside(&context.notes, &ids, act)?;
         Ok(committed.map(|committed| committed.batch))
     };
-    match commit() {
-        Ok(batch) => batch,
-        Err(error) => {
-            context.log(&format!("{verb}: not committed yet: {error}"));
-            None
-        }
-    }
+    or_log(context, verb, commit())
+}
+
+/// Begins to write many new notes, which become one change.
+pub fn new_notes(context: &Context) -> Result<NewNotes<'_>, Error> {
+    let Context { home, notes, .. } = context;
+    let now = context.environment.now;
+    Ok(NewNotes::begin(
+        home,
+        notes,
+        &context.machine_id(),
+        now,
+        PATIENCE,
+    )?)
+}
+
+/// Commits new notes, as [`commit`] does.
+pub fn commit_new(
+    context: &Context,
+    verb: &str,
+    new: NewNotes<'_>,
+) -> (WrittenNotes, Option<Ulid>) {
+    let actor = context.actor();
+    let (written, committed) = new.commit(Act { verb, actor });
+    (written, or_log(context, verb, committed))
+}
+
+fn or_log(
+    context: &Context,
+    verb: &str,
+    committed: Result<Option<Ulid>, anamnesis_sync::Error>,
+) -> Option<Ulid> {
+    committed.unwrap_or_else(|error| {
+        context.log(&format!("{verb}: not committed yet: {error}"));
+        None
+    })
 }
 
 /// Commits what notes are before a command changes them. Otherwise the undo of the change would also

@@ -9,7 +9,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, State},
 };
-use anamnesis_store::journal::Journal;
+use anamnesis_store::{journal::Journal, notes::NotePath, scratch::Scratch};
 
 use super::Request;
 use crate::{Error, backfill, context::Context};
@@ -17,86 +17,184 @@ use crate::{Error, backfill, context::Context};
 /// The journal key for the projects that a person named for a program's projects, as JSON.
 const NAMED: &str = "import_projects";
 
-/// The notes of the store, as far as an import compares with them.
+/// Hashes of the notes of the store and of the source, as far as an import compares them.
+///
+/// A source may have millions of records, so they are in a temporary file.
 pub(super) struct KnownNotes {
-    /// Whether each note is forgotten.
-    ids: HashMap<NoteId, bool>,
-    /// The notes in use by project and text.
-    texts: HashMap<NoteId, NoteId>,
-    /// The notes of this program by a hash of their id there, the latest one each.
-    versions: HashMap<NoteId, NoteId>,
-    /// The sessions that have a note of another origin.
-    sessions: BTreeSet<String>,
+    scratch: Scratch,
     /// The keys of all projects.
     projects: BTreeSet<String>,
 }
 
+/// What each note is, see [`NoteFlags`].
+const NOTES: &str = "note";
+
+/// The notes in use by project and text.
+const TEXTS: &str = "text";
+
+/// The notes of this program by their id there, the latest one each.
+const VERSIONS: &str = "version";
+
+/// The sessions that have a note of another origin.
+const SESSIONS: &str = "session";
+
+/// The notes of the source by the ids of their records, of those that links name.
+const RECORDS: &str = "record";
+
+/// The notes that new ones replace.
+const REPLACED: &str = "replaced";
+
+/// What is known of a note.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a bit of the table's value"
+)]
+pub(super) struct NoteFlags {
+    /// Whether the store has it.
+    pub(super) is_stored: bool,
+    /// Whether it is forgotten.
+    pub(super) is_forgotten: bool,
+    /// Whether the source has it.
+    pub(super) is_in_source: bool,
+    /// Whether it is to be written.
+    pub(super) is_new: bool,
+}
+
 impl KnownNotes {
     /// Reads the notes of the store.
-    pub(super) fn load(context: &Context, tool: &str) -> Self {
+    pub(super) fn load(context: &Context, tool: &str) -> Result<Self, Error> {
+        let tables = [NOTES, TEXTS, VERSIONS, SESSIONS, RECORDS, REPLACED];
         let mut known = Self {
-            ids: HashMap::new(),
-            texts: HashMap::new(),
-            versions: HashMap::new(),
-            sessions: BTreeSet::new(),
+            scratch: Scratch::new(&tables)?,
             projects: BTreeSet::new(),
         };
-        for (path, _) in context.notes.list().notes {
-            known.ids.insert(path.id, false);
-            let Ok(stored) = context.notes.read(path) else {
-                continue;
-            };
-            let note = stored.file.into_note();
-            if note.state == State::Forgotten {
-                known.ids.insert(path.id, true);
-            } else {
-                known.add(&note, tool);
+        let mut failed = Ok(());
+        context.notes.each(&mut |path| {
+            if failed.is_ok() {
+                failed = known.add(context, path, tool);
             }
-        }
-        known
+        });
+        failed.map(|()| known)
     }
 
     /// Adds a note of the store.
-    fn add(&mut self, note: &Note, tool: &str) {
+    fn add(&mut self, context: &Context, path: NotePath, tool: &str) -> Result<(), Error> {
+        let note = context.notes.read(path).map(|it| it.file.into_note()).ok();
+        let flags = NoteFlags {
+            is_stored: true,
+            is_forgotten: note
+                .as_ref()
+                .is_some_and(|note| note.state == State::Forgotten),
+            ..NoteFlags::default()
+        };
+        self.set_flags(path.id, flags)?;
+        let Some(note) = note.filter(|_| !flags.is_forgotten) else {
+            return Ok(());
+        };
         self.projects.insert(note.project.clone());
-        let is_own = note.tool.as_deref() == Some(tool);
-        if is_own {
-            self.add_version(note);
-        } else {
-            self.texts.insert(text_key(note), note.id);
+        self.set_text(&note)?;
+        if note.tool.as_deref() != Some(tool) {
+            return match &note.session {
+                Some(session) => self.set(SESSIONS, NoteId::made_of(session), note.id),
+                None => Ok(()),
+            };
         }
-        if let Some(session) = note.session.clone().filter(|_| !is_own) {
-            self.sessions.insert(session);
+        let latest = self.version(&note)?;
+        let latest = latest.and_then(|id| context.notes.read(context.notes.find(id)?).ok());
+        let is_later = |other: &Note| (&other.updated_at, other.id) < (&note.updated_at, note.id);
+        if latest.is_none_or(|latest| is_later(latest.file.note())) {
+            self.set_version(&note)?;
+        }
+        Ok(())
+    }
+
+    fn set(&self, table: &str, key: NoteId, value: NoteId) -> Result<(), Error> {
+        Ok(self
+            .scratch
+            .set(table, &key.to_bytes(), &value.to_bytes())?)
+    }
+
+    fn get(&self, table: &str, key: NoteId) -> Result<Option<NoteId>, Error> {
+        let value = self.scratch.get(table, &key.to_bytes())?;
+        let value = value.and_then(|value| value.try_into().ok());
+        Ok(value.map(NoteId::from_bytes))
+    }
+
+    /// Returns what is known of a note.
+    pub(super) fn flags(&self, id: NoteId) -> Result<NoteFlags, Error> {
+        let value = self.scratch.get(NOTES, &id.to_bytes())?;
+        let bits = value.and_then(|value| value.first().copied()).unwrap_or(0);
+        let is_set = |place: u8| bits & (1 << place) != 0;
+        Ok(NoteFlags {
+            is_stored: is_set(0),
+            is_forgotten: is_set(1),
+            is_in_source: is_set(2),
+            is_new: is_set(3),
+        })
+    }
+
+    /// Sets what is known of a note.
+    pub(super) fn set_flags(&self, id: NoteId, flags: NoteFlags) -> Result<(), Error> {
+        let bits = u8::from(flags.is_stored)
+            | u8::from(flags.is_forgotten) << 1
+            | u8::from(flags.is_in_source) << 2
+            | u8::from(flags.is_new) << 3;
+        Ok(self.scratch.set(NOTES, &id.to_bytes(), &[bits])?)
+    }
+
+    fn set_text(&self, note: &Note) -> Result<(), Error> {
+        self.set(TEXTS, text_key(note), note.id)
+    }
+
+    fn set_version(&self, note: &Note) -> Result<(), Error> {
+        match &note.tool_id {
+            Some(id) => self.set(VERSIONS, NoteId::made_of(id), note.id),
+            None => Ok(()),
         }
     }
 
-    /// Adds a note of this program that later ones may replace.
-    pub(super) fn add_version(&mut self, note: &Note) {
-        self.texts.insert(text_key(note), note.id);
-        if let Some(id) = &note.tool_id {
-            self.versions.insert(NoteId::made_of(id), note.id);
+    /// Adds a new note of the source that later ones may replace, and records which one it replaces.
+    pub(super) fn add_version(&self, note: &Note) -> Result<(), Error> {
+        if let Some(earlier) = self.version(note)? {
+            self.set(REPLACED, note.id, earlier)?;
         }
-    }
-
-    /// Returns whether a note with this id is forgotten; `None` if there is none.
-    pub(super) fn is_forgotten(&self, id: NoteId) -> Option<bool> {
-        self.ids.get(&id).copied()
+        self.set_text(note)?;
+        self.set_version(note)
     }
 
     /// Returns the note of the same project with the same text.
-    pub(super) fn same_text(&self, note: &Note) -> Option<NoteId> {
-        self.texts.get(&text_key(note)).copied()
+    pub(super) fn same_text(&self, note: &Note) -> Result<Option<NoteId>, Error> {
+        self.get(TEXTS, text_key(note))
     }
 
     /// Returns the latest note that was imported for this id.
-    pub(super) fn version(&self, note: &Note) -> Option<NoteId> {
-        let id = NoteId::made_of(note.tool_id.as_ref()?);
-        self.versions.get(&id).copied()
+    fn version(&self, note: &Note) -> Result<Option<NoteId>, Error> {
+        match &note.tool_id {
+            Some(id) => self.get(VERSIONS, NoteId::made_of(id)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the note that a new one replaces.
+    pub(super) fn replaced(&self, id: NoteId) -> Result<Option<NoteId>, Error> {
+        self.get(REPLACED, id)
+    }
+
+    /// Records the note of a record that links may name.
+    pub(super) fn set_record(&self, id: &str, note: NoteId) -> Result<(), Error> {
+        self.set(RECORDS, NoteId::made_of(id), note)
+    }
+
+    /// Returns the note of a record.
+    pub(super) fn of_record(&self, id: &str) -> Result<Option<NoteId>, Error> {
+        self.get(RECORDS, NoteId::made_of(id))
     }
 
     /// Returns whether a session has a note that this program did not write.
-    pub(super) fn has_session(&self, session: &str) -> bool {
-        self.sessions.contains(session)
+    pub(super) fn has_session(&self, session: &str) -> Result<bool, Error> {
+        let note = self.get(SESSIONS, NoteId::made_of(session))?;
+        Ok(note.is_some())
     }
 }
 

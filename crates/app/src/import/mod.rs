@@ -23,7 +23,7 @@ mod rules;
 mod server_memory;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
@@ -36,15 +36,18 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     foreign_database::{self, ForeignDatabase, UNUSABLE},
+    index::Index,
     journal::Journal,
     notes::NotePath,
+    scratch,
 };
+use anamnesis_sync::NewNotes;
 use anamnesis_text::clean::one_line;
 use serde_json::Value;
 use ulid::Ulid;
 
 use self::{
-    known::{Hints, KnownNotes, ProjectKeys},
+    known::{Hints, KnownNotes, NoteFlags, ProjectKeys},
     record::Record,
 };
 use crate::{
@@ -56,8 +59,8 @@ use crate::{
     sync,
 };
 
-/// How many files are written with one flush.
-const CHUNK: usize = 512;
+/// How many notes are recorded in the journal at once.
+const CHUNK: usize = 10_000;
 
 /// How many examples a report has.
 const EXAMPLES: usize = 5;
@@ -156,6 +159,12 @@ impl Source {
             Some(database) => Ok(database.check()?),
             None => Ok(()),
         }
+    }
+}
+
+impl From<scratch::Error> for Error {
+    fn from(error: scratch::Error) -> Self {
+        Self::caused_by(error)
     }
 }
 
@@ -311,13 +320,9 @@ pub fn run(
         context,
         journal,
         tool,
-        known: KnownNotes::load(context, tool),
+        known: KnownNotes::load(context, tool)?,
         keys: ProjectKeys::load(context, journal, request),
         hints: (source.format.hints)(&source.input)?,
-        seen: HashSet::new(),
-        new: HashSet::new(),
-        ids: HashMap::new(),
-        replaced: HashMap::new(),
         report: ImportReport {
             is_held: context
                 .config
@@ -328,8 +333,7 @@ pub fn run(
     };
     source.each(&mut |record| {
         progress(import.report.found);
-        import.count(record);
-        Ok(())
+        import.count(record)
     })?;
     if let Some(journal) = journal.filter(|_| request.apply) {
         import.keys.keep(journal)?;
@@ -348,14 +352,6 @@ struct Import<'a> {
     known: KnownNotes,
     keys: ProjectKeys,
     hints: Hints,
-    /// The notes of the records so far.
-    seen: HashSet<NoteId>,
-    /// The new ones among them.
-    new: HashSet<NoteId>,
-    /// The notes by a hash of the ids of their records, of those that links name.
-    ids: HashMap<NoteId, NoteId>,
-    /// The notes that new ones replace.
-    replaced: HashMap<NoteId, NoteId>,
     report: ImportReport,
 }
 
@@ -389,13 +385,13 @@ impl Import<'_> {
     }
 
     /// Judges and counts a record.
-    fn count(&mut self, record: Record) {
+    fn count(&mut self, record: Record) -> Result<(), Error> {
         self.report.found += 1;
         let project = record.project.clone();
         let (id, is_versioned) = (record.id.clone(), record.is_versioned);
         let note = self.note(record);
         let verdict = match &note {
-            Ok(note) => self.judge(note, &id, is_versioned),
+            Ok(note) => self.judge(note, &id, is_versioned)?,
             Err(reason) => Verdict::Skipped(reason),
         };
         let report = &mut self.report;
@@ -420,46 +416,67 @@ impl Import<'_> {
             }
             _ => report.same += 1,
         }
+        Ok(())
     }
 
-    fn judge(&mut self, note: &Note, id: &str, is_versioned: bool) -> Verdict {
-        let same = self.known.same_text(note);
+    fn judge(&self, note: &Note, id: &str, is_versioned: bool) -> Result<Verdict, Error> {
+        let same = self.known.same_text(note)?;
         if self.hints.has_links {
-            self.ids
-                .insert(NoteId::made_of(id), same.unwrap_or(note.id));
+            self.known.set_record(id, same.unwrap_or(note.id))?;
         }
-        if !self.seen.insert(note.id) {
-            return Verdict::Skipped(REPEATED);
+        let flags = self.known.flags(note.id)?;
+        if flags.is_in_source {
+            return Ok(Verdict::Skipped(REPEATED));
         }
-        let forgotten = || {
-            let at = self.journal?.forgotten_at(&note.body);
-            at.ok().flatten()
+        let verdict = self.judge_first(note, flags, same)?;
+        let is_new = matches!(verdict, Verdict::New);
+        if is_new && is_versioned {
+            self.known.add_version(note)?;
+        }
+        let flags = NoteFlags {
+            is_in_source: true,
+            is_new,
+            ..flags
         };
-        match self.known.is_forgotten(note.id) {
-            Some(true) => return Verdict::Skipped("forgotten by you"),
-            Some(false) => return Verdict::Same,
-            None if same.is_some_and(|id| self.seen.contains(&id)) => {
-                return Verdict::Skipped(REPEATED);
-            }
-            None if same.is_some() => return Verdict::Same,
-            None if forgotten().is_some() => return Verdict::Skipped("forgotten by you"),
-            None => {}
+        self.known.set_flags(note.id, flags)?;
+        Ok(verdict)
+    }
+
+    /// Judges a note that the source did not have so far. `same` is one with its text.
+    fn judge_first(
+        &self,
+        note: &Note,
+        flags: NoteFlags,
+        same: Option<NoteId>,
+    ) -> Result<Verdict, Error> {
+        if flags.is_forgotten {
+            return Ok(Verdict::Skipped("forgotten by you"));
+        }
+        if flags.is_stored {
+            return Ok(Verdict::Same);
+        }
+        if let Some(same) = same {
+            let is_repeated = self.known.flags(same)?.is_in_source;
+            return Ok(if is_repeated {
+                Verdict::Skipped(REPEATED)
+            } else {
+                Verdict::Same
+            });
+        }
+        let forgotten = self.journal.map(|journal| journal.forgotten_at(&note.body));
+        if forgotten.and_then(Result::ok).flatten().is_some() {
+            return Ok(Verdict::Skipped("forgotten by you"));
         }
         let session = note
             .session
             .as_deref()
             .filter(|_| note.kind() == Kind::Experience);
-        if session.is_some_and(|session| self.known.has_session(session)) {
-            return Verdict::Skipped("of a session that has a note");
-        }
-        if is_versioned {
-            if let Some(earlier) = self.known.version(note) {
-                self.replaced.insert(note.id, earlier);
+        match session {
+            Some(session) if self.known.has_session(session)? => {
+                Ok(Verdict::Skipped("of a session that has a note"))
             }
-            self.known.add_version(note);
+            _ => Ok(Verdict::New),
         }
-        self.new.insert(note.id);
-        Verdict::New
     }
 
     /// Reads the source again and writes the new notes. If that fails, no note of it stays.
@@ -471,91 +488,106 @@ impl Import<'_> {
     ) -> Result<Option<Ulid>, Error> {
         let context = self.context;
         sync::commit_all(context, Some(journal))?;
-        let lock = context.notes.lock()?;
+        drop(context.index()?);
         let interrupts = without_interrupts();
-        let mut written: Vec<NotePath> = Vec::with_capacity(self.new.len());
-        let mut chunk = Vec::with_capacity(CHUNK);
-        let place = |chunk: &mut Vec<(NotePath, Vec<u8>)>, written: &mut Vec<NotePath>| {
-            let wanted = chunk.len();
-            let placed = context.notes.place_new(&lock, std::mem::take(chunk))?;
-            written.extend(placed.iter().map(|(path, _)| *path));
-            if placed.len() == wanted {
-                return Ok(());
-            }
-            Err(Error::failed(
-                "another process wrote the same notes meanwhile; nothing was imported",
-            ))
-        };
-        let mut write = || {
-            source.each(&mut |record| {
-                let links = record.links.clone();
-                let exact = record.exact.as_ref().map(|exact| exact.1.clone());
-                let Ok(mut note) = self.note(record) else {
-                    return Ok(());
-                };
-                if !self.new.remove(&note.id) {
-                    return Ok(());
-                }
-                self.link(&mut note, &links);
-                let text = exact.unwrap_or_else(|| note.render());
-                let text = without_conflict_markers(&text).into_owned();
-                chunk.push((NotePath::from_note(&note), text.into_bytes()));
-                if chunk.len() == CHUNK {
-                    place(&mut chunk, &mut written)?;
-                    progress(written.len());
-                }
-                Ok(())
-            })?;
-            place(&mut chunk, &mut written)?;
-            if self.new.is_empty() {
-                return Ok(());
-            }
-            Err(
-                Error::failed("the source was changed while it was read; nothing was imported")
-                    .hint("run it again"),
-            )
-        };
-        let result = write();
-        if result.is_err() {
-            for path in written.drain(..) {
-                context.notes.remove(&lock, path)?;
-            }
+        let mut new = sync::new_notes(context)?;
+        if let Err(error) = self.write_notes(source, &mut new, &mut progress) {
+            new.discard()?;
+            return Err(error);
         }
-        drop(lock);
-        result?;
+        let (written, change) = sync::commit_new(context, "import", new);
         drop(interrupts);
-        let ids = || written.iter().map(|path| path.id);
-        let change = sync::commit(context, "import", ids());
-        journal.know(ids())?;
-        context.index()?.checkpoint()?;
+        let mut index = Index::open_to_write(&context.home, &context.notes, PATIENCE)?;
+        index.record_new::<Error>(&context.notes, written.folder_times, |take| {
+            let mut slice = Vec::with_capacity(CHUNK);
+            written.each(|path| {
+                slice.push(path.id);
+                if slice.len() == CHUNK {
+                    journal.know(slice.drain(..))?;
+                }
+                take(path)
+            })?;
+            Ok(journal.know(slice)?)
+        })?;
+        index.take_up_usage(&context.home)?;
+        index.checkpoint()?;
         journal.checkpoint()?;
         Ok(change)
     }
 
+    fn write_notes(
+        &mut self,
+        source: &Source,
+        new: &mut NewNotes<'_>,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<(), Error> {
+        source.each(&mut |record| {
+            let links = record.links.clone();
+            let exact = record.exact.as_ref().map(|exact| exact.1.clone());
+            let Ok(mut note) = self.note(record) else {
+                return Ok(());
+            };
+            let flags = self.known.flags(note.id)?;
+            if !flags.is_new {
+                return Ok(());
+            }
+            let flags = NoteFlags {
+                is_new: false,
+                ..flags
+            };
+            self.known.set_flags(note.id, flags)?;
+            self.link(&mut note, &links)?;
+            let text = exact.unwrap_or_else(|| note.render());
+            let text = without_conflict_markers(&text).into_owned();
+            let path = NotePath::from_note(&note);
+            new.add(path, text.into_bytes()).map_err(not_imported)?;
+            progress(new.count());
+            Ok(())
+        })?;
+        new.write().map_err(not_imported)?;
+        if new.count() == self.report.new {
+            return Ok(());
+        }
+        Err(
+            Error::failed("the source was changed while it was read; nothing was imported")
+                .hint("run it again"),
+        )
+    }
+
     /// Adds the links of a record, and what it replaces.
-    fn link(&self, note: &mut Note, links: &[(String, String, Option<f64>)]) {
-        let replaced = self.replaced.get(&note.id);
-        note.supersedes.extend(replaced.map(NoteId::to_string));
+    fn link(&self, note: &mut Note, links: &[(String, String, Option<f64>)]) -> Result<(), Error> {
+        let replaced = self.known.replaced(note.id)?;
+        note.supersedes.extend(replaced.map(|id| id.to_string()));
         for (word, other, weight) in links {
-            let Some(target) = self
-                .ids
-                .get(&NoteId::made_of(other))
-                .filter(|target| **target != note.id)
-            else {
+            let target = self.known.of_record(other)?;
+            let Some(target) = target.filter(|target| *target != note.id) else {
                 continue;
             };
-            // A note of somebody else that says the same must not be replaced.
             let relation = match link::given(word) {
-                Ok(Relation::Supersedes) if !self.seen.contains(target) => Relation::RelatedTo,
+                // A note of somebody else that says the same must not be replaced.
+                Ok(Relation::Supersedes) if !self.known.flags(target)?.is_in_source => {
+                    Relation::RelatedTo
+                }
                 relation => relation.unwrap_or(Relation::RelatedTo),
             };
             Link {
                 relation,
-                target: *target,
+                target,
                 weight: weight.filter(|weight| *weight > 0.0 && *weight <= 1.0),
             }
             .declare(note);
         }
+        Ok(())
+    }
+}
+
+/// Returns the error of new notes that could not be written.
+fn not_imported(error: anamnesis_sync::Error) -> Error {
+    match error {
+        anamnesis_sync::Error::Taken => Error::failed(format!("{error}; nothing was imported"))
+            .because(error)
+            .hint("run it again"),
+        error => error.into(),
     }
 }
 

@@ -744,6 +744,23 @@ fn an_edited_note_is_not_imported_again() {
 }
 
 #[test]
+fn each_version_of_an_entity_replaces_the_one_before() {
+    let mut bench = Bench::new();
+    let mut latest = None;
+    for fact in ["one", "two", "three", "four", "five"] {
+        bench.context.environment.now += chrono::TimeDelta::days(1);
+        let line = json!({ "type": "entity", "name": "Stub", "observations": [fact] });
+        let path = bench.file("memory.jsonl", line.to_string());
+        let report = bench.run("server-memory", &path, Bench::request(true));
+        assert_eq!(counts(&report.unwrap()), "found=1 new=1 same=0 | ");
+        let notes = bench.notes();
+        let new = notes.iter().find(|note| note.body.contains(fact)).unwrap();
+        assert_eq!(new.supersedes, Vec::from_iter(latest), "{fact}");
+        latest = Some(new.id.to_string());
+    }
+}
+
+#[test]
 fn codex_memories_are_imported_from_its_folder_to_be_searched_only() {
     let bench = Bench::new();
     let folder = bench.folder.path().join("sources/codex");
