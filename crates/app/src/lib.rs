@@ -17,6 +17,7 @@ pub mod diff;
 pub mod doctor;
 pub mod dry_run;
 pub mod edit;
+pub mod embedding;
 pub mod environment;
 pub mod error;
 pub mod evaluation;

@@ -10,7 +10,7 @@ use anamnesis_recall::{
     session_start::{self, DEFAULT_K, Request},
 };
 use anamnesis_store::{
-    index::{Index, NoteTotals},
+    index::{EmbeddingCounts, Index, NoteTotals},
     journal::Journal,
     project::Project,
 };
@@ -19,6 +19,7 @@ use crate::{
     Error, claude_memory,
     context::Context,
     doctor::{self, HealthSummary},
+    embedding::InstalledModel,
     pause::{self, Off},
     sync::Standing,
 };
@@ -45,6 +46,8 @@ pub struct Overview {
     pub off: Option<Off>,
     /// When and with what the notes were synced.
     pub sync: Standing,
+    /// How many notes have a vector, if there is an embedding model.
+    pub vectors: Option<EmbeddingCounts>,
     /// Whether all is well.
     pub verdict: HealthSummary,
     /// The journal, if it can be opened.
@@ -79,6 +82,9 @@ impl Overview {
             kept,
             off: pause::here(context),
             sync: Standing::load(context, journal.as_ref()),
+            vectors: InstalledModel::find(&context.home)
+                .map(|_| index.count_embeddings())
+                .transpose()?,
             verdict: doctor::verdict(context, &index),
             journal,
             folder,

@@ -19,6 +19,7 @@
 mod scale;
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     io::{self, Write as _},
@@ -26,6 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anamnesis_embedding::{Model, TextRole, compact};
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, NoteType, Scope, timestamp},
@@ -36,7 +38,7 @@ use anamnesis_recall::{
     note_set::{self, Limits, Outcome, Request},
     prompt,
     rank::{Mask, Query, rank},
-    search::search,
+    search::search_with_meaning,
     threshold::Floor,
 };
 use anamnesis_session::prompt::{RawPrompt, SafePrompt};
@@ -98,6 +100,9 @@ pub struct Arguments {
     /// Keep the `asked` of the notes: what a model that writes a note says it will be asked for with
     #[arg(long)]
     asked: bool,
+    /// Search by meaning, too, with the vectors of this embedding model
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
     /// Also ask every project these unrelated questions: one per line, or `query` in lines of JSON
     #[arg(long, value_name = "FILE")]
     strangers: Vec<PathBuf>,
@@ -126,7 +131,7 @@ pub fn run(arguments: &Arguments) -> Result {
         strangers.extend(read_strangers(path)?);
     }
     for folder in &arguments.sets {
-        let set = Set::read(folder, arguments.asked)?;
+        let set = Set::read(folder, arguments.asked, arguments.model.as_deref())?;
         let report = set.report(folder, arguments, &strangers)?;
         if arguments.json {
             writeln!(out, "{}", report.json())?;
@@ -184,6 +189,7 @@ struct Set {
     _folder: tempfile::TempDir,
     files: Notes,
     index: Index,
+    model: Option<RefCell<Model>>,
     built: Duration,
     notes: usize,
     questions: Vec<Question>,
@@ -245,7 +251,7 @@ struct Report<'a> {
 }
 
 impl Set {
-    fn read(folder: &Path, with_asked: bool) -> Result<Self> {
+    fn read(folder: &Path, with_asked: bool, model: Option<&Path>) -> Result<Self> {
         let mut names = HashMap::new();
         let mut notes = Vec::new();
         let mut sessions: HashMap<String, u32> = HashMap::new();
@@ -275,13 +281,18 @@ impl Set {
         }
         let begun = Instant::now();
         let count = notes.len();
-        let index = Index::in_memory(notes)?;
+        let mut index = Index::in_memory(notes)?;
+        let mut model = model.map(Model::load).transpose()?;
+        if let Some(model) = &mut model {
+            add_vectors(&mut index, model)?;
+        }
         let built = begun.elapsed();
         let none = folder.join("none-queries.jsonl");
         Ok(Self {
             _folder: store,
             files: Notes::new(home, TIMEOUT),
             index,
+            model: model.map(RefCell::new),
             built,
             notes: count,
             questions: questions(&folder.join("queries.jsonl"))?,
@@ -308,7 +319,13 @@ impl Set {
         };
         let mask = Mask::from_filter(&filter);
         let ranked = rank(&self.index, &Query::parse(&question.text), &mask, DEPTH)?;
-        let searched = search(&self.index, &question.text, &filter, DEPTH)?;
+        let vector = self.model.as_ref().map(|model| {
+            let mut model = model.borrow_mut();
+            model.embed(&question.text, TextRole::Query)
+        });
+        let vector = vector.transpose()?;
+        let vector = vector.as_deref();
+        let searched = search_with_meaning(&self.index, &question.text, vector, &filter, DEPTH)?;
         let injected = THRESHOLDS
             .into_iter()
             .map(|threshold| self.prompt(&question.text, &question.project, Floor::At(threshold)))
@@ -482,6 +499,17 @@ impl Set {
         }
         fs::write(path, lines).map_err(at(path))
     }
+}
+
+/// Adds the vectors of all notes.
+fn add_vectors(index: &mut Index, model: &mut Model) -> Result {
+    let pending = index.pending_embeddings(usize::MAX)?;
+    let mut vectors = Vec::with_capacity(pending.len());
+    for note in pending {
+        let vector = model.embed(&note.texts.passage(), TextRole::Passage)?;
+        vectors.push((note, compact(&vector)));
+    }
+    Ok(index.add_embeddings(&vectors)?)
 }
 
 fn point(place: usize, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> CurvePoint {
@@ -762,13 +790,14 @@ mod tests {
             "none-queries.jsonl",
             &[query("2", "colour of the sea", &[])],
         );
-        let set = Set::read(folder.path(), false).unwrap();
+        let set = Set::read(folder.path(), false, None).unwrap();
         let arguments = Arguments {
             sets: Vec::new(),
             strangers: Vec::new(),
             scale: None,
             categories: true,
             asked: false,
+            model: None,
             json: false,
             answers: Some(folder.path().to_owned()),
         };

@@ -10,6 +10,7 @@ use std::{
 use anamnesis_app::{
     Error,
     context::{self, Context},
+    embedding::QueryEncoder,
     error::Kind,
 };
 use anamnesis_distill::reflection;
@@ -52,6 +53,8 @@ pub struct Memory {
     pub(crate) counted_to: String,
     /// When all notes were last checked for changes.
     last_look: LastLook,
+    /// The embedding model, once a search has loaded it.
+    encoder: QueryEncoder,
 }
 
 /// When all notes were last checked; initially never.
@@ -84,6 +87,7 @@ impl Memory {
             project,
             counted_to,
             last_look: LastLook::default(),
+            encoder: QueryEncoder::default(),
         }
     }
 
@@ -149,6 +153,11 @@ impl Memory {
             return None;
         }
         Index::open(self.home()).ok()
+    }
+
+    /// Returns the vector of a query, if there is an embedding model.
+    pub(crate) fn vector(&self, index: &Index, query: &str) -> Option<Vec<f32>> {
+        self.encoder.vector(&self.context, index, query)
     }
 
     /// Opens the journal read-only; `None` if nothing was recorded yet.

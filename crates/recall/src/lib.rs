@@ -12,6 +12,7 @@ pub mod knowledge;
 mod last_sessions;
 pub mod last_word;
 pub mod learned;
+mod meaning;
 pub mod mining;
 pub mod note_set;
 pub mod novelty;

@@ -1,10 +1,14 @@
-//! Searches notes by words, for people and tools.
+//! Searches notes by words, and by meaning if there is a vector of the query, for people and tools.
 //!
 //! A note needs only one of the words. Ranking puts the best first, and no threshold applies. Notes
 //! of one session support each other, so a note may be found by the words of its neighbour. Notes
 //! with a quoted phrase or with a word of a prefix (`migr*`) rank higher. After a plus sign, or where
 //! it is the whole query, a phrase or prefix is a condition: other notes are excluded. No other
 //! character is an operator.
+//!
+//! Words and meaning are fused by reciprocal rank (Cormack, Clarke and Buettcher, 2009). A note that
+//! has none of the words is found only if its meaning stands out among the searched notes, so that a
+//! query about nothing still finds nothing. A required phrase or prefix switches meaning off.
 
 use std::collections::HashMap;
 
@@ -13,6 +17,7 @@ use anamnesis_store::index::{Entry, Error, Filter, Index, WordCondition};
 
 use crate::{
     graph::with_neighbours,
+    meaning::{SimilarNote, most_similar},
     note_set::CANDIDATES,
     rank::{Candidate, Conditions, Mask, Query, Ranked, rank_meeting},
 };
@@ -26,6 +31,14 @@ pub const POOL: usize = CANDIDATES;
 /// The maximum number of conditions in a query.
 const MAX_CONDITIONS: usize = 8;
 
+/// The constant of reciprocal rank fusion, and the weight of the rank by meaning beside that by
+/// words. 5 to 20 are equally good, and 1.5 to 3.
+const FUSION_RANK: f64 = 10.0;
+const MEANING_WEIGHT: f64 = 1.5;
+
+/// By how many standard deviations the meaning of a note without a matching word must stand out.
+const MIN_DEVIATION: f32 = 3.0;
+
 /// A search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
@@ -33,16 +46,31 @@ pub struct Hit {
     pub entry: Entry,
     /// The score. Higher is better; comparable only within one search.
     pub score: f64,
-    /// The matched words. Empty if only notes of its session matched.
+    /// The matched words. Empty if only notes of its session or its meaning matched.
     pub matched: Vec<String>,
+    /// The cosine of its vector and the query's, if that has raised it.
+    pub similarity: Option<f32>,
 }
 
-/// Finds the `k` best notes for a query, at most [`MAX_HITS`]. An empty query finds nothing.
+/// Finds the `k` best notes for a query by words, at most [`MAX_HITS`]. An empty query finds nothing.
 pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<Vec<Hit>, Error> {
+    search_with_meaning(index, query, None, filter, k)
+}
+
+/// Like [`search`], also by meaning if the query's vector is given.
+pub fn search_with_meaning(
+    index: &Index,
+    query: &str,
+    vector: Option<&[f32]>,
+    filter: &Filter,
+    k: usize,
+) -> Result<Vec<Hit>, Error> {
     let mask = Mask::from_filter(filter);
     let k = k.min(MAX_HITS);
-    let found = ranked(index, query, &mask, k.max(POOL))?.candidates;
-    let scores = if conditions(query).required.is_empty() {
+    let pool = k.max(POOL);
+    let found = ranked(index, query, &mask, pool)?.candidates;
+    let is_free = conditions(query).required.is_empty();
+    let mut scores = if is_free {
         with_sessions(index, &found)?
     } else {
         // Neighbours from the session do not have to meet the conditions.
@@ -50,6 +78,12 @@ pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<V
             .map(|found| (found.id, found.score.into()))
             .collect::<Vec<(NoteId, f64)>>()
     };
+    let mut similarities = HashMap::new();
+    if let Some(vector) = vector.filter(|_| is_free && k > 0) {
+        let similar = most_similar(index, vector, &mask, pool)?;
+        scores = fuse(&scores, &similar);
+        similarities.extend(similar.iter().map(|note| (note.id, note.similarity)));
+    }
     let mut matched: HashMap<NoteId, Vec<String>> = (found.into_iter())
         .map(|found| (found.id, found.matched))
         .collect();
@@ -64,10 +98,31 @@ pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<V
                 entry,
                 score,
                 matched,
+                similarity: similarities.remove(&id),
             });
         }
     }
     Ok(hits)
+}
+
+/// Fuses the ranks by words and by meaning. A note without words has to stand out.
+fn fuse(by_words: &[(NoteId, f64)], by_meaning: &[SimilarNote]) -> Vec<(NoteId, f64)> {
+    #[expect(clippy::cast_precision_loss, reason = "a rank")]
+    let reciprocal = |rank: usize| 1.0 / (FUSION_RANK + rank as f64);
+    let mut fused: HashMap<NoteId, f64> = (by_words.iter().enumerate())
+        .map(|(rank, (id, _))| (*id, reciprocal(rank)))
+        .collect();
+    for (rank, note) in by_meaning.iter().enumerate() {
+        let gain = MEANING_WEIGHT * reciprocal(rank);
+        if let Some(score) = fused.get_mut(&note.id) {
+            *score += gain;
+        } else if note.deviation >= MIN_DEVIATION {
+            fused.insert(note.id, gain);
+        }
+    }
+    let mut fused: Vec<(NoteId, f64)> = fused.into_iter().collect();
+    fused.sort_unstable_by(|(id, one), (other, two)| two.total_cmp(one).then(other.cmp(id)));
+    fused
 }
 
 /// Ranks the notes of a mask that meet the query's conditions.
@@ -333,5 +388,59 @@ mod tests {
                 .len(),
             2
         );
+    }
+
+    #[test]
+    fn meaning_finds_a_note_without_the_words_but_only_if_it_stands_out() {
+        let fixture = Fixture::new();
+        let titles = [
+            "roll back a release",
+            "the red boat",
+            "invoices in March",
+            "a red invoice",
+        ];
+        for title in titles {
+            fixture.add(title, |_| {});
+        }
+        let mut index = fixture.refreshed();
+        index.set_embedding_model(Some("tiny")).unwrap();
+        let vectors = index
+            .pending_embeddings(9)
+            .unwrap()
+            .into_iter()
+            .map(|note| {
+                let is_near = note.texts.title == titles[0];
+                // Cosines with (1, 0): 0.98 and 0.79.
+                (note, if is_near { vec![100, 20] } else { vec![79, 61] })
+            });
+        let vectors: Vec<_> = vectors.collect();
+        index.add_embeddings(&vectors).unwrap();
+        let found = |query: &str, vector: Option<&[f32]>, filter: &Filter| -> Vec<(String, bool)> {
+            let hits = search_with_meaning(&index, query, vector, filter, 8).unwrap();
+            let hits = hits.into_iter();
+            hits.map(|hit| (hit.entry.title, hit.matched.is_empty()))
+                .collect()
+        };
+        let all = Filter::default();
+        let near = Some(&[1.0, 0.0][..]);
+        // Nothing stands out for the other direction.
+        let far = Some(&[0.0, 1.0][..]);
+        assert!(found("undo the deploy", None, &all).is_empty());
+        assert_eq!(
+            found("undo the deploy", near, &all),
+            [(titles[0].to_owned(), true)]
+        );
+        assert!(found("undo the deploy", far, &all).is_empty());
+        let both = found("red", near, &all);
+        assert_eq!(both.len(), 3);
+        assert_eq!(both.iter().filter(|(_, by_meaning)| *by_meaning).count(), 1);
+        // Filters and conditions hold, and another dimension counts for nothing.
+        let elsewhere = Filter {
+            projects: vec!["q".to_owned()],
+            ..Filter::default()
+        };
+        assert!(found("undo the deploy", near, &elsewhere).is_empty());
+        assert_eq!(found("\"red invoice\"", near, &all).len(), 1);
+        assert!(found("undo the deploy", Some(&[1.0][..]), &all).is_empty());
     }
 }

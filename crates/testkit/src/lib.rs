@@ -11,6 +11,7 @@ pub mod npm;
 #[cfg(unix)]
 pub mod process;
 mod sources;
+pub mod tiny_model;
 #[cfg(unix)]
 pub mod tmux;
 #[cfg(unix)]

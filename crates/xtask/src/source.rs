@@ -14,8 +14,19 @@ use syn::visit::{self, Visit};
 use crate::{Result, at};
 
 /// The crates that a user's binary is made of, from the lowest layer up.
-pub(crate) const PRODUCT: [&str; 11] = [
-    "text", "note", "session", "store", "recall", "sync", "distill", "app", "mcp", "web", "cli",
+pub(crate) const PRODUCT: [&str; 12] = [
+    "embedding",
+    "text",
+    "note",
+    "session",
+    "store",
+    "recall",
+    "sync",
+    "distill",
+    "app",
+    "mcp",
+    "web",
+    "cli",
 ];
 
 /// A path of module names, from the crate's root: `["hook", "deadline"]`.

@@ -22,7 +22,7 @@ use self::{
     claude::{beside, hooks, memory, plugin},
     notes::{circles, hidden_text, readable, triggers},
     records::{damage, recording, records},
-    settings::{ignored_variables, privacy, projects},
+    settings::{embedding_model, ignored_variables, privacy, projects},
     store::{unusable_journal, writable},
     sync::{named_model, replaced_repositories, synced, usage},
 };
@@ -237,6 +237,7 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
         CheckKind::Any(replaced_repositories),
     ),
     ("model", Needs::Store, CheckKind::Maybe(named_model)),
+    ("meaning", Needs::Store, CheckKind::Maybe(embedding_model)),
     ("beside", Needs::Nothing, CheckKind::One(beside)),
 ];
 

@@ -8,7 +8,8 @@ use anamnesis_text::clean::one_line;
 use super::{CheckResult, Depth, Examined};
 use crate::{
     context::Context,
-    format::count,
+    embedding::InstalledModel,
+    format::{count, number},
     pause::{self, Off},
 };
 
@@ -79,6 +80,20 @@ fn modes_and_settings(context: &Context, depth: Depth) -> CheckResult {
         Some(problem) => CheckResult::look(problem).hint("mend config.json, or remove it"),
         None => CheckResult::well("for you alone"),
     }
+}
+
+/// Reports whether notes are found by meaning, if an embedding model was added.
+pub(super) fn embedding_model(it: &Examined<'_>) -> Option<CheckResult> {
+    let model = InstalledModel::find(&it.context.home)?;
+    if let Err(error) = model.check() {
+        let line = format!("words alone: {error}");
+        return Some(CheckResult::broken(line).hint("anamnesis model add FILE"));
+    }
+    let counts = it.index()?.count_embeddings().ok()?;
+    let (done, total) = (number(counts.done), number(counts.total));
+    Some(CheckResult::well(format!(
+        "words and meaning; {done} of {total} notes have a vector"
+    )))
 }
 
 /// Reports folders whose project is ambiguous.

@@ -46,7 +46,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Upkeep",
         &[
             "upkeep", "merge", "reflect", "stale", "verify", "feedback", "stats", "eval",
-            "backfill", "import", "export",
+            "backfill", "import", "export", "model",
         ],
     ),
     ("Trouble", &["doctor", "config"]),
@@ -64,7 +64,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 51] = [
+pub(crate) const EXAMPLES: [(&str, &str); 52] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -88,6 +88,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 51] = [
     ("init", "init --remote git@git.home:me/memory.git"),
     ("sync", "sync"),
     ("machines", "machines"),
+    ("model", "model add e5-small-q4.bin"),
     ("project", "project list"),
     ("backup", "backup ~/anamnesis-2026-01-31.tar"),
     ("pause", "pause --all"),

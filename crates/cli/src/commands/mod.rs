@@ -26,6 +26,7 @@ mod machines;
 mod manual;
 mod mark;
 mod merge;
+mod model;
 mod open;
 mod pathway;
 mod pause;
@@ -106,6 +107,7 @@ enum Verb {
     Merge(merge::Args),
     Stats(stats::Args),
     Eval(eval::Args),
+    Model(model::Args),
     Pause(pause::Args),
     Resume(pause::ResumeArgs),
     Project(project::Args),
@@ -281,6 +283,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Review(args) => review::run(&args, &Context::open(environment)?, ui),
         Verb::Stale(args) => stale::run(&args, &Context::open(environment)?, ui),
         Verb::Merge(args) => merge::run(&args, &Context::open(environment)?, ui),
+        Verb::Model(args) => model::run(&args, &Context::open(environment)?, ui),
         Verb::Stats(args) => stats::run(&args, &Context::open(environment)?, ui),
         Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
         Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),

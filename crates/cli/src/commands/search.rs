@@ -1,10 +1,11 @@
-//! `search`: finds notes by words.
+//! `search`: finds notes by words, and by meaning if there is an embedding model.
 
 use std::process::ExitCode;
 
 use anamnesis_app::{
     Error,
     context::Context,
+    embedding::QueryEncoder,
     history::{self, Past},
 };
 use anamnesis_note::{
@@ -35,8 +36,9 @@ const SNIPPET_INDENT: usize = "7Q4KZ9  preference  ".len();
 
 /// Find notes by words
 ///
-/// A note matches if it contains any of the words; best matches first. Superseded and forgotten
-/// notes are left out. Pending and muted notes are shown with their state.
+/// A note matches if it contains any of the words; best matches first. With an embedding model
+/// (anamnesis model), notes of similar meaning match as well. Superseded and forgotten notes are
+/// left out. Pending and muted notes are shown with their state.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
@@ -94,9 +96,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         None => context.index_to_search()?,
     };
     let filter = filter(args, context);
-    let mut hits = search::search(&index, &query, &filter, args.limit)?;
+    let vector = QueryEncoder::default().vector(context, &index, &query);
+    let find = |index: &Index| {
+        search::search_with_meaning(index, &query, vector.as_deref(), &filter, args.limit)
+    };
+    let mut hits = find(&index)?;
     if index.record_edited(&context.notes, hits.iter().map(|hit| &hit.entry))? {
-        hits = search::search(&index, &query, &filter, args.limit)?;
+        hits = find(&index)?;
     }
     if args.json {
         let mut json = json!({
@@ -177,6 +183,10 @@ fn hit_json(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Value {
     });
     let mut json = ui::note_json(&hit.entry, note.as_ref());
     json["score"] = hit.score.into();
+    if let Some(similarity) = hit.similarity {
+        json["matched"] = hit.matched.clone().into();
+        json["similarity"] = similarity.into();
+    }
     json
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn as_json(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> Value {
     let counts = &status.counts;
     let kept = status.kept;
-    json!({
+    let mut json = json!({
         "store": context.home.as_named(context.home.root()).display().to_string(),
         "version": env!("CARGO_PKG_VERSION"),
         "machine_id": context.machine_id(),
@@ -59,7 +59,11 @@ fn as_json(context: &Context, status: &Overview, found: Option<&FindingCounts>) 
         "kept": kept.map(|(sessions, bytes)| json!({ "sessions": sessions, "bytes": bytes })),
         "upkeep": found,
         "state": { "ok": status.verdict.is_well, "text": status.verdict.text },
-    })
+    });
+    if let Some(vectors) = status.vectors {
+        json["meaning"] = json!({ "vectors": vectors.done, "notes": vectors.total });
+    }
+    json
 }
 
 fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> String {
@@ -92,6 +96,13 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
             "tidy:  {} to put in order, {} for you to decide · anamnesis upkeep\n",
             ui::number(found.actions),
             ui::number(found.decisions)
+        ));
+    }
+    if let Some(vectors) = status.vectors {
+        text.push_str(&format!(
+            "search: words and meaning, {} of {} have a vector · anamnesis model\n",
+            ui::number(vectors.done),
+            ui::count(vectors.total, "note")
         ));
     }
     let state = ui::shorten(&status.verdict.text, STATE_LENGTH);

@@ -10,7 +10,7 @@ use crate::furnished;
 const FOLDERS: [&str; 3] = ["", "docs", "docs/reference"];
 
 /// Parts of commands that may fail in a new store, with what is printed then.
-const FAILING: [(&str, &str); 17] = [
+const FAILING: [(&str, &str); 18] = [
     ("log", "there is no history yet"),
     ("diff", "there is no history yet"),
     ("history", "there is no history yet"),
@@ -26,6 +26,7 @@ const FAILING: [(&str, &str); 17] = [
     ("eval build", "no model is set"),
     ("eval experiment", "no model is set"),
     ("merge", "no model is set"),
+    ("model add", "cannot read the embedding model"),
     ("purge --find", "0 places"),
     ("", "cannot ask for confirmation"),
 ];

@@ -15,6 +15,7 @@ mod config;
 mod contract;
 mod doctor;
 mod documents;
+mod embedding;
 mod environment;
 mod evaluation;
 mod forget;

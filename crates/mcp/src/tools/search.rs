@@ -1,9 +1,9 @@
-//! `memory_search`: searches notes by words.
+//! `memory_search`: searches notes by words, and by meaning if there is an embedding model.
 
 use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::{
     last_word::LaterNotes,
-    search::{Hit, MAX_HITS, POOL, search},
+    search::{Hit, MAX_HITS, POOL, search_with_meaning},
 };
 use anamnesis_store::{index::Filter, notes::Notes};
 use chrono::{DateTime, Utc};
@@ -128,7 +128,9 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Found, ToolError> {
     };
     let k = usize::try_from(asked.k).unwrap_or(MAX_HITS).min(MAX_HITS);
     let index = memory.index()?;
-    let mut hits = search(&index, &asked.query, &filter, k.max(POOL))?;
+    let vector = memory.vector(&index, &asked.query);
+    let vector = vector.as_deref();
+    let mut hits = search_with_meaning(&index, &asked.query, vector, &filter, k.max(POOL))?;
     let left = hits.len().saturating_sub(k);
     hits.truncate(k);
     let now = memory.now();
@@ -181,9 +183,12 @@ fn full(hits: Vec<(Hit, Vec<String>)>, notes: &Notes, now: DateTime<Utc>) -> Vec
 }
 
 fn why(hit: &Hit) -> String {
-    if hit.matched.is_empty() {
-        "of a session that matches".to_owned()
-    } else {
-        format!("has {}", hit.matched.join(", "))
+    let words = (!hit.matched.is_empty()).then(|| format!("has {}", hit.matched.join(", ")));
+    let meaning = hit
+        .similarity
+        .map(|cosine| format!("similar meaning ({cosine:.2})"));
+    match words.into_iter().chain(meaning).collect::<Vec<_>>() {
+        none if none.is_empty() => "of a session that matches".to_owned(),
+        signals => signals.join("; "),
     }
 }

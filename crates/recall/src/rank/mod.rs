@@ -16,7 +16,7 @@ mod rerank;
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
 };
 
 use anamnesis_note::{
@@ -160,6 +160,17 @@ pub struct Ranked {
 /// Ranks the notes selected by the mask and returns the best `limit`.
 pub fn rank(index: &Index, query: &Query, mask: &Mask, limit: usize) -> Result<Ranked, Error> {
     rank_meeting(index, query, mask, &Conditions::default(), limit)
+}
+
+/// Returns the numbers of the notes that a mask selects.
+pub(crate) fn selected(index: &Index, mask: &Mask) -> Result<HashSet<u32>, Error> {
+    let documents = index.documents()?;
+    let searched = Searched::new(&documents, mask);
+    let numbers = searched.parts.iter().flat_map(|part| {
+        let numbers = (part.block * BLOCK_SIZE..).zip(&part.length_norms);
+        numbers.filter(|(_, length_norm)| **length_norm > 0.0)
+    });
+    Ok(numbers.map(|(number, _)| number).collect())
 }
 
 /// Like [`rank`], restricted to the notes that meet all required conditions, if there are any. Notes

@@ -181,6 +181,11 @@ impl Home {
         self.root.join("eval").join("eval.jsonl")
     }
 
+    /// Returns the folder of the embedding model.
+    pub fn embedding(&self) -> PathBuf {
+        self.root.join("embedding")
+    }
+
     /// Returns the settings file.
     pub fn config(&self) -> PathBuf {
         self.root.join("config.json")

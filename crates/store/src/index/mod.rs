@@ -9,6 +9,7 @@
 
 mod cited;
 mod conditions;
+mod embeddings;
 mod entry;
 mod links;
 mod look;
@@ -31,6 +32,7 @@ use rusqlite::{Connection, ErrorCode};
 
 pub use self::{
     conditions::WordCondition,
+    embeddings::{EmbeddingCounts, PendingEmbedding},
     entry::Entry,
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
     look::Look,

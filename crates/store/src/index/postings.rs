@@ -412,6 +412,11 @@ pub struct Texts {
 }
 
 impl Texts {
+    /// Returns the text that the vector of a note stands for. A model reads its beginning only.
+    pub fn passage(&self) -> String {
+        format!("{}\n{}\n{}", self.title, self.asked, self.body)
+    }
+
     /// Returns all texts.
     pub fn each(&self) -> [&str; 4] {
         [&self.title, &self.tags, &self.asked, &self.body]

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use anamnesis_note::note::Note;
 use rusqlite::Connection;
 
-use super::{Error, cited, links, postings, supersession, tally, tasks, triggers, usage};
+use super::{
+    Error, cited, embeddings, links, postings, supersession, tally, tasks, triggers, usage,
+};
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
@@ -78,6 +80,7 @@ pub(super) const PARTS: &[Part] = &[
     usage::PART,
     cited::PART,
     tally::PART,
+    embeddings::PART,
 ];
 
 /// Creates all tables and SQL indexes in an empty file.

@@ -12,6 +12,7 @@ use std::{
 use anamnesis_app::{
     Error, auto_reflect, capture, citation_check, claude_memory, client,
     context::Context,
+    embedding,
     environment::Environment,
     evaluation::sandbox,
     evaluation_set, journal_repair, learn, python_version, remote,
@@ -47,6 +48,10 @@ const MAX_TIME: Duration = Duration::from_secs(120);
 
 /// The maximum number of jobs of one process.
 const MAX_JOBS: usize = 64;
+
+/// How long vectors of notes are made before new work is looked for, and at most.
+const VECTORS_SLICE: Duration = Duration::from_secs(5);
+const VECTORS_TIME: Duration = Duration::from_secs(600);
 
 /// How often the process checks whether new work has arrived meanwhile.
 const MAX_LOOKS: usize = 3;
@@ -102,6 +107,9 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         };
         be_humble();
         outcome = work(&context, args.check);
+        if outcome.is_ok() {
+            make_vectors(&context);
+        }
         if journal::damage_was_seen() {
             // The next run repairs it.
             journal::request_repair(&context.home);
@@ -113,6 +121,21 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         }
     }
     outcome
+}
+
+/// Makes vectors of notes until all have one or other work is pending. The next process continues.
+fn make_vectors(context: &Context) {
+    let begun = Instant::now();
+    while begun.elapsed() < VECTORS_TIME && !has_work(context) {
+        match embedding::make_vectors(context, VECTORS_SLICE) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                context.log(&format!("work: {}", error.message()));
+                break;
+            }
+        }
+    }
 }
 
 /// Returns whether records or jobs are pending, without the lock.

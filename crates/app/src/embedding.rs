@@ -1,0 +1,248 @@
+//! The optional embedding model: adding and removing its file, vectors of notes and of queries.
+//!
+//! The file is in `embedding/` of the store, named after its SHA-256. It is machine-local and is
+//! never fetched. The index says which model made its vectors, so that vectors of two models are
+//! never compared.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anamnesis_embedding::{Model, TextRole, compact};
+use anamnesis_store::{
+    fs::{
+        file::{private_options, sync_file, sync_folder},
+        home::{Home, ensure_folder},
+    },
+    index::Index,
+};
+use anamnesis_text::hash::hex;
+use sha2::{Digest as _, Sha256};
+use ulid::Ulid;
+
+use crate::{
+    Error,
+    context::{Context, PATIENCE},
+};
+
+/// How many vectors are written at once. The index is locked only for that.
+const BATCH: usize = 16;
+
+/// The ending of a model's file.
+const ENDING: &str = ".bin";
+
+/// The number of characters of a SHA-256 in hexadecimal.
+const HASH_LENGTH: usize = 64;
+
+/// A model that was added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledModel {
+    /// The SHA-256 of its file, in hexadecimal.
+    pub sha256: String,
+    /// The size of its file in bytes.
+    pub bytes: u64,
+    path: PathBuf,
+}
+
+impl InstalledModel {
+    /// Finds the model of a store.
+    pub fn find(home: &Home) -> Option<Self> {
+        let entries = fs::read_dir(home.embedding()).ok()?;
+        let models = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let sha256 = name.strip_suffix(ENDING)?;
+            let is_hash =
+                sha256.len() == HASH_LENGTH && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let metadata = entry.metadata().ok().filter(|it| is_hash && it.is_file())?;
+            Some(Self {
+                sha256: sha256.to_owned(),
+                bytes: metadata.len(),
+                path: entry.path(),
+            })
+        });
+        models.min_by(|one, other| one.sha256.cmp(&other.sha256))
+    }
+
+    fn load(&self) -> Result<Model, anamnesis_embedding::Error> {
+        Model::load(&self.path)
+    }
+
+    /// Loads the model and makes a vector, to report a damaged file.
+    pub fn check(&self) -> Result<(), anamnesis_embedding::Error> {
+        check(&self.path)
+    }
+}
+
+/// Copies a model into the store, after a check that it can be used. It replaces another one. The
+/// deferred process makes the vectors.
+pub fn add(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
+    by_person(context)?;
+    let unusable = |error: anamnesis_embedding::Error| {
+        Error::failed(format!("{}: {error}", context.shown(file)))
+            .because(error)
+            .hint("docs/reference/models.md says which file to use")
+    };
+    check(file).map_err(unusable)?;
+    let folder = context.home.embedding();
+    ensure_folder(&folder).map_err(Error::caused_by)?;
+    let copy = folder.join(format!("{}.new", Ulid::generate()));
+    let copied = copy_hashed(file, &copy).map_err(|error| {
+        Error::failed(format!("cannot copy {}: {error}", context.shown(file))).because(error)
+    });
+    // The copy counts: the file may have changed meanwhile.
+    let copied = copied.and_then(|sha256| check(&copy).map_err(unusable).map(|()| sha256));
+    let sha256 = copied.inspect_err(|_| {
+        let _ = fs::remove_file(&copy);
+    })?;
+    let path = folder.join(format!("{sha256}{ENDING}"));
+    let keep = || -> io::Result<()> {
+        fs::rename(&copy, &path)?;
+        sync_folder(&folder);
+        remove_all_but(&folder, Some(&path))?;
+        Ok(())
+    };
+    keep().map_err(Error::caused_by)?;
+    InstalledModel::find(&context.home)
+        .ok_or_else(|| Error::failed(format!("{} is gone", context.shown(&path))))
+}
+
+/// Removes the model and the vectors. Returns whether there was one.
+pub fn remove(context: &Context) -> Result<bool, Error> {
+    by_person(context)?;
+    let folder = context.home.embedding();
+    let found = InstalledModel::find(&context.home).is_some();
+    if folder.is_dir() {
+        remove_all_but(&folder, None).map_err(Error::caused_by)?;
+    }
+    match Index::open_if_usable(&context.home, PATIENCE) {
+        Ok(mut index) => index.set_embedding_model(None)?,
+        // A rebuilt index has no vectors.
+        Err(error) if error.is_damage() => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(found)
+}
+
+fn by_person(context: &Context) -> Result<(), Error> {
+    if context.environment.is_agent {
+        return Err(Error::failed("only a person adds or removes a model")
+            .hint("in a terminal: anamnesis model add FILE"));
+    }
+    Ok(())
+}
+
+fn check(path: &Path) -> Result<(), anamnesis_embedding::Error> {
+    let mut model = Model::load(path)?;
+    model.embed("anamnesis", TextRole::Query).map(drop)
+}
+
+/// Copies a file and returns its SHA-256.
+fn copy_hashed(from: &Path, to: &Path) -> io::Result<String> {
+    let mut source = File::open(from)?;
+    let mut target = private_options().create_new(true).open(to)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let count = source.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        hash.update(&buffer[..count]);
+        target.write_all(&buffer[..count])?;
+    }
+    drop(target);
+    sync_file(to)?;
+    Ok(hex(&hash.finalize()))
+}
+
+/// Removes the models of the folder, and copies that were not finished.
+fn remove_all_but(folder: &Path, kept: Option<&Path>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if Some(path.as_path()) != kept {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes vectors of notes for a time, newest notes first. Returns whether notes are left.
+pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
+    let begun = Instant::now();
+    let model = InstalledModel::find(&context.home);
+    let name = model.as_ref().map(|model| model.sha256.as_str());
+    let index = Index::open(&context.home)?;
+    if index.embedding_model()?.as_deref() != name {
+        drop(index);
+        Index::open_if_usable(&context.home, PATIENCE)?.set_embedding_model(name)?;
+    }
+    let Some(model) = model else {
+        return Ok(false);
+    };
+    let mut loaded = None;
+    loop {
+        let pending = Index::open(&context.home)?.pending_embeddings(BATCH)?;
+        if pending.is_empty() {
+            return Ok(false);
+        }
+        let mut vectors = Vec::with_capacity(pending.len());
+        for note in pending {
+            if begun.elapsed() >= time {
+                break;
+            }
+            let loaded = match &mut loaded {
+                Some(loaded) => loaded,
+                none => none.insert(model.load().map_err(Error::caused_by)?),
+            };
+            let text = note.texts.passage();
+            let vector = loaded.embed(&text, TextRole::Passage);
+            vectors.push((note, compact(&vector.map_err(Error::caused_by)?)));
+        }
+        let mut index = Index::open_if_usable(&context.home, PATIENCE)?;
+        // Another model may have been added meanwhile.
+        if index.embedding_model()?.as_deref() != Some(model.sha256.as_str()) {
+            return Ok(true);
+        }
+        index.add_embeddings(&vectors)?;
+        if begun.elapsed() >= time {
+            return Ok(true);
+        }
+    }
+}
+
+/// Makes vectors of queries. The model is loaded with the first one.
+#[derive(Debug, Default)]
+pub struct QueryEncoder(Mutex<Option<(String, Model)>>);
+
+impl QueryEncoder {
+    /// Returns the vector of a query; `None` if there is no model, or the index has no vectors of it.
+    /// A model that cannot be used is reported in the log, and words alone count.
+    pub fn vector(&self, context: &Context, index: &Index, query: &str) -> Option<Vec<f32>> {
+        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let made_by = index.embedding_model().ok().flatten();
+        let model = InstalledModel::find(&context.home);
+        let Some(model) = model.filter(|model| made_by.as_ref() == Some(&model.sha256)) else {
+            // A removed model does not stay in memory.
+            *loaded = None;
+            return None;
+        };
+        if loaded
+            .as_ref()
+            .is_none_or(|(name, _)| *name != model.sha256)
+        {
+            *loaded = (model.load())
+                .inspect_err(|error| context.log(&error.to_string()))
+                .ok()
+                .map(|loaded| (model.sha256, loaded));
+        }
+        let (_, model) = loaded.as_mut()?;
+        let vector = model.embed(query, TextRole::Query);
+        vector
+            .inspect_err(|error| context.log(&error.to_string()))
+            .ok()
+    }
+}

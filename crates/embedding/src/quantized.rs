@@ -1,0 +1,214 @@
+//! Matrices of 4-bit weights (Q4_0), and their products with activations of 8 bits (Q8_0).
+//!
+//! A block is 32 weights: a scale as a half-precision float, then 16 bytes. The low half of byte `i`
+//! is weight `i`, the high half weight `i + 16`; 8 stands for zero. Activations get a scale per block,
+//! too, so that a block's product is one integer.
+
+/// The number of weights of a block.
+pub(crate) const BLOCK: usize = 32;
+
+/// The bytes of a block.
+pub(crate) const BLOCK_BYTES: usize = 2 + BLOCK / 2;
+
+/// How many partial sums a product keeps: as many as the smallest vector register has.
+const LANES: usize = 4;
+
+/// A matrix of 4-bit weights, one row per output.
+#[derive(Debug)]
+pub(crate) struct Matrix {
+    bytes: Vec<u8>,
+    columns: usize,
+}
+
+/// A row of weights or activations in blocks. 16 bits each, because processors multiply and add
+/// pairs of these in one instruction.
+#[derive(Debug, Clone)]
+struct Row {
+    blocks: Vec<[i16; BLOCK]>,
+    scales: Vec<f32>,
+}
+
+/// Activations of several tokens, in blocks.
+#[derive(Debug)]
+pub(crate) struct Activations(Vec<Row>);
+
+impl Matrix {
+    pub(crate) fn new(bytes: Vec<u8>, columns: usize) -> Self {
+        Self { bytes, columns }
+    }
+
+    fn blocks_of_row(&self, number: usize) -> &[[u8; BLOCK_BYTES]] {
+        let count = self.columns / BLOCK;
+        &self.bytes.as_chunks::<BLOCK_BYTES>().0[number * count..(number + 1) * count]
+    }
+
+    fn rows(&self) -> usize {
+        self.bytes.len() / BLOCK_BYTES * BLOCK / self.columns
+    }
+
+    /// Returns a row as numbers.
+    pub(crate) fn row(&self, number: usize) -> Vec<f32> {
+        let mut row = Row::zero(self.columns);
+        row.unpack(self.blocks_of_row(number));
+        let blocks = row.blocks.iter().zip(&row.scales);
+        let values =
+            blocks.flat_map(|(block, scale)| block.map(|weight| f32::from(weight) * scale));
+        values.collect()
+    }
+
+    /// Returns the product with the activations of each token, plus a bias.
+    pub(crate) fn product(&self, activations: &Activations, bias: &[f32]) -> Vec<f32> {
+        let rows = self.rows();
+        let mut product = vec![0.0; activations.0.len() * rows];
+        let mut weights = Row::zero(self.columns);
+        for (number, bias) in bias.iter().enumerate() {
+            weights.unpack(self.blocks_of_row(number));
+            for (token, activation) in activations.0.iter().enumerate() {
+                product[token * rows + number] = bias + weights.dot(activation);
+            }
+        }
+        product
+    }
+}
+
+impl Row {
+    fn zero(columns: usize) -> Self {
+        Self {
+            blocks: vec![[0; BLOCK]; columns / BLOCK],
+            scales: vec![0.0; columns / BLOCK],
+        }
+    }
+
+    fn unpack(&mut self, blocks: &[[u8; BLOCK_BYTES]]) {
+        for ((bytes, block), scale) in blocks.iter().zip(&mut self.blocks).zip(&mut self.scales) {
+            let [low, high, weights @ ..] = bytes;
+            *scale = half_to_single(u16::from_le_bytes([*low, *high]));
+            let (first, second) = block.split_at_mut(BLOCK / 2);
+            for ((byte, first), second) in weights.iter().zip(first).zip(second) {
+                *first = i16::from(byte & 0x0f) - 8;
+                *second = i16::from(byte >> 4) - 8;
+            }
+        }
+    }
+
+    fn dot(&self, other: &Self) -> f32 {
+        let mut sums = [0.0; LANES];
+        let scales = self.scales.iter().zip(&other.scales);
+        for ((one, two), (scale, other)) in self.blocks.iter().zip(&other.blocks).zip(scales) {
+            let scale = scale * other;
+            for (sum, product) in sums.iter_mut().zip(products(one, two)) {
+                // At most 16 · 8 · 127, which a float holds exactly.
+                #[expect(clippy::cast_precision_loss, reason = "a small integer")]
+                let product = product as f32;
+                *sum += product * scale;
+            }
+        }
+        sums.iter().sum()
+    }
+}
+
+/// Returns the products of two blocks, summed up to [`LANES`] numbers.
+#[inline]
+fn products(one: &[i16; BLOCK], two: &[i16; BLOCK]) -> [i32; LANES] {
+    let mut sums = [0; LANES];
+    let ones = one.as_chunks::<{ 2 * LANES }>().0;
+    let twos = two.as_chunks::<{ 2 * LANES }>().0;
+    for (one, two) in ones.iter().zip(twos) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            let product = |at: usize| i32::from(one[at]) * i32::from(two[at]);
+            *sum += product(2 * lane) + product(2 * lane + 1);
+        }
+    }
+    sums
+}
+
+impl Activations {
+    /// Rounds the activations of tokens, `columns` numbers each.
+    pub(crate) fn new(values: &[f32], columns: usize) -> Self {
+        let rows = values.chunks_exact(columns).map(|values| {
+            let mut row = Row::zero(columns);
+            let blocks = values.as_chunks::<BLOCK>().0.iter();
+            for ((values, block), scale) in blocks.zip(&mut row.blocks).zip(&mut row.scales) {
+                let largest = values
+                    .iter()
+                    .fold(0.0_f32, |max, value| max.max(value.abs()));
+                *scale = largest / 127.0;
+                let factor = if *scale > 0.0 { 1.0 / *scale } else { 0.0 };
+                for (value, rounded) in values.iter().zip(block) {
+                    #[expect(clippy::cast_possible_truncation, reason = "from -127 to 127")]
+                    let integer = (value * factor).round_ties_even() as i16;
+                    *rounded = integer;
+                }
+            }
+            row
+        });
+        Self(rows.collect())
+    }
+}
+
+/// Converts a half-precision float (IEEE 754 binary16). Infinity and NaN become 0, so that a damaged
+/// file cannot spread them.
+fn half_to_single(half: u16) -> f32 {
+    let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let fraction = f32::from(half & 0x03ff);
+    match (half >> 10) & 0x1f {
+        0 => sign * fraction * 2.0_f32.powi(-24),
+        0x1f => 0.0,
+        exponent => sign * (1024.0 + fraction) * 2.0_f32.powi(i32::from(exponent) - 25),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_floats_are_converted() {
+        for (half, single) in [
+            (0x0000, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x7c00, 0.0),
+            (0xfe00, 0.0),
+        ] {
+            let converted = half_to_single(half);
+            assert!(
+                (converted - single).abs() <= single.abs() * 1e-6,
+                "{half:x}: {converted}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_product_is_that_of_the_unpacked_numbers() {
+        // Two rows of 64 weights with scales 1 and 0.5.
+        let mut bytes = Vec::new();
+        for (number, scale) in [0x3c00_u16, 0x3c00, 0x3800, 0x3800].iter().enumerate() {
+            bytes.extend(scale.to_le_bytes());
+            bytes.extend((0..16_u8).map(|at| {
+                at.wrapping_mul(37)
+                    .wrapping_add(u8::try_from(number).unwrap())
+            }));
+        }
+        let matrix = Matrix::new(bytes, 64);
+        let values: Vec<f32> = (0_u8..128).map(|at| (f32::from(at) * 0.7).sin()).collect();
+        let product = matrix.product(&Activations::new(&values, 64), &[0.25, -0.25]);
+        for token in 0..2 {
+            for (row, bias) in [0.25, -0.25].iter().enumerate() {
+                let weights = matrix.row(row);
+                let exact: f32 = weights
+                    .iter()
+                    .zip(&values[token * 64..])
+                    .map(|(w, v)| w * v)
+                    .sum();
+                let found = product[token * 2 + row] - bias;
+                assert!((found - exact).abs() < 0.2, "{found} {exact}");
+            }
+        }
+        assert!((matrix.row(0)[0] + 8.0).abs() < 1e-6);
+        assert!((matrix.row(1)[16] + 4.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,189 @@
+//! The vectors of notes, made by an embedding model in the background: one byte per component.
+//!
+//! A changed note loses its vector, and another model removes all of them.
+
+use anamnesis_note::{id::NoteId, note::Note};
+use rusqlite::{Connection, params};
+
+use super::{Error, Index, Part, Texts, bound, entry::stamp_of, query::count};
+use crate::{fs::file::Stamp, sqlite};
+
+const SCHEMA: &str = "
+CREATE TABLE embedding (number INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &["embedding"],
+    // The deferred process makes vectors.
+    insert: |_: &Connection, _: i64, _: &Note| Ok(()),
+    remove,
+};
+
+/// The key in `meta` of the model that made the vectors.
+const MODEL: &str = "embedding_model";
+
+/// Notes in use without a vector, newest first.
+const PENDING: &str = "SELECT id, size, modified, inode, number, title FROM note
+  WHERE state <> 'forgotten' AND number NOT IN (SELECT number FROM embedding)
+  ORDER BY updated_at DESC LIMIT ?";
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM embedding WHERE number = ?")?
+        .execute([number])?;
+    Ok(())
+}
+
+/// A note without a vector.
+#[derive(Debug, Clone)]
+pub struct PendingEmbedding {
+    id: NoteId,
+    stamp: Stamp,
+    /// Its texts.
+    pub texts: Texts,
+}
+
+/// How many notes have a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingCounts {
+    /// Notes with a vector.
+    pub done: usize,
+    /// All notes that get one.
+    pub total: usize,
+}
+
+impl Index {
+    /// Returns the model that made the vectors, if any.
+    pub fn embedding_model(&self) -> Result<Option<String>, Error> {
+        let name = sqlite::meta(&self.connection, MODEL)?;
+        Ok(name.filter(|name| !name.is_empty()))
+    }
+
+    /// Sets the model that makes the vectors. Those of another model are removed.
+    pub fn set_embedding_model(&mut self, name: Option<&str>) -> Result<(), Error> {
+        if self.embedding_model()?.as_deref() == name {
+            return Ok(());
+        }
+        let transaction = self.connection.unchecked_transaction()?;
+        transaction.execute("DELETE FROM embedding", [])?;
+        transaction.execute(
+            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+            [MODEL, name.unwrap_or_default()],
+        )?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Returns the newest notes without a vector.
+    pub fn pending_embeddings(&self, limit: usize) -> Result<Vec<PendingEmbedding>, Error> {
+        let mut statement = self.connection.prepare_cached(PENDING)?;
+        let mut rows = statement.query([bound(limit)])?;
+        let mut pending = Vec::new();
+        while let Some(row) = rows.next()? {
+            let id: String = row.get("id")?;
+            let Ok(id) = id.parse() else {
+                continue;
+            };
+            let texts = self.text(row.get("number")?)?.unwrap_or_default();
+            pending.push(PendingEmbedding {
+                id,
+                stamp: stamp_of(row, 1)?,
+                texts: Texts {
+                    title: row.get("title")?,
+                    ..texts
+                },
+            });
+        }
+        Ok(pending)
+    }
+
+    /// Adds vectors. A note that has changed meanwhile gets none.
+    pub fn add_embeddings(&mut self, vectors: &[(PendingEmbedding, Vec<u8>)]) -> Result<(), Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        for (note, vector) in vectors {
+            let Stamp {
+                size,
+                modified,
+                inode,
+            } = note.stamp;
+            transaction
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO embedding SELECT number, ? FROM note
+                     WHERE id = ? AND size = ? AND modified = ? AND inode = ?",
+                )?
+                .execute(params![vector, note.id.to_string(), size, modified, inode])?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Passes each note's number and vector.
+    pub fn each_embedding(&self, mut take: impl FnMut(u32, &[u8])) -> Result<(), Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT number, vector FROM embedding")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let vector = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+            take(row.get(0)?, vector);
+        }
+        Ok(())
+    }
+
+    /// Counts the notes with a vector.
+    pub fn count_embeddings(&self) -> Result<EmbeddingCounts, Error> {
+        Ok(EmbeddingCounts {
+            done: count(&self.connection, "SELECT count(*) FROM embedding")?,
+            total: count(
+                &self.connection,
+                "SELECT count(*) FROM note WHERE state <> 'forgotten'",
+            )?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::Fixture;
+
+    #[test]
+    fn a_changed_note_and_another_model_lose_their_vectors() {
+        let fixture = Fixture::new();
+        let one = fixture.add("one", |note| note.body = "text".to_owned());
+        fixture.add("two", |_| {});
+        let mut index = fixture.refreshed();
+        index.set_embedding_model(Some("a")).unwrap();
+        let pending = index.pending_embeddings(9).unwrap();
+        let texts = pending.iter().find(|note| note.id == one.path.id).unwrap();
+        assert_eq!(
+            (texts.texts.title.as_str(), texts.texts.body.as_str()),
+            ("one", "text")
+        );
+        let vectors: Vec<_> = pending.into_iter().map(|note| (note, vec![1, 2])).collect();
+        index.add_embeddings(&vectors).unwrap();
+        index.set_embedding_model(Some("a")).unwrap();
+        let counts = |done, total| EmbeddingCounts { done, total };
+        assert_eq!(index.count_embeddings().unwrap(), counts(2, 2));
+        let mut seen = 0;
+        index
+            .each_embedding(|_, vector| seen += usize::from(vector == [1, 2]))
+            .unwrap();
+        assert_eq!(seen, 2);
+        drop(index);
+
+        // A vector that was made of the old text is not added to the new one.
+        let mut note = one.note();
+        note.body = "another text".to_owned();
+        std::fs::write(one.path.absolute(&fixture.home), note.render()).unwrap();
+        let mut index = fixture.refreshed();
+        assert_eq!(index.count_embeddings().unwrap(), counts(1, 2));
+        index.add_embeddings(&vectors).unwrap();
+        assert_eq!(index.count_embeddings().unwrap(), counts(1, 2));
+        assert_eq!(index.pending_embeddings(9).unwrap().len(), 1);
+
+        index.set_embedding_model(Some("b")).unwrap();
+        assert_eq!(index.count_embeddings().unwrap(), counts(0, 2));
+        index.set_embedding_model(None).unwrap();
+        assert_eq!(index.embedding_model().unwrap(), None);
+    }
+}
