@@ -5,7 +5,7 @@ use std::{
     mem,
     process::{self, ExitCode},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
@@ -39,8 +39,9 @@ const TYPED_DEADLINE: Duration = Duration::from_secs(4);
 /// Timeout for logging a missed deadline.
 const LOG_PATIENCE: Duration = Duration::from_millis(50);
 
-/// Timeout for storing the record of an event that was given up.
-const RECORD_PATIENCE: Duration = Duration::from_millis(500);
+/// Timeout for storing the record of an event that was given up. Together with the deadline it is
+/// below the client's 5 seconds. A machine under heavy load needs most of it.
+const RECORD_PATIENCE: Duration = Duration::from_millis(2500);
 
 /// Tells the watchdog why this event may take longer.
 pub(super) enum Patient {
@@ -50,19 +51,48 @@ pub(super) enum Patient {
     Typed,
 }
 
-/// A record that is not stored yet, and its store.
-type Unstored = Mutex<Option<(Home, Arc<Record>)>>;
+/// Where the event's record is.
+enum RecordState {
+    /// The main thread has not made it yet.
+    Expected,
+    /// It is made, for this store, but not stored.
+    Unstored(Home, Arc<Record>),
+    /// It is stored, or the event has none.
+    Settled,
+}
 
-/// Replaces the record that is not stored yet, and returns the former one.
-fn replace(unstored: &Unstored, now: Option<(Home, Arc<Record>)>) -> Option<(Home, Arc<Record>)> {
-    let mut unstored = unstored.lock().unwrap_or_else(PoisonError::into_inner);
-    mem::replace(&mut unstored, now)
+/// The state of the record, which the main thread changes and the watchdog waits for.
+struct RecordProgress {
+    state: Mutex<RecordState>,
+    changed: Condvar,
+}
+
+impl RecordProgress {
+    fn set(&self, state: RecordState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the record is made, then writes it to the spool unless it is stored. That it may
+    /// also reach the journal does no harm: the same record twice gives the same rows.
+    fn keep(&self) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self
+            .changed
+            .wait_while(state, |state| matches!(state, RecordState::Expected));
+        let mut state = made.unwrap_or_else(PoisonError::into_inner);
+        if let RecordState::Unstored(home, record) = mem::replace(&mut *state, RecordState::Settled)
+        {
+            drop(state);
+            let _ = Spool::new(&home).keep(&record);
+        }
+    }
 }
 
 /// The main thread's side of the watchdog.
 pub(super) struct Watchdog {
     sender: Sender<Patient>,
-    unstored: Arc<Unstored>,
+    record: Arc<RecordProgress>,
 }
 
 impl Watchdog {
@@ -74,12 +104,13 @@ impl Watchdog {
     /// Has the record written to the spool at the deadline, unless [`Watchdog::release`] is called
     /// before.
     pub(super) fn hold(&self, home: &Home, record: &Arc<Record>) {
-        replace(&self.unstored, Some((home.clone(), Arc::clone(record))));
+        let (home, record) = (home.clone(), Arc::clone(record));
+        self.record.set(RecordState::Unstored(home, record));
     }
 
     /// Says that the record is stored.
     pub(super) fn release(&self) {
-        replace(&self.unstored, None);
+        self.record.set(RecordState::Settled);
     }
 }
 
@@ -95,11 +126,14 @@ pub(super) fn watched(
     let (sender, receiver) = mpsc::channel();
     let watchdog = Watchdog {
         sender,
-        unstored: Arc::default(),
+        record: Arc::new(RecordProgress {
+            state: Mutex::new(RecordState::Expected),
+            changed: Condvar::new(),
+        }),
     };
     let watch = thread::Builder::new().spawn({
-        let (answered, unstored) = (Arc::clone(&answered), Arc::clone(&watchdog.unstored));
-        move || watch(started, &receiver, &answered, unstored)
+        let (answered, record) = (Arc::clone(&answered), Arc::clone(&watchdog.record));
+        move || watch(started, &receiver, &answered, record)
     });
     if watch.is_err() {
         // Without a watchdog, nothing that could hang may start.
@@ -108,6 +142,8 @@ pub(super) fn watched(
     }
     let (environment, payload) = input();
     let reply = answer(run_typed, environment, payload, started, &watchdog);
+    // An event without a record did not say so.
+    watchdog.release();
     if answered.swap(true, Ordering::AcqRel) {
         // The watchdog has just answered, and ends the process.
         loop {
@@ -135,7 +171,7 @@ fn watch(
     started: Instant,
     receiver: &Receiver<Patient>,
     answered: &AtomicBool,
-    unstored: Arc<Unstored>,
+    record: Arc<RecordProgress>,
 ) {
     let mut deadline = DEADLINE;
     loop {
@@ -151,7 +187,7 @@ fn watch(
     }
     print(&HookOutput::default().to_json(""));
     // The disk itself may hang, so both have a timeout.
-    in_time(RECORD_PATIENCE, move || keep(&unstored));
+    in_time(RECORD_PATIENCE, move || record.keep());
     let elapsed = started.elapsed();
     in_time(LOG_PATIENCE, move || log_late(elapsed));
     process::exit(0)
@@ -165,14 +201,6 @@ fn in_time(patience: Duration, work: impl FnOnce() + Send + 'static) {
         let _ = done.send(());
     });
     let _ = waiting.recv_timeout(patience);
-}
-
-/// Writes the record to the spool. That it may also reach the journal does no harm: the same record
-/// twice gives the same rows.
-fn keep(unstored: &Unstored) {
-    if let Some((home, record)) = replace(unstored, None) {
-        let _ = Spool::new(&home).keep(&record);
-    }
 }
 
 /// Logs a missed deadline.

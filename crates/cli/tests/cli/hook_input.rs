@@ -1,6 +1,10 @@
 //! What comes in on a hook's stdin: whatever it is, exit 0, silence on stderr, and the no-op.
 
-use std::{fs, io::Write, path::Path};
+use std::{
+    fs,
+    io::{Read, Write},
+    path::Path,
+};
 
 use anamnesis_testkit::home::{Invocation, TestHome, asked, edited, printed};
 use serde_json::Value;
@@ -170,6 +174,30 @@ fn a_stdin_that_is_never_closed_is_not_waited_for() {
         log.len() == 1 && log[0].contains("gave up after"),
         "{log:?}"
     );
+}
+
+#[test]
+fn a_payload_that_comes_after_the_answer_is_recorded() {
+    let home = home();
+    home.hook(&home.start(SESSION, "startup")).well();
+    let mut payload = home.payload("UserPromptSubmit", SESSION);
+    payload["prompt"] = "Prices are in cents".into();
+    let mut child = home.hook_with("").start();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answer = vec![0; NO_OP.len()];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut answer)
+        .unwrap();
+    assert_eq!(answer, NO_OP.as_bytes());
+    stdin.write_all(payload.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    home.hook(&home.payload("Stop", SESSION)).well();
+    let session = home.run(&format!("sessions show {SESSION}")).well();
+    assert!(session.contains("Prices are in cents"), "{session}");
 }
 
 #[cfg(unix)]
