@@ -29,7 +29,7 @@ use crate::{
     git_index::{IndexStamp, same},
     join::mass_deletion,
     repository::{Repository, SyncLock},
-    tree::{self, MAX_FILE, Named, entry, is_tombstone, note_path},
+    tree::{self, MAX_FILE, Named, entry, is_tombstone, note_path, subtree},
 };
 
 /// Changes in the folder since the branch's tip.
@@ -133,10 +133,17 @@ impl Repository {
         ids: &BTreeSet<NoteId>,
     ) -> Result<FileChanges, Error> {
         let tree = head.map(Commit::tree).transpose()?;
+        // A lookup by path unpacks the folder, which takes long in a large store.
+        let mut folders = Vec::with_capacity(NoteType::ALL.len());
+        for folder in NoteType::ALL {
+            let tree = tree.as_ref();
+            let tree = tree.map(|tree| subtree(&self.git, tree, folder.as_str()));
+            folders.push((*folder, tree.transpose()?.flatten()));
+        }
         let mut staged = Staged::default();
         for id in ids {
-            let mut places = Vec::with_capacity(NoteType::ALL.len());
-            for folder in NoteType::ALL {
+            let mut places = Vec::with_capacity(folders.len());
+            for (folder, tree) in &folders {
                 let path = NotePath {
                     scope: Scope::Portable,
                     folder: *folder,
@@ -144,7 +151,9 @@ impl Repository {
                 };
                 let path = path.absolute(&self.home);
                 let name = note_path(*folder, *id);
-                let old = tree.as_ref().and_then(|tree| entry(tree, &name));
+                let old = tree
+                    .as_ref()
+                    .and_then(|tree| entry(tree, &format!("{id}.md")));
                 self.stage(&name, &path, old, None, &mut staged)?;
                 places.push(NotePresence {
                     name,

@@ -145,7 +145,7 @@ pub(crate) fn note_name(name: &str) -> Option<NoteId> {
 }
 
 /// Returns the folder at a path in a tree.
-fn subtree<'a>(
+pub(crate) fn subtree<'a>(
     repository: &'a Repository,
     tree: &Tree<'_>,
     path: &str,
