@@ -345,37 +345,7 @@ impl Environment {
     pub fn read(caller: Caller) -> Self {
         let is_agent = env::var(CLAUDE_CODE).is_ok_and(|value| !matches!(value.trim(), "" | "0"));
         let is_guarded = caller == Caller::Client || is_agent;
-        let unguarded = Variables::new(false, None);
-        let named_home = [USER_HOME, USER_PROFILE]
-            .iter()
-            .filter_map(|name| unguarded.path(name))
-            .find(|home| home.is_absolute());
-        let folders = is_guarded
-            .then(|| session_folders(unguarded.path(CLAUDE_PROJECT), env::current_dir().ok()));
-        let is_of_project = |path: &Path| {
-            let home = named_home.as_deref();
-            (folders.as_ref()).is_some_and(|folders| is_of_project(path, folders, home))
-        };
-        let user_home = match &named_home {
-            Some(home) if is_of_project(home) => account_home(),
-            home => home.clone(),
-        };
-        let expand = |path: PathBuf| match (path.strip_prefix("~"), &user_home) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            _ => path,
-        };
-        let mut variables = Variables::new(is_guarded, user_home.as_deref());
-        for name in [HOME_FOLDER, CLAUDE_CONFIG] {
-            let folder = variables.path(name);
-            // `~` is expanded in the store's path only.
-            let folder = folder.map(|folder| match name {
-                HOME_FOLDER => expand(folder),
-                _ => folder,
-            });
-            if folder.is_some_and(|folder| is_of_project(&folder)) {
-                variables.ignored.push(name);
-            }
-        }
+        let (variables, user_home) = counted_variables(is_guarded);
         let path = |name: &str| variables.path(name);
         let text = |name: &str| variables.text(name);
         let number = |name: &str, otherwise: usize| {
@@ -383,7 +353,7 @@ impl Environment {
             number.unwrap_or(otherwise)
         };
         let store = path(HOME_FOLDER)
-            .map(expand)
+            .map(|path| expanded(path, user_home.as_deref()))
             .or_else(|| user_home.as_deref().map(default_store))
             // A relative path would name another store in each folder.
             .and_then(|store| std::path::absolute(store).ok());
@@ -485,6 +455,46 @@ fn host_name() -> Option<String> {
 #[cfg(not(unix))]
 fn host_name() -> Option<String> {
     None
+}
+
+/// Reads the variables, without those that a guarded process ignores, and the user's home.
+fn counted_variables(is_guarded: bool) -> (Variables, Option<PathBuf>) {
+    let unguarded = Variables::new(false, None);
+    let named_home = [USER_HOME, USER_PROFILE]
+        .iter()
+        .filter_map(|name| unguarded.path(name))
+        .find(|home| home.is_absolute());
+    let folders = is_guarded
+        .then(|| session_folders(unguarded.path(CLAUDE_PROJECT), env::current_dir().ok()));
+    let is_of_project = |path: &Path| {
+        let home = named_home.as_deref();
+        (folders.as_ref()).is_some_and(|folders| is_of_project(path, folders, home))
+    };
+    let user_home = match &named_home {
+        Some(home) if is_of_project(home) => account_home(),
+        home => home.clone(),
+    };
+    let mut variables = Variables::new(is_guarded, user_home.as_deref());
+    for name in [HOME_FOLDER, CLAUDE_CONFIG] {
+        let folder = variables.path(name);
+        // `~` is expanded in the store's path only.
+        let folder = folder.map(|folder| match name {
+            HOME_FOLDER => expanded(folder, user_home.as_deref()),
+            _ => folder,
+        });
+        if folder.is_some_and(|folder| is_of_project(&folder)) {
+            variables.ignored.push(name);
+        }
+    }
+    (variables, user_home)
+}
+
+/// Replaces a `~` at the start of a path.
+fn expanded(path: PathBuf, user_home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), user_home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path,
+    }
 }
 
 /// Returns the folders of a session, without links: the one that Claude Code names and the current one.
