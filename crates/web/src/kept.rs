@@ -11,7 +11,7 @@ use anamnesis_recall::stale::{self, ChangedNote};
 use anamnesis_store::index::{self, Index};
 use hyper::body::Bytes;
 
-use crate::{events::Streams, guard::lock};
+use crate::{guard::lock, streams::Streams};
 
 /// The event that tells pages that the changes were found.
 const FOUND: &str = "event: review\ndata: changed\n\n";

@@ -16,6 +16,7 @@ mod pages;
 mod routes;
 mod server;
 mod site;
+mod streams;
 mod visit;
 
 pub use export::export_html;

@@ -20,12 +20,12 @@ use hyper::{
 
 use crate::{
     answer::{self, Answer, Content},
-    events::Streams,
     guard::{Entry, Guard, TOKEN, lock},
     kept::KeptChanges,
     layout,
     routes::{self, Act},
     server::Options,
+    streams::Streams,
     visit::{Params, Visit},
 };
 

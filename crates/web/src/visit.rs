@@ -8,7 +8,7 @@ use anamnesis_store::index::Index;
 use anamnesis_text::clean::clean;
 use ulid::Ulid;
 
-use crate::{answer::Answer, events::Streams, kept::KeptChanges, layout};
+use crate::{answer::Answer, kept::KeptChanges, layout, streams::Streams};
 
 /// How many parameters of an address or a form are read.
 const MAX_PARAMS: usize = 2_000;

@@ -113,13 +113,7 @@ fn one(
                 " "
                 @if is_running { span.chip.ok { "running" } } @else { span.chip { "ended" } }
             }
-            div.facts {
-                code { (received.short) }
-                span { "started " (ago_ms(session.started_at, now)) }
-                span { "last event " (ago_ms(session.seen_at, now)) }
-                span { (counted(session.prompts, "prompt")) }
-                span { (counted(session.tool_events, "tool event")) }
-            }
+            (facts(visit, &received))
             @if !made.is_empty() { (notes_made(&made)) }
             (findings(visit, &found))
             ol.prompts {
@@ -148,6 +142,21 @@ fn one(
             }
         }
     })
+}
+
+/// What is known of a session, in one line.
+fn facts(visit: &Visit, received: &ReceivedNotes<'_>) -> Markup {
+    let now = visit.context.environment.now;
+    let session = &received.session;
+    html! {
+        div.facts {
+            code { (received.short) }
+            span { "started " (ago_ms(session.started_at, now)) }
+            span { "last event " (ago_ms(session.seen_at, now)) }
+            span { (counted(session.prompts, "prompt")) }
+            span { (counted(session.tool_events, "tool event")) }
+        }
+    }
 }
 
 /// What was fixed or found out in a session.

@@ -7,7 +7,7 @@ use anamnesis_app::{
 };
 use anamnesis_sync::Synced;
 use anamnesis_text::clean::{clean, one_line};
-use maud::html;
+use maud::{Markup, html};
 
 use crate::{
     layout::{self, ago, button, line},
@@ -36,35 +36,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 p.message { (clean(&standing.text(now))) }
                 p.hint { "To do: " code { (clean(&standing.advice())) } }
             }
-            dl {
-                dt { "State" } dd {
-                    @match standing.step {
-                        Some(step) => { span.chip.ok { "running" } " " (step) "…" }
-                        None => { (clean(&standing.text(now))) }
-                    }
-                }
-                @if let Some(remote) = &standing.remote {
-                    dt { "Remote" } dd { code { (line(remote)) } }
-                    dt { "Ahead" } dd {
-                        (count(standing.state.ahead, "commit")) " to push, with "
-                        (count(standing.state.waiting, "note"))
-                        @if standing.state.dirty { "; some notes are not committed yet" }
-                    }
-                    dt { "Behind" } dd { "Known after the next sync, which fetches first." }
-                } @else {
-                    dt { "To sync" } dd {
-                        code { "anamnesis init --remote URL" } " in a terminal connects your machines
-                            through a git repository of your own."
-                    }
-                }
-                dt { "Conflicts" } dd {
-                    @if conflicts == 0 { "none" } @else {
-                        (count(conflicts, "text")) " to decide about: "
-                        @if (visit.is_known)("/review") { a href="/review" { "Review" } }
-                        @else { code { "anamnesis review" } }
-                    }
-                }
-            }
+            (state(visit, &standing, conflicts))
             @if can_sync {
                 div.actions {
                     (button("/machines/sync", &[], "Sync now"))
@@ -100,6 +72,42 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         }
     };
     Ok(layout::page(visit, "Machines & sync", &main))
+}
+
+/// What a sync would do, and what is left to decide.
+fn state(visit: &Visit, standing: &Standing, conflicts: usize) -> Markup {
+    let now = visit.context.environment.now;
+    html! {
+        dl {
+            dt { "State" } dd {
+                @match standing.step {
+                    Some(step) => { span.chip.ok { "running" } " " (step) "…" }
+                    None => { (clean(&standing.text(now))) }
+                }
+            }
+            @if let Some(remote) = &standing.remote {
+                dt { "Remote" } dd { code { (line(remote)) } }
+                dt { "Ahead" } dd {
+                    (count(standing.state.ahead, "commit")) " to push, with "
+                    (count(standing.state.waiting, "note"))
+                    @if standing.state.dirty { "; some notes are not committed yet" }
+                }
+                dt { "Behind" } dd { "Known after the next sync, which fetches first." }
+            } @else {
+                dt { "To sync" } dd {
+                    code { "anamnesis init --remote URL" } " in a terminal connects your machines
+                        through a git repository of your own."
+                }
+            }
+            dt { "Conflicts" } dd {
+                @if conflicts == 0 { "none" } @else {
+                    (count(conflicts, "text")) " to decide about: "
+                    @if (visit.is_known)("/review") { a href="/review" { "Review" } }
+                    @else { code { "anamnesis review" } }
+                }
+            }
+        }
+    }
 }
 
 /// Syncs now. What was held back is applied or restored after a confirmation.
