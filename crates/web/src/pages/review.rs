@@ -76,7 +76,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         h1 { "Review" }
         @if let Some(held) = &held {
             p.message {
-                "A sync waits for you: " (clean(held)) ". In a terminal: "
+                "A sync needs your decision: " (clean(held)) ". In a terminal: "
                 code { "anamnesis sync --accept" } " or " code { "anamnesis sync --restore" }
             }
         }
