@@ -78,7 +78,7 @@ impl Model {
     /// Loads a model. Every size and offset of the file is checked before it is used.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the file is no model of this format.
+    /// [`Error::Invalid`] if the file is not a model in this format.
     pub fn load(path: &Path) -> Result<Self, Error> {
         // Opening a pipe would wait for its writer.
         if !path.metadata()?.is_file() {

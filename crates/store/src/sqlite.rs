@@ -3,7 +3,8 @@
 
 use std::{io, path::Path, time::Duration};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
+use anamnesis_note::id::NoteId;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, config::DbConfig};
 
 use crate::fs::file::private_options;
 
@@ -73,6 +74,27 @@ pub(crate) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Optio
             row.get(0)
         })
         .optional()
+}
+
+/// Stores a value in the table `meta`.
+pub(crate) fn set_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+        [key, value],
+    )?;
+    Ok(())
+}
+
+/// Returns the notes that a query lists, by the ids in its first column.
+pub(crate) fn note_ids<C: FromIterator<NoteId>>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<C> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let ids = statement.query_map(params, |row| row.get(0))?;
+    let ids = ids.collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
 }
 
 /// The timeout for truncating the log while others read it. Nobody can write during that time.

@@ -8,10 +8,7 @@ use std::{cell::RefCell, collections::BTreeSet, fs, thread, time::Duration};
 
 use anamnesis_note::{id::NoteId, note::Scope};
 use anamnesis_store::{
-    fs::{
-        home::Home,
-        lock::{self, Lock, Subject},
-    },
+    fs::{home::Home, lock::Lock},
     notes::Notes,
 };
 use git2::{Commit, Tree};
@@ -263,10 +260,7 @@ impl<'a> GitBackend<'a> {
 
     /// Takes the sync lock.
     fn hold(&self) -> Result<SyncLock, Error> {
-        self.home.create()?;
-        let lock = lock::acquire(self.home, Subject::Sync, self.settings.patience);
-        let lock = lock.map_err(Error::io(&self.home.derived()))?;
-        lock.map(SyncLock).ok_or(Error::Busy)
+        SyncLock::acquire(self.home, self.settings.patience)
     }
 
     /// Lets git pack the repository if it has many loose objects. Without git they stay.

@@ -21,7 +21,7 @@ use anamnesis_store::{
     fs::{
         file::{self, Stamp},
         home::Home,
-        lock::{self, Lock, Subject},
+        lock::Lock,
     },
     notes::{NotePath, Notes},
     scratch::{self, Scratch},
@@ -189,10 +189,7 @@ impl<'a> NewNotes<'a> {
         now: DateTime<Utc>,
         timeout: Duration,
     ) -> Result<Self, Error> {
-        home.create()?;
-        let held = lock::acquire(home, Subject::Sync, timeout);
-        let held = held.map_err(Error::io(&home.derived()))?;
-        let held = held.map(SyncLock).ok_or(Error::Busy)?;
+        let held = SyncLock::acquire(home, timeout)?;
         let lock = notes.lock()?;
         let new = Self {
             notes,

@@ -18,7 +18,11 @@ use std::{
 };
 
 use anamnesis_note::note::{NoteType, Scope};
-use anamnesis_store::fs::{file, home::Home, lock::Lock};
+use anamnesis_store::fs::{
+    file,
+    home::Home,
+    lock::{self, Lock, Subject},
+};
 use chrono::{DateTime, Utc};
 use git2::{Commit, Oid};
 
@@ -355,3 +359,16 @@ impl Repository {
 /// Proof that this process holds the sync lock: no other process syncs or commits the whole folder.
 #[derive(Debug)]
 pub(crate) struct SyncLock(pub(crate) Lock);
+
+impl SyncLock {
+    /// Takes the lock of a store, which is created if need be.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another process has the lock for longer than `timeout`.
+    pub(crate) fn acquire(home: &Home, timeout: Duration) -> Result<Self, Error> {
+        home.create()?;
+        let lock = lock::acquire(home, Subject::Sync, timeout);
+        let lock = lock.map_err(Error::io(&home.derived()))?;
+        lock.map(Self).ok_or(Error::Busy)
+    }
+}

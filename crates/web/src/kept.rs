@@ -8,7 +8,7 @@ use std::{
 
 use anamnesis_app::{Error, context::Context};
 use anamnesis_recall::stale::{self, ChangedNote};
-use anamnesis_store::index::{self, Index};
+use anamnesis_store::index::Index;
 use hyper::body::Bytes;
 
 use crate::{guard::lock, streams::Streams};
@@ -56,10 +56,8 @@ impl KeptChanges {
             return Ok(());
         }
         let (kept, streams, home) = (Arc::clone(self), Arc::clone(streams), context.home.clone());
-        let look = move || -> Result<(), index::Error> {
-            let index = Index::open(&home)?;
-            let changes = Arc::new(stale::changes(&index, &[])?);
-            *lock(&kept.found) = Some((index.generation()?, changes));
+        let look = move || -> Result<(), Error> {
+            kept.find(&Index::open(&home)?)?;
             streams.send(&Bytes::from_static(FOUND.as_bytes()));
             Ok(())
         };

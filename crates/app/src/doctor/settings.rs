@@ -85,7 +85,10 @@ fn modes_and_settings(context: &Context, depth: Depth) -> CheckResult {
 /// Reports whether notes are found by meaning, if an embedding model was added.
 pub(super) fn embedding_model(it: &Examined<'_>) -> Option<CheckResult> {
     let model = InstalledModel::find(&it.context.home)?;
-    if let Err(error) = model.check() {
+    // The check makes a vector, which takes longer than all quick checks.
+    if it.depth == Depth::Thorough
+        && let Err(error) = model.check()
+    {
         let line = format!("words alone: {error}");
         return Some(CheckResult::broken(line).hint("anamnesis model add FILE"));
     }

@@ -67,10 +67,7 @@ impl Index {
         }
         let transaction = self.connection.unchecked_transaction()?;
         transaction.execute("DELETE FROM embedding", [])?;
-        transaction.execute(
-            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-            [MODEL, name.unwrap_or_default()],
-        )?;
+        sqlite::set_meta(&transaction, MODEL, name.unwrap_or_default())?;
         Ok(transaction.commit()?)
     }
 

@@ -72,10 +72,7 @@ impl Index {
         }
         let transaction = self.connection.unchecked_transaction()?;
         fill(&transaction, &fold)?;
-        transaction.execute(
-            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-            [STAMP, &stamp],
-        )?;
+        sqlite::set_meta(&transaction, STAMP, &stamp)?;
         transaction.commit()?;
         Ok(true)
     }
@@ -136,12 +133,8 @@ impl Index {
 
     /// Returns the notes that receipts name, in order.
     pub fn notes_with_usage(&self) -> Result<Vec<NoteId>, Error> {
-        let notes: Vec<String> = self
-            .connection
-            .prepare("SELECT DISTINCT note FROM usage ORDER BY note")?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        Ok(notes.iter().filter_map(|note| note.parse().ok()).collect())
+        let sql = "SELECT DISTINCT note FROM usage ORDER BY note";
+        Ok(sqlite::note_ids(&self.connection, sql, [])?)
     }
 
     /// Returns the notes that were used together with one, each with the number of sessions.

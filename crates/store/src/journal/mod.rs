@@ -346,12 +346,8 @@ impl Journal {
 
     /// Returns the notes that were shown in a session, including those with the title only.
     pub fn notes_shown_in(&self, session: &str) -> Result<BTreeSet<NoteId>, Error> {
-        let rows: Vec<String> = self
-            .connection
-            .prepare_cached("SELECT DISTINCT note FROM shown WHERE session = ?")?
-            .query_map([session], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        Ok(rows.iter().filter_map(|note| note.parse().ok()).collect())
+        let sql = "SELECT DISTINCT note FROM shown WHERE session = ?";
+        Ok(sqlite::note_ids(&self.connection, sql, [session])?)
     }
 
     /// Records a run of a hook.
@@ -530,11 +526,7 @@ impl Journal {
 
     /// Stores a value in `meta`.
     pub fn set_meta(&self, key: &str, value: &str) -> Result<(), Error> {
-        self.connection.execute(
-            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-            [key, value],
-        )?;
-        Ok(())
+        Ok(sqlite::set_meta(&self.connection, key, value)?)
     }
 
     /// Returns a random value of `meta`: 128 bits in hexadecimal, created at the first call.

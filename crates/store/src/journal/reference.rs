@@ -7,6 +7,7 @@ use anamnesis_note::{citation::CitationKind, id::NoteId};
 use rusqlite::{Row, params, params_from_iter};
 
 use super::{Error, Journal};
+use crate::sqlite;
 
 /// The number of notes in one query.
 const ASKED_AT_ONCE: usize = 200;
@@ -83,12 +84,8 @@ impl Journal {
 
     /// Returns the notes that cite something that is gone, in order.
     pub fn citing_gone(&self) -> Result<Vec<NoteId>, Error> {
-        let notes: Vec<String> = self
-            .connection
-            .prepare("SELECT DISTINCT note FROM reference WHERE state = 'gone' ORDER BY note")?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        Ok(notes.iter().filter_map(|note| note.parse().ok()).collect())
+        let sql = "SELECT DISTINCT note FROM reference WHERE state = 'gone' ORDER BY note";
+        Ok(sqlite::note_ids(&self.connection, sql, [])?)
     }
 
     fn add_stale(
