@@ -7,7 +7,8 @@ use anamnesis_note::{
     id::NoteId,
     link::{Link, Relation},
     merge::{self, without_conflict_markers},
-    note::{GLOBAL, Note, NoteFile, Scope, State, timestamp},
+    note::{Note, NoteFile, Scope, State, timestamp},
+    project_key::is_shared,
 };
 use anamnesis_store::{
     fs::{file, home, lock::Lock},
@@ -22,6 +23,7 @@ use crate::{
     batch::Batch,
     context::Context,
     new_note::{self, SavedNote},
+    project::check_key,
     sync,
     write::{is_out_of_reach, refuse_agent},
 };
@@ -321,12 +323,15 @@ pub fn move_note(
     project: Option<&str>,
     scope: Option<Scope>,
 ) -> Result<MarkedNote, Error> {
-    if context.environment.is_agent && project == Some(GLOBAL) {
+    if context.environment.is_agent && project.is_some_and(is_shared) {
         return Err(Error::failed(
-            "only a person can let a note apply to all projects",
+            "only a person can let a note apply to several projects",
         ));
     }
     let index = context.index()?;
+    if let Some(key) = project {
+        check_key(context, &index, key)?;
+    }
     let entry = Context::resolve(&index, typed)?;
     refuse_agent(context, &entry, "move")?;
     let (id, path) = (entry.id(), entry.path);

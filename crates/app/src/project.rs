@@ -1,13 +1,13 @@
-//! Which project a folder belongs to, and joining the keys of one project.
+//! Which project a folder belongs to, joining the keys of one project, and groups of projects.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     iter,
     path::{Path, PathBuf},
 };
 
 use anamnesis_note::{
-    note::GLOBAL,
+    project_key::{group_name, is_shared, of_group, shown},
     usage_log::{Alias, Aliases},
 };
 use anamnesis_store::{
@@ -31,6 +31,26 @@ pub struct ListedProject {
     pub also: Vec<String>,
     /// The number of its notes.
     pub notes: usize,
+}
+
+/// A group of projects.
+pub struct ListedGroup {
+    /// Its key: `group:` and its name.
+    pub key: String,
+    /// The current keys of its projects, in order.
+    pub projects: Vec<String>,
+    /// The number of its notes.
+    pub notes: usize,
+}
+
+/// The projects with notes.
+pub struct ProjectList {
+    /// The projects, by key.
+    pub projects: Vec<ListedProject>,
+    /// The groups that have projects or notes, by key.
+    pub groups: Vec<ListedGroup>,
+    /// Keys that may be one project.
+    pub hints: Vec<Hint>,
 }
 
 /// Opens the store for a person only. A repository could tell Claude to get another project's notes
@@ -68,12 +88,14 @@ impl<'a> ProjectKeys<'a> {
     }
 }
 
-/// The other keys of a project, each with its source and the folder where it was found.
+/// The other keys of a project without its groups', each with its source and the folder where it
+/// was found.
 pub fn other_keys<'a>(
     context: &Context,
     project: &'a Project,
 ) -> Vec<(&'a str, String, Option<PathBuf>)> {
-    if project.also.is_empty() {
+    let mut own = project.also.iter().filter(|key| !is_shared(key)).peekable();
+    if own.peek().is_none() {
         return Vec::new();
     }
     let keys = ProjectKeys::open(context).inspect_err(|failure| context.log(failure.message()));
@@ -81,33 +103,138 @@ pub fn other_keys<'a>(
         let identities = keys.as_ref().ok()?.identities();
         identities.reason(&project.key, other).ok().flatten()
     };
-    let others = project.also.iter().map(|other| match reason(other) {
+    let others = own.map(|other| match reason(other) {
         Some((reason, folder)) => (other.as_str(), reason, Some(folder)),
         None => (other.as_str(), "merged, or seen elsewhere".to_owned(), None),
     });
     others.collect()
 }
 
-/// Lists the projects with notes, and keys that may be one project.
-pub fn list(context: &Context) -> Result<(Vec<ListedProject>, Vec<Hint>), Error> {
+/// Lists the projects with notes, the groups, and keys that may be one project.
+pub fn list(context: &Context) -> Result<ProjectList, Error> {
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
     let aliases = keys.receipts.aliases();
-    let mut projects: Vec<&str> = notes
+    let current = notes
         .keys()
         .map(String::as_str)
         .chain(aliases.keys())
         .map(|key| aliases.current(key))
-        .filter(|key| *key != GLOBAL)
-        .collect();
-    projects.sort_unstable();
-    projects.dedup();
-    let listed = projects.into_iter().map(|key| ListedProject {
+        .filter(|key| !is_shared(key));
+    let projects = current.collect::<BTreeSet<_>>().into_iter();
+    let projects = projects.map(|key| ListedProject {
         key: key.to_owned(),
         also: aliases.others(key).map(str::to_owned).collect(),
         notes: amount(&notes, &aliases, key),
     });
-    Ok((listed.collect(), keys.identities().hints()?))
+    Ok(ProjectList {
+        projects: projects.collect(),
+        groups: groups(&notes, &aliases),
+        hints: keys.identities().hints()?,
+    })
+}
+
+/// Returns the keys that a note can be moved to, each with the number of its notes: those of projects
+/// with notes, and those of all groups.
+pub fn keys_with_counts(
+    context: &Context,
+    index: &Index,
+) -> Result<BTreeMap<String, usize>, Error> {
+    let mut keys = index.counts()?.by_project;
+    let aliases = Receipts::new(context.home.clone()).aliases();
+    for group in aliases.groups().keys() {
+        keys.entry(group.clone()).or_default();
+    }
+    Ok(keys)
+}
+
+/// Lists the groups that have projects or notes.
+fn groups(notes: &BTreeMap<String, usize>, aliases: &Aliases) -> Vec<ListedGroup> {
+    let with_notes = notes.keys().filter(|key| group_name(key).is_some());
+    let keys: BTreeSet<&String> = aliases.groups().keys().chain(with_notes).collect();
+    keys.into_iter()
+        .map(|key| listed_group(key, notes, aliases))
+        .collect()
+}
+
+fn listed_group(key: &str, notes: &BTreeMap<String, usize>, aliases: &Aliases) -> ListedGroup {
+    let members = aliases.groups().get(key).into_iter().flatten();
+    let projects: BTreeSet<&str> = members.map(|key| aliases.current(key)).collect();
+    ListedGroup {
+        key: key.to_owned(),
+        projects: projects.into_iter().map(str::to_owned).collect(),
+        notes: notes.get(key).copied().unwrap_or(0),
+    }
+}
+
+/// What happened to a group.
+pub struct ChangedGroup {
+    /// The group as it is now.
+    pub group: ListedGroup,
+    /// The keys that were added; empty if their projects were in the group before.
+    pub added: Vec<String>,
+    /// The keys that were removed.
+    pub removed: Vec<String>,
+}
+
+/// Adds projects to a group and removes others. `.` is the current folder's project. Without keys,
+/// finds the group.
+pub fn change_group(
+    context: &Context,
+    name: &str,
+    added: &[String],
+    removed: &[String],
+) -> Result<ChangedGroup, Error> {
+    let Some(group) = of_group(name) else {
+        return Err(Error::usage(format!("invalid name of a group \"{name}\""))
+            .hint("a name has letters, digits and . _ - only, at most 50 of them"));
+    };
+    let notes = context.index()?.counts()?.by_project;
+    let keys = ProjectKeys::open(context)?;
+    let aliases = keys.receipts.aliases();
+    let here = context.project(None);
+    let known = KnownKeys {
+        notes: &notes,
+        aliases: &aliases,
+        here: &here,
+    };
+    let named = |keys: &[String]| -> Vec<String> {
+        let here = |key: &String| if key == "." { &here.key } else { key }.clone();
+        keys.iter().map(here).collect()
+    };
+    let mut added = named(added);
+    added.iter().try_for_each(|key| known.check(key))?;
+    added.retain(|key| !aliases.groups_of(key).any(|of| of == group));
+    let mut left = Vec::new();
+    for key in named(removed) {
+        // It may have been added by another key of the same project.
+        let members = aliases.groups().get(&group).into_iter().flatten();
+        let own = members.filter(|member| aliases.current(member) == aliases.current(&key));
+        let before = left.len();
+        left.extend(own.cloned());
+        if left.len() == before {
+            return Err(Error::failed(format!("{key} is not in {}", shown(&group)))
+                .hint("anamnesis project list"));
+        }
+    }
+    if added.is_empty() && left.is_empty() {
+        if !aliases.groups().contains_key(&group) && !notes.contains_key(&group) {
+            return Err(no_group(name));
+        }
+    } else {
+        keys.identities().change_group(&group, &added, &left)?;
+    }
+    Ok(ChangedGroup {
+        group: listed_group(&group, &notes, &keys.receipts.aliases()),
+        added,
+        removed: left,
+    })
+}
+
+fn no_group(name: &str) -> Error {
+    Error::usage(format!("no group {name} exists")).hint(format!(
+        "anamnesis project group {name} KEY   (to create it)"
+    ))
 }
 
 /// Counts the notes of a project.
@@ -116,14 +243,43 @@ fn amount(notes: &BTreeMap<String, usize>, aliases: &Aliases, key: &str) -> usiz
     keys.filter_map(|key| notes.get(key)).sum()
 }
 
-/// Refuses a key for a new note that is most likely a mistake: no note has it, it is not this
-/// folder's, and it has characters that only the name of a folder may bring into a key.
+/// The keys that belong to a project.
+struct KnownKeys<'a> {
+    notes: &'a BTreeMap<String, usize>,
+    aliases: &'a Aliases,
+    here: &'a Project,
+}
+
+impl KnownKeys<'_> {
+    /// Refuses a key that has no notes and no aliases and is not this folder's, or that is shared.
+    fn check(&self, key: &str) -> Result<(), Error> {
+        let is_known = amount(self.notes, self.aliases, key) > 0
+            || self.aliases.others(key).next().is_some()
+            || self.here.all_keys().iter().any(|own| own == key);
+        if is_shared(key) || !is_known {
+            return Err(
+                Error::failed(format!("no note belongs to a project \"{key}\""))
+                    .hint("anamnesis project list"),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a key for a note that is most likely a mistake: no note has it, it is not this folder's,
+/// and it has characters that only the name of a folder may bring into a key, or is that of a group
+/// without projects.
 pub fn check_key(context: &Context, index: &Index, key: &str) -> Result<(), Error> {
     let is_plain = |c: char| c.is_alphanumeric() || "._-/~+:@".contains(c);
     let is_known = || -> Result<bool, Error> {
         Ok(index.counts()?.by_project.contains_key(key) || context.project(None).key == key)
     };
-    if !key.chars().all(is_plain) && !is_known()? {
+    if let Some(name) = group_name(key) {
+        let aliases = Receipts::new(context.home.clone()).aliases();
+        if !aliases.groups().contains_key(key) && !is_known()? {
+            return Err(no_group(name));
+        }
+    } else if !key.chars().all(is_plain) && !is_known()? {
         return Err(Error::usage(format!("no project has the key \"{key}\""))
             .hint("anamnesis project list   (a new key has letters, digits and . _ - / only)"));
     }
@@ -133,7 +289,7 @@ pub fn check_key(context: &Context, index: &Index, key: &str) -> Result<(), Erro
 /// Declares that a key is the same project as another. Returns the number of the project's notes;
 /// `None` if the keys were one project already.
 pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize>, Error> {
-    if Alias::new(key, same_as).is_none() {
+    if Alias::new(key, same_as).is_none_or(|alias| alias.is_membership()) {
         return Err(Error::usage(format!(
             "\"{key}\" and \"{same_as}\" are not the keys of two projects"
         )));
@@ -141,18 +297,14 @@ pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
     let aliases = keys.receipts.aliases();
-    let here = context.project(None);
-    let is_known = |key: &str| {
-        amount(&notes, &aliases, key) > 0
-            || aliases.others(key).next().is_some()
-            || here.all_keys().iter().any(|own| own == key)
+    let known = KnownKeys {
+        notes: &notes,
+        aliases: &aliases,
+        here: &context.project(None),
     };
-    if let Some(unknown) = [key, same_as].into_iter().find(|key| !is_known(key)) {
-        return Err(
-            Error::failed(format!("no note belongs to a project \"{unknown}\""))
-                .hint("anamnesis project list"),
-        );
-    }
+    [key, same_as]
+        .into_iter()
+        .try_for_each(|key| known.check(key))?;
     if !keys.identities().merge(key, same_as)? {
         return Ok(None);
     }

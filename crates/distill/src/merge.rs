@@ -331,7 +331,7 @@ impl Group {
 
 /// Returns whether a note must not be changed or hidden by a model.
 fn is_a_persons(note: &Note) -> bool {
-    note.is_global() || note.source == Source::Human && !note.is_by_agent()
+    note.is_shared() || note.source == Source::Human && !note.is_by_agent()
 }
 
 /// Describes a group for people. `shown` formats an id.

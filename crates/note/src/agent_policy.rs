@@ -1,16 +1,17 @@
 //! What an agent (Claude, running our commands or calling our tools) may do to notes.
 //!
 //! An agent writes in its own name and a limited number of notes per session. A change that would
-//! alter, hide or replace a person's note or a global note becomes a proposal, which is unused
-//! until a person approves it. The policy covers our commands and tools only: the author in a
-//! note's file is just a label, and an editor can write anything.
+//! alter, hide or replace a person's note, or a note that several projects share, becomes a
+//! proposal, which is unused until a person approves it. The policy covers our commands and tools
+//! only: the author in a note's file is just a label, and an editor can write anything.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     id::NoteId,
-    note::{Enforce, GLOBAL, Note, Scope, Source, State, timestamp},
+    note::{Enforce, Note, Scope, Source, State, timestamp},
+    project_key,
 };
 
 /// The most notes that agents may write in one session.
@@ -38,12 +39,12 @@ impl Review {
     }
 }
 
-/// Returns whether an agent may not change a note: it is a person's or global.
+/// Returns whether an agent may not change a note: it is a person's, or of several projects.
 pub fn is_out_of_reach(project: &str, source: Source, by_agent: bool) -> bool {
-    project == GLOBAL || (source == Source::Human && !by_agent)
+    project_key::is_shared(project) || (source == Source::Human && !by_agent)
 }
 
-/// Marks a note as written by an agent in a session. If it is global, or `is_reaching` says that it
+/// Marks a note as written by an agent in a session. If it is shared, or `is_reaching` says that it
 /// affects a note that is not an agent's, it becomes a proposal on this machine.
 pub fn sign(note: &mut Note, session: Option<&str>, is_reaching: bool) {
     note.source = Source::Human;
@@ -52,7 +53,7 @@ pub fn sign(note: &mut Note, session: Option<&str>, is_reaching: bool) {
     note.session = session.map(str::to_owned);
     note.pinned = false;
     note.enforce = Enforce::Never;
-    if note.is_global() || is_reaching {
+    if note.is_shared() || is_reaching {
         note.state = State::Proposed;
         note.scope = Scope::MachineLocal;
     }
@@ -86,7 +87,7 @@ pub fn proposal(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::note::NoteType;
+    use crate::note::{GLOBAL, NoteType};
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_of_people_and_global_notes_are_out_of_reach() {
+    fn notes_of_people_and_shared_notes_are_out_of_reach() {
         for (project, source, by_agent, expected) in [
             ("p", Source::Human, false, true),
             ("p", Source::Human, true, false),
@@ -107,6 +108,7 @@ mod tests {
             ("p", Source::SessionEnd, false, false),
             (GLOBAL, Source::Reflection, false, true),
             (GLOBAL, Source::Human, true, true),
+            ("group:web", Source::Human, true, true),
         ] {
             assert_eq!(
                 is_out_of_reach(project, source, by_agent),
@@ -133,7 +135,7 @@ mod tests {
             sign(&mut one, None, false);
             assert!((one.confidence - expected).abs() < f64::EPSILON);
         }
-        for (project, is_reaching) in [(GLOBAL, false), ("p", true)] {
+        for (project, is_reaching) in [(GLOBAL, false), ("group:web", false), ("p", true)] {
             let mut one = note();
             one.project = project.to_owned();
             sign(&mut one, None, is_reaching);

@@ -9,6 +9,7 @@ use crate::{
     id::NoteId,
     link::Link,
     note::{Enforce, Kind, Note, NoteType, Scope, Severity, State, Status, timestamp},
+    project_key,
     trigger::Trigger,
 };
 use anamnesis_text::{
@@ -282,11 +283,7 @@ impl NoteChange {
 
 /// Returns the reply to a saved note, which all commands and tools use.
 pub fn saved(note: &Note, short: &str) -> String {
-    let place = if note.is_global() {
-        "all projects"
-    } else {
-        &note.project
-    };
+    let place = project_key::shown(&note.project);
     let local = if note.scope == Scope::MachineLocal {
         ", this machine only"
     } else {

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 
-use crate::{front_matter, id::NoteId};
+use crate::{front_matter, id::NoteId, project_key};
 
 pub(crate) use file::Part;
 pub use file::{CannotRewrite, NoteFile, Unreadable};
@@ -34,7 +34,7 @@ pub struct Note {
     pub note_type: NoteType,
     /// The title. It may be empty, and may have line breaks if another program wrote it.
     pub title: String,
-    /// The project key, or [`GLOBAL`].
+    /// The project key, the key of a group of projects, or [`GLOBAL`].
     pub project: String,
     /// The machine that wrote it.
     pub machine_id: String,
@@ -160,6 +160,11 @@ impl Note {
     /// Returns whether it applies to all projects.
     pub fn is_global(&self) -> bool {
         self.project == GLOBAL
+    }
+
+    /// Returns whether the note applies to several projects: to all, or to a group.
+    pub fn is_shared(&self) -> bool {
+        project_key::is_shared(&self.project)
     }
 
     /// Returns whether it has a tag.

@@ -4,12 +4,22 @@
 //! repository's folder, the folder itself. This module turns their text into a key; the store finds
 //! the text.
 
+use std::borrow::Cow;
+
 use anamnesis_text::clean::one_line;
 
 use crate::note::GLOBAL;
 
-/// The key of a folder named `global`. No other folder has it: a folder's name has no slash.
-const GLOBAL_FOLDER: &str = "folder/global";
+/// What keeps a folder named like a shared key apart from it. No other folder has this in its key: a
+/// folder's name has no slash.
+const FOLDER: &str = "folder/";
+
+/// What the key of a group of projects starts with. No remote has it: its first colon becomes a
+/// slash.
+const GROUP: &str = "group:";
+
+/// The longest name of a group, in characters.
+const MAX_GROUP_LENGTH: usize = 50;
 
 /// The longest key, in characters. A marker file may contain any text.
 const MAX_LENGTH: usize = 200;
@@ -41,7 +51,7 @@ pub fn of_remote(address: &str) -> Option<String> {
 
 /// Returns the key in a marker file: its first non-empty line, with its letter case.
 ///
-/// `global` is not a valid key, so a marker cannot make notes global.
+/// Shared keys are not valid, so a marker cannot make notes global or join a group.
 pub fn of_marker(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     valid(line)
@@ -51,7 +61,38 @@ pub fn of_marker(text: &str) -> Option<String> {
 pub fn of_folder_name(name: &str) -> Option<String> {
     let name = name.to_lowercase();
     // The notes of such a project must not apply to all projects.
-    valid(&name).or_else(|| (one_line(&name) == GLOBAL).then(|| GLOBAL_FOLDER.to_owned()))
+    valid(&name).or_else(|| {
+        let line = one_line(&name);
+        is_shared(&line).then(|| format!("{FOLDER}{line}"))
+    })
+}
+
+/// Returns the key of a group of projects with this name, in lower case; `None` if a character is
+/// not a letter, a digit, `.`, `_` or `-`, or the name is empty or too long.
+pub fn of_group(name: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    let length = name.chars().take(MAX_GROUP_LENGTH + 1).count();
+    let is_name = (1..=MAX_GROUP_LENGTH).contains(&length) && name.chars().all(is_plain);
+    is_name.then(|| format!("{GROUP}{}", name.to_lowercase()))
+}
+
+/// Returns the name of the group that a key belongs to; `None` for any other key.
+pub fn group_name(key: &str) -> Option<&str> {
+    key.strip_prefix(GROUP)
+}
+
+/// Returns whether a key is not of one project: notes with it apply to all projects or to a group.
+pub fn is_shared(key: &str) -> bool {
+    key == GLOBAL || group_name(key).is_some()
+}
+
+/// Returns where notes with this key apply, for a person: `all projects`, `group web`, or the key.
+pub fn shown(key: &str) -> Cow<'_, str> {
+    match group_name(key) {
+        _ if key == GLOBAL => Cow::Borrowed("all projects"),
+        Some(name) => Cow::Owned(format!("group {}", one_line(name))),
+        None => Cow::Owned(one_line(key)),
+    }
 }
 
 /// Returns whether a text is a valid key: one line of printable text within the length limit.
@@ -64,13 +105,13 @@ pub fn is_key(text: &str) -> bool {
 }
 
 /// Returns a text as a key of a project: one line of printable text within the length limit, without
-/// secrets, and not `global`.
+/// secrets, and not shared.
 fn valid(text: &str) -> Option<String> {
     let line = one_line(text);
     let redacted = anamnesis_text::redact::redact(&line);
     let key: String = redacted.text.chars().take(MAX_LENGTH).collect();
     let key = key.trim_end();
-    (!key.is_empty() && key != GLOBAL).then(|| key.to_owned())
+    (!key.is_empty() && !is_shared(key)).then(|| key.to_owned())
 }
 
 #[cfg(test)]
@@ -113,6 +154,7 @@ mod tests {
         );
         assert_eq!(of_marker(" \n"), None);
         assert_eq!(of_marker("global\n"), None);
+        assert_eq!(of_marker("group:web\n"), None);
         assert_eq!(of_marker("a\u{202e}b\x1b[31m\n"), Some("ab".to_owned()));
         assert_eq!(of_marker(&"x".repeat(500)).unwrap().len(), 200);
         let cut_at_a_blank = format!("{} y", "x".repeat(199));
@@ -131,5 +173,39 @@ mod tests {
             let key = of_folder_name(name);
             assert_eq!(key.as_deref(), Some("folder/global"), "{name:?}");
         }
+    }
+
+    #[test]
+    fn only_a_group_has_the_key_of_a_group() {
+        assert_eq!(of_group("Web-2.0_x"), Some("group:web-2.0_x".to_owned()));
+        for name in [
+            "",
+            "a b",
+            "a/b",
+            "group:a",
+            "a\n",
+            "\u{202e}a",
+            &"x".repeat(51),
+        ] {
+            assert_eq!(of_group(name), None, "{name:?}");
+        }
+        for remote in [
+            "group:web",
+            "git@group:web.git",
+            "ssh://group:web/x",
+            "group::web",
+        ] {
+            let key = of_remote(remote).unwrap();
+            assert_eq!(group_name(&key), None, "{remote}");
+        }
+        let folder = of_folder_name("Group:web");
+        assert_eq!(folder.as_deref(), Some("folder/group:web"));
+    }
+
+    #[test]
+    fn a_shared_key_is_shown_in_words() {
+        let keys = ["global", "group:web", "shop"];
+        assert_eq!(keys.map(is_shared), [true, true, false]);
+        assert_eq!(keys.map(shown), ["all projects", "group web", "shop"]);
     }
 }

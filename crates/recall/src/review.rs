@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
-    note::{GLOBAL, Kind, State, UNREVIEWED_TAG},
+    note::{Kind, State, UNREVIEWED_TAG},
+    project_key::is_shared,
 };
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
@@ -144,7 +145,7 @@ fn pending_reason(
     if entry.tags.iter().any(|tag| tag == GONE_TAG) {
         return Some(PendingReason::Orphaned);
     }
-    if entry.project == GLOBAL
+    if is_shared(&entry.project)
         && let Some(journal) = journal
         && !journal.knows(entry.id()).unwrap_or(true)
     {

@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_note::{
-    id::NoteId,
-    note::{GLOBAL, State},
-};
+use anamnesis_note::{id::NoteId, note::State, project_key::is_shared};
 use anamnesis_recall::{
     evaluation::{RelevantRanks, mean, share},
     render, search,
@@ -176,7 +173,7 @@ fn working_sets(
     let projects: BTreeSet<&str> = entries.iter().map(|entry| entry.project.as_str()).collect();
     let now = context.environment.now;
     let mut tokens = BTreeMap::new();
-    for project in projects.into_iter().filter(|project| *project != GLOBAL) {
+    for project in projects.into_iter().filter(|project| !is_shared(project)) {
         let request = Request {
             project,
             also: &[],

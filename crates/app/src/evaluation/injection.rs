@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use anamnesis_note::{id::NoteId, note::GLOBAL};
+use anamnesis_note::{id::NoteId, project_key::is_shared};
 use anamnesis_recall::{
     evaluation::{GatePoint, GateResult, share},
     mining::is_question,
@@ -128,7 +128,7 @@ struct Gate<'a> {
 pub fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Stray>, Error> {
     let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     for entry in index.list(&Filter::default(), usize::MAX)? {
-        if entry.project != GLOBAL {
+        if !is_shared(&entry.project) {
             *notes.entry(entry.project).or_default() += 1;
         }
     }

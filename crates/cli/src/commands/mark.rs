@@ -6,6 +6,7 @@ use anamnesis_app::{Error, context::Context, edit, format::quoted};
 use anamnesis_note::{
     draft::safe_line,
     note::{Note, Scope, State},
+    project_key,
 };
 use anamnesis_text::clean::one_line;
 use serde_json::json;
@@ -65,11 +66,7 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
     let moved = edit::move_note(context, &args.id, project.as_deref(), args.scope)?;
     let (entry, short) = (&moved.entry, &moved.short);
     let note = moved.stored.note();
-    let place = if note.is_global() {
-        "all projects"
-    } else {
-        &note.project
-    };
+    let place = project_key::shown(&note.project);
     let local = if note.scope == Scope::MachineLocal {
         ", this machine only"
     } else {

@@ -11,13 +11,14 @@ use anamnesis_app::{
     Error,
     context::Context,
     environment::Environment,
-    project::{self, ListedProject},
+    project::{self, ListedGroup, ListedProject, ProjectList},
     upkeep::steps,
 };
 use anamnesis_distill::upkeep::chores::KeyMap;
+use anamnesis_note::project_key;
 use anamnesis_store::project::{Project, Step};
 use anamnesis_text::clean::one_line;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::bulk::{self, Apply};
 use crate::ui::{self, Outcome, Ui};
@@ -41,7 +42,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// List the projects with notes, and keys that may be one project
+    /// List the projects with notes, the groups, and keys that may be one project
     List {
         /// Print JSON
         #[arg(long)]
@@ -61,6 +62,23 @@ enum Verb {
     Split {
         /// The key to separate
         key: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show or change a group of projects that share notes
+    ///
+    /// A note of a group applies to each of its projects. Write one with `write --project group:NAME`,
+    /// or move one with `move ID --project group:NAME`.
+    #[command(after_help = "Example: anamnesis project group web github.com/acme/shop .")]
+    Group {
+        /// The name of the group
+        name: String,
+        /// The keys of projects to add; . is this folder's
+        keys: Vec<String>,
+        /// Take a project out of the group (may be repeated)
+        #[arg(long, value_name = "KEY")]
+        remove: Vec<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -100,6 +118,12 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         Some(Verb::Split { key, json }) => ui.saying(*json, |ui| {
             split(key, &project::open_for_person(environment)?, ui)
         }),
+        Some(Verb::Group {
+            name,
+            keys,
+            remove,
+            json,
+        }) => group(name, keys, remove, *json, environment, ui),
         Some(Verb::Migrate { map, apply, json }) => ui.saying(*json, |ui| {
             migrate(map, apply, &Context::open(environment)?, ui)
         }),
@@ -124,6 +148,9 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let project = context.project_of(&folder);
     let (step, place) = explain(&project);
     let also = project::other_keys(context, &project);
+    let groups: Vec<&str> = (project.also.iter())
+        .filter_map(|key| project_key::group_name(key))
+        .collect();
     if args.json {
         let also: Vec<_> = also
             .iter()
@@ -135,6 +162,7 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "from": place.map(|place| place.display().to_string()),
             "folder": folder.display().to_string(),
             "also": also,
+            "groups": groups,
             "untrusted": project.untrusted,
         }));
         return Ok(ExitCode::SUCCESS);
@@ -145,6 +173,9 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         project.key,
         context.shown(&folder)
     );
+    for name in groups {
+        text.push_str(&format!("in group {name}\n"));
+    }
     for (key, reason, folder) in &also {
         let folder = folder.as_deref();
         let folder = folder.map_or_else(String::new, |it| format!(" in {}", context.shown(it)));
@@ -161,8 +192,13 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn list(json: bool, context: &Context, ui: &Ui) -> Outcome {
-    let (projects, hints) = project::list(context)?;
+    let ProjectList {
+        projects,
+        groups,
+        hints,
+    } = project::list(context)?;
     if json {
+        let groups: Vec<_> = groups.iter().map(group_json).collect();
         let projects = projects.iter().map(
             |project| json!({ "key": project.key, "notes": project.notes, "also": project.also }),
         );
@@ -171,6 +207,7 @@ fn list(json: bool, context: &Context, ui: &Ui) -> Outcome {
             .map(|hint| json!({ "keys": [hint.one, hint.other], "because": hint.reason }));
         ui.json(&json!({
             "projects": projects.collect::<Vec<_>>(),
+            "groups": groups,
             "may_be_one": hints.collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
@@ -185,6 +222,9 @@ fn list(json: bool, context: &Context, ui: &Ui) -> Outcome {
     }
     if projects.is_empty() {
         text.push_str("0 projects\n");
+    }
+    for listed in &groups {
+        text.push_str(&group_line(listed));
     }
     for hint in &hints {
         let (one, other) = (&hint.one, &hint.other);
@@ -214,6 +254,49 @@ fn split(key: &str, context: &Context, ui: &Ui) -> Outcome {
         "{key} is no longer the same project as {others}\n"
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a group, after changing it if projects are named.
+fn group(
+    name: &str,
+    keys: &[String],
+    remove: &[String],
+    json: bool,
+    environment: Environment,
+    ui: &Ui,
+) -> Outcome {
+    let context = match (keys, remove) {
+        ([], []) => Context::open(environment)?,
+        _ => project::open_for_person(environment)?,
+    };
+    let changed = project::change_group(&context, name, keys, remove)?;
+    if json {
+        ui.json(&group_json(&changed.group));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = group_line(&changed.group);
+    let (added, removed) = (changed.added, changed.removed);
+    if !added.is_empty() || !removed.is_empty() {
+        let back = removed.iter().map(|key| format!(" {key}"));
+        let away = added.iter().map(|key| format!(" --remove {key}"));
+        let back: String = back.chain(away).collect();
+        text.push_str(&format!("Undo: anamnesis project group {name}{back}\n"));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn group_json(group: &ListedGroup) -> Value {
+    json!({ "key": group.key, "projects": group.projects, "notes": group.notes })
+}
+
+fn group_line(group: &ListedGroup) -> String {
+    let projects = match group.projects.join(", ") {
+        none if none.is_empty() => "no projects".to_owned(),
+        projects => projects,
+    };
+    let notes = ui::count(group.notes, "note");
+    format!("{}  {notes} · {projects}\n", group.key)
 }
 
 fn migrate(path: &Path, apply: &Apply, context: &Context, ui: &Ui) -> Outcome {

@@ -14,6 +14,7 @@ use anamnesis_app::{
 use anamnesis_note::{
     id::NoteId,
     note::{Note, State},
+    project_key,
 };
 use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
@@ -353,12 +354,7 @@ impl Item {
             text.push_str("  its text is no longer kept\n");
             return Ok(Self { text, like: None });
         };
-        let place = if note.is_global() {
-            "all projects"
-        } else {
-            &note.project
-        };
-        let _ = writeln!(text, "  for {}\n", one_line(place));
+        let _ = writeln!(text, "  for {}\n", project_key::shown(&note.project));
         let replaced: Vec<NoteId> = ids(note.supersedes.iter().map(String::as_str));
         let beside = if waiting.reason == PendingReason::Conflict {
             let targets = note.links.iter();

@@ -8,7 +8,10 @@ use anamnesis_app::{
     history::{self, Past},
     review,
 };
-use anamnesis_note::note::{Note, State};
+use anamnesis_note::{
+    note::{Note, State},
+    project_key,
+};
 use anamnesis_recall::last_word::{EarlierText, LastWord, LaterNotes};
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::one_line;
@@ -167,11 +170,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
 
 fn heading(entry: &Entry, note: &Note, short: &str, context: &Context) -> String {
     let now = context.environment.now;
-    let place = if entry.project == "global" {
-        "all projects".to_owned()
-    } else {
-        one_line(&entry.project)
-    };
+    let place = project_key::shown(&entry.project);
     let mut text = ui::note_line(entry, short, now);
     text.push_str(&format!(
         "\n{place} · {} · {}",

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anamnesis_app::{
     backfill, context::Context, pause::Off, status::Overview, upkeep::FindingCounts,
 };
-use anamnesis_note::note::GLOBAL;
+use anamnesis_note::{note::GLOBAL, project_key::is_shared};
 use anamnesis_store::settings::config::Retention;
 use serde_json::{Value, json};
 
@@ -147,7 +147,7 @@ fn filled(context: &Context, status: &Overview) -> String {
     let projects = counts
         .by_project
         .keys()
-        .filter(|key| *key != GLOBAL)
+        .filter(|key| !is_shared(key))
         .count();
     let amount = |amount: Option<&usize>| ui::number(amount.copied().unwrap_or(0));
     format!(

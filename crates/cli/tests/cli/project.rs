@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::{TestHome, git_repository};
 
-use super::{SESSION, furnished, snapshot, untouched_home};
+use super::{SESSION, furnished, home, purge, snapshot, untouched_home};
 
 /// What a session that starts in a folder is given.
 fn given(home: &TestHome, folder: &Path) -> String {
@@ -66,6 +66,7 @@ fn a_remote_that_moved_keeps_the_notes() {
           "also": []
         }
       ],
+      "groups": [],
       "may_be_one": []
     }
     "#);
@@ -205,4 +206,132 @@ fn the_name_of_a_folder_does_not_reach_the_terminal_as_a_sequence() {
     assert!(printed.contains("/shop/src\n"), "{printed:?}");
     let is_active = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
     assert!(!printed.contains(is_active), "{printed:?}");
+}
+
+#[test]
+fn a_note_of_a_group_applies_to_the_projects_of_the_group() {
+    let home = furnished();
+    home.run("reindex").well();
+    snapshot!(home.run("project group Web github.com/acme/cart .").shown(), @r#"
+    exit 0
+    group:web  0 notes · github.com/acme/cart, github.com/acme/shop
+    Undo: anamnesis project group Web --remove github.com/acme/cart --remove github.com/acme/shop
+    "#);
+    let write = ["write", "--project", "group:web", "--title", "Cents"];
+    let said = home.command(write).input("Prices are in cents").run();
+    assert!(said.well().contains("fact for group web"));
+    let cart = home.root().join("cart");
+    git_repository(&cart, Some("https://github.com/acme/cart"));
+    let other = home.root().join("other");
+    git_repository(&other, Some("https://github.com/acme/other"));
+    let is_given = || [&home.project(), &cart, &other].map(|it| given(&home, it).contains("cents"));
+    assert_eq!(is_given(), [true, true, false]);
+    let start = given(&home, &cart);
+    assert!(start.contains("group web · by you"), "{start}");
+    assert!(!start.contains("stub server"), "{start}");
+    snapshot!(home.run("project list").shown(), @r#"
+    exit 0
+    github.com/acme/cart  1 note
+    github.com/acme/shop  3 notes
+    group:web  1 note · github.com/acme/cart, github.com/acme/shop
+    "#);
+    snapshot!(home.run("project").shown(), @r#"
+    exit 0
+    github.com/acme/shop
+    from the git remote of [ROOT]/shop
+    folder [ROOT]/shop
+    in group web
+    "#);
+    for words in ["list", "search cents --here", "list --project group:web"] {
+        let text = home.command(words.split(' ')).within(&cart).run().well();
+        assert!(text.contains("Cents"), "{words}: {text}");
+    }
+    let listed = home.command(["list"]).within(&other).run().well();
+    assert!(!listed.contains("Cents"), "{listed}");
+
+    // The projects are still two, and what is done to one leaves the group alone.
+    assert_eq!(home.run("project split github.com/acme/cart").code, Some(1));
+    snapshot!(home.run("project group web --remove github.com/acme/cart --json").shown(), @r#"
+    exit 0
+    {
+      "key": "group:web",
+      "projects": [
+        "github.com/acme/shop"
+      ],
+      "notes": 1
+    }
+    "#);
+    assert_eq!(is_given(), [true, false, false]);
+    home.run("project group web --remove .").well();
+    assert_eq!(is_given(), [false, false, false]);
+    // It still has a note.
+    snapshot!(home.run("project group web").shown(), @r#"
+    exit 0
+    group:web  1 note · no projects
+    "#);
+}
+
+#[test]
+fn a_group_is_changed_by_a_person_and_with_known_projects() {
+    let home = furnished();
+    home.run("reindex").well();
+    for called in [
+        "project group web",
+        "project group a/b .",
+        "project group web nowhere",
+        "project group web group:other",
+        "project group web --remove .",
+        "project merge github.com/acme/cart group:web",
+        "write --project group:web --title Cents",
+        "move F5XJ2P --project group:web",
+    ] {
+        let output = home.run(called);
+        assert!(matches!(output.code, Some(1 | 2)), "{called}: {output:?}");
+        assert!(!output.stderr.is_empty(), "{called}");
+    }
+    snapshot!(home.run("project group web").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: no group web exists
+    → anamnesis project group web KEY   (to create it)
+    "#);
+    let by_agent = |words: &str| home.command(words.split(' ')).by_agent();
+    assert_eq!(by_agent("project group web .").run().code, Some(1));
+    home.run("project group web .").well();
+    snapshot!(home.run("project group web --remove .").shown(), @r#"
+    exit 0
+    group:web  0 notes · no projects
+    Undo: anamnesis project group web github.com/acme/shop
+    "#);
+    home.run("project group web .").well();
+    let shown = by_agent("project group web").run().well();
+    assert_eq!(shown, "group:web  0 notes · github.com/acme/shop\n");
+    // What an agent writes for several projects is a proposal.
+    let said = by_agent("write --project group:web --title Cents")
+        .input("Prices are in cents")
+        .run()
+        .well();
+    assert!(said.contains("proposed"), "{said}");
+    assert!(!given(&home, &home.project()).contains("cents"));
+}
+
+#[test]
+fn a_group_reaches_the_other_machines() {
+    let (laptop, remote) = purge::with_remote();
+    let desktop = home();
+    purge::join(&desktop, &remote);
+    let on = |home: &TestHome, words: &str| {
+        let git = std::env::var("PATH").unwrap_or_default();
+        let command = home.command(words.split(' ')).env("PATH", git);
+        command.run().well()
+    };
+    on(&laptop, "project group web .");
+    on(&laptop, "sync");
+    on(&desktop, "sync");
+    let shown = on(&desktop, "project group web");
+    assert_eq!(shown, "group:web  0 notes · github.com/acme/shop\n");
+    on(&desktop, "write --project group:web --title Cents --stdin");
+    on(&desktop, "sync");
+    on(&laptop, "sync");
+    assert!(given(&laptop, &laptop.project()).contains("Cents"));
 }

@@ -553,17 +553,28 @@ impl Fold {
     }
 }
 
-/// Groups of project keys that are one project.
+/// Which project keys are one project, and which projects are in which group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases {
     // For each key with aliases: the project's current key, and all of its keys.
     projects: BTreeMap<String, (String, BTreeSet<String>)>,
+    // For each group's key: the keys that were added to it.
+    groups: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Aliases {
-    /// Builds the groups from the valid aliases; cycles and contradictions are allowed.
+    /// Reads them from the valid aliases; cycles and contradictions are allowed. An alias for a
+    /// group's key puts a project into the group.
     pub fn from_counts(counts: &Counts) -> Self {
-        let holding = || counts.aliases.iter().filter(|(_, verdict)| verdict.holds);
+        let mut groups: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        let valid = counts.aliases.iter().filter(|(_, verdict)| verdict.holds);
+        let (members, valid): (Vec<_>, Vec<_>) =
+            valid.partition(|(alias, _)| alias.is_membership());
+        for (alias, _) in members {
+            let group = groups.entry(alias.same_as().to_owned()).or_default();
+            group.insert(alias.key().to_owned());
+        }
+        let holding = || valid.iter().copied();
         let mut near: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (alias, _) in holding() {
             near.entry(alias.key()).or_default().push(alias.same_as());
@@ -593,7 +604,7 @@ impl Aliases {
                 projects.insert(key.clone(), (now.clone(), keys.clone()));
             }
         }
-        Self { projects }
+        Self { projects, groups }
     }
 
     /// Returns the current key of a key's project.
@@ -611,6 +622,20 @@ impl Aliases {
         let keys = self.projects.get(key).map(|(_, keys)| keys);
         let others = keys.into_iter().flatten().map(String::as_str);
         others.filter(move |other| *other != key)
+    }
+
+    /// Returns the keys of all groups, each with the keys that were added to it.
+    pub fn groups(&self) -> &BTreeMap<String, BTreeSet<String>> {
+        &self.groups
+    }
+
+    /// Returns the keys of the groups that a key's project is in, in order.
+    pub fn groups_of<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        let is_in = move |keys: &BTreeSet<String>| {
+            keys.contains(key) || self.others(key).any(|other| keys.contains(other))
+        };
+        let groups = self.groups.iter().filter(move |(_, keys)| is_in(keys));
+        groups.map(|(group, _)| group.as_str())
     }
 
     /// Returns each outdated key with the current key of its project.

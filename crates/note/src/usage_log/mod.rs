@@ -202,7 +202,7 @@ impl Feedback {
     }
 }
 
-/// Two project keys that are one project, or no longer are.
+/// Two project keys that are one project, or a project that is in a group; or no longer are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alias {
     key: String,
@@ -210,12 +210,12 @@ pub struct Alias {
 }
 
 impl Alias {
-    /// Creates an alias that makes `key` the same project as `same_as`; `None` if they are equal or
-    /// one is not a valid key.
+    /// Creates an alias that makes `key` the same project as `same_as`, or puts it into the group
+    /// whose key is `same_as`; `None` if they are equal, one is not a valid key, or `key` is shared.
     pub fn new(key: &str, same_as: &str) -> Option<Self> {
-        // `global` is not a project.
-        let is_project = |key| key != GLOBAL && project_key::is_key(key);
-        let is_alias = key != same_as && is_project(key) && is_project(same_as);
+        let is_target = same_as != GLOBAL && project_key::is_key(same_as);
+        let is_project = !project_key::is_shared(key) && project_key::is_key(key);
+        let is_alias = key != same_as && is_project && is_target;
         is_alias.then(|| Self {
             key: key.to_owned(),
             same_as: same_as.to_owned(),
@@ -227,7 +227,12 @@ impl Alias {
         &self.key
     }
 
-    /// Returns the project's current key.
+    /// Returns whether it puts a project into a group.
+    pub fn is_membership(&self) -> bool {
+        project_key::group_name(&self.same_as).is_some()
+    }
+
+    /// Returns the project's current key, or the group's key.
     pub fn same_as(&self) -> &str {
         &self.same_as
     }

@@ -254,6 +254,22 @@ fn aliases_are_resolved_in_every_shape() {
     assert_eq!(split.pairs().collect::<Vec<_>>(), [("b", "c")]);
     let again = aliases(&[("a", "b", true), ("a", "b", false), ("a", "b", true)]);
     assert_eq!(again.current("a"), "b");
+    // The members of a group stay different projects.
+    let group = aliases(&[
+        ("a", "group:g", true),
+        ("b", "group:g", true),
+        ("c", "group:g", true),
+        ("c", "group:g", false),
+        ("old", "a", true),
+    ]);
+    assert_eq!(group.pairs().collect::<Vec<_>>(), [("old", "a")]);
+    let of = |key: &'static str| group.groups_of(key).collect::<Vec<_>>();
+    assert_eq!(
+        ["a", "old", "b", "c"].map(of),
+        [vec!["group:g"], vec!["group:g"], vec!["group:g"], vec![]]
+    );
+    let members = group.groups()["group:g"].iter().collect::<Vec<_>>();
+    assert_eq!(members, ["a", "b"]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::standing::Instruction;
 use anamnesis_note::{
     id::NoteId,
     note::{Kind, Note, Source, parse_timestamp},
+    project_key,
 };
 use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
 use anamnesis_text::{
@@ -396,8 +397,8 @@ fn item(
 /// Returns the note's scope, author and age.
 fn facts(note: &Note, now: DateTime<Utc>) -> Vec<String> {
     let mut facts: Vec<String> = Vec::new();
-    if note.is_global() {
-        facts.push("all projects".to_owned());
+    if note.is_shared() {
+        facts.push(cut(&inert_line(&project_key::shown(&note.project)), 60));
     }
     if note.source == Source::SessionEnd {
         facts.push(age(note, now));

@@ -21,7 +21,8 @@ use std::{
 use anamnesis_note::{
     citation::{Citation, CitationKind, citations},
     id::NoteId,
-    note::{GLOBAL, Kind as NoteKind, parse_timestamp},
+    note::{Kind as NoteKind, parse_timestamp},
+    project_key::is_shared,
 };
 use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
@@ -183,7 +184,7 @@ pub fn look(
 
 /// Returns whether changes of the project can make a note false.
 fn is_looked_at(entry: &Entry) -> bool {
-    entry.kind != NoteKind::Experience && entry.state.is_in_use() && entry.project != GLOBAL
+    entry.kind != NoteKind::Experience && entry.state.is_in_use() && !is_shared(&entry.project)
 }
 
 impl Citing {

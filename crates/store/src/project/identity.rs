@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The key prefixes in `meta`: the state of a place, the remote of a key, the other keys of a
-/// project.
+/// project with the keys of its groups.
 const PLACE: &str = "place ";
 const BOUND: &str = "bound ";
 const SAME: &str = "same ";
@@ -132,7 +132,7 @@ impl<'a> Places<'a> {
         Ok(Known { project, rows })
     }
 
-    /// Returns the other keys of a project.
+    /// Returns the other keys of a project, and those of its groups.
     pub fn others(&self, key: &str) -> Result<Vec<String>, journal::Error> {
         let name = format!("{SAME}{key}");
         let same = self.rows(&[&name])?.remove(&name);
@@ -275,13 +275,27 @@ impl<'a> Identities<'a> {
         Ok(true)
     }
 
+    /// Puts projects into a group and takes others out of it, in one receipt.
+    pub fn change_group(
+        &self,
+        group: &str,
+        added: &[String],
+        removed: &[String],
+    ) -> Result<(), usage_log::Error> {
+        let aliases = |keys: &[String]| {
+            let aliases = keys.iter().filter_map(|key| Alias::new(key, group));
+            aliases.collect()
+        };
+        self.say(aliases(added), aliases(removed))
+    }
+
     /// Removes all aliases of `key`. Returns the keys that were the same project.
     pub fn split(&self, key: &str) -> Result<Vec<String>, usage_log::Error> {
         let counts = self.receipts.read_all().0.total();
         let holding = counts
             .aliases
             .into_iter()
-            .filter(|(_, verdict)| verdict.holds);
+            .filter(|(alias, verdict)| verdict.holds && !alias.is_membership());
         let aliases: Vec<_> = holding
             .map(|(alias, _)| alias)
             .filter(|alias| alias.key() == key || alias.same_as() == key)
@@ -335,13 +349,16 @@ impl<'a> Identities<'a> {
         self.say(learned, Vec::new())
     }
 
-    /// Stores the aliases of all machines, after the usage logs changed.
+    /// Stores the aliases and groups of all machines, after the usage logs changed.
     pub fn refresh(&self, counts: &Counts) -> Result<(), journal::Error> {
         let aliases = Aliases::from_counts(counts);
-        let keys = aliases.keys();
-        let mut same: BTreeMap<_, _> = keys
+        let members = aliases.groups().values().flatten().map(String::as_str);
+        let mut same: BTreeMap<_, _> = aliases
+            .keys()
+            .chain(members)
             .map(|key| {
-                let others: Vec<_> = aliases.others(key).collect();
+                let others = aliases.others(key).chain(aliases.groups_of(key));
+                let others: Vec<_> = others.collect();
                 (format!("{SAME}{key}"), json!(others).to_string())
             })
             .collect();

@@ -49,7 +49,7 @@ pub struct Project {
     pub key: String,
     /// The source.
     pub step: Step,
-    /// The project's other keys, past and present.
+    /// The other keys whose notes its sessions get: its own, past and present, and its groups'.
     pub also: Vec<String>,
     /// The key in a marker that is ignored because it belongs to another project.
     pub untrusted: Option<String>,
@@ -70,7 +70,7 @@ impl Project {
         }
     }
 
-    /// Returns all keys of the project, the current one first.
+    /// Returns all keys whose notes its sessions get, the project's current one first.
     pub fn all_keys(&self) -> Vec<String> {
         let mut keys = vec![self.key.clone()];
         keys.extend(self.also.iter().cloned());

@@ -4,6 +4,7 @@ use anamnesis_app::{
     Error, diff, edit as operation, feedback, forget,
     format::{count, number},
     history::{self, Past},
+    project,
     sync::short_batch,
 };
 use anamnesis_note::{
@@ -235,7 +236,7 @@ fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result
         return Ok(html! {});
     }
     let note = stored.note();
-    let projects = index.counts()?.by_project.into_keys();
+    let projects = project::keys_with_counts(&visit.context, &index)?.into_keys();
     Ok(html! {
         details.edit {
             summary data-key="e" { "Edit" }

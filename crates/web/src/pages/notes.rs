@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anamnesis_app::{
     Error, edit, forget,
     format::{count, number},
+    project,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -230,6 +231,7 @@ pub(crate) fn many(visit: &Visit) -> Answered {
         }
         MOVE => {
             let project = named("project", "project")?;
+            project::check_key(context, &context.index()?, &project)?;
             let moved = edit::mark_many(context, &ids, edit::MOVE, |note| {
                 note.project.clone_from(&project);
             })?;

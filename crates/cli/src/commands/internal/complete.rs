@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use anamnesis_app::context::Context;
+use anamnesis_app::{context::Context, project};
 use anamnesis_store::index::{Filter, Index};
 use anamnesis_text::clean::one_line;
 use clap::Command;
@@ -48,12 +48,10 @@ pub(crate) fn run(args: &Args, all: &Command, context: &Context, ui: &Ui) -> Out
             .iter()
             .map(|entry| (Context::short(&index, entry.id()), one_line(&entry.title)))
             .collect(),
-        Expected::Project => {
-            let counts = index.counts()?.by_project.into_iter();
-            counts
-                .map(|(key, notes)| (one_line(&key), ui::count(notes, "note")))
-                .collect()
-        }
+        Expected::Project => project::keys_with_counts(context, &index)?
+            .into_iter()
+            .map(|(key, notes)| (one_line(&key), ui::count(notes, "note")))
+            .collect(),
         Expected::Tag => {
             let tags: BTreeSet<&String> = entries.iter().flat_map(|entry| &entry.tags).collect();
             tags.into_iter()
@@ -93,7 +91,9 @@ fn expected(all: &Command, before: &[String], typed: &str) -> Option<Expected> {
     match argument.get_id().as_str() {
         "id" | "ids" | "from" | "to" | "supersedes" | "replaces" | "note" => Some(Expected::Id),
         "project" | "same_as" => Some(Expected::Project),
-        "key" if before.first().is_some_and(|verb| verb == "project") => Some(Expected::Project),
+        "key" | "keys" | "remove" if before.first().is_some_and(|verb| verb == "project") => {
+            Some(Expected::Project)
+        }
         "tag" | "tags" => Some(Expected::Tag),
         _ => None,
     }
