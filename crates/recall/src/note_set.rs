@@ -170,7 +170,7 @@ impl Silence {
             Self::TooFewWords => "the prompt has too few meaningful words",
             Self::NothingFound => "no note contains these words",
             Self::NothingFits => "no note matches well enough",
-            Self::AlreadySeen => "all matching notes were given before",
+            Self::AlreadySeen => "all matching notes were injected before",
         }
     }
 }

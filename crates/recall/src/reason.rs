@@ -74,7 +74,7 @@ impl WithholdingReason {
             Self::NoRoom => "no room for more notes",
             Self::Gone => "the note no longer exists",
             Self::NotInUseHere => "the note is not in use in this project",
-            Self::GivenBefore => "given before",
+            Self::GivenBefore => "injected before",
             Self::EnoughSessionNotes => "enough session notes are included",
             Self::EnoughOfItsSession => "enough notes of its session are included",
             Self::Duplicate => "an included note says the same",

@@ -64,7 +64,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 52] = [
+pub(crate) const EXAMPLES: [(&str, &str); 85] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -123,6 +123,45 @@ pub(crate) const EXAMPLES: [(&str, &str); 52] = [
     ),
     ("internal", "internal reindex"),
     ("help", "help task add"),
+    ("task add", "task add 'Rotate the staging key'"),
+    ("task list", "task list"),
+    ("task start", "task start 7Q4KZ9"),
+    ("task done", "task done 7Q4KZ9"),
+    ("task archive", "task archive 7Q4KZ9"),
+    ("task reopen", "task reopen 7Q4KZ9"),
+    ("config list", "config list"),
+    ("config get", "config get recall.notes"),
+    ("config set", "config set session_line problems"),
+    ("config test", "config test"),
+    ("config unset", "config unset session_line"),
+    ("eval prompt", "eval prompt 'why are the login tests flaky'"),
+    ("eval mine", "eval mine"),
+    ("eval build", "eval build"),
+    ("eval run", "eval run"),
+    ("eval gate", "eval gate"),
+    ("eval experiment", "eval experiment"),
+    ("model add", "model add e5-small-q4.bin"),
+    ("model remove", "model remove"),
+    ("sessions show", "sessions show 0b0c8f1e"),
+    (
+        "sessions export",
+        "sessions export --all --output sessions.json",
+    ),
+    ("project list", "project list"),
+    ("project merge", "project merge shop github.com/acme/shop"),
+    ("project split", "project split shop"),
+    ("project group", "project group web github.com/acme/shop ."),
+    ("project migrate", "project migrate --map projects.json"),
+    ("project trust", "project trust"),
+    (
+        "internal capture",
+        "internal capture --transcript session.jsonl",
+    ),
+    ("internal complete", "internal complete show ''"),
+    ("internal inject", "internal inject --json"),
+    ("internal maintain", "internal maintain"),
+    ("internal reindex", "internal reindex"),
+    ("internal work", "internal work --check"),
 ];
 
 /// The text of `help --all`: every command with the first line of its help.

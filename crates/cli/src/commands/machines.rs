@@ -9,7 +9,7 @@ use anamnesis_app::{
 };
 use serde_json::json;
 
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// Show which machine wrote what, and when it was last seen
 ///
@@ -17,6 +17,8 @@ use crate::ui::{self, Outcome, Ui};
 /// does not sync.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    length: ListLength,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -24,10 +26,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let machines = machines::machines(context, &context.index()?)?;
+    let mut list = machines::in_order(context, machines);
+    list.truncate(args.length.limit());
     let own = context.machine_id();
     let synced = machines::in_step_at(context);
     if args.json {
-        let list = machines.iter().map(|(name, machine)| {
+        let list = list.iter().map(|(name, machine)| {
             json!({
                 "machine_id": name,
                 "this": *name == own,
@@ -40,7 +44,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let now = context.environment.now;
-    let list = machines::in_order(context, machines);
     let width = list
         .iter()
         .map(|(name, _)| name.chars().count().min(24))

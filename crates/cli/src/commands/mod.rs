@@ -164,12 +164,20 @@ fn command() -> clap::Command {
     help::EXAMPLES
         .iter()
         .fold(Arguments::command(), |command, (name, example)| {
-            command.mut_subcommand(name, |verb| {
-                let before = verb.get_after_help().map(|text| format!("{text}\n"));
-                let before = before.unwrap_or_default();
-                verb.after_help(format!("{before}Example: anamnesis {example}"))
-            })
+            with_example(command, name, example)
         })
+}
+
+/// Adds an example to the help page of a command, whose name is relative to `parent`.
+fn with_example(parent: clap::Command, name: &str, example: &str) -> clap::Command {
+    match name.split_once(' ') {
+        Some((verb, rest)) => parent.mut_subcommand(verb, |verb| with_example(verb, rest, example)),
+        None => parent.mut_subcommand(name, |verb| {
+            let before = verb.get_after_help().map(|text| format!("{text}\n"));
+            let before = before.unwrap_or_default();
+            verb.after_help(format!("{before}Example: anamnesis {example}"))
+        }),
+    }
 }
 
 /// Runs the command line.
@@ -337,6 +345,16 @@ mod tests {
         assert!(help::EVERYDAY.split_whitespace().count() < 120);
     }
 
+    /// The names of all commands, with those of the commands around them.
+    fn names(parent: &clap::Command, prefix: &str) -> Vec<String> {
+        let names = parent.get_subcommands().flat_map(|verb| {
+            let name = format!("{prefix}{}", verb.get_name());
+            let within = names(verb, &format!("{name} "));
+            [name].into_iter().chain(within)
+        });
+        names.collect()
+    }
+
     #[test]
     fn every_command_has_an_example_that_is_valid() {
         // Every second part is between quotes.
@@ -348,15 +366,14 @@ mod tests {
                     _ => vec![text],
                 })
         };
-        for verb in Arguments::command().get_subcommands() {
-            let name = verb.get_name();
+        for name in names(&Arguments::command(), "") {
             let example = help::EXAMPLES.iter().find(|(known, _)| *known == name);
             let (_, example) = example.unwrap_or_else(|| panic!("{name} has no example"));
             let example = example.split(['<', '>']).next().unwrap();
             let line = ["anamnesis"].into_iter().chain(words(example));
             let parsed = parse(line.map(OsString::from));
             assert!(
-                example.starts_with(name) && parsed.is_ok(),
+                example.starts_with(&name) && parsed.is_ok(),
                 "{example}: {parsed:?}"
             );
         }

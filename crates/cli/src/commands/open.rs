@@ -7,6 +7,7 @@ use std::{
 
 use anamnesis_app::{Error, context::Context, spawn};
 use anamnesis_web::{Options, Server};
+use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
 
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Print the address, and go on in the background
     #[arg(long, conflicts_with = "no_browser")]
     background: bool,
+    /// Print only the address, as JSON, and open no browser
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: Context, ui: &Ui) -> Outcome {
@@ -72,8 +76,8 @@ pub(crate) fn run(args: &Args, context: Context, ui: &Ui) -> Outcome {
             .hint("--port with another number, or none for any free port")
     })?;
     let address = server.address(&page).unwrap_or_default();
-    ui.print(&format!("{address}\n"));
-    if !args.print {
+    say(&address, args.json, ui);
+    if !args.print && !args.json {
         ui.note("The address works once. The viewer ends when its last page is closed.\n");
         if !args.no_browser && !open_browser(&address) {
             ui.note("no browser was found: open the address yourself\n");
@@ -97,8 +101,17 @@ fn in_background(args: &Args, page: &str, context: &Context, ui: &Ui) -> Outcome
     let address = spawn::start_viewer(&context.environment, &words).map_err(|error| {
         Error::failed(format!("cannot start the viewer: {error}")).because(error)
     })?;
-    ui.print(&address);
+    say(address.trim_end(), args.json, ui);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the address, for scripts as JSON.
+fn say(address: &str, json: bool, ui: &Ui) {
+    if json {
+        ui.json(&json!({ "address": address }));
+    } else {
+        ui.print(&format!("{address}\n"));
+    }
 }
 
 /// Starts the system's browser. Returns whether a program for it was found.

@@ -21,7 +21,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::bulk::{self, Apply};
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, ListLength, Outcome, Ui};
 
 /// Show the project of a folder and how its key was found
 ///
@@ -44,6 +44,8 @@ pub(crate) struct Args {
 enum Verb {
     /// List the projects with notes, the groups, and keys that may be one project
     List {
+        #[command(flatten)]
+        length: ListLength,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -70,7 +72,6 @@ enum Verb {
     ///
     /// A note of a group applies to each of its projects. Write one with `write --project group:NAME`,
     /// or move one with `move ID --project group:NAME`.
-    #[command(after_help = "Example: anamnesis project group web github.com/acme/shop .")]
     Group {
         /// The name of the group
         name: String,
@@ -111,7 +112,9 @@ enum Verb {
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
         None => show(args, &Context::new(environment, Duration::ZERO)?, ui),
-        Some(Verb::List { json }) => list(*json, &Context::open(environment)?, ui),
+        Some(Verb::List { length, json }) => {
+            list(length.limit(), *json, &Context::open(environment)?, ui)
+        }
         Some(Verb::Merge { key, same_as, json }) => ui.saying(*json, |ui| {
             merge(key, same_as, &project::open_for_person(environment)?, ui)
         }),
@@ -191,12 +194,13 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(json: bool, context: &Context, ui: &Ui) -> Outcome {
+fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
     let ProjectList {
-        projects,
+        mut projects,
         groups,
         hints,
     } = project::list(context)?;
+    projects.truncate(limit);
     if json {
         let groups: Vec<_> = groups.iter().map(group_json).collect();
         let projects = projects.iter().map(

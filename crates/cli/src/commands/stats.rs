@@ -10,12 +10,13 @@ use anamnesis_app::{
 use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_recall::{reason::WithholdingReason, usefulness::may_suggest_muting};
 use anamnesis_store::{
-    index::{Entry, Index},
+    index::{Entry, Filter, Index},
     journal::{HookRuns, Journal, NoteReport, Report},
 };
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, Outcome, ProjectFilter, Ui};
 
 /// How many notes a list names.
 const NAMED: usize = 5;
@@ -34,6 +35,8 @@ pub(crate) struct Args {
     /// The maximum number of notes in each list
     #[arg(short = 'n', long, value_name = "N", default_value_t = NAMED, value_parser = ui::at_least_one)]
     limit: usize,
+    #[command(flatten)]
+    projects: ProjectFilter,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -41,6 +44,8 @@ pub(crate) struct Args {
 
 struct Stats {
     report: Report,
+    /// The key of the only project.
+    project: Option<String>,
     hooks: Vec<HookRuns>,
     good: u64,
     bad: u64,
@@ -55,11 +60,21 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = Journal::open(&context.home, PATIENCE)?;
     let now = context.environment.now;
     let since = now.timestamp_millis() - i64::from(args.days) * DAY;
-    let report = journal.usage_report(since)?;
-    let (good, bad) = feedback(&index)?;
+    let projects = match args.projects.key() {
+        Some(key) => context.project(Some(key)).all_keys(),
+        None => Vec::new(),
+    };
+    let report = journal.usage_report(since, &projects)?;
+    let (good, bad) = feedback(&index, &projects)?;
     let (used, ignored) = ranked(&index, &report.notes, args.limit)?;
     let stats = Stats {
-        hooks: journal.hook_runs(now)?,
+        // A hook's time does not depend on the project.
+        hooks: if projects.is_empty() {
+            journal.hook_runs(now)?
+        } else {
+            Vec::new()
+        },
+        project: args.projects.key().map(one_line),
         report,
         good,
         bad,
@@ -74,9 +89,20 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The good and the bad ratings on all machines.
-fn feedback(index: &Index) -> Result<(u64, u64), Error> {
-    let usage = index.usage_of(index.notes_with_usage()?)?;
+/// The good and the bad ratings on all machines, of notes of these projects or of all.
+fn feedback(index: &Index, projects: &[String]) -> Result<(u64, u64), Error> {
+    let rated = if projects.is_empty() {
+        index.notes_with_usage()?
+    } else {
+        let filter = Filter {
+            projects: projects.to_vec(),
+            with_superseded: true,
+            ..Filter::default()
+        };
+        let entries = index.list(&filter, usize::MAX)?;
+        entries.iter().map(Entry::id).collect()
+    };
+    let usage = index.usage_of(rated)?;
     let counts = usage.values().flatten().map(|(_, counts)| counts);
     Ok(counts.fold((0, 0), |(good, bad): (u64, u64), counts| {
         (
@@ -153,7 +179,9 @@ impl Stats {
 
     fn text(&self, days: u32, index: &Index) -> String {
         let report = &self.report;
-        let mut text = format!("the last {days} d on this machine\n");
+        let of = self.project.as_ref();
+        let of = of.map_or_else(String::new, |key| format!(", in {key}"));
+        let mut text = format!("the last {days} d on this machine{of}\n");
         text.push_str(&format!(
             "prompts searched:     {} of {}\n",
             ui::number(report.asked),

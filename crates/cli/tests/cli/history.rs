@@ -578,16 +578,16 @@ fn machines_are_told_with_what_each_wrote() {
     {
       "machines": [
         {
-          "machine_id": "desktop",
-          "this": false,
-          "notes": 1,
-          "last_seen": null
-        },
-        {
           "machine_id": "laptop",
           "this": true,
           "notes": 4,
           "last_seen": "2026-01-02T03:04:05Z"
+        },
+        {
+          "machine_id": "desktop",
+          "this": false,
+          "notes": 1,
+          "last_seen": null
         }
       ],
       "in_step_at": null

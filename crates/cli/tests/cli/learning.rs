@@ -329,6 +329,11 @@ fn stats() {
         "{text}"
     );
     assert_eq!(home.run("stats --days 0").code, Some(2));
+    let of = |key: &str| home.run(&format!("stats --project {key}")).well();
+    let here = kept.replace("machine\n", "machine, in github.com/acme/shop\n");
+    assert_eq!(of("github.com/acme/shop"), here);
+    let elsewhere = of("elsewhere");
+    assert!(elsewhere.contains("0 of 0") && elsewhere.contains("0 good"));
 }
 
 #[test]

@@ -17,6 +17,16 @@ struct Viewer {
     token: String,
 }
 
+#[test]
+fn a_script_reads_the_address_as_json() {
+    let home = home();
+    for words in ["open --json --for 1s", "open --json --background --for 1s"] {
+        let address = home.run(words).json()["address"].clone();
+        let address = address.as_str().unwrap();
+        assert!(address.starts_with("http://127.0.0.1:"), "{address}");
+    }
+}
+
 fn open(home: &TestHome, words: &str) -> Viewer {
     let words = format!("open --print {words}");
     let mut child = home.command(words.split_whitespace()).start();

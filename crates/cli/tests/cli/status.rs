@@ -207,6 +207,7 @@ fn the_project_and_the_step_that_gave_it() {
       "from": "[ROOT]/shop",
       "folder": "[ROOT]/shop",
       "also": [],
+      "groups": [],
       "untrusted": null
     }
     "#);

@@ -137,7 +137,7 @@ fn a_session_is_asked_with_what_it_has_seen() {
     let tried = |arguments: &[&str]| eval(&home, "03:10:00", arguments);
     assert_ne!(prompt(&home, "03:00:01", FITTING), "");
     assert_ne!(tried(&[FITTING]).well(), "");
-    snapshot!(tried(&[FITTING, "--session", "5b0c8f1e", "--verbose"]).shown(), @"
+    snapshot!(tried(&[FITTING, "--session", "5b0c8f1e", "--verbose"]).shown(), @r#"
     exit 0
     on stderr:
     a prompt in github.com/acme/shop, now
@@ -145,10 +145,11 @@ fn a_session_is_asked_with_what_it_has_seen() {
               held back: too few words in common · matched tests · score 0.02, 0.45
               needed · has 12 % of what is asked
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
-              held back: given before · matched integration, tests, hang, without,
-              stub, server · score 2.85, 0.45 needed · has 100 % of what is asked
-    nothing is injected: all matching notes were given before
-    ");
+              held back: injected before · matched integration, tests, hang,
+              without, stub, server · score 2.85, 0.45 needed · has 100 % of what
+              is asked
+    nothing is injected: all matching notes were injected before
+    "#);
     assert_eq!(tried(&[FITTING, "--session", "nobody"]).code, Some(1));
 }
 

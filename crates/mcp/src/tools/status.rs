@@ -149,7 +149,9 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, ToolError> {
     let (counts, links) = (index.counts()?, index.link_counts()?);
     let since = memory.now() - TimeDelta::days(days.into());
     let given = match memory.records()? {
-        Some(records) => Given::from_report(&records.usage_report(since.timestamp_millis())?, days),
+        Some(records) => {
+            Given::from_report(&records.usage_report(since.timestamp_millis(), &[])?, days)
+        }
         None => Given {
             days,
             ..Given::default()

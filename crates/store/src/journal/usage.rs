@@ -330,19 +330,25 @@ impl Journal {
             .optional()?)
     }
 
-    /// Returns the report since a time, milliseconds since 1970.
-    pub fn usage_report(&self, since: i64) -> Result<Report, Error> {
+    /// Returns the report since a time, milliseconds since 1970, about the sessions of these
+    /// projects; without any, about all sessions.
+    pub fn usage_report(&self, since: i64, projects: &[String]) -> Result<Report, Error> {
         let number = |count: i64| usize::try_from(count).unwrap_or(0);
         let connection = &self.connection;
+        let is_chosen = "at >= ?1 AND (?2 = '[]' OR session IN
+          (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
+        let projects = serde_json::json!(projects).to_string();
         let prompts = connection.query_row(
-            "SELECT count(*) FROM prompt WHERE at >= ? AND kind = ?",
-            params![since, PromptKind::Person.as_str()],
+            &format!("SELECT count(*) FROM prompt WHERE {is_chosen} AND kind = ?3"),
+            params![since, projects, PromptKind::Person.as_str()],
             |row| row.get(0),
         )?;
         let (asked, silent, given) = connection.query_row(
-            "SELECT count(*), count(*) FILTER (WHERE given = 0), coalesce(sum(given), 0)
-             FROM recall WHERE at >= ? AND lane = 'prompt'",
-            [since],
+            &format!(
+                "SELECT count(*), count(*) FILTER (WHERE given = 0), coalesce(sum(given), 0)
+                 FROM recall WHERE {is_chosen} AND lane = 'prompt'"
+            ),
+            params![since, projects],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?;
         let mut report = Report {
@@ -352,9 +358,10 @@ impl Journal {
             given: number(given),
             ..Report::default()
         };
-        let mut statement =
-            connection.prepare("SELECT held FROM recall WHERE at >= ? AND held <> '[]'")?;
-        let mut rows = statement.query([since])?;
+        let mut statement = connection.prepare(&format!(
+            "SELECT held FROM recall WHERE {is_chosen} AND held <> '[]'"
+        ))?;
+        let mut rows = statement.query(params![since, projects])?;
         while let Some(row) = rows.next()? {
             let held: String = row.get(0)?;
             let held: Vec<Held> = serde_json::from_str(&held).unwrap_or_default();
@@ -362,11 +369,11 @@ impl Journal {
                 *report.held.entry(held.reason).or_default() += 1;
             }
         }
-        let mut statement = connection.prepare(
+        let mut statement = connection.prepare(&format!(
             "SELECT note, session, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
-               AND use.note = shown.note), count(*) FROM shown WHERE at >= ? GROUP BY note, session",
-        )?;
-        let mut rows = statement.query([since])?;
+               AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} GROUP BY note, session"
+        ))?;
+        let mut rows = statement.query(params![since, projects])?;
         while let Some(row) = rows.next()? {
             let Ok(note) = row.get::<_, String>(0)?.parse() else {
                 continue;
@@ -517,7 +524,7 @@ mod tests {
             .used("s", "", 1, &[(note(1), Weight::Implicit)], now())
             .unwrap();
         let at = now().timestamp_millis();
-        let report = journal.usage_report(at).unwrap();
+        let report = journal.usage_report(at, &[]).unwrap();
         let counts = |injections, used| NoteReport {
             injections,
             sessions: 1,
@@ -527,7 +534,13 @@ mod tests {
             report.notes,
             [(note(1), counts(2, 1)), (note(2), counts(1, 0))].into()
         );
-        assert_eq!(journal.usage_report(at + 1).unwrap(), Report::default());
+        let of = |key: &str| journal.usage_report(at, &[key.to_owned()]).unwrap();
+        assert_eq!(of(&journal.session("s").unwrap().unwrap().project), report);
+        assert_eq!(of("another project"), Report::default());
+        assert_eq!(
+            journal.usage_report(at + 1, &[]).unwrap(),
+            Report::default()
+        );
         assert_eq!(
             journal.last_session_given(note(2)).unwrap().as_deref(),
             Some("s")

@@ -123,7 +123,7 @@ fn hooks(visit: &Visit) -> Markup {
 fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
     let today = visit.context.environment.now.timestamp_millis() / DAY;
     let since = (today - DAYS + 1) * DAY;
-    let report = journal.usage_report(since)?;
+    let report = journal.usage_report(since, &[])?;
     let by_day = journal.searches_by_day(since)?;
     let columns = (today - DAYS + 1..=today).map(|day| {
         let (asked, silent) = by_day.get(&day).copied().unwrap_or_default();

@@ -236,7 +236,7 @@ fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result
         return Ok(html! {});
     }
     let note = stored.note();
-    let projects = project::keys_with_counts(&visit.context, &index)?.into_keys();
+    let projects = project::keys_with_counts(&visit.context, index)?.into_keys();
     Ok(html! {
         details.edit {
             summary data-key="e" { "Edit" }
