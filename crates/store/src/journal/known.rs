@@ -23,7 +23,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Records all existing notes, once, at the first check.
+    /// Records all existing notes, once: when the journal of a store without notes is created, else
+    /// at the first check.
     pub fn know_at_first<I>(&self, notes: impl FnOnce() -> I) -> Result<(), Error>
     where
         I: IntoIterator<Item = NoteId>,
@@ -58,14 +59,18 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, time::Duration};
+
     use chrono::DateTime;
 
     use super::super::tests::journal_with_session;
     use super::*;
+    use crate::fs::home::Home;
 
     #[test]
     fn what_was_there_at_first_is_known_and_what_comes_by_us() {
         let (_folder, journal) = journal_with_session("s");
+        journal.remove_meta(BEGUN).unwrap();
         let [first, ours, written, foreign] =
             ["first", "ours", "written", "foreign"].map(NoteId::made_of);
         assert!(journal.knows(foreign).unwrap());
@@ -77,5 +82,22 @@ mod tests {
             .unwrap();
         let known = [first, ours, written, foreign].map(|note| journal.knows(note).unwrap());
         assert_eq!(known, [true, true, true, false]);
+    }
+
+    #[test]
+    fn a_note_that_appears_in_an_empty_store_is_foreign() {
+        for (file, is_known) in [(None, false), (Some("memory/semantic"), true)] {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Home::new(folder.path());
+            home.create().unwrap();
+            if let Some(place) = file {
+                let place = folder.path().join(place);
+                fs::create_dir_all(&place).unwrap();
+                fs::write(place.join("01JZ0000000000000000AAAA01.md"), "---\n---\n").unwrap();
+            }
+            let journal = Journal::open(&home, Duration::ZERO).unwrap();
+            let dropped = NoteId::made_of("dropped");
+            assert_eq!(journal.knows(dropped).unwrap(), is_known, "{file:?}");
+        }
     }
 }

@@ -86,6 +86,7 @@ use crate::{
         home::Home,
         lock::{self, Subject},
     },
+    notes::Notes,
     sqlite,
 };
 
@@ -231,7 +232,12 @@ impl Journal {
             let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         }
         schema::migrate(&mut connection)?;
-        Ok(Self { connection }.configured()?)
+        let journal = Self { connection }.configured()?;
+        if version == 0 && Notes::new(home.clone(), patience).is_empty() {
+            // Whatever appears from now on came by us, or is foreign.
+            journal.know_at_first(|| [])?;
+        }
+        Ok(journal)
     }
 
     /// Opens the journal read-only; none if it does not exist or is older than this version.
