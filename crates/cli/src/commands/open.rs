@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// End after this time, such as 30min or 2h
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     keep_for: Option<Duration>,
-    /// Print the address, and go on in the background
+    /// Print the address, and keep running in the background
     #[arg(long, conflicts_with = "no_browser")]
     background: bool,
     /// Print only the address, as JSON, and open no browser

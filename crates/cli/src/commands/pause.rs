@@ -90,7 +90,7 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         (false, _, true) => format!("{project} is paused already"),
     };
     let text = format!(
-        "{said}\nGo on: anamnesis resume{}\n",
+        "{said}\nResume: anamnesis resume{}\n",
         what.options(&project)
     );
     ui.done(what.json, what.fields(&project, true), &text);

@@ -232,8 +232,8 @@ mod tests {
             ),
             ("→ anamnesis doctor --fix", "→ anamnesis doctor --fix"),
             (
-                "Go on: anamnesis resume --all",
-                "Go on: /memory-resume --all",
+                "Resume: anamnesis resume --all",
+                "Resume: /memory-resume --all",
             ),
             ("another anamnesis status", "another anamnesis status"),
         ] {

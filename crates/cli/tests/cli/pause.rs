@@ -113,12 +113,12 @@ fn a_project_is_paused_and_resumed() {
     snapshot!(home.run("pause").shown(), @"
     exit 0
     paused github.com/acme/shop: its sessions are not recorded, and no notes are injected
-    Go on: anamnesis resume
+    Resume: anamnesis resume
     ");
     snapshot!(home.run("pause").shown(), @"
     exit 0
     github.com/acme/shop is paused already
-    Go on: anamnesis resume
+    Resume: anamnesis resume
     ");
     snapshot!(home.read("config.json"), @r#"
     {
@@ -160,12 +160,12 @@ fn a_project_is_paused_by_its_key() {
     snapshot!(home.command(["pause", "--project", "My Shop"]).run().shown(), @"
     exit 0
     paused My Shop: its sessions are not recorded, and no notes are injected
-    Go on: anamnesis resume --project 'My Shop'
+    Resume: anamnesis resume --project 'My Shop'
     ");
     snapshot!(home.run("pause --project GitHub.com/Acme/Shop").shown(), @"
     exit 0
     paused GitHub.com/Acme/Shop: its sessions are not recorded, and no notes are injected
-    Go on: anamnesis resume --project GitHub.com/Acme/Shop
+    Resume: anamnesis resume --project GitHub.com/Acme/Shop
     ");
     check_off(&home, &home.project(), |hook| hook, "by its key");
     snapshot!(home.run("resume --project github.com/acme/shop").shown(), @"
@@ -187,12 +187,12 @@ fn everything_is_paused_and_resumed() {
     snapshot!(home.run("pause --all").shown(), @"
     exit 0
     paused everywhere: no session is recorded, and no notes are injected
-    Go on: anamnesis resume --all
+    Resume: anamnesis resume --all
     ");
     snapshot!(home.run("pause --all").shown(), @"
     exit 0
     paused everywhere already
-    Go on: anamnesis resume --all
+    Resume: anamnesis resume --all
     ");
     snapshot!(home.read("config.json"), @r#"
     {

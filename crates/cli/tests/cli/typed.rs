@@ -33,7 +33,7 @@ fn a_pause_has_a_way_out_in_the_session() {
     assert_eq!(home.hook(&home.start(SESSION, "startup")).well(), NO_OP);
     snapshot!(typed(&home, "/memory-pause"), @"
     github.com/acme/shop is paused already
-    Go on: /memory-resume
+    Resume: /memory-resume
     ");
     assert!(typed(&home, "/memory-status").contains("off (paused here)"));
     snapshot!(typed(&home, "/memory-resume"), @"resumed github.com/acme/shop");

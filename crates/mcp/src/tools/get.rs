@@ -32,7 +32,7 @@ pub(super) fn tool() -> Tool {
 struct Parameters {
     /// Up to 20
     ids: Vec<String>,
-    /// Where to go on in the text of a long note
+    /// Where to continue in the text of a long note
     #[serde(default)]
     from: u64,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Whole {
     #[serde(flatten)]
     note: Note,
     body: String,
-    /// There is more of it: go on with `from`
+    /// There is more text: continue with `from`
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
     /// The notes that replace it
