@@ -447,6 +447,14 @@ fn bare_syntax(
     };
     let word = byte(text, start.wrapping_sub(1)).is_ascii_whitespace()
         && matches!(byte(text, end()), b' ' | b'\r' | b'\n' | 0);
+    // `count-1` may be a difference; three parts without blanks are not.
+    let hyphenated = || {
+        let value = text.get(at..end()).unwrap_or_default();
+        value.iter().filter(|byte| **byte == b'-').count() >= 2
+            && value.iter().any(u8::is_ascii_digit)
+            && (value.split(|byte| *byte == b'-'))
+                .all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_alphanumeric))
+    };
     match (separator, NamePosition::find(text, start)) {
         (b'=', NamePosition::Query) => (ValueSyntax::Config, Terminator::Query),
         (b'=', NamePosition::Quoted(mark)) if tight => {
@@ -466,7 +474,7 @@ fn bare_syntax(
         }
         (b'=', _) if tight && (shouted || word) => (ValueSyntax::Config, Terminator::Blank),
         (b'=', NamePosition::Line)
-            if last() && (is_make || surroundings::is_settings(text, start)) =>
+            if last() && (is_make || surroundings::is_settings(text, start) || hyphenated()) =>
         {
             (ValueSyntax::Line, Terminator::Line)
         }

@@ -137,6 +137,8 @@ fn a_value_under_a_secret_name_is_masked_whatever_it_looks_like() {
         ),
         ("password: пароль123", "password: [REDACTED]"),
         ("JWT_SECRET=zebra-finch-42", "JWT_SECRET=[REDACTED]"),
+        ("apiKey = zebra-finch-42", "apiKey = [REDACTED]"),
+        ("token = count-1", "token = count-1"),
         (
             "Authorization: Bearer my-internal-dev-token",
             "Authorization: [REDACTED]",
