@@ -450,7 +450,7 @@ fn bare_syntax(
     // `count-1` may be a difference; three parts without blanks are not.
     let hyphenated = || {
         let value = text.get(at..end()).unwrap_or_default();
-        value.iter().filter(|byte| **byte == b'-').count() >= 2
+        value.split(|byte| *byte == b'-').count() >= 3
             && value.iter().any(u8::is_ascii_digit)
             && (value.split(|byte| *byte == b'-'))
                 .all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_alphanumeric))
