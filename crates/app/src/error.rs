@@ -149,11 +149,13 @@ impl error::Error for Error {
 }
 
 const TRY_AGAIN: &str = "try again in a moment";
+const FREE_SPACE: &str = "free some space";
 
 impl From<index::Error> for Error {
     fn from(error: index::Error) -> Self {
         let (kind, hint) = match error {
             index::Error::Locked => (Kind::Busy, TRY_AGAIN),
+            ref full if full.is_full() => (Kind::Store, FREE_SPACE),
             _ => (
                 Kind::Store,
                 "anamnesis internal reindex   (rebuilds it from the notes; nothing is lost)",
@@ -255,7 +257,7 @@ impl From<journal::Error> for Error {
         } else if error.is_busy() {
             (Kind::Busy, TRY_AGAIN)
         } else if error.is_full() {
-            (Kind::Store, "free some space")
+            (Kind::Store, FREE_SPACE)
         } else {
             (Kind::Store, "anamnesis doctor")
         };
@@ -265,9 +267,17 @@ impl From<journal::Error> for Error {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error as _;
+    use std::{error::Error as _, io};
 
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_not_helped_by_a_new_index() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = Error::from(index::Error::from(full));
+        assert!(error.text().contains("free some space"), "{}", error.text());
+        assert!(!error.text().contains("reindex"), "{}", error.text());
+    }
 
     #[test]
     fn an_error_keeps_its_cause() {

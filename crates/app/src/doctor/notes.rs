@@ -43,8 +43,8 @@ pub(super) fn open_index(
         Depth::Quick => context.index_as_listed(),
     };
     let index = index.map_err(|failure| {
-        let text = one_line(failure.text().trim_start_matches("anamnesis: "));
-        CheckResult::broken(text).hint("anamnesis internal reindex")
+        let text = one_line(failure.message());
+        CheckResult::broken(text).hint(failure.next_step().unwrap_or("anamnesis internal reindex"))
     });
     (index, before)
 }

@@ -95,6 +95,15 @@ impl Error {
         }
     }
 
+    /// Returns whether the disk is full.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Self::Io(error) => error.kind() == io::ErrorKind::StorageFull,
+            Self::Missing | Self::Foreign(_) | Self::Locked => false,
+        }
+    }
+
     /// Returns whether the store can only be read.
     pub fn is_read_only(&self) -> bool {
         match self {
