@@ -10,8 +10,9 @@ pub(crate) const BLOCK: usize = 32;
 /// The bytes of a block.
 pub(crate) const BLOCK_BYTES: usize = 2 + BLOCK / 2;
 
-/// How many partial sums a product keeps: as many as the smallest vector register has.
-const LANES: usize = 4;
+/// 1.5 · 2^23: a small number has no place for a fraction beside it, so that adding it rounds, ties to
+/// even.
+const ROUNDING: f32 = 12_582_912.0;
 
 /// A matrix of 4-bit weights, one row per output.
 #[derive(Debug)]
@@ -92,34 +93,21 @@ impl Row {
     }
 
     fn dot(&self, other: &Self) -> f32 {
-        let mut sums = [0.0; LANES];
+        let blocks = self.blocks.iter().zip(&other.blocks);
         let scales = self.scales.iter().zip(&other.scales);
-        for ((one, two), (scale, other)) in self.blocks.iter().zip(&other.blocks).zip(scales) {
-            let scale = scale * other;
-            for (sum, product) in sums.iter_mut().zip(products(one, two)) {
-                // At most 16 · 8 · 127, which a float holds exactly.
-                #[expect(clippy::cast_precision_loss, reason = "a small integer")]
-                let product = product as f32;
-                *sum += product * scale;
-            }
-        }
-        sums.iter().sum()
+        let products = blocks.zip(scales).map(|((one, two), (scale, other))| {
+            // The compiler multiplies eight pairs in one instruction only for a sum this plain.
+            let products = one.iter().zip(two);
+            let sum: i32 = products
+                .map(|(one, two)| i32::from(*one) * i32::from(*two))
+                .sum();
+            // At most 32 · 8 · 127, which a float holds exactly.
+            #[expect(clippy::cast_precision_loss, reason = "a small integer")]
+            let sum = sum as f32;
+            sum * (scale * other)
+        });
+        products.sum()
     }
-}
-
-/// Returns the products of two blocks, summed up to [`LANES`] numbers.
-#[inline]
-fn products(one: &[i16; BLOCK], two: &[i16; BLOCK]) -> [i32; LANES] {
-    let mut sums = [0; LANES];
-    let ones = one.as_chunks::<{ 2 * LANES }>().0;
-    let twos = two.as_chunks::<{ 2 * LANES }>().0;
-    for (one, two) in ones.iter().zip(twos) {
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            let product = |at: usize| i32::from(one[at]) * i32::from(two[at]);
-            *sum += product(2 * lane) + product(2 * lane + 1);
-        }
-    }
-    sums
 }
 
 impl Activations {
@@ -135,8 +123,9 @@ impl Activations {
                 *scale = largest / 127.0;
                 let factor = if *scale > 0.0 { 1.0 / *scale } else { 0.0 };
                 for (value, rounded) in values.iter().zip(block) {
+                    // A call for each number costs more than the rest of this loop.
                     #[expect(clippy::cast_possible_truncation, reason = "from -127 to 127")]
-                    let integer = (value * factor).round_ties_even() as i16;
+                    let integer = (value * factor + ROUNDING - ROUNDING) as i16;
                     *rounded = integer;
                 }
             }
@@ -149,12 +138,12 @@ impl Activations {
 /// Converts a half-precision float (IEEE 754 binary16). Infinity and NaN become 0, so that a damaged
 /// file cannot spread them.
 fn half_to_single(half: u16) -> f32 {
-    let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
-    let fraction = f32::from(half & 0x03ff);
-    match (half >> 10) & 0x1f {
-        0 => sign * fraction * 2.0_f32.powi(-24),
+    let sign = u32::from(half & 0x8000) << 16;
+    let fraction = u32::from(half & 0x03ff);
+    match u32::from(half >> 10) & 0x1f {
+        0 => f32::from_bits(sign | 0x3380_0000) * f32::from(half & 0x03ff),
         0x1f => 0.0,
-        exponent => sign * (1024.0 + fraction) * 2.0_f32.powi(i32::from(exponent) - 25),
+        exponent => f32::from_bits(sign | (exponent + 112) << 23 | fraction << 13),
     }
 }
 
