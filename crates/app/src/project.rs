@@ -198,11 +198,11 @@ pub fn change_group(
         aliases: &aliases,
         here: &here,
     };
-    let named = |keys: &[String]| -> Vec<String> {
+    let named = |keys: &[String]| -> BTreeSet<String> {
         let here = |key: &String| if key == "." { &here.key } else { key }.clone();
         keys.iter().map(here).collect()
     };
-    let mut added = named(added);
+    let mut added: Vec<String> = named(added).into_iter().collect();
     added.iter().try_for_each(|key| known.check(key))?;
     added.retain(|key| !aliases.groups_of(key).any(|of| of == group));
     let mut left = Vec::new();
