@@ -85,6 +85,10 @@ pub(crate) const PLATFORMS: [Platform; 5] = [
     },
 ];
 
+/// A release aborts on a panic, so its unwind tables are never read. Tests unwind. Windows' targets
+/// refuse the option. `.github/build-setup.yml` sets it for the released programs.
+const NO_UNWIND_TABLES: &str = "-C force-unwind-tables=no";
+
 /// Wine's program. Debian's package has no 64-bit `wine` on PATH.
 const WINE: &str = "/usr/lib/wine/wine64";
 
@@ -174,6 +178,10 @@ impl Platform {
             .env("CARGO_TARGET_DIR", &tools.target_folder);
         match self.kind {
             // zig brings its own start files.
+            Kind::Musl { .. } if verb == "zigbuild" => cargo.env(
+                "RUSTFLAGS",
+                format!("-C link-self-contained=no {NO_UNWIND_TABLES}"),
+            ),
             Kind::Musl { .. } => cargo.env("RUSTFLAGS", "-C link-self-contained=no"),
             Kind::Windows => cargo.env("CC_x86_64_pc_windows_gnu", setup::MINGW),
             Kind::Apple => &mut cargo,
@@ -285,6 +293,12 @@ mod tests {
         let mut released = PLATFORMS.map(|platform| platform.released_as);
         released.sort_unstable();
         assert_eq!(released, RELEASE_TARGETS);
+    }
+
+    #[test]
+    fn the_release_is_built_with_the_same_flags() {
+        let setup = include_str!("../../../.github/build-setup.yml");
+        assert!(setup.contains(&format!("RUSTFLAGS={NO_UNWIND_TABLES}\"")));
     }
 
     #[test]
