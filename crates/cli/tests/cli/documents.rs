@@ -130,3 +130,22 @@ fn every_command_line_of_the_documents_runs() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(count > 30, "only {count} command lines were found");
 }
+
+#[test]
+fn the_readme_shows_what_the_demo_prints() {
+    let home = furnished();
+    let shown = home.run("demo").well();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md"));
+    let page = page.unwrap();
+    let (_, block) = page.split_once("Its output, shortened:\n\n```\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let mut rest = shown.as_str();
+    for line in block
+        .lines()
+        .filter(|line| !matches!(line.trim(), "" | "…"))
+    {
+        let found = rest.find(&format!("{line}\n"));
+        let found = found.unwrap_or_else(|| panic!("not printed, or not in this order: {line}"));
+        rest = &rest[found + line.len()..];
+    }
+}
