@@ -346,6 +346,8 @@ struct Store {
 /// The environment of all cases: a home, the installed plugin, a project, transcripts.
 struct Stage<'a> {
     folder: &'a Path,
+    /// The folder of the stores, each in a home folder.
+    homes: PathBuf,
     binary: PathBuf,
     launcher: PathBuf,
     empty: PathBuf,
@@ -360,6 +362,7 @@ impl<'a> Stage<'a> {
         fs::create_dir_all(folder.join("plugin-data"))?;
         let stage = Self {
             folder,
+            homes: folder.join("homes"),
             binary: program.to_path_buf(),
             launcher: tree.join(LAUNCHER),
             empty: empty_program(folder)?,
@@ -382,7 +385,7 @@ impl<'a> Stage<'a> {
 
     /// Returns the home folder of the person who has this store.
     fn home(&self, store: &str) -> PathBuf {
-        self.folder.join("homes").join(store)
+        self.homes.join(store)
     }
 
     /// Returns the folder of a store, which is where a person has it by default.

@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Measure the viewer's pages only: the first answer, later ones, and those after an edit
     #[arg(long)]
     pages: bool,
+    /// Keep the stores in this folder, and use those that it has
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// Also measure the pages of this program, and print both side by side
     #[arg(long, value_name = "PATH", requires = "pages")]
     baseline: Option<PathBuf>,
@@ -60,21 +63,23 @@ pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
     let folder = tempfile::Builder::new()
         .prefix("anamnesis-scale-")
         .tempdir()?;
-    let stage = Stage::build(tools, folder.path(), &program)?;
+    let mut stage = Stage::build(tools, folder.path(), &program)?;
+    if let Some(kept) = &arguments.keep {
+        fs::create_dir_all(kept).map_err(at(kept))?;
+        stage.homes = absolute(kept)?;
+    }
     let mut columns = Vec::new();
     let mut sizes = vec![SMALL, arguments.notes];
     sizes.dedup();
     for notes in sizes {
         let name = format!("scale-{notes}");
-        say(&format!("making {} notes", grouped(notes)));
-        let title = corpus::write_notes(&stage.store_folder(&name), notes, &stage.words)?;
+        let title = store(&stage, &name, notes)?;
         let mut column = if arguments.pages {
             Column::new()
         } else {
             column(&stage, &name, &title)?
         };
         say("pages");
-        viewer::prepare(&stage, &name)?;
         column.extend(viewer::column(&stage, &name, &title, &program)?);
         columns.push((grouped(notes), column));
         if let Some(program) = &baseline {
@@ -86,19 +91,33 @@ pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
     Ok(())
 }
 
+/// Makes a store of notes, sessions and commits, unless it is there from an earlier run. Returns the
+/// title of one of its notes.
+fn store(stage: &Stage<'_>, name: &str, notes: usize) -> Result<String> {
+    let finished = stage.home(name).join("title");
+    if let Ok(title) = fs::read_to_string(&finished) {
+        return Ok(title);
+    }
+    say(&format!("making {} notes", grouped(notes)));
+    let title = corpus::write_notes(&stage.store_folder(name), notes, &stage.words)?;
+    viewer::prepare(stage, name)?;
+    fs::write(&finished, &title).map_err(at(&finished))?;
+    Ok(title)
+}
+
 /// Puts the columns side by side. All have the same rows.
 fn table(columns: &[(String, Column)]) -> String {
     let mut lines = vec![String::new(); columns.first().map_or(0, |(_, rows)| rows.len()) + 1];
     for (place, line) in lines.iter_mut().enumerate() {
         let name = |rows: &Column| rows.get(place.checked_sub(1)?).map(|row| row.0.clone());
         let name = columns.first().and_then(|(_, rows)| name(rows));
-        let _ = write!(line, "{:44}", name.unwrap_or_default());
+        let _ = write!(line, "{:44.44}", name.unwrap_or_default());
         for (title, rows) in columns {
             let value = match place.checked_sub(1) {
                 Some(place) => rows.get(place).map_or("", |row| row.1.as_str()),
                 None => title,
             };
-            let _ = write!(line, " {value:>28}");
+            let _ = write!(line, " {value:>36}");
         }
     }
     lines.join("\n") + "\n"

@@ -29,6 +29,13 @@ const EVENTS: usize = 10_000;
 /// The number of commits with changed notes.
 const COMMITS: usize = 10;
 
+/// What is typed in the search field, beside the title of a note.
+const TYPED: [&str; 3] = [
+    "database migration error",
+    "the cache of the build",
+    "\"test file\"",
+];
+
 /// Pages that lists link to: the list, and the beginning of the link.
 const LINKED: [(&str, &str); 5] = [
     ("/notes", "/note/"),
@@ -38,13 +45,14 @@ const LINKED: [(&str, &str); 5] = [
     ("/map", "/map/"),
 ];
 
-/// A page, and the addresses with which it is requested in turn.
+/// A page, by its name in the table.
 struct Page {
     name: String,
-    addresses: Vec<String>,
+    address: String,
 }
 
-/// Adds sessions and commits to a store of notes, which pages show.
+/// Adds sessions and commits to a store of notes, which pages show, and does the deferred work: pages
+/// would read the long logs of the databases each time.
 pub(super) fn prepare(stage: &Stage<'_>, store: &str) -> Result {
     let folder = stage.store_folder(store);
     // As the product creates it: `doctor` looks at every file of a store that others may enter.
@@ -57,11 +65,12 @@ pub(super) fn prepare(stage: &Stage<'_>, store: &str) -> Result {
         change_notes(&files, 10, &mut random)?;
         stage.direct(store, &["sync"]).once()?;
     }
+    stage.direct(store, &["work"]).once()?;
     Ok(())
 }
 
-/// Measures each page in a viewer of its own: its first answer, the median of later ones, and the
-/// median of those after a note was edited.
+/// Measures each page in a viewer of its own: its first answer, the median of later ones, the median
+/// of those after a note was edited, and the viewer's peak memory.
 pub(super) fn column(
     stage: &Stage<'_>,
     store: &str,
@@ -69,7 +78,9 @@ pub(super) fn column(
     program: &Path,
 ) -> Result<Column> {
     let folder = stage.store_folder(store);
-    stage.direct(store, &["reindex"]).with(program).once()?;
+    for verb in ["reindex", "work"] {
+        stage.direct(store, &[verb]).with(program).once()?;
+    }
     let files = note_files(&folder)?;
     let mut random = Random::new(13);
     let one = start(stage, store, program)?;
@@ -81,11 +92,9 @@ pub(super) fn column(
     for page in &pages {
         let viewer = start(stage, store, program)?;
         ready.push(viewer.ready_after);
-        let mut addresses = page.addresses.iter().cycle();
-        let mut next = || -> Result<Duration> {
-            let address = addresses.next().map_or("", String::as_str);
+        let next = || -> Result<Duration> {
             let asked = Instant::now();
-            read(&viewer.visitor, address)?;
+            read(&viewer.visitor, &page.address)?;
             Ok(asked.elapsed())
         };
         let first = next()?;
@@ -95,9 +104,11 @@ pub(super) fn column(
             change_notes(&files, 1, &mut random)?;
             changed.push(next()?);
         }
-        let figures = [vec![first], again, changed].map(milliseconds);
+        let mut figures = Vec::from([vec![first], again, changed].map(milliseconds));
+        figures.push(memory(&viewer));
         column.push((page.name.clone(), figures.join("; ")));
     }
+    column.push(search_as_you_type(&start(stage, store, program)?, title)?);
     let spread = Spread::from_times(ready.into_iter());
     column.insert(
         0,
@@ -121,12 +132,12 @@ fn start(stage: &Stage<'_>, store: &str, program: &Path) -> Result<Viewer> {
     Ok(Viewer::start(&mut command)?)
 }
 
-/// Returns the pages of the navigation, one of each kind that lists link to, and a search while its
-/// words are typed. Requests all of them once.
+/// Returns the pages of the navigation and one of each kind that lists link to. Requests all of them
+/// once, and a search.
 fn pages(visitor: &Visitor, title: &str) -> Result<Vec<Page>> {
     let page = |address: String| Page {
-        name: address.chars().take_while(|it| *it != '?').collect(),
-        addresses: vec![address],
+        name: address.clone(),
+        address,
     };
     let notes = read(visitor, "/notes")?;
     let (_, navigation) = notes.split_once("<nav").unwrap_or_default();
@@ -137,23 +148,43 @@ fn pages(visitor: &Visitor, title: &str) -> Result<Vec<Page>> {
         let (_, main) = main.split_once("<main").unwrap_or_default();
         pages.extend(links(main, beginning).next().map(|address| Page {
             name: format!("{beginning}…"),
-            addresses: vec![address],
+            address,
         }));
     }
-    let words = title.replace(' ', "+");
-    let typed = (3..=words.len()).step_by(2);
-    pages.push(Page {
-        name: "search as you type".to_owned(),
-        addresses: typed
-            .map(|end| format!("/notes?q={}*", &words[..end]))
-            .collect(),
-    });
     for page in &pages {
-        for address in &page.addresses {
-            read(visitor, address)?;
+        read(visitor, &page.address)?;
+    }
+    read(visitor, &search(title))?;
+    Ok(pages)
+}
+
+/// Requests what the page requests after each letter, with and without a star after it: the median,
+/// the 95th percentile, the longest time with its query, and the viewer's peak memory.
+fn search_as_you_type(viewer: &Viewer, title: &str) -> Result<(String, String)> {
+    let mut times = Vec::new();
+    for typed in TYPED.into_iter().chain([title]) {
+        for (end, _) in typed.char_indices().skip(1).chain([(typed.len(), ' ')]) {
+            let query = typed.get(..end).unwrap_or_default();
+            for query in [query.to_owned(), format!("{query}*")] {
+                let address = search(&query);
+                let asked = Instant::now();
+                read(&viewer.visitor, &address)?;
+                times.push((asked.elapsed(), query));
+            }
         }
     }
-    Ok(pages)
+    let (longest, query) = times.iter().max().cloned().unwrap_or_default();
+    let spread = Spread::from_times(times.into_iter().map(|(time, _)| time));
+    let figures = [spread.median, spread.p95, longest].map(|time| milliseconds(vec![time]));
+    Ok((
+        format!("search as you type (longest: {query})"),
+        format!("{}; {}", figures.join("; "), memory(viewer)),
+    ))
+}
+
+/// Returns the address of a search.
+fn search(query: &str) -> String {
+    format!("/notes?q={}", query.replace(' ', "+").replace('"', "%22"))
 }
 
 /// Returns the addresses of the links that begin with a text.
