@@ -13,7 +13,7 @@ use anamnesis_note::{
 use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
     review::{self, PendingGroup, PendingNote, PendingReason},
-    stale::{self, ChangedNote},
+    stale::{self, StaleSearch},
 };
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
@@ -179,28 +179,25 @@ pub fn waiting(
     journal: Option<&Journal>,
     projects: &[String],
 ) -> Result<Vec<PendingGroup>, Error> {
-    let changes = stale::changes(index, projects)?;
-    waiting_with(context, index, journal, projects, &changes)
+    let search = StaleSearch {
+        projects,
+        changes: &stale::changes(index, projects)?,
+        max_old: usize::MAX,
+    };
+    waiting_with(context, index, journal, &search)
 }
 
-/// Like [`waiting`], with known changes.
+/// Like [`waiting`], with known changes and a limit.
 pub fn waiting_with(
     context: &Context,
     index: &Index,
     journal: Option<&Journal>,
-    projects: &[String],
-    changes: &[ChangedNote],
+    search: &StaleSearch<'_>,
 ) -> Result<Vec<PendingGroup>, Error> {
     let machine = context.machine_id();
-    Ok(review::pending(
-        index,
-        &context.notes,
-        journal,
-        projects,
-        &machine,
-        changes,
-        context.environment.now,
-    )?)
+    let now = context.environment.now;
+    let pending = review::pending(index, &context.notes, journal, &machine, search, now)?;
+    Ok(pending)
 }
 
 /// Returns only the pending notes that a person typed: by id, or by the name of a reflection.

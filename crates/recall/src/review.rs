@@ -21,7 +21,7 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::stale::{self, ChangedNote, StaleReason};
+use crate::stale::{self, StaleReason, StaleSearch};
 
 /// Why a note is pending review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,19 +68,19 @@ pub struct PendingGroup {
     pub notes: Vec<PendingNote>,
 }
 
-/// Finds the pending notes of these projects, or of all if none is given.
+/// Finds the pending notes of the projects of a search for outdated ones, which it includes.
 ///
-/// `machine` is this machine's id, `changes` are those of [`stale::changes`]. If the journal cannot be read, notes that only it would reveal
+/// `machine` is this machine's id. If the journal cannot be read, notes that only it would reveal
 /// are left out.
 pub fn pending(
     index: &Index,
     notes: &Notes,
     journal: Option<&Journal>,
-    projects: &[String],
     machine: &str,
-    changes: &[ChangedNote],
+    search: &StaleSearch<'_>,
     now: DateTime<Utc>,
 ) -> Result<Vec<PendingGroup>, Error> {
+    let projects = search.projects;
     let filter = Filter {
         projects: projects.to_vec(),
         // A proposal counts even if another note supersedes it.
@@ -111,7 +111,7 @@ pub fn pending(
             is_forgotten_by_person: request == ForgetRequest::Person,
         }));
     }
-    let stale = stale::find(index, journal, projects, changes, now)?.into_iter();
+    let stale = stale::find(index, journal, search, now)?.into_iter();
     let stale = stale.filter(|(entry, _)| !unseen.contains(&entry.id()));
     waiting.extend(stale.map(|(entry, reasons)| PendingNote {
         entry,

@@ -160,17 +160,27 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<StaleReason> {
     reasons
 }
 
-/// Finds the notes in force of these projects, of all if none is given, that may be outdated, with
-/// reasons: those with most reasons first, then the oldest, then by id.
-///
-/// `changes` are those of [`changes`]. Without a journal, missing citations are not reported.
+/// Which notes that may be outdated are looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct StaleSearch<'a> {
+    /// The keys of their projects; all projects if there is none.
+    pub projects: &'a [String],
+    /// What [`changes`] returned.
+    pub changes: &'a [ChangedNote],
+    /// How many of the notes that are only old are found, the oldest first. In a large store that
+    /// is most notes.
+    pub max_old: usize,
+}
+
+/// Finds the notes in force that may be outdated, with reasons: those with most reasons first, then
+/// the oldest, then by id. Without a journal, missing citations are not reported.
 pub fn find(
     index: &Index,
     journal: Option<&Journal>,
-    projects: &[String],
-    changes: &[ChangedNote],
+    search: &StaleSearch<'_>,
     now: DateTime<Utc>,
 ) -> Result<Vec<(Entry, Vec<StaleReason>)>, Error> {
+    let projects = search.projects;
     let filter = in_force(projects);
     let mut suspects = Suspects {
         index,
@@ -182,7 +192,8 @@ pub fn find(
         Some((*kind, now - days))
     });
     let aged: Vec<_> = aged.collect();
-    for (entry, review_after) in index.due_or_unused(&filter, now.date_naive(), &aged)? {
+    let found = index.due_or_unused(&filter, now.date_naive(), &aged, search.max_old)?;
+    for (entry, review_after) in found {
         let facts = Facts {
             review_after,
             ..Facts::default()
@@ -190,7 +201,7 @@ pub fn find(
         suspects.notes.insert(entry.id(), Some((entry, facts)));
     }
     suspects.take_links(&filter)?;
-    for (note, change) in changes {
+    for (note, change) in search.changes {
         if let Some((_, facts)) = suspects.note(*note)? {
             facts.changes.push(change.clone());
         }
@@ -476,6 +487,29 @@ mod tests {
         };
         assert_eq!(reasons(&facts, day(9)), []);
         assert_eq!(reasons(&facts, day(10)).len(), 1);
+    }
+
+    #[test]
+    fn only_the_oldest_of_many_old_notes_are_found_if_there_is_a_limit() {
+        let fixture = Fixture::new();
+        for (title, number) in [("Older", 1), ("Oldest", 0), ("Old", 2)] {
+            let written = day(1) + TimeDelta::days(number);
+            fixture.add(title, |note| note.updated_at = timestamp(written));
+        }
+        let index = fixture.refreshed();
+        let now = day(1) + TimeDelta::days(10_000);
+        let found = |max_old| {
+            let search = StaleSearch {
+                projects: &[],
+                changes: &[],
+                max_old,
+            };
+            let found = find(&index, None, &search, now).unwrap();
+            let titles = found.into_iter().map(|(entry, _)| entry.title);
+            titles.collect::<Vec<_>>()
+        };
+        assert_eq!(found(usize::MAX), ["Oldest", "Older", "Old"]);
+        assert_eq!(found(2), ["Oldest", "Older"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{citation_check, context::Context};
 use anamnesis_note::note::GLOBAL;
-use anamnesis_recall::stale::{self, StaleReason};
+use anamnesis_recall::stale::{self, StaleReason, StaleSearch};
 use anamnesis_store::project::Project;
 use serde_json::{Value, json};
 
@@ -44,8 +44,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let now = context.environment.now;
     let journal = context.journal();
-    let changes = stale::changes(&index, &projects)?;
-    let found = stale::find(&index, journal.as_ref(), &projects, &changes, now)?;
+    let search = StaleSearch {
+        projects: &projects,
+        changes: &stale::changes(&index, &projects)?,
+        max_old: usize::MAX,
+    };
+    let found = stale::find(&index, journal.as_ref(), &search, now)?;
     let text_of = |reason: &StaleReason| reason.text(|id| Context::short(&index, id));
     if args.json {
         let notes: Vec<Value> = found

@@ -2,7 +2,7 @@
 
 use anamnesis_note::note::State;
 use anamnesis_recall::{
-    stale::{self, StaleReason},
+    stale::{self, StaleReason, StaleSearch},
     usefulness::{is_benched, is_exempt, may_suggest_muting},
 };
 use anamnesis_store::{
@@ -64,7 +64,12 @@ pub fn suggestions(
         }
     }
     // Most pairs in which one changes the other are listed as contradictions.
-    let stale = stale::find(index, journal, projects, &[], now)?.into_iter();
+    let search = StaleSearch {
+        projects,
+        changes: &[],
+        max_old: usize::MAX,
+    };
+    let stale = stale::find(index, journal, &search, now)?.into_iter();
     found.extend(stale.map(|(entry, reasons)| (entry, Suggestion::Look(reasons))));
     Ok(found)
 }

@@ -8,7 +8,7 @@ use anamnesis_recall::{
     review::{self, PendingNote, PendingReason},
     search::MAX_HITS,
     similar::Similar,
-    stale::{self, StaleReason},
+    stale::{self, StaleReason, StaleSearch},
 };
 use anamnesis_store::index::{Entry, Filter, Index};
 use rmcp::schemars::JsonSchema;
@@ -142,9 +142,12 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
         &index,
         &notes,
         records.as_ref(),
-        &projects,
         &memory.context.machine_id(),
-        &stale::changes(&index, &projects)?,
+        &StaleSearch {
+            projects: &projects,
+            changes: &stale::changes(&index, &projects)?,
+            max_old: usize::MAX,
+        },
         now,
     )?;
     let waiting = batches.iter().flat_map(|batch| &batch.notes);

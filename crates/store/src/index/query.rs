@@ -198,26 +198,33 @@ impl Index {
     }
 
     /// Returns the notes that match a filter and have a review date up to `today`, each with that
-    /// date, or were last changed before the time of their kind in `before` and used in no session.
-    /// Pinned notes do not age.
+    /// date, and the `limit` oldest that nobody changed, verified or used since the time of their
+    /// kind in `before` and that no session ever used. Pinned notes do not age.
     pub fn due_or_unused(
         &self,
         filter: &Filter,
         today: NaiveDate,
         before: &[(Kind, DateTime<Utc>)],
+        limit: usize,
     ) -> Result<Vec<(Entry, Option<NaiveDate>)>, Error> {
         let (conditions, mut values) = filter.conditions();
         values.push(Value::Text(today.to_string()));
+        values.extend(filter.conditions().1);
         for (kind, time) in before {
             values.push(Value::Text(kind.as_str().to_owned()));
             values.push(Value::Text(timestamp(*time)));
+            values.push(Value::Integer(time.timestamp_millis()));
         }
-        let aged = vec!["note.kind = ? AND note.updated_at < ?"; before.len()].join(" OR ");
+        values.push(bound(limit));
+        let aged = "note.kind = ? AND note.updated_at < ? AND NOT EXISTS (
+            SELECT 1 FROM usage WHERE usage.note = note.id
+            AND (usage.sessions > 0 OR max(ifnull(usage.last, 0), ifnull(usage.verified, 0)) >= ?))";
+        let aged = vec![aged; before.len()].join(" OR ");
         let mut statement = self.connection.prepare(&format!(
-            "SELECT * FROM note
-             WHERE {conditions} AND (review_after <= ? OR note.pinned = 0
+            "SELECT * FROM note WHERE {conditions} AND review_after <= ? OR number IN (
+               SELECT number FROM note WHERE {conditions} AND note.pinned = 0
                AND note.updated_at <> '' AND ({aged})
-               AND NOT EXISTS (SELECT 1 FROM usage WHERE usage.note = note.id AND usage.sessions > 0))"
+               ORDER BY updated_at, id LIMIT ?)"
         ))?;
         let rows = statement.query_map(params_from_iter(values), |row| {
             let day: Option<String> = row.get("review_after")?;

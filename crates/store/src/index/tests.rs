@@ -8,7 +8,7 @@ use anamnesis_note::{
     note::{Kind, Note, NoteType, Scope, Source, State, Visibility, timestamp},
     trigger::Call,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use rusqlite::params_from_iter;
 
 use super::{
@@ -74,7 +74,9 @@ fn notes_that_are_due_or_were_never_used_are_found_by_the_index() {
     };
     add("new", 1, false);
     add("old", 100, false);
-    add("pinned", 100, true);
+    add("older", 101, false);
+    add("pinned", 200, true);
+    let verified = add("verified", 200, false).path.id;
     fixture.add("undated", |note| note.updated_at = String::new());
     let today = now().date_naive();
     for (title, date) in [("due", today), ("not due", today.succ_opt().unwrap())] {
@@ -85,17 +87,32 @@ fn notes_that_are_due_or_were_never_used_are_found_by_the_index() {
         fs::write(&path, text.replacen("---\n", &with_date, 1)).unwrap();
     }
     let index = fixture.refreshed();
-    let before = [(Kind::Fact, now() - chrono::TimeDelta::days(50))];
-    let found = index
-        .due_or_unused(&Filter::default(), today, &before)
+    index
+        .connection
+        .execute(
+            "INSERT INTO usage VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, NULL, ?)",
+            rusqlite::params![verified.to_string(), now().timestamp_millis()],
+        )
         .unwrap();
-    let found: BTreeMap<String, _> = found
-        .into_iter()
-        .map(|(entry, date)| (entry.title, date))
-        .collect();
-    let expected = [("due", Some(today)), ("old", None)];
-    let expected = expected.map(|(title, date)| (title.to_owned(), date));
-    assert_eq!(found, BTreeMap::from(expected));
+    let before = [(Kind::Fact, now() - chrono::TimeDelta::days(50))];
+    let found = |limit| {
+        let filter = Filter::default();
+        let found = index.due_or_unused(&filter, today, &before, limit).unwrap();
+        let found = found.into_iter().map(|(entry, date)| (entry.title, date));
+        found.collect::<BTreeMap<String, _>>()
+    };
+    let expected = |notes: &[(&str, Option<NaiveDate>)]| -> BTreeMap<String, _> {
+        let notes = notes.iter();
+        notes
+            .map(|(title, date)| ((*title).to_owned(), *date))
+            .collect()
+    };
+    let due = ("due", Some(today));
+    assert_eq!(
+        found(usize::MAX),
+        expected(&[due, ("old", None), ("older", None)])
+    );
+    assert_eq!(found(1), expected(&[due, ("older", None)]));
 }
 
 #[test]

@@ -9,7 +9,10 @@ use anamnesis_app::{
     sync::History,
 };
 use anamnesis_note::{id::NoteId, note::Note};
-use anamnesis_recall::review::{PendingGroup, PendingNote, PendingReason};
+use anamnesis_recall::{
+    review::{PendingGroup, PendingNote, PendingReason},
+    stale::{ChangedNote, StaleReason, StaleSearch},
+};
 use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
@@ -32,6 +35,10 @@ const MASS: usize = 10;
 /// How many notes of a card of many are listed, and how many sources are.
 const MAX_LISTED: usize = 50;
 const MAX_SOURCES: usize = 5;
+
+/// How many notes are in the deck only because they are old and were never used. In a large store
+/// that is most notes, and nobody decides on more at once.
+const MAX_OLD: usize = 1_000;
 
 /// How many notes one button brings back.
 const MAX_RESTORED: usize = 50;
@@ -65,9 +72,8 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     if changes.is_none() {
         visit.kept.seek(context, &visit.streams, &index)?;
     }
-    let known = changes.as_deref();
-    let known = known.map_or(&[][..], Vec::as_slice);
-    let groups = operation::waiting_with(context, &index, journal.as_ref(), &[], known)?;
+    let search = search(changes.as_deref());
+    let groups = operation::waiting_with(context, &index, journal.as_ref(), &search)?;
     let held = journal.and_then(|journal| History::load(&journal).held);
     let cards = cards(&groups);
     let at = visit.query.get("at").and_then(|at| at.parse().ok());
@@ -91,6 +97,22 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     Ok(layout::page(visit, "Review", &main))
 }
 
+/// What the deck has of the notes that may be outdated, in all projects.
+fn search(changes: Option<&Vec<ChangedNote>>) -> StaleSearch<'_> {
+    StaleSearch {
+        projects: &[],
+        changes: changes.map_or(&[], Vec::as_slice),
+        max_old: MAX_OLD,
+    }
+}
+
+/// Returns whether there may be more old notes than the deck has.
+fn has_more(groups: &[PendingGroup]) -> bool {
+    let notes = groups.iter().flat_map(|group| &group.notes);
+    let is_old = |one: &&PendingNote| one.stale_reasons == [StaleReason::Old];
+    notes.filter(is_old).count() >= MAX_OLD
+}
+
 /// The card at a place.
 fn deck(
     visit: &Visit,
@@ -112,6 +134,7 @@ fn deck(
                 div.facts {
                     span { "card " (number(at + 1)) " of " (number(cards.len())) }
                     span { (operation::counts(groups)) }
+                    @if has_more(groups) { span { "more old notes follow when these are decided" } }
                 }
                 section.card.deck {
                     @match card.notes {
@@ -386,7 +409,8 @@ pub(crate) fn decide(visit: &Visit) -> Answered {
     let journal = Journal::open(&context.home, PATIENCE)?;
     let index = visit.index()?;
     let changes = visit.kept.find(&index)?;
-    let groups = operation::waiting_with(context, &index, Some(&journal), &[], &changes)?;
+    let search = search(Some(&changes));
+    let groups = operation::waiting_with(context, &index, Some(&journal), &search)?;
     drop(index);
     let is_it = |waiting: &&PendingNote| Some(waiting.entry.id()) == id;
     let group = groups
