@@ -189,6 +189,40 @@ impl Repository {
         self.events(None, limit, is_asked_for, |_| true)
     }
 
+    /// Returns the ids of the commits that changed folders of notes, newest first, without the first
+    /// `skip`. Reads no folder, so that the cost does not depend on the number of notes.
+    pub fn commits(&self, skip: usize, limit: usize) -> Result<Vec<String>, Error> {
+        let mut commits = Vec::new();
+        let mut skipped = 0;
+        for oid in self.walk_by_time()? {
+            if commits.len() == limit {
+                break;
+            }
+            let commit = self.git.find_commit(oid?)?;
+            if !has_other_folders(&commit)? {
+                continue;
+            }
+            if skipped < skip {
+                skipped += 1;
+            } else {
+                commits.push(commit.id().to_string());
+            }
+        }
+        Ok(commits)
+    }
+
+    /// Describes commits by their ids. Those that changed no note, such as most joins, are left out.
+    pub fn events_of(&self, commits: &[String]) -> Result<Vec<Event>, Error> {
+        let mut folders = Folders::new(&self.git)?;
+        let mut events = Vec::new();
+        for id in commits {
+            let commit = self.git.find_commit(Oid::from_str(id)?)?;
+            events.push(self.event(&mut folders, &commit, None)?);
+        }
+        events.retain(|event| !event.notes.is_empty());
+        Ok(events)
+    }
+
     fn events(
         &self,
         about: Option<NoteId>,
@@ -405,6 +439,18 @@ impl Repository {
     fn walk(&self) -> Result<git2::Revwalk<'_>, Error> {
         let mut walk = self.git.revwalk()?;
         walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
+        if let Some(head) = self.head()? {
+            walk.push(head.id())?;
+        }
+        Ok(walk)
+    }
+
+    /// Like [`Repository::walk`], but reads only as many commits as are taken. If the clock of a
+    /// machine was wrong, a commit may come before one that was built on it.
+    fn walk_by_time(&self) -> Result<git2::Revwalk<'_>, Error> {
+        let mut walk = self.git.revwalk()?;
+        // libgit2 reads the whole history for any order but this, which is that of `git log`.
+        walk.set_sorting(Sort::NONE)?;
         if let Some(head) = self.head()? {
             walk.push(head.id())?;
         }
@@ -673,6 +719,18 @@ impl<'a> Lookup<'a> {
         }
         Ok(commit.parent_count() > 0 || own.is_some())
     }
+}
+
+/// Returns whether the folders of notes in a commit differ from those of every parent.
+fn has_other_folders(commit: &Commit<'_>) -> Result<bool, Error> {
+    let all = |tree: &Tree<'_>| folders(tree).collect::<Vec<_>>();
+    let own = all(&commit.tree()?);
+    for parent in commit.parents() {
+        if all(&parent.tree()?) == own {
+            return Ok(false);
+        }
+    }
+    Ok(commit.parent_count() > 0 || !own.is_empty())
 }
 
 /// Returns the folders of notes in a tree.

@@ -675,3 +675,28 @@ fn set(git: &Path, key: &str, value: &str) {
         .status();
     assert!(done.unwrap().success(), "{key}");
 }
+
+#[test]
+fn commits_are_listed_page_by_page_and_described_apart() {
+    let (mut laptop, mut desktop, _remote) = Machine::pair();
+    let first = laptop.write("First", "One").id;
+    laptop.sync();
+    desktop.sync();
+    desktop.after(5).write("Elsewhere", "Two");
+    laptop
+        .after(6)
+        .edit(first, |note| note.body = "Three".to_owned());
+    desktop.sync();
+    laptop.after(7).sync();
+    laptop
+        .after(8)
+        .edit(first, |note| note.body = "Four".to_owned());
+    let repository = laptop.repository();
+    let all = repository.commits(0, usize::MAX).unwrap();
+    let pages = (0..all.len()).flat_map(|skip| repository.commits(skip, 1).unwrap());
+    assert_eq!(pages.collect::<Vec<_>>(), all);
+    // The join of both machines changed folders, but no note.
+    let described = repository.events_of(&all).unwrap();
+    assert_eq!(described.len() + 1, all.len());
+    assert_eq!(described, repository.log(None, usize::MAX).unwrap());
+}

@@ -21,7 +21,7 @@ use hyper::{
 use crate::{
     answer::{self, Answer, Content},
     guard::{Entry, Guard, TOKEN, lock},
-    kept::KeptChanges,
+    kept::Kept,
     layout,
     routes::{self, Act},
     server::Options,
@@ -44,7 +44,7 @@ pub(crate) struct Site {
     /// The pages that are open.
     pub(crate) streams: Arc<Streams>,
     /// What pages need and takes long.
-    kept: Arc<KeptChanges>,
+    kept: Arc<Kept>,
     guard: Guard,
     /// When a page was last known to be open.
     alive_at: Mutex<Instant>,

@@ -8,7 +8,7 @@ use anamnesis_store::index::Index;
 use anamnesis_text::clean::clean;
 use ulid::Ulid;
 
-use crate::{answer::Answer, kept::KeptChanges, layout, streams::Streams};
+use crate::{answer::Answer, kept::Kept, layout, streams::Streams};
 
 /// How many parameters of an address or a form are read.
 const MAX_PARAMS: usize = 2_000;
@@ -59,7 +59,7 @@ pub(crate) struct Visit {
     /// The pages that are open.
     pub(crate) streams: Arc<Streams>,
     /// What takes long to find.
-    pub(crate) kept: Arc<KeptChanges>,
+    pub(crate) kept: Arc<Kept>,
     /// The path and the name of each page in the navigation.
     pub(crate) navigation: Vec<(&'static str, &'static str)>,
     /// Returns whether a path is one of the viewer's.

@@ -13,13 +13,15 @@ use anamnesis_sync::history::{Event, Moment};
 use maud::{Markup, html};
 
 use crate::{
+    kept::HistoryRow,
     layout::{self, ago, button, line, missing},
     markdown,
     visit::{Answered, Visit},
 };
 
-/// How many changes a page lists. For each, the folders of a commit are read.
-const CHANGES: usize = 20;
+/// How many commits a page lists, without those that changed no note. For each, the folders of a
+/// commit are read, which takes 20 ms with 100,000 notes.
+const CHANGES: usize = 12;
 
 /// How many notes a page lists.
 const PAGE: usize = 50;
@@ -30,14 +32,14 @@ const MAX_DIFFERENCES: usize = 50;
 pub(crate) fn show(visit: &Visit) -> Answered {
     let past = Past::with_index(&visit.context, visit.index()?)?;
     let page = layout::page_number(&visit.query);
-    let mut events = Vec::new();
+    let (mut rows, mut has_more) = (Vec::new(), false);
     if let Some(past) = &past {
-        // One extra event shows whether there are more.
-        events = past.repository.log(None, page * CHANGES + 1)?;
+        // One extra commit shows whether there are more.
+        let mut commits = past.repository.commits((page - 1) * CHANGES, CHANGES + 1)?;
+        has_more = commits.len() > CHANGES;
+        commits.truncate(CHANGES);
+        rows = visit.kept.rows(past, &commits)?;
     }
-    let has_more = events.len() > page * CHANGES;
-    events.truncate(page * CHANGES);
-    let shown = events.iter().skip((page - 1) * CHANGES);
     let main = html! {
         h1 { "History" }
         section {
@@ -46,12 +48,10 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         }
         section id="changes" data-live="notes" {
             h2 { "Changes" }
-            @if events.is_empty() {
+            @if rows.is_empty() && page == 1 && !has_more {
                 p { "Nothing was committed yet. Changes of notes on all your machines appear here." }
             }
-            @if let Some(past) = &past {
-                ol.notes { @for event in shown { (row(visit, past, event)) } }
-            }
+            ol.notes { @for shown in &rows { (row(visit, shown)) } }
             nav.pager aria-label="More changes" {
                 @if page > 1 {
                     a.button href={ "/history?" (visit.query.with("page", &(page - 1).to_string())) } { "← Newer" }
@@ -80,12 +80,16 @@ fn date_form(visit: &Visit) -> Markup {
     }
 }
 
-fn row(visit: &Visit, past: &Past<'_>, event: &Event) -> Markup {
-    let title = past.title(event);
+fn row(visit: &Visit, row: &HistoryRow) -> Markup {
+    let HistoryRow {
+        event,
+        counts,
+        title,
+    } = row;
     html! {
         li.note {
             a.title href={ "/change/" (event.commit) } {
-                (shown_verb(event)) " " (operation::counts(event))
+                (shown_verb(event)) " " (counts)
                 @if !title.is_empty() { " " bdi { (title) } }
             }
             div.facts { (facts(visit, event)) }

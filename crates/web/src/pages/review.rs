@@ -68,9 +68,9 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let context = &visit.context;
     let index = visit.index()?;
     let journal = context.records()?;
-    let changes = visit.kept.known(&index)?;
+    let changes = visit.kept.changes.known(&index)?;
     if changes.is_none() {
-        visit.kept.seek(context, &visit.streams, &index)?;
+        visit.kept.changes.seek(context, &visit.streams, &index)?;
     }
     let search = search(changes.as_deref());
     let groups = operation::waiting_with(context, &index, journal.as_ref(), &search)?;
@@ -408,7 +408,7 @@ pub(crate) fn decide(visit: &Visit) -> Answered {
     let path = format!("{PATH}?at={at}");
     let journal = Journal::open(&context.home, PATIENCE)?;
     let index = visit.index()?;
-    let changes = visit.kept.find(&index)?;
+    let changes = visit.kept.changes.find(&index)?;
     let search = search(Some(&changes));
     let groups = operation::waiting_with(context, &index, Some(&journal), &search)?;
     drop(index);

@@ -220,6 +220,28 @@ fn history_shows_a_change_its_difference_and_a_past_day() {
 }
 
 #[test]
+fn history_lists_each_change_on_one_page_and_new_ones_first() {
+    let viewer = Viewer::new();
+    for act in ["pin", "unpin"].repeat(8) {
+        viewer.post(&format!("/note/{ID}/mark"), &format!("act={act}"));
+    }
+    let changes = |page: usize| {
+        let text = viewer.get(&format!("/history?page={page}")).text;
+        let links = text.split("href=\"/change/").skip(1);
+        let links = links.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+        links.collect::<Vec<_>>()
+    };
+    let (first, second) = (changes(1), changes(2));
+    assert!(!first.is_empty() && !second.is_empty());
+    assert!(second.iter().all(|change| !first.contains(change)));
+    let total = first.len() + second.len();
+    assert_eq!((changes(1), changes(3)), (first.clone(), Vec::new()));
+    viewer.post(&format!("/note/{ID}/mark"), "act=pin");
+    assert_eq!(changes(1)[1..], first[..first.len() - 1]);
+    assert_eq!(changes(1).len() + changes(2).len(), total + 1);
+}
+
+#[test]
 fn many_notes_are_changed_at_once_and_undone_to_the_same_bytes() {
     let viewer = Viewer::new();
     let second = viewer.second("second");
