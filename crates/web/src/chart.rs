@@ -50,23 +50,29 @@ pub(crate) fn bars(caption: &str, rows: &[Bar]) -> Markup {
     }
 }
 
-/// A column of a chart by day.
+/// The least number of places in a chart of columns: one month alone is no wide block.
+const MIN_COLUMNS: usize = 12;
+
+/// A column of a chart by day or month.
 pub(crate) struct Column {
     /// The height of the column.
     pub(crate) value: i64,
     /// The height of a darker part at its foot.
     pub(crate) part: i64,
-    /// The day and its numbers.
+    /// The time and its numbers.
     pub(crate) text: String,
 }
 
-/// Returns a chart with one column per day. `label` describes it as a whole.
+/// Returns a chart of columns, the last one at the right edge. `label` describes it as a whole.
 pub(crate) fn columns(label: &str, columns: &[Column]) -> Markup {
     let largest = columns.iter().map(|column| column.value).max().unwrap_or(0);
+    let places = columns.len().max(MIN_COLUMNS);
+    let empty = places - columns.len();
     html! {
-        svg.columns viewBox={ "0 0 " (columns.len() * 10) " 100" } preserveAspectRatio="none"
+        svg.columns viewBox={ "0 0 " (places * 10) " 100" } preserveAspectRatio="none"
             role="img" aria-label=(label) {
-            @for (place, column) in columns.iter().enumerate() {
+            @for place in 0..empty { rect.day x=(place * 10) y="0" width="9" height="100" {} }
+            @for (place, column) in (empty..).zip(columns) {
                 @let (whole, part) = (share(column.value, largest), share(column.part, largest));
                 g {
                     title { (column.text) }
@@ -76,5 +82,23 @@ pub(crate) fn columns(label: &str, columns: &[Column]) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_column_is_as_narrow_as_one_of_a_year_and_at_the_right() {
+        let month = Column {
+            value: 4,
+            part: 2,
+            text: "2026-06".to_owned(),
+        };
+        let chart = columns("by month", &[month]).into_string();
+        assert!(chart.contains("viewBox=\"0 0 120 100\""), "{chart}");
+        assert!(chart.contains("class=\"whole\" x=\"110\""), "{chart}");
+        assert_eq!(chart.matches("class=\"day\"").count(), 12);
     }
 }
