@@ -11,8 +11,8 @@ let found = [];
 
 // The text of a note, in lower case.
 function text(at) {
-  const html = notes[at][1].replace(/<[^>]*>/g, " ");
-  return (texts[at] ??= html.replace(/&(lt|gt|quot|amp);/g, (name) => ENTITIES[name]).toLowerCase());
+  return (texts[at] ??= notes[at][1].replace(/<[^>]*>/g, " ")
+    .replace(/&(lt|gt|quot|amp);/g, (name) => ENTITIES[name]).toLowerCase());
 }
 
 // The HTML of a note was made by `anamnesis export`: the note's own text is escaped in it.
