@@ -69,10 +69,13 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let months = months.map(|(month, notes)| bar(line(month), None, *notes));
     let main = html! {
         h1 { "Map" }
-        section id="starts" data-live="notes" {
+        section.card[is_empty] id="starts" data-live="notes" {
             @if !is_empty { h2 { "Notes with many links" } }
             @let starts = starts(&index)?;
-            @if is_empty { p { "Projects and links between notes appear here with the first notes." } }
+            @if is_empty {
+                h2 { "There are no notes yet" }
+                p { "Projects and links between notes appear here with the first notes." }
+            }
             @else if starts.is_empty() { p { "No recent note has a link yet." } }
             ul.links {
                 @for (entry, links) in &starts {

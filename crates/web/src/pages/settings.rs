@@ -149,6 +149,15 @@ fn recording(visit: &Visit) -> Result<Markup, Error> {
     })
 }
 
+/// A text of ours with its words in backticks as code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (place, part) in text.split('`').enumerate() {
+            @if place % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
     let found = EffectiveSetting::new(&visit.context, keys, setting);
     let is_changeable = !visit.is_read_only && setting.kind != Kind::Paused;
@@ -163,7 +172,7 @@ fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
                     SettingSource::Default => { span.hint { "default" } }
                 }
             }
-            p { (setting.meaning) }
+            p { (with_code(setting.meaning)) }
             @if let Some(hidden) = &found.hidden {
                 p.hint { "Over " bdi { (shown(setting, hidden)) } " in config.json." }
             }
@@ -172,7 +181,7 @@ fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
                     summary { "Change " (setting.name) }
                     form.filters method="post" action="/settings/change" {
                         input type="hidden" name="key" value=(setting.name);
-                        label { span { "Value: " (setting.kind.expected()) }
+                        label { span { "Value: " (with_code(&setting.kind.expected())) }
                             (field(setting, &found.value)) }
                         @if setting.kind == Kind::Secret {
                             // A second page would have to repeat the key.
