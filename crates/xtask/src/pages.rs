@@ -125,6 +125,8 @@ fn fill(home: &TestHome) -> String {
     }
     // Without an index, the first hook would inject nothing.
     home.run("reindex").well();
+    // In a large store, the background process of a hook would take too long for the first commit.
+    home.run("sync").well();
     let mut start = home.start("viewed", "startup");
     home.hook(&start).well();
     start["hook_event_name"] = "UserPromptSubmit".into();
