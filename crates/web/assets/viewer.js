@@ -61,23 +61,29 @@ navigator.locks.request("anamnesis-events", () => new Promise(() => {
   events.onopen = () => document.body.classList.remove("offline");
 }));
 
-// Search as you type.
+// Search as you type. The last word may be unfinished, so its beginning counts, in scripts with
+// spaces between words.
+const unfinished = /[\p{sc=Latin}\p{sc=Cyrillic}\p{sc=Greek}0-9]$/u;
 for (const form of document.querySelectorAll("form[data-search]")) {
   let typing = 0;
-  const search = () => {
+  const search = (isTyping) => {
     const query = new URLSearchParams(new FormData(form));
     for (const [name, value] of [...query]) if (!value) query.delete(name);
     const address = `${form.getAttribute("action")}?${query}`;
     history.replaceState(null, "", address);
-    refresh([form.dataset.search], address, true).catch(() => {});
+    const words = query.get("q") ?? "";
+    if (isTyping && unfinished.test(words) && !words.includes('"')) query.set("q", `${words}*`);
+    const asked = `${form.getAttribute("action")}?${query}`;
+    refresh([form.dataset.search], asked, true).catch(() => {});
   };
   form.addEventListener("input", () => {
     clearTimeout(typing);
-    typing = setTimeout(search, 80);
+    typing = setTimeout(search, 80, true);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    search();
+    clearTimeout(typing);
+    search(false);
   });
 }
 

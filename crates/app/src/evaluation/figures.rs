@@ -17,7 +17,7 @@ use crate::{Error, context::Context, evaluation_set::Case};
 const DEPTHS: [usize; 4] = [1, 3, 5, 8];
 
 /// The cut-off rank for the mean reciprocal rank.
-const RANKED: usize = 8;
+pub(super) const RANKED: usize = 8;
 
 /// The figures of one measurement.
 pub struct Figures {

@@ -1,10 +1,12 @@
-//! Measures recall on the notes and prompts of the store. Measuring records nothing.
+//! Measures recall on the notes and prompts of the store. Measuring changes
+//! nothing that recall learns from.
 
 pub mod experiment;
 pub mod figures;
 pub mod injection;
 mod library;
 pub mod mine;
+pub mod runs;
 pub mod sandbox;
 
 use std::path::Path;

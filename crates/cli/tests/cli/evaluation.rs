@@ -102,6 +102,31 @@ fn titles_become_questions_once() {
 }
 
 #[test]
+fn the_figures_of_a_run_are_kept_for_comparison() {
+    let home = answering();
+    let runs = "eval/runs.jsonl";
+    home.run("eval mine").well();
+    home.run("eval run").well();
+    home.run("eval run --include-unreviewed").well();
+    let path = home.store().join("eval/eval.jsonl");
+    let other = home.root().join("other.jsonl");
+    std::fs::copy(path, &other).unwrap();
+    let other = ["eval", "run", "--eval-set", other.to_str().unwrap()];
+    home.command(other).run().well();
+    home.write(runs, home.read(runs) + "not JSON\n");
+    home.run("eval run").well();
+    let kept = home.read(runs);
+    let kept: Vec<Value> = kept
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert_eq!(kept[0], kept[1]);
+    assert_eq!(kept[0]["questions"], 3);
+    assert!((kept[0]["first"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-6);
+}
+
+#[test]
 fn a_secret_in_a_title_is_in_no_question() {
     let home = home();
     let secret = concat!("gh", "p_0123456789abcdefghijABCDEFGHIJ012345");

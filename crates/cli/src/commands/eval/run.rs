@@ -10,7 +10,10 @@ use anamnesis_app::{
     Error,
     context::Context,
     error::NEEDS_ATTENTION,
-    evaluation::figures::{Figures, Recall, unknown_ids},
+    evaluation::{
+        figures::{Figures, Recall, unknown_ids},
+        runs::EvaluationRun,
+    },
     evaluation_set::Set,
 };
 use anamnesis_recall::search::MAX_HITS;
@@ -73,6 +76,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let unknown = unknown_ids(&index, &cases)?;
     warn(&set, &unknown, ui);
+    // Only figures with the same kind of questions can be compared.
+    if report.path == context.home.evaluation() && !args.set.include_unreviewed {
+        let run = EvaluationRun::new(context.environment.now, &report.figures);
+        if let Some(Err(failure)) = run.map(|run| run.keep(context)) {
+            context.log(failure.message());
+        }
+    }
     if args.json {
         ui.json(&report.json(&set, &unknown));
     } else {
