@@ -14,13 +14,12 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 
 use crate::{front_matter, id::NoteId, project_key};
 
+pub use crate::project_key::GLOBAL;
+
 pub(crate) use file::Part;
 pub use file::{CannotRewrite, NoteFile, Unreadable};
 pub use visibility::{REFLECTED_TAG, UNREVIEWED_TAG, Visibility};
 pub use words::{Enforce, Kind, NoteType, Scope, Severity, Source, State, Status, UnknownWord};
-
-/// The project of a global note.
-pub const GLOBAL: &str = "global";
 
 /// The largest file that is read completely, in bytes; of a larger one only the head is read.
 pub const MAX_FILE_LENGTH: usize = 1024 * 1024;

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use anamnesis_text::clean::one_line;
 
-use crate::note::GLOBAL;
+/// The project of a global note.
+pub const GLOBAL: &str = "global";
 
 /// What keeps a folder named like a shared key apart from it. No other folder has this in its key: a
 /// folder's name has no slash.

@@ -310,13 +310,6 @@ impl Notes {
         listing.notes = notes;
     }
 
-    /// Returns whether no folder of notes has a file that looks like a note.
-    pub fn is_empty(&self) -> bool {
-        let files = self.folders().filter_map(|path| fs::read_dir(path).ok());
-        let mut names = files.flatten().flatten().map(|entry| entry.file_name());
-        !names.any(|name| Path::new(&name).extension().is_some_and(|end| end == "md"))
-    }
-
     /// Calls `take` with the path of each note, in no order. Other files and folders are left out.
     pub fn each(&self, take: &mut dyn FnMut(NotePath)) {
         let mut listing = Listing::default();

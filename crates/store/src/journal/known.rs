@@ -1,11 +1,30 @@
 //! Records the notes that arrived by a command, a tool, sync or import, or existed at the first
-//! check. Any other note for all projects was added to the folder by hand.
+//! check. Any other note for all projects or a group was added to the folder by hand.
+
+use std::{fs, path::Path};
+
+use anamnesis_note::{
+    id::NoteId,
+    note::{NoteType, Scope},
+};
 
 use super::{Error, Journal};
-use anamnesis_note::id::NoteId;
+use crate::fs::home::Home;
 
 /// The `meta` key that is set once the existing notes are recorded.
 pub(super) const BEGUN: &str = "known_notes";
+
+/// Returns whether a folder of notes has a file that looks like a note.
+pub(super) fn has_notes(home: &Home) -> bool {
+    let trees = [Scope::MachineLocal, Scope::Portable].map(|scope| home.tree(scope));
+    let folders = trees.iter().flat_map(|tree| {
+        let folders = NoteType::ALL.iter();
+        folders.map(|folder| tree.join(folder.as_str()))
+    });
+    let entries = folders.filter_map(|folder| fs::read_dir(folder).ok());
+    let mut names = entries.flatten().flatten().map(|entry| entry.file_name());
+    names.any(|name| Path::new(&name).extension().is_some_and(|end| end == "md"))
+}
 
 impl Journal {
     /// Records that the origin of these notes is known.
@@ -59,13 +78,12 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, time::Duration};
+    use std::time::Duration;
 
     use chrono::DateTime;
 
     use super::super::tests::journal_with_session;
     use super::*;
-    use crate::fs::home::Home;
 
     #[test]
     fn what_was_there_at_first_is_known_and_what_comes_by_us() {

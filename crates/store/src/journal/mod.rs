@@ -86,7 +86,6 @@ use crate::{
         home::Home,
         lock::{self, Subject},
     },
-    notes::Notes,
     sqlite,
 };
 
@@ -233,7 +232,7 @@ impl Journal {
         }
         schema::migrate(&mut connection)?;
         let journal = Self { connection }.configured()?;
-        if version == 0 && Notes::new(home.clone(), patience).is_empty() {
+        if version == 0 && !known::has_notes(home) {
             // Whatever appears from now on came by us, or is foreign.
             journal.know_at_first(|| [])?;
         }
