@@ -12,6 +12,14 @@ use super::{Error, Index};
 /// The maximum number of terms of a phrase that select its candidates.
 const MAX_SELECTING_TERMS: usize = 16;
 
+/// The length of the shortest term that a longer prefix is found by, in bytes, and by how many
+/// characters it may be longer.
+const MIN_STEM: usize = 3;
+const MAX_ENDING: usize = 7;
+
+/// How many notes are read to find a prefix that is longer than its term.
+const MAX_READ: usize = 200;
+
 /// A condition on the words of a note. Words are compared as terms, see [`anamnesis_text::terms`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WordCondition {
@@ -181,7 +189,38 @@ impl Index {
     fn numbers_with_prefix(&self, prefix: &Prefix) -> Result<BTreeSet<u32>, Error> {
         let mut numbers = self.postings_from(&prefix.folded)?.numbers()?;
         numbers.append(&mut self.postings(&prefix.term)?.numbers()?);
+        if numbers.is_empty() {
+            numbers = self.numbers_with_longer_prefix(prefix)?;
+        }
         Ok(numbers)
+    }
+
+    /// Finds a prefix that is longer than the term of its words: `deployi*`, where the dictionary has
+    /// `deploi`, the stem of `deploy`. The texts of the newest notes with a shorter term are read.
+    fn numbers_with_longer_prefix(&self, prefix: &Prefix) -> Result<BTreeSet<u32>, Error> {
+        let folded = &prefix.folded;
+        let ends = folded.char_indices().map(|(end, _)| end).rev();
+        for end in ends.take(MAX_ENDING).take_while(|end| *end >= MIN_STEM) {
+            let mut having = BTreeSet::new();
+            for term in terms_without(Role::Whole, &folded[..end]) {
+                having.append(&mut self.postings(&term)?.numbers()?);
+            }
+            let mut numbers = BTreeSet::new();
+            for number in having.into_iter().rev().take(MAX_READ) {
+                let texts = self.text(number)?.unwrap_or_default();
+                let mut has = false;
+                for text in texts.each() {
+                    words(text, |word| has |= word.folded.starts_with(folded));
+                }
+                if has {
+                    numbers.insert(number);
+                }
+            }
+            if !numbers.is_empty() {
+                return Ok(numbers);
+            }
+        }
+        Ok(BTreeSet::new())
     }
 }
 
@@ -270,15 +309,25 @@ mod tests {
             "RandomNumber",
             "ran",
             "élan",
+            "deploying",
+            "deploys",
         ] {
             fixture.add(text, |_| {});
         }
         let index = fixture.refreshed();
         for (prefix, expected) in [
+            ("deployi", &["deploying"][..]),
+            ("deploym", &[]),
             ("migr", &["migrations"][..]),
             ("migrations", &["migrations"]),
             ("Library", &["two libraries"]),
             ("librar", &["two libraries"]),
+            // Longer than the stem `migrat`, and no ending of another word.
+            ("migratio", &["migrations"]),
+            ("emigrat", &["emigrate"]),
+            ("migratory", &[]),
+            ("rando", &["RandomNumber"]),
+            ("randy", &[]),
             ("ran", &["RandomNumber", "ran"]),
             ("numb", &["RandomNumber"]),
             ("randomNum", &["RandomNumber"]),
