@@ -55,6 +55,7 @@ mod tests {
         write(folder.path()).unwrap();
         write(folder.path()).unwrap();
         for (name, _) in help::EXAMPLES {
+            let name = name.replace(' ', "-");
             let page = folder.path().join(format!("man/anamnesis-{name}.1"));
             let page = fs::read_to_string(page).unwrap();
             assert!(page.contains(".TH"), "{name}: {page}");
