@@ -220,8 +220,7 @@ pub struct QueryEncoder(Mutex<Option<(String, Model)>>);
 
 impl QueryEncoder {
     /// Returns the vector of a query; `None` without a model, or while the index has none of its
-    /// vectors.
-    /// A model that cannot be used is reported in the log, and words alone count.
+    /// vectors. A model that cannot be used is reported in the log, and words alone count.
     pub fn vector(&self, context: &Context, index: &Index, query: &str) -> Option<Vec<f32>> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let made_by = index.embedding_model().ok().flatten();

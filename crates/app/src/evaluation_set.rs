@@ -214,13 +214,7 @@ impl Set {
     }
 
     fn write(&self) -> Result<(), Error> {
-        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
-        file::write_atomic(&self.path, text.as_bytes())
-            .map(drop)
-            .map_err(|error| {
-                let path = one_line(&self.path.display().to_string());
-                Error::failed(format!("cannot write {path}: {error}")).because(error)
-            })
+        write_lines(&self.path, &self.lines)
     }
 
     /// Removes questions from this machine's own set.
@@ -256,6 +250,17 @@ pub fn forget_notes(home: &Home, is_gone: impl Fn(NoteId) -> bool) -> Result<(),
 /// lock of the notes.
 pub fn forget_session(home: &Home, session: &str, prompt: Option<i64>) -> Result<(), Error> {
     Set::retain(home, |case| !case.is_of(session, prompt))
+}
+
+/// Replaces a file by these lines.
+pub(crate) fn write_lines(path: &Path, lines: &[String]) -> Result<(), Error> {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    file::write_atomic(path, text.as_bytes())
+        .map(drop)
+        .map_err(|error| {
+            let path = one_line(&path.display().to_string());
+            Error::failed(format!("cannot write {path}: {error}")).because(error)
+        })
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     fs::{
         file::{self, Stamp},
-        home::{self, Home},
+        home::{self, Home, note_folder_places},
         lock::{self, Lock, Subject},
     },
     journal,
@@ -65,7 +65,7 @@ impl NotePath {
 
     /// Returns the place of its folder in [`FOLDERS`].
     pub fn folder_place(self) -> usize {
-        let place = folder_places().position(|it| it == (self.scope, self.folder));
+        let place = note_folder_places().position(|it| it == (self.scope, self.folder));
         place.unwrap_or_default()
     }
 
@@ -235,7 +235,11 @@ impl Notes {
     /// Lists the selected folders, in the order of [`FOLDERS`], and nothing beside them.
     pub fn list_folders(&self, selected: [bool; 6]) -> Listing {
         let mut listing = Listing::default();
-        let folders = self.folders().zip(folder_places()).zip(selected);
+        let folders = self
+            .home
+            .note_folders()
+            .zip(note_folder_places())
+            .zip(selected);
         for ((path, (scope, folder)), is_selected) in folders {
             if is_selected && self.is_folder(&path, &mut listing) {
                 self.list_folder(scope, folder, &path, &mut listing);
@@ -313,7 +317,7 @@ impl Notes {
     /// Calls `take` with the path of each note, in no order. Other files and folders are left out.
     pub fn each(&self, take: &mut dyn FnMut(NotePath)) {
         let mut listing = Listing::default();
-        for (path, (scope, folder)) in self.folders().zip(folder_places()) {
+        for (path, (scope, folder)) in self.home.note_folders().zip(note_folder_places()) {
             if self.is_folder(&path, &mut listing) {
                 let mut take = |path, _: &Metadata| take(path);
                 self.walk_folder(scope, folder, &path, &mut take, &mut listing);
@@ -606,7 +610,7 @@ impl Notes {
     /// writes one.
     pub fn drop_leftovers(&self, _lock: &Lock, id: NoteId) -> Result<(), Error> {
         let beginning = format!(".{id}.md.");
-        for folder in self.folders().chain([self.home.trash()]) {
+        for folder in self.home.note_folders().chain([self.home.trash()]) {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
@@ -616,11 +620,6 @@ impl Notes {
             }
         }
         Ok(())
-    }
-
-    /// Returns the type folders of both trees, in the order of [`FOLDERS`].
-    fn folders(&self) -> impl Iterator<Item = PathBuf> {
-        folder_places().map(|(scope, folder)| self.home.tree(scope).join(folder.as_str()))
     }
 
     /// Deletes notes that have been in the trash for longer than this. Returns how many.
@@ -784,7 +783,7 @@ impl Notes {
         let entries = fs::read_dir(self.home.receipts());
         let receipts = entries.into_iter().flatten().flatten();
         let receipts = receipts.map(|entry| entry.path());
-        let folders = self.folders().chain([
+        let folders = self.home.note_folders().chain([
             self.home.root().to_owned(),
             self.home.tree(Scope::Portable),
             self.home.trash(),
@@ -824,18 +823,12 @@ impl Notes {
     /// [`FOLDERS`]; 0 for a missing one.
     pub fn folder_times(&self) -> [i64; 6] {
         let mut times = [0; 6];
-        for (time, path) in times.iter_mut().zip(self.folders()) {
+        for (time, path) in times.iter_mut().zip(self.home.note_folders()) {
             *time = fs::symlink_metadata(path)
                 .map_or(0, |metadata| Stamp::from_metadata(&metadata).modified);
         }
         times
     }
-}
-
-/// The scope and type of each folder, in the order of [`FOLDERS`].
-fn folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
-    let scopes = [Scope::Portable, Scope::MachineLocal].into_iter();
-    scopes.flat_map(|scope| NoteType::ALL.iter().map(move |folder| (scope, *folder)))
 }
 
 /// Parses the bytes of a note's file. A file with git's conflict markers is not a note.

@@ -435,22 +435,21 @@ impl Repository {
         })
     }
 
-    /// Returns the branch's commits, newest first.
+    /// Returns the branch's commits, newest first, and each after those that were built on it.
     fn walk(&self) -> Result<git2::Revwalk<'_>, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
-        if let Some(head) = self.head()? {
-            walk.push(head.id())?;
-        }
-        Ok(walk)
+        self.walk_sorted(Sort::TOPOLOGICAL | Sort::TIME)
     }
 
     /// Like [`Repository::walk`], but reads only as many commits as are taken. If the clock of a
     /// machine was wrong, a commit may come before one that was built on it.
     fn walk_by_time(&self) -> Result<git2::Revwalk<'_>, Error> {
-        let mut walk = self.git.revwalk()?;
         // libgit2 reads the whole history for any order but this, which is that of `git log`.
-        walk.set_sorting(Sort::NONE)?;
+        self.walk_sorted(Sort::NONE)
+    }
+
+    fn walk_sorted(&self, order: Sort) -> Result<git2::Revwalk<'_>, Error> {
+        let mut walk = self.git.revwalk()?;
+        walk.set_sorting(order)?;
         if let Some(head) = self.head()? {
             walk.push(head.id())?;
         }

@@ -50,7 +50,8 @@ pub(crate) fn bars(caption: &str, rows: &[Bar]) -> Markup {
     }
 }
 
-/// The least number of places in a chart of columns: one month alone is no wide block.
+/// The minimum number of places in a chart of columns, so that a single month is not drawn as wide as
+/// the chart.
 const MIN_COLUMNS: usize = 12;
 
 /// A column of a chart by day or month.

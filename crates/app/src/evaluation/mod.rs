@@ -1,5 +1,5 @@
-//! Measures recall on the notes and prompts of the store. Measuring changes
-//! nothing that recall learns from.
+//! Measures recall on the notes and prompts of the store. Measuring changes nothing that
+//! recall learns from.
 
 pub mod experiment;
 pub mod figures;

@@ -4,12 +4,12 @@
 use std::fs;
 
 use anamnesis_note::note::timestamp;
-use anamnesis_store::fs::{file, home::Home};
+use anamnesis_store::fs::home::Home;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, RANKED};
-use crate::{Error, context::Context};
+use crate::{Error, context::Context, evaluation_set::write_lines};
 
 /// How many runs are kept.
 const KEPT: usize = 500;
@@ -49,14 +49,7 @@ impl EvaluationRun {
         runs.push(self);
         let kept = runs.iter().skip(runs.len().saturating_sub(KEPT));
         let lines = kept.filter_map(|run| serde_json::to_string(run).ok());
-        let text: String = lines.map(|line| line + "\n").collect();
-        let path = context.home.evaluation_runs();
-        file::write_atomic(&path, text.as_bytes())
-            .map(drop)
-            .map_err(|error| {
-                let message = format!("cannot write {}: {error}", context.shown(&path));
-                Error::failed(message).because(error)
-            })
+        write_lines(&context.home.evaluation_runs(), &lines.collect::<Vec<_>>())
     }
 }
 

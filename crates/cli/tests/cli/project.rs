@@ -6,6 +6,13 @@ use anamnesis_testkit::home::{TestHome, git_repository};
 
 use super::{SESSION, furnished, home, purge, snapshot, untouched_home};
 
+/// A store of a few notes with its index.
+fn indexed() -> TestHome {
+    let home = furnished();
+    home.run("reindex").well();
+    home
+}
+
 /// What a session that starts in a folder is given.
 fn given(home: &TestHome, folder: &Path) -> String {
     let payload = home.start(SESSION, "startup").to_string();
@@ -29,8 +36,7 @@ fn mark(folder: &Path, key: &str) {
 #[test]
 fn a_remote_that_moved_keeps_the_notes() {
     // INJ-15
-    let home = furnished();
-    home.run("reindex").well();
+    let home = indexed();
     let folder = home.project();
     assert!(given(&home, &folder).contains("stub server"));
     move_remote(&home, "https://git.example.com/team/shop");
@@ -100,8 +106,7 @@ fn a_remote_that_moved_keeps_the_notes() {
 #[test]
 fn a_cloned_repository_does_not_choose_whose_notes_it_reads() {
     // HOOK-03
-    let home = furnished();
-    home.run("reindex").well();
+    let home = indexed();
     assert!(given(&home, &home.project()).contains("stub server"));
     let cloned = home.root().join("cloned");
     git_repository(&cloned, Some("https://github.com/stranger/tool"));
@@ -140,8 +145,7 @@ fn a_cloned_repository_does_not_choose_whose_notes_it_reads() {
 
 #[test]
 fn a_person_says_which_keys_are_one() {
-    let home = furnished();
-    home.run("reindex").well();
+    let home = indexed();
     snapshot!(home.run("project merge github.com/acme/cart github.com/acme/shop").shown(), @r#"
     exit 0
     github.com/acme/cart is now the same project as github.com/acme/shop: 4 notes · Undo: anamnesis project split github.com/acme/cart
@@ -210,8 +214,7 @@ fn the_name_of_a_folder_does_not_reach_the_terminal_as_a_sequence() {
 
 #[test]
 fn a_note_of_a_group_applies_to_the_projects_of_the_group() {
-    let home = furnished();
-    home.run("reindex").well();
+    let home = indexed();
     snapshot!(home.run("project group Web github.com/acme/cart .").shown(), @r#"
     exit 0
     group:web  0 notes · github.com/acme/cart, github.com/acme/shop
@@ -273,8 +276,7 @@ fn a_note_of_a_group_applies_to_the_projects_of_the_group() {
 
 #[test]
 fn a_group_is_changed_by_a_person_and_with_known_projects() {
-    let home = furnished();
-    home.run("reindex").well();
+    let home = indexed();
     for called in [
         "project group web",
         "project group a/b .",

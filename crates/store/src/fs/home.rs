@@ -5,7 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_note::note::Scope;
+use anamnesis_note::note::{NoteType, Scope};
+
+/// The scope and type of each folder, in the order of `notes::FOLDERS`.
+pub(crate) fn note_folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
+    let scopes = [Scope::Portable, Scope::MachineLocal].into_iter();
+    scopes.flat_map(|scope| NoteType::ALL.iter().map(move |folder| (scope, *folder)))
+}
 
 /// The root of a store (`ANAMNESIS_HOME`) and the paths in it.
 #[derive(Debug, Clone)]
@@ -129,6 +135,11 @@ impl Home {
             Scope::Portable => "memory",
             Scope::MachineLocal => "local",
         })
+    }
+
+    /// Returns the folders of notes, in the order of [`note_folder_places`].
+    pub(crate) fn note_folders(&self) -> impl Iterator<Item = PathBuf> {
+        note_folder_places().map(|(scope, folder)| self.tree(scope).join(folder.as_str()))
     }
 
     /// Returns the folder of the usage logs, with one folder per machine.

@@ -3,10 +3,7 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_note::{
-    id::NoteId,
-    note::{NoteType, Scope},
-};
+use anamnesis_note::id::NoteId;
 
 use super::{Error, Journal};
 use crate::fs::home::Home;
@@ -16,11 +13,7 @@ pub(super) const BEGUN: &str = "known_notes";
 
 /// Returns whether a folder of notes has a file that looks like a note.
 pub(super) fn has_notes(home: &Home) -> bool {
-    let trees = [Scope::MachineLocal, Scope::Portable].map(|scope| home.tree(scope));
-    let folders = trees.iter().flat_map(|tree| {
-        let folders = NoteType::ALL.iter();
-        folders.map(|folder| tree.join(folder.as_str()))
-    });
+    let folders = home.note_folders();
     let entries = folders.filter_map(|folder| fs::read_dir(folder).ok());
     let mut names = entries.flatten().flatten().map(|entry| entry.file_name());
     names.any(|name| Path::new(&name).extension().is_some_and(|end| end == "md"))
