@@ -28,52 +28,43 @@ pub(crate) struct Tokenizer {
     bytes: Vec<u8>,
     begins: Vec<u32>,
     scores: Vec<f32>,
-    lookup: PieceTable,
     longest: usize,
-    begin: u32,
-    end: u32,
-    unknown: u32,
+    /// The marks of the beginning, the end, padding and an unknown character.
+    special: [u32; 4],
     unknown_score: f32,
     replacements: HashMap<char, Box<[char]>>,
 }
 
-/// A hash table from the bytes of pieces to their numbers, with linear probing. It is filled at each
-/// start, so it holds numbers only.
-#[derive(Debug)]
-struct PieceTable {
-    /// The number of a piece plus one; 0 is free.
-    slots: Vec<u32>,
-}
+/// How many of its first bytes tell whether a piece may occur in a text.
+const PREFIX: usize = 6;
 
-/// FNV-1a, which can be continued byte by byte.
-#[derive(Debug, Clone, Copy)]
-struct PieceHash(u64);
+/// The beginnings of all parts of a text, by their hash. A piece whose beginning is not among them does
+/// not occur in the text.
+struct Beginnings(Vec<bool>);
 
-impl PieceHash {
-    const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
+impl Beginnings {
+    /// A power of two.
+    const SIZE: usize = 1 << 16;
 
-    fn with(self, bytes: &[u8]) -> Self {
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        Self(bytes.iter().fold(self.0, step))
-    }
-}
-
-impl PieceTable {
-    fn with_capacity(pieces: usize) -> Self {
-        Self {
-            slots: vec![0; (2 * pieces).next_power_of_two()],
+    fn new(text: &[u8]) -> Self {
+        let mut occurs = vec![false; Self::SIZE];
+        for from in 0..text.len() {
+            for length in 1..=PREFIX.min(text.len() - from) {
+                occurs[Self::slot(&text[from..from + length])] = true;
+            }
         }
+        Self(occurs)
     }
 
-    fn slots_from(&self, hash: PieceHash) -> impl Iterator<Item = usize> {
-        let mask = self.slots.len() - 1;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the low bits select the slot"
-        )]
-        let first = (hash.0 ^ (hash.0 >> 32)) as usize;
-        // Half of the slots are free, so this ends.
-        (0..).map(move |step| first.wrapping_add(step) & mask)
+    /// FNV-1a of the first bytes.
+    fn slot(bytes: &[u8]) -> usize {
+        let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        let hash = bytes.iter().take(PREFIX).fold(0x811c_9dc5, step);
+        (hash ^ (hash >> 16)) as usize % Self::SIZE
+    }
+
+    fn may_have(&self, piece: &[u8]) -> bool {
+        self.0[Self::slot(piece)]
     }
 }
 
@@ -88,7 +79,6 @@ impl Tokenizer {
                 return Err(Error::invalid(format!("a special token {id} of {count}")));
             }
         }
-        let [begin, end, _padding, unknown] = special;
         let length = reader.long_size()?;
         let begins = reader.u32s(count + 1)?;
         let scores = reader.f32s(count)?;
@@ -103,58 +93,40 @@ impl Tokenizer {
             longest.ok_or_else(|| Error::invalid("its pieces overlap or are too long"))?;
         let worst = scores.iter().copied().fold(f32::INFINITY, f32::min);
         let replacements = replacements(reader)?;
-        let mut tokenizer = Self {
+        Ok(Self {
             bytes,
             begins,
             scores,
-            lookup: PieceTable::with_capacity(count),
             longest,
-            begin,
-            end,
-            unknown,
+            special,
             unknown_score: worst - UNKNOWN_PENALTY,
             replacements,
-        };
-        for number in 0..u32::try_from(count).unwrap_or(0) {
+        })
+    }
+
+    /// Returns the pieces that may occur in a text, by their bytes. To fill a table of all pieces takes
+    /// as long as to encode a short text.
+    fn pieces_for(&self, text: &str) -> HashMap<&[u8], u32> {
+        let beginnings = Beginnings::new(text.as_bytes());
+        let mut pieces = HashMap::new();
+        for (number, pair) in (0..).zip(self.begins.windows(2)) {
+            let piece = &self.bytes[pair[0] as usize..pair[1] as usize];
             // A text cannot contain a token that is a mark for the model.
-            if !special.contains(&number) {
-                tokenizer.add_to_lookup(number);
+            if beginnings.may_have(piece) && !self.special.contains(&number) {
+                pieces.entry(piece).or_insert(number);
             }
         }
-        Ok(tokenizer)
-    }
-
-    fn piece(&self, number: u32) -> &[u8] {
-        let number = number as usize;
-        &self.bytes[self.begins[number] as usize..self.begins[number + 1] as usize]
-    }
-
-    fn add_to_lookup(&mut self, number: u32) {
-        let hash = PieceHash::EMPTY.with(self.piece(number));
-        let mut slots = self.lookup.slots_from(hash);
-        let free = slots.find(|slot| self.lookup.slots[*slot] == 0);
-        drop(slots);
-        if let Some(slot) = free {
-            self.lookup.slots[slot] = number + 1;
-        }
-    }
-
-    fn find(&self, hash: PieceHash, bytes: &[u8]) -> Option<u32> {
-        let numbers = self
-            .lookup
-            .slots_from(hash)
-            .map(|slot| self.lookup.slots[slot]);
-        let mut numbers = numbers.map_while(|number| number.checked_sub(1));
-        numbers.find(|number| self.piece(*number) == bytes)
+        pieces
     }
 
     /// Returns the tokens of a text between the marks of beginning and end, at most `limit`.
     pub(crate) fn tokens(&self, text: &str, limit: usize) -> Vec<u32> {
         let text = self.normalized(text);
-        let mut tokens = vec![self.begin];
+        let [begin, end, ..] = self.special;
+        let mut tokens = vec![begin];
         let pieces = self.best_pieces(&text);
         tokens.extend(pieces.into_iter().take(limit.saturating_sub(2)));
-        tokens.push(self.end);
+        tokens.push(end);
         tokens
     }
 
@@ -190,9 +162,11 @@ impl Tokenizer {
             piece: u32,
             from: usize,
         }
+        let [.., unknown] = self.special;
+        let pieces_by_bytes = self.pieces_for(text);
         let start = Step {
             score: f32::NEG_INFINITY,
-            piece: self.unknown,
+            piece: unknown,
             from: 0,
         };
         let mut best = vec![start; text.len() + 1];
@@ -205,20 +179,18 @@ impl Tokenizer {
         };
         for (from, first) in text.char_indices() {
             let rest = &text[from..];
-            let mut hash = PieceHash::EMPTY;
             for (at, c) in rest.char_indices() {
                 let length = at + c.len_utf8();
                 if length > self.longest {
                     break;
                 }
-                hash = hash.with(&rest.as_bytes()[at..length]);
-                if let Some(piece) = self.find(hash, &rest.as_bytes()[..length]) {
-                    let score = self.scores[piece as usize];
-                    reach(from, from + length, piece, score, &mut best);
+                if let Some(piece) = pieces_by_bytes.get(&rest.as_bytes()[..length]) {
+                    let score = self.scores[*piece as usize];
+                    reach(from, from + length, *piece, score, &mut best);
                 }
             }
             let after = from + first.len_utf8();
-            reach(from, after, self.unknown, self.unknown_score, &mut best);
+            reach(from, after, unknown, self.unknown_score, &mut best);
         }
         let mut pieces = Vec::new();
         let mut at = text.len();
