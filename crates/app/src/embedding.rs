@@ -5,29 +5,47 @@
 //! never compared.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{self, Receiver},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
-use anamnesis_embedding::{Model, TextRole, compact};
+use anamnesis_embedding::{FILE_NAME, Model, TextRole, compact};
 use anamnesis_store::{
     fs::{
-        file::{private_options, sync_file, sync_folder},
+        file::{private_options, sync_file, sync_folder, write_atomic},
         home::{Home, ensure_folder},
     },
     index::Index,
+    settings::config::Semantic,
 };
-use anamnesis_text::hash::hex;
+use anamnesis_text::{
+    hash::hex,
+    sanitize::{head, tail},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 use crate::{
     Error,
     context::{Context, PATIENCE},
+    environment::INSTALLED_PLUGINS,
 };
+
+/// The plugin of the same marketplace that is only a model, as Claude Code lists it.
+const PLUGIN: &str = "anamnesis-semantic@";
+
+/// The file in `embedding/` that says which file of the plugin was taken over.
+const TAKEN: &str = "plugin.json";
 
 /// How many vectors are written at once. The index is locked only for that.
 const BATCH: usize = 16;
@@ -81,6 +99,10 @@ impl InstalledModel {
 /// deferred process makes the vectors.
 pub fn add(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
     by_person(context)?;
+    add_copy(context, file)
+}
+
+fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
     let unusable = |error: anamnesis_embedding::Error| {
         Error::failed(format!("{}: {error}", context.shown(file)))
             .because(error)
@@ -113,6 +135,10 @@ pub fn add(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
 /// Removes the model and the vectors. Returns whether there was one.
 pub fn remove(context: &Context) -> Result<bool, Error> {
     by_person(context)?;
+    remove_model(context)
+}
+
+fn remove_model(context: &Context) -> Result<bool, Error> {
     let folder = context.home.embedding();
     let found = InstalledModel::find(&context.home).is_some();
     if folder.is_dir() {
@@ -125,6 +151,61 @@ pub fn remove(context: &Context) -> Result<bool, Error> {
         Err(error) => return Err(error.into()),
     }
     Ok(found)
+}
+
+/// A file of the plugin that was taken over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct TakenFile {
+    path: PathBuf,
+    bytes: u64,
+    /// The model in the store; `None` if the file is not usable.
+    sha256: Option<String>,
+}
+
+/// Takes over the model of the plugin `anamnesis-semantic`, which a person installs, once per file.
+/// After the plugin is uninstalled, its model is removed. A model that a person removes or adds stays
+/// as they left it.
+pub fn follow_plugin(context: &Context) -> Result<(), Error> {
+    let marker = context.home.embedding().join(TAKEN);
+    let taken = fs::read(&marker).ok();
+    let taken = taken.and_then(|bytes| serde_json::from_slice::<TakenFile>(&bytes).ok());
+    let Some((path, bytes)) = plugin_file(context) else {
+        let Some(taken) = taken else { return Ok(()) };
+        fs::remove_file(&marker).map_err(Error::caused_by)?;
+        let current = InstalledModel::find(&context.home).map(|model| model.sha256);
+        if current.is_some() && current == taken.sha256 {
+            remove_model(context)?;
+        }
+        return Ok(());
+    };
+    if taken.is_some_and(|taken| taken.path == path && taken.bytes == bytes) {
+        return Ok(());
+    }
+    let added = add_copy(context, &path);
+    let taken = TakenFile {
+        path,
+        bytes,
+        sha256: added.as_ref().ok().map(|model| model.sha256.clone()),
+    };
+    ensure_folder(&context.home.embedding()).map_err(Error::caused_by)?;
+    let json = serde_json::to_vec(&taken).map_err(Error::caused_by)?;
+    write_atomic(&marker, &json).map_err(Error::caused_by)?;
+    added.map(drop)
+}
+
+/// Returns the model file of the installed plugin, and its size. One that a project installed does not
+/// count: a repository chooses no model.
+fn plugin_file(context: &Context) -> Option<(PathBuf, u64)> {
+    let folder = context.environment.own_claude_folder()?;
+    let installed = fs::read(folder.join(INSTALLED_PLUGINS)).ok()?;
+    let installed: Value = serde_json::from_slice(&installed).ok()?;
+    let mut plugins = installed.get("plugins")?.as_object()?.iter();
+    let (_, installations) = plugins.find(|(name, _)| name.starts_with(PLUGIN))?;
+    let mut installations = installations.as_array()?.iter();
+    let own = installations.find(|it| it["scope"] == "user")?;
+    let path = Path::new(own["installPath"].as_str()?).join(FILE_NAME);
+    let bytes = path.metadata().ok().filter(fs::Metadata::is_file)?.len();
+    Some((path, bytes))
 }
 
 fn by_person(context: &Context) -> Result<(), Error> {
@@ -163,7 +244,7 @@ fn copy_hashed(from: &Path, to: &Path) -> io::Result<String> {
 fn remove_all_but(folder: &Path, kept: Option<&Path>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if Some(path.as_path()) != kept {
+        if Some(path.as_path()) != kept && path.file_name() != Some(OsStr::new(TAKEN)) {
             fs::remove_file(path)?;
         }
     }
@@ -214,18 +295,71 @@ pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
     }
 }
 
+/// How many bytes of a prompt become a vector: a hook has no time for more.
+const MAX_PROMPT: usize = 160;
+
+/// How long a hook waits for the vector of a prompt.
+const PROMPT_PATIENCE: Duration = Duration::from_millis(250);
+
+/// Encodes a prompt in a thread of its own, while words are compared.
+pub struct PromptEncoder {
+    sha256: String,
+    vector: Receiver<Result<Vec<f32>, anamnesis_embedding::Error>>,
+}
+
+impl PromptEncoder {
+    /// Begins to encode a prompt; `None` if the settings or the lack of a model say no.
+    pub fn start(context: &Context, prompt: String) -> Option<Self> {
+        if context.config.recall.semantic != Semantic::Prompt {
+            return None;
+        }
+        let model = InstalledModel::find(&context.home)?;
+        let sha256 = model.sha256.clone();
+        let (sender, vector) = mpsc::sync_channel(1);
+        let encode = move || {
+            model
+                .load()?
+                .embed(&ends(&prompt, MAX_PROMPT), TextRole::Query)
+        };
+        // Without a thread, words alone count.
+        let thread = thread::Builder::new().spawn(move || sender.send(encode()));
+        thread.is_ok().then_some(Self { sha256, vector })
+    }
+
+    /// Waits for the vector; `None` if it takes too long, or the index has no vectors of this model. A
+    /// model that cannot be used is reported in the log.
+    pub fn vector(&self, context: &Context, index: &Index) -> Option<Vec<f32>> {
+        let made_by = index.embedding_model().ok().flatten();
+        made_by.filter(|made_by| *made_by == self.sha256)?;
+        let encoded = self.vector.recv_timeout(PROMPT_PATIENCE).ok()?;
+        encoded
+            .inspect_err(|error| context.log(&error.to_string()))
+            .ok()
+    }
+}
+
+/// Returns the beginning and the end of a longer text.
+fn ends(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    format!("{} {}", head(text, limit / 2), tail(text, limit / 2))
+}
+
 /// Makes vectors of queries. The model is loaded with the first one.
 #[derive(Debug, Default)]
 pub struct QueryEncoder(Mutex<Option<(String, Model)>>);
 
 impl QueryEncoder {
-    /// Returns the vector of a query; `None` without a model, or while the index has none of its
-    /// vectors. A model that cannot be used is reported in the log, and words alone count.
+    /// Returns the vector of a query; `None` without a model, if the settings say so, or while the
+    /// index has none of its vectors. A model that cannot be used is reported in the log, and words alone count.
     pub fn vector(&self, context: &Context, index: &Index, query: &str) -> Option<Vec<f32>> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let made_by = index.embedding_model().ok().flatten();
         let model = InstalledModel::find(&context.home);
-        let Some(model) = model.filter(|model| made_by.as_ref() == Some(&model.sha256)) else {
+        let is_on = context.config.recall.semantic != Semantic::Off;
+        let model = model.filter(|model| is_on && made_by.as_ref() == Some(&model.sha256));
+        let Some(model) = model else {
             // A removed model does not stay in memory.
             *loaded = None;
             return None;

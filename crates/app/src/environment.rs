@@ -223,6 +223,9 @@ pub fn default_store(user_home: &Path) -> PathBuf {
     user_home.join(".anamnesis")
 }
 
+/// The list of installed plugins, in Claude Code's folder.
+pub const INSTALLED_PLUGINS: &str = "plugins/installed_plugins.json";
+
 /// The default folder of Claude Code.
 pub fn claude_folder(user_home: &Path) -> PathBuf {
     user_home.join(".claude")

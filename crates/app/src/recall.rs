@@ -21,7 +21,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::{clean::one_line, hash::text_hash};
 
-use crate::{context::Context, format, pause::Off};
+use crate::{context::Context, embedding::PromptEncoder, format, pause::Off};
 
 /// How many held-back notes the journal keeps per recall.
 const MAX_HELD: usize = 10;
@@ -188,6 +188,7 @@ impl Asker<'_> {
     }
 
     fn search(&self, query: &Query) -> Result<(Outcome, Block), Error> {
+        let encoder = PromptEncoder::start(self.context, query.text());
         let index = Index::open(&self.context.home)?;
         let (limits, budget) = self.lane.limits(&self.context.config.recall);
         let request = Request {
@@ -198,6 +199,7 @@ impl Asker<'_> {
             ledger: &self.ledger,
             own: self.own,
             knowledge: &known(self.context, &index, self.journal),
+            vector: &|| encoder.as_ref()?.vector(self.context, &index),
         };
         let outcome = note_set::recall(&index, &self.context.notes, &request)?;
         let notes: Vec<_> = outcome

@@ -22,6 +22,9 @@ use tokenizer::Tokenizer;
 /// The first bytes of a model file.
 pub const MAGIC: [u8; 4] = *b"E5S1";
 
+/// The name of the model for all languages in that package.
+pub const FILE_NAME: &str = "e5-small-q4.bin";
+
 /// The maximum size of a model file.
 pub const MAX_FILE_SIZE: u64 = 512 * 1024 * 1024;
 
@@ -117,7 +120,7 @@ impl Model {
 }
 
 /// Returns a vector with one byte per component. The direction is kept, the length is not, because
-/// [`cosine`] needs none.
+/// [`Comparison`] needs none.
 pub fn compact(vector: &[f32]) -> Vec<u8> {
     let largest = vector
         .iter()
@@ -131,22 +134,54 @@ pub fn compact(vector: &[f32]) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the cosine of a vector and a compact one; 0 if their dimensions differ.
-pub fn cosine(vector: &[f32], compact: &[u8]) -> f32 {
-    if vector.len() != compact.len() {
-        return 0.0;
+/// A vector to compare with many compact ones.
+pub struct Comparison {
+    /// The vector in integers, because processors multiply and add pairs of these in one instruction.
+    vector: Vec<i16>,
+    length: f32,
+}
+
+impl Comparison {
+    /// The largest component. Products with up to 2,048 bytes do not overflow 32 bits.
+    const LARGEST: f32 = 8191.0;
+
+    /// Prepares a vector.
+    pub fn new(vector: &[f32]) -> Self {
+        let largest = vector
+            .iter()
+            .fold(0.0_f32, |max, value| max.max(value.abs()));
+        let scale = Self::LARGEST / largest.max(1e-6);
+        #[expect(clippy::cast_possible_truncation, reason = "at most LARGEST")]
+        let vector: Vec<i16> = vector.iter().map(|value| (value * scale) as i16).collect();
+        let length = vector
+            .iter()
+            .map(|value| f32::from(*value) * f32::from(*value));
+        let length = length.sum::<f32>().sqrt();
+        Self { vector, length }
     }
-    let (mut product, mut length, mut other) = (0.0, 0.0, 0.0);
-    for (value, byte) in vector.iter().zip(compact) {
-        let byte = f32::from(byte.cast_signed());
-        product += value * byte;
-        length += value * value;
-        other += byte * byte;
-    }
-    let lengths = (length * other).sqrt();
-    if lengths > 0.0 {
-        product / lengths
-    } else {
-        0.0
+
+    /// Returns the cosine of the vector and a compact one; 0 if their dimensions differ.
+    pub fn cosine(&self, compact: &[u8]) -> f32 {
+        if self.vector.len() != compact.len() {
+            return 0.0;
+        }
+        let product: i32 = (self.vector.iter().zip(compact))
+            .map(|(value, byte)| i32::from(*value) * i32::from(byte.cast_signed()))
+            .sum();
+        let squares: i32 = compact
+            .iter()
+            .map(|byte| i32::from(byte.cast_signed()) * i32::from(byte.cast_signed()))
+            .sum();
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "24 bits are enough for a cosine"
+        )]
+        let (product, squares) = (product as f32, squares as f32);
+        let lengths = self.length * squares.sqrt();
+        if lengths > 0.0 {
+            product / lengths
+        } else {
+            0.0
+        }
     }
 }

@@ -2,7 +2,11 @@ use std::{env, fs, path::PathBuf};
 
 use anamnesis_testkit::tiny_model::{PIECES, TinyModel, tokenizer};
 
-use crate::{Error, Model, TextRole, compact, cosine};
+use crate::{Comparison, Error, Model, TextRole, compact};
+
+fn cosine(vector: &[f32], other: &[u8]) -> f32 {
+    Comparison::new(vector).cosine(other)
+}
 
 /// The variable with the path of `e5-small-q4.bin`. The tree has no model.
 const MODEL_VARIABLE: &str = "ANAMNESIS_TEST_EMBEDDING_MODEL";

@@ -18,7 +18,7 @@ use anamnesis_note::{
     note::{Note, NoteType, Source, timestamp},
 };
 use anamnesis_recall::{
-    note_set::{Knowledge, Limits, NoteStanding, Outcome, Request, recall},
+    note_set::{Knowledge, Limits, NoteStanding, Outcome, Request, WORDS_ALONE, recall},
     prompt::sentences,
     rank::Query,
     render::{Budget, recalled_block},
@@ -382,6 +382,7 @@ impl Store {
                 ledger: &Ledger::new(),
                 own: None,
                 knowledge: &Nothing,
+                vector: WORDS_ALONE,
             },
         )?;
         let notes: Vec<_> = outcome

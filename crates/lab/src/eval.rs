@@ -319,22 +319,21 @@ impl Set {
         };
         let mask = Mask::from_filter(&filter);
         let ranked = rank(&self.index, &Query::parse(&question.text), &mask, DEPTH)?;
-        let vector = self.model.as_ref().map(|model| {
-            let mut model = model.borrow_mut();
-            model.embed(&question.text, TextRole::Query)
-        });
-        let vector = vector.transpose()?;
+        let vector = self.vector(&question.text)?;
         let vector = vector.as_deref();
         let searched = search_with_meaning(&self.index, &question.text, vector, &filter, DEPTH)?;
         let injected = THRESHOLDS
             .into_iter()
-            .map(|threshold| self.prompt(&question.text, &question.project, Floor::At(threshold)))
+            .map(|threshold| {
+                let floor = Floor::At(threshold);
+                self.prompt(&question.text, &question.project, floor, vector)
+            })
             .collect::<Result<Vec<Outcome>>>()?;
         let ids = |outcome: &Outcome| -> Vec<NoteId> {
             let given = outcome.given.iter();
             given.map(|given| given.recalled.note.id).collect()
         };
-        let usual = self.prompt(&question.text, &question.project, LIMITS.floor)?;
+        let usual = self.prompt(&question.text, &question.project, LIMITS.floor, vector)?;
         let held = usual.held.iter().filter_map(|held| held.note.parse().ok());
         let found = [
             ranked.candidates.iter().map(|found| found.id).collect(),
@@ -360,8 +359,22 @@ impl Set {
         })
     }
 
+    fn vector(&self, text: &str) -> Result<Option<Vec<f32>>> {
+        let vector = self.model.as_ref().map(|model| {
+            let mut model = model.borrow_mut();
+            model.embed(text, TextRole::Query)
+        });
+        Ok(vector.transpose()?)
+    }
+
     /// Asks as the hook of a prompt does.
-    fn prompt(&self, text: &str, project: &str, floor: Floor) -> Result<Outcome> {
+    fn prompt(
+        &self,
+        text: &str,
+        project: &str,
+        floor: Floor,
+        vector: Option<&[f32]>,
+    ) -> Result<Outcome> {
         let prompt = SafePrompt::new(&RawPrompt::new(text), Some(&PrivateTokens::default())).value;
         let Some(query) = prompt::query(&prompt) else {
             return Ok(Outcome::default());
@@ -379,6 +392,7 @@ impl Set {
                 with_learned: false,
                 now: DateTime::UNIX_EPOCH,
             },
+            vector: &|| vector.map(<[f32]>::to_vec),
         };
         Ok(note_set::recall(&self.index, &self.files, &request)?)
     }
@@ -392,7 +406,7 @@ impl Set {
         let mut times = Vec::with_capacity(self.questions.len());
         for question in &self.questions {
             let begun = Instant::now();
-            self.prompt(&question.text, &question.project, LIMITS.floor)?;
+            self.prompt(&question.text, &question.project, LIMITS.floor, None)?;
             times.push(begun.elapsed());
         }
         times.sort_unstable();
@@ -468,8 +482,10 @@ impl Set {
         let mut asked = 0;
         for project in projects {
             for text in strangers {
+                let vector = self.vector(text)?;
                 for (silent, threshold) in silent.iter_mut().zip(THRESHOLDS) {
-                    let outcome = self.prompt(text, project, Floor::At(threshold))?;
+                    let floor = Floor::At(threshold);
+                    let outcome = self.prompt(text, project, floor, vector.as_deref())?;
                     *silent += u32::from(outcome.given.is_empty());
                 }
                 asked += 1;

@@ -428,7 +428,7 @@ mod tests {
     use super::*;
     use crate::{
         knowledge::StoreKnowledge,
-        note_set::{Limits, Outcome, Request, recall},
+        note_set::{Limits, Outcome, Request, WORDS_ALONE, recall},
         rank::Query,
         render::{Budget, recalled_block},
         session_start::{
@@ -468,6 +468,7 @@ mod tests {
             ledger: &Ledger::new(),
             own: None,
             knowledge: &knowledge,
+            vector: WORDS_ALONE,
         };
         let outcome = recall(index, &fixture.notes, &request).unwrap();
         let notes: Vec<_> = outcome

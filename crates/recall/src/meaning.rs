@@ -1,13 +1,15 @@
-//! Notes whose vector is similar to that of a query, for paraphrases and other languages.
+//! Notes whose vector is similar to that of a query or prompt, for paraphrases and other languages.
 //!
 //! A cosine alone says little: with this model, even unrelated texts have 0.8. It counts by how many
 //! standard deviations it exceeds the mean over the searched notes.
 
-use anamnesis_embedding::cosine;
+use std::collections::HashMap;
+
+use anamnesis_embedding::Comparison;
 use anamnesis_note::id::NoteId;
 use anamnesis_store::index::{Error, Index};
 
-use crate::rank::{Mask, selected};
+use crate::rank::{Candidate, Mask, Meaning, Ranked, selected};
 
 /// The mean cosine of a query and a note, and its standard deviation, measured on the realistic set.
 /// They stand for [`PRIOR_NOTES`] notes, because a small store has no distribution of its own.
@@ -15,54 +17,262 @@ const PRIOR_MEAN: f32 = 0.79;
 const PRIOR_DEVIATION: f32 = 0.019;
 const PRIOR_NOTES: f32 = 20.0;
 
-/// A note that is similar to a query.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SimilarNote {
-    pub(crate) id: NoteId,
-    /// The cosine of both vectors.
-    pub(crate) similarity: f32,
-    /// By how many standard deviations the cosine exceeds the mean.
-    pub(crate) deviation: f32,
+/// How many notes a prompt may find by meaning without a matching word.
+const MAX_BY_MEANING: usize = 10;
+
+/// The cosines of a query and the notes of a mask.
+pub(crate) struct Similarities {
+    cosines: HashMap<u32, f32>,
+    mean: f32,
+    deviation: f32,
 }
 
-/// Returns the `limit` most similar notes of a mask, best first.
-pub(crate) fn most_similar(
+impl Similarities {
+    /// Compares the query's vector with those of the mask's notes.
+    pub(crate) fn new(index: &Index, vector: &[f32], mask: &Mask) -> Result<Self, Error> {
+        let selected = selected(index, mask)?;
+        let vector = Comparison::new(vector);
+        let mut cosines = HashMap::new();
+        index.each_embedding(|number, other| {
+            if selected.contains(&number) {
+                cosines.insert(number, vector.cosine(other));
+            }
+        })?;
+        let (mean, deviation) = distribution(&cosines);
+        Ok(Self {
+            cosines,
+            mean,
+            deviation,
+        })
+    }
+
+    /// Returns the meaning of the note with this number, if it has a vector.
+    fn of(&self, number: u32) -> Option<Meaning> {
+        let similarity = *self.cosines.get(&number)?;
+        Some(Meaning {
+            similarity,
+            deviation: (similarity - self.mean) / self.deviation,
+        })
+    }
+
+    /// Returns the ids of the `limit` most similar notes, best first.
+    pub(crate) fn best(
+        &self,
+        index: &Index,
+        limit: usize,
+    ) -> Result<Vec<(NoteId, u32, Meaning)>, Error> {
+        let mut cosines: Vec<(u32, f32)> = self
+            .cosines
+            .iter()
+            .map(|(number, cosine)| (*number, *cosine))
+            .collect();
+        cosines.sort_unstable_by(|(number, one), (other, two)| {
+            two.total_cmp(one).then(number.cmp(other))
+        });
+        cosines.truncate(limit);
+        let mut best = Vec::with_capacity(cosines.len());
+        for (number, _) in cosines {
+            if let Some((id, _)) = index.heading(number)?
+                && let Some(meaning) = self.of(number)
+            {
+                best.push((id, number, meaning));
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// Adds to the candidates of a prompt what their meaning says, and the notes that only the meaning
+/// finds. Sorts them by the evidence of both.
+pub(crate) fn add_meaning(
     index: &Index,
+    ranked: &mut Ranked,
     vector: &[f32],
     mask: &Mask,
-    limit: usize,
-) -> Result<Vec<SimilarNote>, Error> {
-    let selected = selected(index, mask)?;
-    let mut found: Vec<(u32, f32)> = Vec::new();
-    index.each_embedding(|number, other| {
-        if selected.contains(&number) {
-            found.push((number, cosine(vector, other)));
-        }
-    })?;
-    let (mean, deviation) = distribution(&found);
-    found
-        .sort_unstable_by(|(number, one), (other, two)| two.total_cmp(one).then(number.cmp(other)));
-    found.truncate(limit);
-    let mut similar = Vec::with_capacity(found.len());
-    for (number, similarity) in found {
-        if let Some((id, _)) = index.heading(number)? {
-            similar.push(SimilarNote {
-                id,
-                similarity,
-                deviation: (similarity - mean) / deviation,
-            });
-        }
+) -> Result<(), Error> {
+    let similarities = Similarities::new(index, vector, mask)?;
+    for found in &mut ranked.candidates {
+        found.meaning = similarities.of(found.number);
     }
-    Ok(similar)
+    for (id, number, meaning) in similarities.best(index, MAX_BY_MEANING)? {
+        let is_known = ranked.candidates.iter().any(|found| found.id == id);
+        let Some(entry) = index.get(id)?.filter(|_| !is_known && meaning.gain() > 0.0) else {
+            continue;
+        };
+        let Some(origin) = mask.origin(&entry.project) else {
+            continue;
+        };
+        ranked.candidates.push(Candidate {
+            id,
+            number,
+            title: entry.title,
+            updated: 0,
+            origin,
+            score: 0.0,
+            coverage: 0.0,
+            fit: 0.0,
+            matched: Vec::new(),
+            is_telling: false,
+            exact: None,
+            segment: 0,
+            is_superseded: entry.superseded,
+            meaning: Some(meaning),
+        });
+    }
+    for found in &mut ranked.candidates {
+        found.score = found.evidence().max(0.0);
+    }
+    // The sort is stable: equal evidence keeps the order of the words.
+    let is_named = |found: &Candidate| found.exact.is_some();
+    ranked.candidates.sort_by(|one, two| {
+        (is_named(two).cmp(&is_named(one))).then(two.score.total_cmp(&one.score))
+    });
+    Ok(())
 }
 
 /// Returns mean and standard deviation of the cosines, those of the prior included.
-fn distribution(found: &[(u32, f32)]) -> (f32, f32) {
-    let cosines = || found.iter().map(|(_, cosine)| *cosine);
+fn distribution(found: &HashMap<u32, f32>) -> (f32, f32) {
+    let cosines = || found.values().copied();
     #[expect(clippy::cast_precision_loss, reason = "a number of notes")]
     let count = found.len() as f32 + PRIOR_NOTES;
     let mean = (cosines().sum::<f32>() + PRIOR_NOTES * PRIOR_MEAN) / count;
     let squares = cosines().map(|cosine| (cosine - mean) * (cosine - mean));
     let prior = PRIOR_NOTES * PRIOR_DEVIATION * PRIOR_DEVIATION;
     (mean, ((squares.sum::<f32>() + prior) / count).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_note::id::NoteId;
+    use anamnesis_store::journal::Ledger;
+
+    use crate::{
+        knowledge::StoreKnowledge,
+        note_set::{Limits, Outcome, Request, recall},
+        rank::Query,
+        session_start::tests::{Fixture, now},
+        threshold::Floor,
+    };
+
+    /// A store of notes with a title each, whose vectors have these cosines with (1, 0), and of forty
+    /// others.
+    fn store(notes: &[(&str, f32)]) -> (Fixture, Vec<NoteId>) {
+        let fixture = Fixture::new();
+        let ids = notes
+            .iter()
+            .map(|(title, _)| fixture.add(title, |_| {}).path.id)
+            .collect();
+        for number in 0..40 {
+            fixture.add(&format!("memo {number}"), |_| {});
+        }
+        let mut index = fixture.refreshed();
+        index.set_embedding_model(Some("tiny")).unwrap();
+        let pending = index.pending_embeddings(99).unwrap().into_iter();
+        let vectors: Vec<_> = pending
+            .map(|note| {
+                let known = notes.iter().find(|(title, _)| *title == note.texts.title);
+                let cosine = known.map_or(0.79, |(_, cosine)| *cosine);
+                let vector = [cosine, f32::sqrt(1.0 - cosine * cosine)];
+                (note, anamnesis_embedding::compact(&vector))
+            })
+            .collect();
+        index.add_embeddings(&vectors).unwrap();
+        (fixture, ids)
+    }
+
+    fn prompted(fixture: &Fixture, prompt: &str, vector: Option<&[f32]>) -> Outcome {
+        let index = fixture.refreshed();
+        let request = Request {
+            query: &Query::from_segments(&[prompt.to_owned()]),
+            project: "p",
+            also: &[],
+            limits: Limits {
+                floor: Floor::Usual,
+                notes: 3,
+                linked: 0,
+                changes: 0,
+            },
+            ledger: &Ledger::new(),
+            own: None,
+            knowledge: &StoreKnowledge {
+                index: &index,
+                journal: None,
+                with_learned: false,
+                now: now(),
+            },
+            vector: &|| vector.map(<[f32]>::to_vec),
+        };
+        recall(&index, &fixture.notes, &request).unwrap()
+    }
+
+    fn injected(outcome: &Outcome) -> Vec<NoteId> {
+        outcome
+            .given
+            .iter()
+            .map(|given| given.recalled.note.id)
+            .collect()
+    }
+
+    #[test]
+    fn a_prompt_finds_a_note_by_words_and_meaning_together() {
+        let (fixture, ids) = store(&[
+            (
+                "The staging database is restored from the nightly dump",
+                0.84,
+            ),
+            ("The red boat leaves at noon", 0.79),
+            ("Invoices are rounded per line", 0.78),
+        ]);
+        let near = Some(&[1.0, 0.0][..]);
+        let prompt = "how do we get yesterday's data back into staging";
+        // One common word is too little, and so is the meaning alone.
+        assert_eq!(injected(&prompted(&fixture, prompt, None)), []);
+        let outcome = prompted(&fixture, prompt, near);
+        assert_eq!(injected(&outcome), [ids[0]]);
+        let evidence = &outcome.given[0].evidence;
+        assert!(evidence.matched.iter().any(|word| word == "staging"));
+        let similarity = evidence.similarity.unwrap();
+        assert!((similarity - 0.84).abs() < 0.01, "{similarity}");
+        let unrelated = "please paint the fence of the garden green";
+        assert_eq!(injected(&prompted(&fixture, unrelated, near)), []);
+    }
+
+    #[test]
+    fn a_note_in_other_words_is_found_only_if_its_meaning_is_far_above_all_others() {
+        let near = Some(&[1.0, 0.0][..]);
+        let prompt = "wie kommen die Daten von gestern zurück";
+        for (cosine, is_found) in [(0.99, true), (0.83, false)] {
+            let (fixture, ids) = store(&[
+                (
+                    "The staging database is restored from the nightly dump",
+                    cosine,
+                ),
+                ("The red boat leaves at noon", 0.79),
+            ]);
+            let expected = if is_found { &ids[..1] } else { &[] };
+            assert_eq!(
+                injected(&prompted(&fixture, prompt, near)),
+                expected,
+                "{cosine}"
+            );
+        }
+    }
+
+    #[test]
+    fn common_words_without_a_common_meaning_are_not_enough() {
+        let (fixture, ids) = store(&[
+            ("Delete the screenshots of the merge request", 0.70),
+            ("The red boat leaves at noon", 0.79),
+            ("Invoices are rounded per line", 0.79),
+        ]);
+        let prompt = "delete the screenshots";
+        assert_eq!(injected(&prompted(&fixture, prompt, None)), [ids[0]]);
+        assert_eq!(injected(&prompted(&fixture, prompt, Some(&[1.0, 0.0]))), []);
+        // A named note comes whatever its vector says.
+        let named = "what about: delete the screenshots of the merge request";
+        assert_eq!(
+            injected(&prompted(&fixture, named, Some(&[1.0, 0.0]))),
+            [ids[0]]
+        );
+    }
 }

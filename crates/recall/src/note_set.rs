@@ -34,6 +34,7 @@ use crate::{
     freshness::freshness,
     graph::{Links, spread},
     last_word::{LastWord, LaterNotes},
+    meaning::add_meaning,
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     reason::{InjectionReason, WithholdingReason},
     threshold::{Floor, refusal},
@@ -148,7 +149,13 @@ pub struct Request<'a> {
     pub own: Option<NoteId>,
     /// Usage, staleness and derived links of notes.
     pub knowledge: &'a dyn Knowledge,
+    /// Returns the prompt's vector, to compare meanings. Called once the words were compared, and not
+    /// for small talk.
+    pub vector: &'a dyn Fn() -> Option<Vec<f32>>,
 }
+
+/// For recall by words alone.
+pub const WORDS_ALONE: &dyn Fn() -> Option<Vec<f32>> = &|| None;
 
 /// Why nothing is injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,6 +237,7 @@ impl Admitted {
                 score: rounded(score),
                 coverage: own.map_or(0.0, |found| rounded(f64::from(found.coverage))),
                 via: Some((relation.to_owned(), via.to_string())),
+                similarity: None,
             },
             score,
             reason: InjectionReason::LinkedToMatch,
@@ -271,7 +279,10 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
             ..Filter::default()
         },
     };
-    let (ranked, floor) = best_ranking(index, request, &mask)?;
+    let (mut ranked, floor) = best_ranking(index, request, &mask)?;
+    if let Some(vector) = (request.vector)() {
+        add_meaning(index, &mut ranked, &vector, &mask)?;
+    }
     outcome.searched = ranked.searched;
     outcome.floor = rounded(f64::from(floor));
     if ranked.candidates.is_empty() {
@@ -351,9 +362,12 @@ fn held(id: NoteId, reason: WithholdingReason, evidence: Evidence) -> Held {
 fn evidence(found: &Candidate) -> Evidence {
     Evidence {
         matched: found.matched.clone(),
-        score: rounded(f64::from(found.fit)),
+        score: rounded(f64::from(
+            found.meaning.map_or(found.fit, |_| found.evidence()),
+        )),
         coverage: rounded(f64::from(found.coverage)),
         via: None,
+        similarity: (found.meaning).map(|meaning| rounded(f64::from(meaning.similarity))),
     }
 }
 

@@ -17,9 +17,9 @@ use anamnesis_store::index::{Entry, Error, Filter, Index, WordCondition};
 
 use crate::{
     graph::with_neighbours,
-    meaning::{SimilarNote, most_similar},
+    meaning::Similarities,
     note_set::CANDIDATES,
-    rank::{Candidate, Conditions, Mask, Query, Ranked, rank_meeting},
+    rank::{Candidate, Conditions, Mask, Meaning, Query, Ranked, rank_meeting},
 };
 
 /// The maximum number of results.
@@ -80,9 +80,13 @@ pub fn search_with_meaning(
     };
     let mut similarities = HashMap::new();
     if let Some(vector) = vector.filter(|_| is_free && k > 0) {
-        let similar = most_similar(index, vector, &mask, pool)?;
+        let similar = Similarities::new(index, vector, &mask)?.best(index, pool)?;
         scores = fuse(&scores, &similar);
-        similarities.extend(similar.iter().map(|note| (note.id, note.similarity)));
+        similarities.extend(
+            similar
+                .iter()
+                .map(|(id, _, meaning)| (*id, meaning.similarity)),
+        );
     }
     let mut matched: HashMap<NoteId, Vec<String>> = (found.into_iter())
         .map(|found| (found.id, found.matched))
@@ -106,18 +110,18 @@ pub fn search_with_meaning(
 }
 
 /// Fuses the ranks by words and by meaning. A note without words has to stand out.
-fn fuse(by_words: &[(NoteId, f64)], by_meaning: &[SimilarNote]) -> Vec<(NoteId, f64)> {
+fn fuse(by_words: &[(NoteId, f64)], by_meaning: &[(NoteId, u32, Meaning)]) -> Vec<(NoteId, f64)> {
     #[expect(clippy::cast_precision_loss, reason = "a rank")]
     let reciprocal = |rank: usize| 1.0 / (FUSION_RANK + rank as f64);
     let mut fused: HashMap<NoteId, f64> = (by_words.iter().enumerate())
         .map(|(rank, (id, _))| (*id, reciprocal(rank)))
         .collect();
-    for (rank, note) in by_meaning.iter().enumerate() {
+    for (rank, (id, _, meaning)) in by_meaning.iter().enumerate() {
         let gain = MEANING_WEIGHT * reciprocal(rank);
-        if let Some(score) = fused.get_mut(&note.id) {
+        if let Some(score) = fused.get_mut(id) {
             *score += gain;
-        } else if note.deviation >= MIN_DEVIATION {
-            fused.insert(note.id, gain);
+        } else if meaning.deviation >= MIN_DEVIATION {
+            fused.insert(*id, gain);
         }
     }
     let mut fused: Vec<(NoteId, f64)> = fused.into_iter().collect();

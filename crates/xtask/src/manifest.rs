@@ -16,11 +16,12 @@ const ADDRESS: &str = env!("CARGO_PKG_REPOSITORY");
 const HOST: &str = "https://github.com/";
 
 /// The files that contain the address, in addition to the documents (`*.md`).
-const MANIFESTS: [&str; 4] = [
+const MANIFESTS: [&str; 5] = [
     "Cargo.toml",
     ".claude-plugin/plugin.json",
     ".claude-plugin/marketplace.json",
     ".codex-plugin/plugin.json",
+    "semantic/.claude-plugin/plugin.json",
 ];
 
 /// Folders that are not searched.

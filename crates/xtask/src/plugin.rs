@@ -56,6 +56,10 @@ pub(crate) struct Arguments {
     /// Profile of the checkout's own build
     #[arg(long, value_enum, default_value_t = Profile::Release, conflicts_with = "binaries")]
     profile: Profile,
+    /// Assemble the plugin `anamnesis-semantic` of this embedding model instead [default output:
+    /// target/semantic]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["binaries", "profile"])]
+    semantic: Option<PathBuf>,
     /// Output folder; an earlier tree is replaced [default: target/plugin]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -93,19 +97,23 @@ pub(crate) struct Report {
 
 /// Runs `cargo xtask plugin`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let binaries = match &arguments.binaries {
-        Some(folder) => release_binaries(folder),
-        None => vec![own_build(root, arguments.profile)?],
+    let out = |name: &str| {
+        let out = arguments.out.clone();
+        out.unwrap_or_else(|| root.join("target").join(name))
     };
-    let out = arguments
-        .out
-        .clone()
-        .unwrap_or_else(|| root.join("target").join("plugin"));
-    let report = assemble(&Options {
-        root: root.to_path_buf(),
-        binaries,
-        out,
-    })?;
+    let report = if let Some(model) = &arguments.semantic {
+        assemble_semantic(root, model, &out("semantic"))?
+    } else {
+        let binaries = match &arguments.binaries {
+            Some(folder) => release_binaries(folder),
+            None => vec![own_build(root, arguments.profile)?],
+        };
+        assemble(&Options {
+            root: root.to_path_buf(),
+            binaries,
+            out: out("plugin"),
+        })?
+    };
     say(&format!(
         "{}: {} files, {} bytes",
         report.out.display(),
@@ -186,12 +194,35 @@ pub(crate) fn host_target() -> Result<String> {
 /// folder. The output is then unchanged.
 pub(crate) fn assemble(options: &Options) -> Result<Report> {
     let files = collect(options)?;
-    check_replaceable(&options.out)?;
+    write_tree(&files, &options.out)
+}
 
-    let parent = options
-        .out
-        .parent()
-        .ok_or("the root folder cannot be the output")?;
+/// Assembles the plugin that is one embedding model.
+///
+/// # Errors
+/// Returns an error if the file does not begin as a model does, or as [`assemble`].
+pub(crate) fn assemble_semantic(root: &Path, model: &Path, out: &Path) -> Result<Report> {
+    let mut files = BTreeMap::new();
+    let folder = root.join("semantic");
+    for part in [".claude-plugin", "README.md"] {
+        take(&folder, part, &mut files)?;
+    }
+    let content = read_regular(model)?;
+    if !content.starts_with(&anamnesis_embedding::MAGIC) {
+        return Err(format!("{}: not an embedding model", model.display()).into());
+    }
+    let file = File {
+        content,
+        executable: false,
+    };
+    files.insert(anamnesis_embedding::FILE_NAME.to_owned(), file);
+    write_tree(&files, out)
+}
+
+/// Writes the files and their checksums to the output folder, which is replaced as a whole.
+fn write_tree(files: &BTreeMap<String, File>, out: &Path) -> Result<Report> {
+    check_replaceable(out)?;
+    let parent = out.parent().ok_or("the root folder cannot be the output")?;
     fs::create_dir_all(parent).map_err(at(parent))?;
     // On the same file system, so that the renames below do not copy.
     let scratch = tempfile::Builder::new()
@@ -201,7 +232,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Report> {
     let fresh = scratch.path().join("fresh");
     let mut checksums = String::new();
     let mut bytes = 0;
-    for (name, file) in &files {
+    for (name, file) in files {
         write_file(&fresh.join(name), &file.content, file.executable)?;
         let _ = writeln!(checksums, "{}  {name}", hex(&Sha256::digest(&file.content)));
         bytes += file.content.len() as u64;
@@ -209,16 +240,16 @@ pub(crate) fn assemble(options: &Options) -> Result<Report> {
     write_file(&fresh.join(CHECKSUMS), checksums.as_bytes(), false)?;
 
     let earlier = scratch.path().join("earlier");
-    if options.out.exists() {
-        fs::rename(&options.out, &earlier).map_err(at(&options.out))?;
+    if out.exists() {
+        fs::rename(out, &earlier).map_err(at(out))?;
     }
-    if let Err(error) = fs::rename(&fresh, &options.out) {
+    if let Err(error) = fs::rename(&fresh, out) {
         // Restores the earlier tree, because an old tree is better than none.
-        let _ = fs::rename(&earlier, &options.out);
-        return Err(at(&options.out)(error));
+        let _ = fs::rename(&earlier, out);
+        return Err(at(out)(error));
     }
     Ok(Report {
-        out: options.out.clone(),
+        out: out.to_path_buf(),
         files: files.len() + 1,
         bytes,
     })

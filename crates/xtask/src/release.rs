@@ -18,6 +18,9 @@ use crate::{MANUAL, Result, at, manual, platforms, run as run_command, say, targ
 /// The branch that the marketplace entry names. It has no sources.
 const BRANCH: &str = "plugin";
 
+/// The plugin with the embedding model, and its branch.
+const SEMANTIC: (&str, &str) = ("anamnesis-semantic", "semantic");
+
 /// The maximum size of the plugin's files, in bytes. An install clones all of them.
 const MAX_PLUGIN_BYTES: u64 = 45 * 1024 * 1024;
 
@@ -33,7 +36,7 @@ pub(crate) struct Arguments {
     /// Take TARGET/anamnesis[.exe] from this folder instead
     #[arg(long, value_name = "DIR", requires = "dry_run")]
     binaries: Option<PathBuf>,
-    /// Commit this assembled plugin on the branch `plugin`, and tag it
+    /// Commit this assembled plugin on its branch (`plugin` or `semantic`), and tag it
     #[arg(
         long,
         value_name = "DIR",
@@ -54,10 +57,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     match (&arguments.publish, &arguments.repository) {
         (Some(tree), Some(repository)) => {
             let published = publish(tree, repository, &arguments.source)?;
-            say(&format!(
-                "{BRANCH}: {} as {}",
-                published.commit, published.tag
-            ));
+            say(&format!("{} as {}", published.commit, published.tag));
             Ok(())
         }
         _ => rehearse(root, arguments.binaries.as_deref()),
@@ -188,7 +188,13 @@ pub(crate) fn publish(tree: &Path, repository: &Path, source: &str) -> Result<Pu
     let version = manifest["version"]
         .as_str()
         .ok_or("plugin.json has no version")?;
-    let tag = format!("anamnesis--v{version}");
+    let (semantic, semantic_branch) = SEMANTIC;
+    let (name, branch) = if manifest["name"] == semantic {
+        (semantic, semantic_branch)
+    } else {
+        ("anamnesis", BRANCH)
+    };
+    let tag = format!("{name}--v{version}");
     let scratch = tempfile::tempdir()?;
     let git = || {
         let mut git = git(repository);
@@ -202,7 +208,7 @@ pub(crate) fn publish(tree: &Path, repository: &Path, source: &str) -> Result<Pu
     if known(&format!("refs/tags/{tag}")).is_some() {
         return Err(format!("{tag} exists: expected a new version in plugin.json").into());
     }
-    let branch = format!("refs/heads/{BRANCH}");
+    let branch = format!("refs/heads/{branch}");
     let earlier = known(&branch);
     git_output(git().args(["add", "--all", "--force", "."]))?;
     let content = git_output(git().arg("write-tree"))?;
@@ -271,7 +277,7 @@ mod tests {
         };
         write(
             ".claude-plugin/plugin.json",
-            &format!(r#"{{"version": "{version}"}}"#),
+            &format!(r#"{{"name": "anamnesis", "version": "{version}"}}"#),
         );
         // The branch has what a person's settings would leave out.
         write(".gitignore", "bin\n");
@@ -311,6 +317,20 @@ mod tests {
             .output()
             .unwrap();
         assert_eq!(launcher.stdout, b"#!/bin/sh\r\n");
+    }
+
+    #[test]
+    fn the_model_has_a_branch_and_versions_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = repository(folder.path());
+        let tree = tree(folder.path(), "0.1.0");
+        publish(&tree, &repository, "a test").unwrap();
+        let manifest = r#"{"name": "anamnesis-semantic", "version": "0.1.0"}"#;
+        fs::write(tree.join(".claude-plugin/plugin.json"), manifest).unwrap();
+        let model = publish(&tree, &repository, "a test").unwrap();
+        assert_eq!(model.tag, "anamnesis-semantic--v0.1.0");
+        let branch = git_output(git(&repository).args(["rev-parse", "semantic"])).unwrap();
+        assert_eq!(branch, model.commit);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::{CheckResult, EVENTS, Examined, REPAIR, store::unusable_journal};
 use crate::{
     claude_memory,
     context::Context,
+    environment::INSTALLED_PLUGINS,
     format::{date, milliseconds},
     python_version::{self, SERVER_NAME},
     terminal_command,
@@ -78,16 +79,16 @@ fn is_enabled(context: &Context) -> Option<bool> {
 /// Returns whether the program of the last session was a plugin's, and Claude Code lists no such
 /// plugin any more. A plugin from a folder (`--plugin-dir`) is never listed.
 fn was_uninstalled(it: &Examined<'_>) -> bool {
-    let folder = it.context.environment.claude_folder.as_ref();
-    let Some(folder) = folder.map(|folder| folder.join("plugins")) else {
+    let Some(folder) = &it.context.environment.claude_folder else {
         return false;
     };
     let program = it
         .journal()
         .and_then(|journal| journal.meta(HOOK_PROGRAM).ok().flatten());
-    let was_plugin = program.is_some_and(|program| Path::new(&program).starts_with(&folder));
+    let was_plugin =
+        program.is_some_and(|program| Path::new(&program).starts_with(folder.join("plugins")));
     // A project's own settings may enable a plugin, but every installed one is in this list.
-    let listed = fs::read_to_string(folder.join("installed_plugins.json"));
+    let listed = fs::read_to_string(folder.join(INSTALLED_PLUGINS));
     was_plugin && !listed.unwrap_or_default().contains("\"anamnesis@")
 }
 

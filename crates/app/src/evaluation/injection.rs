@@ -6,7 +6,7 @@ use anamnesis_note::{id::NoteId, project_key::is_shared};
 use anamnesis_recall::{
     evaluation::{GatePoint, GateResult, share},
     mining::is_question,
-    note_set::{self, InjectedNote, Limits, Request},
+    note_set::{self, InjectedNote, Limits, Request, WORDS_ALONE},
     prompt::sentences,
     rank::{Mask, Query, rank},
     threshold::Floor,
@@ -181,6 +181,7 @@ impl Gate<'_> {
             ledger: &Ledger::new(),
             own: None,
             knowledge: &known(self.context, self.index, self.journal),
+            vector: WORDS_ALONE,
         };
         Ok(note_set::recall(index, &self.context.notes, &request)?.given)
     }

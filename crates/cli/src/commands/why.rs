@@ -328,6 +328,9 @@ pub(super) fn matched(evidence: &Evidence) -> String {
         let words: Vec<String> = evidence.matched.iter().map(|word| one_line(word)).collect();
         text.push_str(&format!(" · matched {}", words.join(", ")));
     }
+    if let Some(similarity) = evidence.similarity {
+        text.push_str(&format!(" · similar meaning {similarity:.2}"));
+    }
     if let Some((relation, from)) = &evidence.via {
         text.push_str(&format!(" · {} #{}", one_line(relation), one_line(from)));
     }

@@ -7,7 +7,10 @@ use anamnesis_testkit::{
     wait_for,
 };
 
-use crate::{home, id};
+use crate::{
+    home, id,
+    recall::{FITTING, filled, prompt},
+};
 
 fn with_notes() -> TestHome {
     let home = home();
@@ -27,9 +30,8 @@ fn models(home: &TestHome) -> Vec<String> {
 /// Waits for the deferred process, which `model add` starts.
 fn wait_for_vectors(home: &TestHome) {
     wait_for("a vector of each note", || {
-        home.run("model")
-            .stdout
-            .contains("notes: 2 of 2 have a vector\n")
+        let model = &home.run("model --json").json()["model"];
+        !model.is_null() && model["vectors"] == model["notes"]
     });
 }
 
@@ -73,6 +75,19 @@ fn a_model_gives_notes_vectors_until_it_is_removed() {
     // A required prefix switches meaning off.
     assert!(!search("+red*").contains("similarity"));
 
+    // With prompts, and not at all.
+    let prompt = || {
+        home.command(["why", "--try", "paint the red boat", "--json"])
+            .run()
+            .stdout
+    };
+    assert!(!prompt().contains("similarity"), "{}", prompt());
+    home.run("config set recall.semantic prompt").well();
+    assert!(prompt().contains("\"similarity\""), "{}", prompt());
+    home.run("config set recall.semantic off").well();
+    assert!(!search("red").contains("similarity"));
+    home.run("config unset recall.semantic").well();
+
     // A changed note gets a new vector.
     home.add(&NoteText::new(&id("7Q4KZ9"), "the green boat"));
     assert!(search("green").contains("green"));
@@ -85,6 +100,68 @@ fn a_model_gives_notes_vectors_until_it_is_removed() {
     assert!(!search("green").contains("similarity"));
     let json = home.run("model --json").stdout;
     assert!(json.contains("\"model\": null"), "{json}");
+}
+
+#[test]
+fn a_prompt_is_answered_by_words_where_the_model_is_damaged() {
+    let home = filled();
+    let file = home.store().with_file_name("tiny.bin");
+    std::fs::write(&file, TinyModel::new().bytes()).unwrap();
+    assert_eq!(
+        home.run(&format!("model add {}", file.display())).code,
+        Some(0)
+    );
+    wait_for_vectors(&home);
+    home.run("config set recall.semantic prompt").well();
+    let copy = home.store().join("embedding").join(&models(&home)[0]);
+    std::fs::write(copy, b"E5S1").unwrap();
+    let injected = prompt(&home, "03:00:01", FITTING);
+    assert!(
+        injected.contains("Integration tests need the stub server"),
+        "{injected}"
+    );
+    let log = std::fs::read_to_string(home.store().join("log/anamnesis.log")).unwrap();
+    assert!(log.contains("not a usable embedding model"), "{log}");
+}
+
+/// Lists the plugin with the model as installed with this scope.
+fn install_plugin(home: &TestHome, scope: &str) {
+    let folder = home
+        .claude()
+        .join("plugins/cache/anamnesis/anamnesis-semantic/1.0.0");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("e5-small-q4.bin"), TinyModel::new().bytes()).unwrap();
+    let installed = serde_json::json!({ "version": 2, "plugins": {
+        "anamnesis-semantic@anamnesis": [{ "scope": scope, "installPath": folder }],
+    }});
+    let list = home.claude().join("plugins/installed_plugins.json");
+    std::fs::write(list, installed.to_string()).unwrap();
+}
+
+#[test]
+fn the_plugin_with_the_model_is_followed() {
+    let home = with_notes();
+    home.run("reindex").well();
+    // A repository's own settings install plugins for a project; they choose no model.
+    install_plugin(&home, "project");
+    home.run("internal work").well();
+    assert!(models(&home).is_empty());
+
+    install_plugin(&home, "user");
+    home.run("internal work").well();
+    wait_for_vectors(&home);
+    // A person's decision stays.
+    home.run("model remove").well();
+    home.run("internal work").well();
+    assert_eq!(models(&home), ["plugin.json"]);
+
+    std::fs::remove_file(home.store().join("embedding/plugin.json")).unwrap();
+    home.run("internal work").well();
+    wait_for_vectors(&home);
+    let list = home.claude().join("plugins/installed_plugins.json");
+    std::fs::write(list, r#"{"version": 2, "plugins": {}}"#).unwrap();
+    home.run("internal work").well();
+    assert!(models(&home).is_empty());
 }
 
 #[test]

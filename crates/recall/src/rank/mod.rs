@@ -9,6 +9,7 @@
 //! projects' notes are no reason to inject one. Nothing is filtered here: each candidate carries
 //! what a threshold needs.
 
+mod evidence;
 mod mask;
 mod query;
 mod rarity;
@@ -27,6 +28,7 @@ use anamnesis_store::index::{
     BLOCK_LENGTH, Document, Documents, Error, Index, Postings, WordCondition,
 };
 
+pub use evidence::Meaning;
 pub use mask::{Mask, Origin};
 pub use query::{MAX_SEGMENTS, Query};
 use query::{MIN_NAME_LENGTH, QueryTerm, Segment};
@@ -113,6 +115,8 @@ pub enum Exact {
 pub struct Candidate {
     /// The note.
     pub id: NoteId,
+    /// Its number in the index.
+    pub(crate) number: u32,
     /// Its title.
     pub title: String,
     /// When its content last changed, in seconds since 1970.
@@ -138,14 +142,8 @@ pub struct Candidate {
     pub segment: usize,
     /// Whether a note in use supersedes it.
     pub is_superseded: bool,
-}
-
-impl Candidate {
-    /// Returns whether the note matches well enough: it is named exactly, or enough words match and
-    /// `fit` reaches the threshold.
-    pub fn passes(&self, threshold: f32) -> bool {
-        self.exact.is_some() || self.is_telling && self.fit >= threshold
-    }
+    /// How similar its meaning is to the prompt's, if vectors of both were compared.
+    pub meaning: Option<Meaning>,
 }
 
 /// The result of ranking.
@@ -385,6 +383,7 @@ fn candidate(
     };
     Some(Candidate {
         id,
+        number: hit.number,
         title,
         updated: hit.updated,
         origin: searched.origin(document)?,
@@ -396,6 +395,7 @@ fn candidate(
         exact,
         segment: hit.segment,
         is_superseded: document.is_superseded(),
+        meaning: None,
     })
 }
 

@@ -100,6 +100,16 @@ impl Query {
         })
     }
 
+    /// Returns the text of all segments, in order.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .segments
+            .iter()
+            .map(|segment| segment.text.as_str())
+            .collect();
+        texts.join(" ")
+    }
+
     /// Returns the number of distinct meaningful words, without stop words and small talk (`ok`,
     /// `continue`).
     pub fn term_count(&self) -> usize {

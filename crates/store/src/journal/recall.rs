@@ -25,6 +25,9 @@ pub struct Evidence {
     /// The note whose link led to it, and the relation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<(String, String)>,
+    /// The cosine of its vector and the prompt's, if they were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
 }
 
 /// A withheld note and the reason.
@@ -336,6 +339,7 @@ mod tests {
                 score: 2.5,
                 coverage: 0.75,
                 via: None,
+                similarity: Some(0.86),
             }),
         }
     }

@@ -48,6 +48,19 @@ pub enum SessionLine {
     Off,
 }
 
+/// Where meanings are compared, if there is an embedding model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Semantic {
+    /// Nowhere.
+    Off,
+    /// In searches of people and tools.
+    #[default]
+    Search,
+    /// In searches, and with each prompt.
+    Prompt,
+}
+
 /// Where nothing is recorded or injected until a person resumes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Value>", into = "Option<Value>")]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Kind, Setting,
-    config::{Paused, SKIPPED_TOOLS, Secret, SessionLine},
+    config::{Paused, SKIPPED_TOOLS, Secret, Semantic, SessionLine},
 };
 
 /// Declares the settings in the order in which they are shown. A line in braces of its own declares
@@ -121,6 +121,7 @@ settings! {
         wide: bool = false, Kind::Switch, "Whether weaker matches are injected too; more of them will be irrelevant.";
         notes: u32 = 3, Kind::Number(20), "The maximum number of notes per prompt, besides one linked note.";
         tokens: u32 = 600, Kind::Number(4_000), "The maximum number of tokens of the notes per prompt.";
+        semantic: Semantic = Semantic::Search, Kind::Choice(&["off", "search", "prompt"]), "Where an added embedding model compares meanings: nowhere, in searches, or with your prompts as well.";
         prompt_line: bool = true, Kind::Switch, "Whether a line on your screen says what was injected with a prompt.";
     }
     /// The model for summaries and reflections, with its limits.

@@ -275,6 +275,9 @@ fn scores(evidence: &Evidence) -> Markup {
         @if !evidence.matched.is_empty() {
             span.matched { "has " (one_line(&evidence.matched.join(", "))) }
         }
+        @if let Some(similarity) = evidence.similarity {
+            span { (format!("similar meaning {similarity:.2}")) }
+        }
         span { (format!("score {:.2}, coverage {:.0} %", evidence.score, 100.0 * evidence.coverage)) }
     }
 }

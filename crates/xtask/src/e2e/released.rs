@@ -1,17 +1,22 @@
 //! A released plugin: installed from its branch, updated to the next version, and taken back.
 
+use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anamnesis_testkit::client::{Ask, MARKETPLACE, Marketplace, PLUGIN, Sandbox};
 use anamnesis_testkit::messages_api::Script;
-use anamnesis_testkit::process::{Context as _, Failure, Result};
+use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
+use anamnesis_testkit::tiny_model::TinyModel;
 use serde_json::{Value, json};
 
-use super::scenarios::{Stage, check, clean, remember_session};
+use super::machines::anamnesis;
+use super::scenarios::{REQUEST_LIMIT, Stage, check, clean, remember_session};
 use super::store::Store;
-use crate::{release, root};
+use crate::{plugin, release, root};
+
+const MODEL_PLUGIN: &str = "anamnesis-semantic@anamnesis";
 
 /// The versions that are published, in this order.
 const VERSIONS: [&str; 2] = ["0.9.1", "0.9.2"];
@@ -42,6 +47,12 @@ pub(super) fn released(stage: &Stage) -> Result<()> {
     plugin(&["update", PLUGIN])?;
     expect_version(&machine, VERSIONS[1])?;
     expect_the_note(&machine)?;
+
+    publish_model(stage, &repository)?;
+    plugin(&["install", MODEL_PLUGIN])?;
+    expect_model(&machine, true)?;
+    plugin(&["uninstall", MODEL_PLUGIN])?;
+    expect_model(&machine, false)?;
 
     // The tag of a version is a marketplace of its own, as CHANGELOG and `RELEASING.md` say.
     plugin(&["marketplace", "remove", "anamnesis"])?;
@@ -83,6 +94,28 @@ fn publish(stage: &Stage, repository: &Path, version: &str) -> Result<()> {
     release::publish(&tree, repository, "a test")
         .map(drop)
         .map_err(|error| Failure::new(error.to_string()))
+}
+
+/// Publishes a made-up model on the branch of the plugin that has it.
+fn publish_model(stage: &Stage, repository: &Path) -> Result<()> {
+    let file = stage.folder.join("model.bin");
+    fs::write(&file, TinyModel::new().bytes()).context(file.display())?;
+    let tree = stage.folder.join("semantic");
+    let failure = |error: Box<dyn Error + Send + Sync>| Failure::new(error.to_string());
+    plugin::assemble_semantic(&root(), &file, &tree).map_err(failure)?;
+    release::publish(&tree, repository, "a test")
+        .map(drop)
+        .map_err(failure)
+}
+
+/// A session's deferred process takes the model over, or removes it.
+fn expect_model(machine: &Sandbox, is_there: bool) -> Result<()> {
+    machine.api().play(Script::default());
+    clean(&machine.ask("Is the cart ready?", &Ask::default())?)?;
+    wait_until(REQUEST_LIMIT, "the model's coming or going", || {
+        let known = anamnesis(machine, &["model", "--json"]).ok()?;
+        (known.contains("sha256") == is_there).then_some(())
+    })
 }
 
 fn expect_version(machine: &Sandbox, version: &str) -> Result<()> {

@@ -108,6 +108,9 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         be_humble();
         outcome = work(&context, args.check);
         if outcome.is_ok() {
+            if let Err(error) = embedding::follow_plugin(&context) {
+                context.log(&format!("work: {}", error.message()));
+            }
             make_vectors(&context);
         }
         if journal::damage_was_seen() {
