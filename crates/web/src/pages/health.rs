@@ -152,6 +152,11 @@ fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
         report.notes.values().map(of).sum::<usize>()
     };
     let (shown, used) = (sessions(|note| note.sessions), sessions(|note| note.used));
+    if report.asked == 0 {
+        return Ok(html! {
+            p { (format!("No notes were searched for a prompt in the last {DAYS} days.")) }
+        });
+    }
     Ok(html! {
         dl {
             dt { "Prompts searched" } dd {
@@ -168,13 +173,11 @@ fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
                 ", each note once per session"
             }
         }
-        @if report.asked > 0 {
-            (chart::columns(
-                &format!("Searches by day in {DAYS} days: those that injected notes (dark), and all"),
-                &columns,
-            ))
-            p.hint { "Searches by day: those that injected notes (dark), and all. Today is at the right." }
-        }
+        (chart::columns(
+            &format!("Searches by day in {DAYS} days: those that injected notes (dark), and all"),
+            &columns,
+        ))
+        p.hint { "Searches by day: those that injected notes (dark), and all. Today is at the right." }
     })
 }
 

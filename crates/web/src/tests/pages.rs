@@ -4,7 +4,7 @@ use anamnesis_session::{
     event::{Outcome, Record, RecordedEvent, Surroundings, ToolEvent},
     prompt::{RawPrompt, SafePrompt},
 };
-use anamnesis_store::journal::{Audience, Journal, Shown};
+use anamnesis_store::journal::{Audience, Journal, Run, Shown};
 use anamnesis_testkit::wait_for;
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
@@ -422,6 +422,38 @@ fn a_sync_that_runs_tells_its_step() {
     let hour = 60 * 60 * 1000;
     assert!(!page(&format!("push {}", now - hour)).contains("pushing"));
     assert!(!page("").contains("running"));
+}
+
+#[test]
+fn health_counts_searches_once_there_are_some() {
+    let viewer = Viewer::new();
+    let health = || viewer.get("/health").text;
+    let none = "No notes were searched for a prompt in the last";
+    assert!(
+        health().contains(none) && !health().contains("0 of 0"),
+        "{}",
+        health()
+    );
+    viewer.session("why does the build fail");
+    let run = Run {
+        lane: "prompt".to_owned(),
+        agent: String::new(),
+        at: viewer.context.environment.now.timestamp_millis(),
+        terms: 3,
+        searched: 1,
+        floor: 0.45,
+        given: 0,
+        reason: "no note matches well enough".to_owned(),
+        held: Vec::new(),
+    };
+    viewer
+        .context
+        .journal()
+        .unwrap()
+        .recalled("s-1", &run)
+        .unwrap();
+    assert!(health().contains("Prompts searched"), "{}", health());
+    assert!(!health().contains(none), "{}", health());
 }
 
 #[test]
