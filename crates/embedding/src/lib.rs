@@ -18,6 +18,7 @@ use std::{fs::File, io, path::Path};
 use encoder::Encoder;
 use reader::{Header, Reader};
 use tokenizer::Tokenizer;
+use wide::{i16x16, i32x8, u8x16};
 
 /// The first bytes of a model file.
 pub const MAGIC: [u8; 4] = *b"E5S1";
@@ -51,6 +52,9 @@ impl Error {
         Self::Invalid(what.into())
     }
 }
+
+/// The components of a vector that are compared at once.
+const LANES: usize = 16;
 
 /// What a text is to the model, which marks both kinds by a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,8 +140,9 @@ pub fn compact(vector: &[f32]) -> Vec<u8> {
 
 /// A vector to compare with many compact ones.
 pub struct Comparison {
-    /// The vector in integers, because processors multiply and add pairs of these in one instruction.
-    vector: Vec<i16>,
+    /// The vector in integers of 16 bits, filled up with zeros.
+    vector: Vec<i16x16>,
+    dimension: usize,
     length: f32,
 }
 
@@ -152,31 +157,43 @@ impl Comparison {
             .fold(0.0_f32, |max, value| max.max(value.abs()));
         let scale = Self::LARGEST / largest.max(1e-6);
         #[expect(clippy::cast_possible_truncation, reason = "at most LARGEST")]
-        let vector: Vec<i16> = vector.iter().map(|value| (value * scale) as i16).collect();
-        let length = vector
-            .iter()
-            .map(|value| f32::from(*value) * f32::from(*value));
+        let integer = |value: &f32| (value * scale) as i16;
+        let length = vector.iter().map(|value| f32::from(integer(value)).powi(2));
         let length = length.sum::<f32>().sqrt();
-        Self { vector, length }
+        let parts = vector.chunks(LANES).map(|part| {
+            let mut integers = [0; LANES];
+            for (integral, value) in integers.iter_mut().zip(part) {
+                *integral = integer(value);
+            }
+            i16x16::new(integers)
+        });
+        Self {
+            vector: parts.collect(),
+            dimension: vector.len(),
+            length,
+        }
     }
 
     /// Returns the cosine of the vector and a compact one; 0 if their dimensions differ.
     pub fn cosine(&self, compact: &[u8]) -> f32 {
-        if self.vector.len() != compact.len() {
+        if compact.len() != self.dimension {
             return 0.0;
         }
-        let product: i32 = (self.vector.iter().zip(compact))
-            .map(|(value, byte)| i32::from(*value) * i32::from(byte.cast_signed()))
-            .sum();
-        let squares: i32 = compact
-            .iter()
-            .map(|byte| i32::from(byte.cast_signed()) * i32::from(byte.cast_signed()))
-            .sum();
+        let sign = i16x16::splat(0x80);
+        let (mut product, mut squares) = (i32x8::ZERO, i32x8::ZERO);
+        for (part, bytes) in self.vector.iter().zip(compact.chunks(LANES)) {
+            let mut filled = [0; LANES];
+            filled[..bytes.len()].copy_from_slice(bytes);
+            let unsigned = i16x16::from(u8x16::new(filled));
+            let signed = (unsigned ^ sign) - sign;
+            product += part.dot(signed);
+            squares += signed.dot(signed);
+        }
         #[expect(
             clippy::cast_precision_loss,
             reason = "24 bits are enough for a cosine"
         )]
-        let (product, squares) = (product as f32, squares as f32);
+        let [product, squares] = [product, squares].map(|sum| sum.reduce_add() as f32);
         let lengths = self.length * squares.sqrt();
         if lengths > 0.0 {
             product / lengths
