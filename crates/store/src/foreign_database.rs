@@ -355,12 +355,8 @@ mod tests {
             std::os::unix::fs::symlink(&path, &link).unwrap();
             assert!(ForeignDatabase::open(&link).is_err());
         }
-        // The standard library does not count a file's names on Windows.
-        #[cfg(unix)]
-        {
-            fs::hard_link(&path, folder.path().join("second.db")).unwrap();
-            assert!(ForeignDatabase::open(&path).is_err());
-        }
+        fs::hard_link(&path, folder.path().join("second.db")).unwrap();
+        assert!(ForeignDatabase::open(&path).is_err());
     }
 
     #[test]

@@ -50,6 +50,29 @@ fn inode(_: &Metadata) -> i64 {
     0
 }
 
+/// Returns a text that identifies a file or folder wherever it is moved; none if the file system
+/// cannot tell it from one that takes its place later.
+#[cfg(unix)]
+pub(crate) fn identity(path: &Path) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    // Inode numbers are reused, so the creation time is included.
+    let made = metadata.created().ok()?;
+    let made = made.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(format!("{} {}", inode(&metadata), made.as_nanos()))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn identity(path: &Path) -> Option<String> {
+    let handle = winapi_util::Handle::from_path_any(path).ok()?;
+    let found = winapi_util::file::information(&handle).ok()?;
+    // The upper bits of NTFS's number count its uses.
+    Some(format!(
+        "{} {}",
+        found.volume_serial_number(),
+        found.file_index()
+    ))
+}
+
 /// Opens a regular file for reading. It does not follow a link or wait for a pipe or device.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
@@ -60,9 +83,11 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
     }
+    // Windows has no flag that refuses a link only.
+    let is_link = cfg!(windows) && path.is_symlink();
     let file = options.open(path)?;
     let metadata = file.metadata()?;
-    if metadata.is_file() {
+    if metadata.is_file() && !is_link {
         Ok((file, metadata))
     } else {
         Err(io::Error::new(
@@ -80,7 +105,7 @@ pub fn open_single(path: &Path) -> io::Result<(File, Metadata)> {
         Some(_) if path.is_symlink() => io::Error::other("a link; not followed"),
         _ => error,
     })?;
-    if has_other_names(&metadata) {
+    if has_other_names(&file, &metadata) {
         let reason = "a hard link to a file with other names; not followed";
         return Err(io::Error::other(reason));
     }
@@ -88,13 +113,13 @@ pub fn open_single(path: &Path) -> io::Result<(File, Metadata)> {
 }
 
 #[cfg(unix)]
-fn has_other_names(metadata: &Metadata) -> bool {
+fn has_other_names(_: &File, metadata: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(metadata) > 1
 }
 
 #[cfg(not(unix))]
-fn has_other_names(_: &Metadata) -> bool {
-    false
+fn has_other_names(file: &File, _: &Metadata) -> bool {
+    winapi_util::file::information(file).is_ok_and(|found| found.number_of_links() > 1)
 }
 
 /// Reads at most `limit` bytes of a regular file. The flag tells whether that is the whole file.

@@ -690,18 +690,24 @@ fn day_of(now: DateTime<Utc>) -> i64 {
 #[cfg(test)]
 mod tests;
 
-/// Returns the `meta` key of the installation's id. It depends on the machine and on the inode and
-/// creation time of `journal.db`, which a copy of the installation does not share.
+/// Returns the `meta` key of the installation's id. It depends on the machine and on what identifies
+/// `journal.db`, which a copy of the installation does not share.
 pub(crate) fn installation_key(journal: &Path) -> String {
     let machine = file::read_head(Path::new("/etc/machine-id"), 64);
     let machine = machine.map(|(bytes, ..)| bytes).unwrap_or_default();
-    let journal = fs::metadata(journal).ok();
-    let inode = journal
-        .as_ref()
-        .map(|metadata| Stamp::from_metadata(metadata).inode);
-    let made = journal.and_then(|metadata| metadata.created().ok());
+    let identity = if cfg!(windows) {
+        file::identity(journal).unwrap_or_default()
+    } else {
+        // The ids of installations are stored under this text.
+        let journal = fs::metadata(journal).ok();
+        let inode = journal
+            .as_ref()
+            .map(|metadata| Stamp::from_metadata(metadata).inode);
+        let made = journal.and_then(|metadata| metadata.created().ok());
+        format!("{inode:?} {made:?}")
+    };
     let place = text_hash(&format!(
-        "{} {inode:?} {made:?}",
+        "{} {identity}",
         String::from_utf8_lossy(&machine).trim()
     ));
     format!("install {place}")

@@ -3,7 +3,7 @@
 //!
 //! A folder's key changes when its remote is added or renamed, when the folder is renamed, or when a
 //! marker is added. Unrelated folders may have the same key. The journal therefore stores the key of
-//! each folder, identified by inode and creation time. If a folder's key changes, the old key becomes
+//! each folder, identified by what a file system keeps when it is renamed. If a folder's key changes, the old key becomes
 //! an alias, which is synced in the usage log. All other similarities are hints for a person.
 //!
 //! Recognising a folder reads a few rows and writes none. It returns the rows to store, so that a
@@ -11,9 +11,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use anamnesis_note::usage_log::{Alias, Aliases, Counts, Receipt};
@@ -23,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::{Project, Repository, Step};
 use crate::{
-    fs::file::Stamp,
+    fs::file,
     journal::{self, Journal},
     usage_log::{self, Receipts},
 };
@@ -481,7 +480,7 @@ impl Place {
     }
 
     fn at(folder: &Path) -> Option<Self> {
-        let folder = fs::canonicalize(folder).ok()?;
+        let folder = dunce::canonicalize(folder).ok()?;
         let repository = Repository::around(&folder);
         let (lasting, below) = match &repository {
             // All worktrees share it.
@@ -491,17 +490,9 @@ impl Place {
             }
             None => (folder.as_path(), Path::new("")),
         };
-        let metadata = fs::metadata(lasting).ok()?;
-        let made = metadata.created().ok();
-        let made = made.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let mark = match made {
-            Some(made) => format!(
-                "{} {}",
-                Stamp::from_metadata(&metadata).inode,
-                made.as_nanos()
-            ),
-            // Inode numbers are reused, so the creation time is included.
-            None => fs::canonicalize(lasting).ok()?.display().to_string(),
+        let mark = match file::identity(lasting) {
+            Some(identity) => identity,
+            None => dunce::canonicalize(lasting).ok()?.display().to_string(),
         };
         Some(Self {
             id: text_hash(&format!("{mark} {}", below.display())),

@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::{fs, path::Path};
 
 use super::{super::tests::Fixture, *};
 use crate::fs::home::Home;
@@ -370,7 +370,7 @@ fn without_records_a_folder_has_the_key_that_it_gives() {
 #[test]
 fn folders_that_a_person_may_want_to_settle_are_found() {
     let machine = Machine::new();
-    let root = machine.fixture.folder.path().canonicalize().unwrap();
+    let root = dunce::canonicalize(machine.fixture.folder.path()).unwrap();
     let doubts = || Places::new(Some(&machine.journal)).doubts().unwrap();
     for path in ["one/api", "other/api", "gone/api", "web"] {
         fs::create_dir_all(root.join(path)).unwrap();
