@@ -112,8 +112,8 @@ pub fn project_of_agent(
 /// Refuses a transcript outside the client's own folder of transcripts: an agent may have written it.
 pub fn check_agents_transcript(context: &Context, path: &Path) -> Result<(), Error> {
     let folder = context.environment.own_claude_folder();
-    let folder = folder.and_then(|folder| folder.join("projects").canonicalize().ok());
-    let real = path.canonicalize().ok();
+    let folder = folder.and_then(|folder| dunce::canonicalize(folder.join("projects")).ok());
+    let real = dunce::canonicalize(path).ok();
     match (real, folder) {
         (Some(real), Some(folder)) if real.starts_with(&folder) => Ok(()),
         // A missing file has nothing to capture.
@@ -305,13 +305,11 @@ fn open(context: &Context, path: &Path, end: Option<u64>) -> io::Result<Option<F
     if !path.exists() {
         return Ok(None);
     }
-    let real = path.canonicalize()?;
+    let real = dunce::canonicalize(path)?;
     let mut folders = context.environment.log_folders();
-    if !folders.any(|folder| {
-        folder
-            .canonicalize()
-            .is_ok_and(|folder| real.starts_with(folder))
-    }) {
+    if !folders
+        .any(|folder| dunce::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder)))
+    {
         return Err(io::Error::other(
             "not in Claude Code's folder, so it was not read",
         ));

@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -120,7 +119,7 @@ fn named_folder(
 ) -> Option<PathBuf> {
     let named = settings.find_map(|path| {
         // People keep their settings elsewhere, behind a link.
-        let (bytes, ..) = file::read_head(&fs::canonicalize(path).ok()?, MAX_SETTINGS).ok()?;
+        let (bytes, ..) = file::read_head(&dunce::canonicalize(path).ok()?, MAX_SETTINGS).ok()?;
         let settings: Value = serde_json::from_slice(&bytes).ok()?;
         Some(settings.get(MEMORY_FOLDER)?.as_str()?.to_owned())
     })?;
@@ -130,7 +129,7 @@ fn named_folder(
     };
     // Claude Code ignores a relative path, too.
     let is_usable = folder.is_absolute() && folder.parent().is_some();
-    is_usable.then(|| fs::canonicalize(&folder).unwrap_or(folder))
+    is_usable.then(|| dunce::canonicalize(&folder).unwrap_or(folder))
 }
 
 /// Returns the imported notes of a project, which sessions on this machine have from the memory
@@ -143,12 +142,14 @@ pub fn copies(journal: Option<&Journal>, project: &str) -> Vec<(NoteId, Stamp)> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn the_memory_folder_is_that_of_the_first_settings_that_name_a_usable_one() {
         let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
+        let root = dunce::canonicalize(root.path()).unwrap();
         let file = |name: &str, text: &str| {
             fs::write(root.join(name), text).unwrap();
             root.join(name)

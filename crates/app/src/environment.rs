@@ -505,7 +505,7 @@ fn session_folders(project: Option<PathBuf>, current: Option<PathBuf>) -> Vec<Pa
     let project = project.filter(|project| Some(project) != current.as_ref());
     let folders = [project, current].into_iter().flatten();
     folders
-        .filter_map(|folder| folder.canonicalize().ok())
+        .filter_map(|folder| dunce::canonicalize(folder).ok())
         .collect()
 }
 
@@ -535,7 +535,7 @@ fn may_be_inside(path: &Path, folders: &[PathBuf]) -> bool {
 ///
 /// The account's home and its ancestors do not count: with dotfiles in git they hold the store, too.
 fn project_roots(folders: &[PathBuf], account_home: Option<&Path>) -> Vec<PathBuf> {
-    let account_home = account_home.and_then(|home| home.canonicalize().ok());
+    let account_home = account_home.and_then(|home| dunce::canonicalize(home).ok());
     let is_of_account =
         |root: &Path| (account_home.as_ref()).is_some_and(|home| home.starts_with(root));
     let roots = folders.iter().filter_map(|folder| {
@@ -549,7 +549,7 @@ fn project_roots(folders: &[PathBuf], account_home: Option<&Path>) -> Vec<PathBu
 /// Leaves out the user's home, where a program may be started outside any project, unless it can be a
 /// project that names itself as the home: it is a repository, or its settings set variables.
 fn without_home(mut roots: Vec<PathBuf>, user_home: Option<&Path>) -> Vec<PathBuf> {
-    let home = user_home.and_then(|home| home.canonicalize().ok());
+    let home = user_home.and_then(|home| dunce::canonicalize(home).ok());
     roots.retain(|root| {
         Some(root) != home.as_ref() || root.join(".git").exists() || sets_variables(root)
     });
@@ -589,7 +589,7 @@ fn is_indirect(path: &Path) -> bool {
 fn nearest(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let mut ancestors = path.ancestors();
-    ancestors.find_map(|ancestor| ancestor.canonicalize().ok())
+    ancestors.find_map(|ancestor| dunce::canonicalize(ancestor).ok())
 }
 
 /// Returns the home folder of this process's account, from the user database instead of the
@@ -738,7 +738,7 @@ mod tests {
     #[test]
     fn a_home_is_no_project_unless_it_may_name_itself() {
         let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().canonicalize().unwrap();
+        let home = dunce::canonicalize(folder.path()).unwrap();
         let roots = || without_home(vec![home.clone()], Some(&home));
         assert!(roots().is_empty());
         fs::create_dir(home.join(".claude")).unwrap();
@@ -774,7 +774,7 @@ mod tests {
     #[test]
     fn the_folder_of_a_session_without_git_is_the_projects() {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let root = dunce::canonicalize(folder.path()).unwrap();
         let project = root.join("account/projects/shop");
         std::fs::create_dir_all(&project).unwrap();
         let roots = project_roots(std::slice::from_ref(&project), Some(&root.join("account")));
@@ -803,7 +803,7 @@ mod tests {
     #[test]
     fn a_repository_around_the_home_is_the_persons() {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let root = dunce::canonicalize(folder.path()).unwrap();
         let home = root.join("account");
         let vendored = home.join("shop/vendor/library");
         for repository in [&root, &home, &home.join("shop"), &vendored] {

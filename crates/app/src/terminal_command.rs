@@ -133,8 +133,8 @@ pub fn keep(context: &Context, journal: &Journal) -> io::Result<()> {
 
 /// Returns the path of this program, unless it is `file`.
 fn other_than(file: &Path) -> io::Result<Option<PathBuf>> {
-    let own = env::current_exe()?.canonicalize()?;
-    Ok((file.canonicalize().ok().as_ref() != Some(&own)).then_some(own))
+    let own = dunce::canonicalize(env::current_exe()?)?;
+    Ok((dunce::canonicalize(file).ok().as_ref() != Some(&own)).then_some(own))
 }
 
 /// Parses the version number at the start of a text.
@@ -191,9 +191,9 @@ pub fn typed(context: &Context) -> String {
 /// Returns the first `anamnesis` on PATH, if it is neither this program nor its copy.
 pub fn other(context: &Context) -> Option<Other> {
     let path = first_on_path(context)?;
-    let real = path.canonicalize().ok()?;
+    let real = dunce::canonicalize(&path).ok()?;
     let is_ours = |own: io::Result<PathBuf>| {
-        own.and_then(|own| own.canonicalize())
+        own.and_then(dunce::canonicalize)
             .is_ok_and(|own| own == real)
     };
     if is_ours(env::current_exe()) || is_ours(Ok(copy_of(context))) {

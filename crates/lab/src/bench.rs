@@ -209,7 +209,7 @@ pub trait Tools {
 
 /// Runs `cargo xtask bench`.
 pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
-    let absolute = |path: &PathBuf| path.canonicalize().map_err(at(path));
+    let absolute = |path: &PathBuf| dunce::canonicalize(path).map_err(at(path));
     let program = match &arguments.binary {
         Some(path) => absolute(path)?,
         None => tools.release_build()?,

@@ -52,7 +52,7 @@ impl Client {
     /// # Errors
     /// Returns an error if the client does not print its version.
     pub fn at(binary: &Path) -> Result<Self> {
-        let binary = fs::canonicalize(binary).context(binary.display())?;
+        let binary = dunce::canonicalize(binary).context(binary.display())?;
         let home = tempfile::tempdir().context("temporary folder")?;
         let mut command = Command::new(&binary);
         command
@@ -256,7 +256,7 @@ impl Marketplace {
     /// # Errors
     /// Returns an error if there is none.
     pub fn at(repository: &Path) -> Result<Self> {
-        let repository = fs::canonicalize(repository).context(repository.display())?;
+        let repository = dunce::canonicalize(repository).context(repository.display())?;
         Ok(Self { repository })
     }
 }
@@ -278,7 +278,7 @@ impl<'a> Sandbox<'a> {
             client,
             api: MessagesApi::start().context("mock of the Messages API")?,
             // The client names its folders by the project's real path.
-            base: fs::canonicalize(base).context(base.display())?,
+            base: dunce::canonicalize(base).context(base.display())?,
         };
         for folder in [
             sandbox.config(),

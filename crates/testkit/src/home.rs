@@ -110,7 +110,7 @@ impl TestHome {
     fn with_settings(program: PathBuf, trusts_variables: bool) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         // The client names files by their real path.
-        let root = folder.path().canonicalize().expect("it was just made");
+        let root = dunce::canonicalize(folder.path()).expect("it was just made");
         let home = Self {
             root,
             program,

@@ -32,7 +32,7 @@ use std::{
 };
 
 use crate::{
-    Result, at,
+    Result,
     plugin::{self, Profile},
 };
 
@@ -95,7 +95,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
 /// Runs the tasks that inspect processes.
 #[cfg(target_os = "linux")]
 fn watch(folder: &Path, binary: &Path, arguments: &Arguments, checks: &mut Checks) -> Result {
-    let folder = &folder.canonicalize().map_err(at(folder))?;
+    let folder = &dunce::canonicalize(folder).map_err(crate::at(folder))?;
     if arguments.crowd {
         return crowd::run(folder, binary, checks);
     }

@@ -67,7 +67,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         None => Client::install(&cache)?,
     };
     let tree = match &arguments.plugin {
-        Some(given) => given.canonicalize().map_err(at(given))?,
+        Some(given) => dunce::canonicalize(given).map_err(at(given))?,
         None => assemble(root, folder.join("plugin"))?,
     };
     if client.version() == CLIENT_VERSION {

@@ -145,7 +145,7 @@ pub(crate) fn given_or_built(
     profile: Profile,
 ) -> Result<PathBuf> {
     match given {
-        Some(given) => Ok(given.canonicalize().map_err(at(given))?),
+        Some(given) => Ok(dunce::canonicalize(given).map_err(at(given))?),
         None => Ok(own_build(root, profile)?.path),
     }
 }

@@ -182,7 +182,7 @@ pub(crate) struct Published {
 /// Returns an error if the version was published before: an equal version is an equal plugin to the
 /// client, and a tag never moves.
 pub(crate) fn publish(tree: &Path, repository: &Path, source: &str) -> Result<Published> {
-    let tree = tree.canonicalize().map_err(at(tree))?;
+    let tree = dunce::canonicalize(tree).map_err(at(tree))?;
     let manifest = tree.join(".claude-plugin/plugin.json");
     let manifest: Value = serde_json::from_slice(&fs::read(&manifest).map_err(at(&manifest))?)?;
     let version = manifest["version"]

@@ -189,12 +189,12 @@ fn resolves(page: &Path, link: &str, pages: &BTreeMap<PathBuf, String>) -> bool 
         _ => page.with_file_name("").join(path),
     };
     // Without links and `..`, as in the keys.
-    let Ok(target) = target.canonicalize() else {
+    let Ok(target) = dunce::canonicalize(target) else {
         return false;
     };
     let found = pages
         .iter()
-        .find(|(page, _)| page.canonicalize().is_ok_and(|page| page == target));
+        .find(|(page, _)| dunce::canonicalize(page).is_ok_and(|page| page == target));
     match found {
         Some((_, text)) => anchor.is_empty() || text.contains(&format!("id=\"{anchor}\"")),
         None => true,

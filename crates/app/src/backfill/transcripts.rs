@@ -296,7 +296,7 @@ impl<'a> Past<'a> {
             journal,
             wanted,
             exclusions: context.exclusions(),
-            host_folder: host_folder.and_then(|folder| folder.canonicalize().ok()),
+            host_folder: host_folder.and_then(|folder| dunce::canonicalize(folder).ok()),
             noted: sessions_of_notes(context),
             found: HashSet::new(),
             projects: HashMap::new(),
@@ -489,7 +489,7 @@ impl<'a> Past<'a> {
                 Some(_) if path.is_symlink() => io::Error::other("a link; not followed"),
                 _ => error,
             })?;
-        let real = path.canonicalize()?;
+        let real = dunce::canonicalize(path)?;
         if !(self.host_folder.as_ref()).is_some_and(|folder| real.starts_with(folder)) {
             return Err(io::Error::other("not in the host's folder").into());
         }

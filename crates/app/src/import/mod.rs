@@ -242,8 +242,8 @@ fn open_one(
     }
     // Every file in it would be a memory.
     let user_home = context.environment.user_home.as_deref();
-    let user_home = user_home.and_then(|home| home.canonicalize().ok());
-    let real = path.canonicalize().ok();
+    let user_home = user_home.and_then(|home| dunce::canonicalize(home).ok());
+    let real = dunce::canonicalize(&path).ok();
     if path.is_dir() && (real == user_home || real.is_some_and(|real| real.parent().is_none())) {
         return Err(Error::failed("your home folder is no memory of a program")
             .hint("name the folder that has the memory"));

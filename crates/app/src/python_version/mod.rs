@@ -153,7 +153,7 @@ impl<T> Change<T> {
     /// Writes the file without the entries and keeps a backup next to it.
     fn make(&self) -> io::Result<()> {
         // Users may keep the file elsewhere, for example with their dotfiles, and link to it.
-        let path = self.path.canonicalize()?;
+        let path = dunce::canonicalize(&self.path)?;
         if read(&path)? != self.before {
             return Err(io::Error::other("it has just been changed"));
         }
@@ -320,7 +320,7 @@ fn put_back(path: &Path, left: impl Fn(&str) -> Option<String>) -> io::Result<Op
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let real = path.canonicalize()?;
+    let real = dunce::canonicalize(path)?;
     let path = path.to_owned();
     if left(&before) != Some(read(&real)?) {
         return Ok(Some(Restored::Changed { path, backup }));
@@ -339,7 +339,7 @@ fn backup_of(path: &Path) -> PathBuf {
 
 /// Reads one of Claude Code's files, following links.
 fn read(path: &Path) -> io::Result<String> {
-    let path = path.canonicalize()?;
+    let path = dunce::canonicalize(path)?;
     let (bytes, _, is_whole) = file::read_head(&path, MAX_LENGTH)?;
     if !is_whole {
         return Err(io::Error::other(format!("it is over {MAX_LENGTH} bytes")));

@@ -87,7 +87,7 @@ impl Stage {
         };
         home::ensure_folder(root).map_err(|error| failed(&error))?;
         // The client names transcripts by their canonical path.
-        let root = root.canonicalize().map_err(|error| failed(&error))?;
+        let root = dunce::canonicalize(root).map_err(|error| failed(&error))?;
         let stage = Self {
             home: Home::new(root.join("home/.anamnesis")),
             user_home: root.join("home"),

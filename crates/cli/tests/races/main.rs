@@ -55,7 +55,7 @@ impl Machine {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join(name)
+        dunce::canonicalize(self.folder.path()).unwrap().join(name)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -53,7 +53,7 @@ pub(super) type Column = Vec<(String, String)>;
 
 /// Runs `cargo xtask scale`.
 pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
-    let absolute = |path: &PathBuf| path.canonicalize().map_err(at(path));
+    let absolute = |path: &PathBuf| dunce::canonicalize(path).map_err(at(path));
     let program = match &arguments.binary {
         Some(path) => absolute(path)?,
         None => tools.release_build()?,

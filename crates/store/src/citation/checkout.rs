@@ -186,7 +186,7 @@ impl Checkout {
         if git.is_bare() || git.state() != RepositoryState::Clean {
             return None;
         }
-        let folder = fs::canonicalize(folder).ok()?;
+        let folder = dunce::canonicalize(folder).ok()?;
         Some(Self {
             root,
             folder,

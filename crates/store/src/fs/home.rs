@@ -299,7 +299,7 @@ pub fn ensure_folder(path: &Path) -> Result<(), Error> {
 pub fn resolve(path: &Path) -> PathBuf {
     let resolved = path.ancestors().find_map(|ancestor| {
         let rest = path.strip_prefix(ancestor).ok()?;
-        let mut resolved = fs::canonicalize(ancestor).ok()?;
+        let mut resolved = dunce::canonicalize(ancestor).ok()?;
         resolved.extend(rest);
         Some(resolved)
     });
@@ -376,7 +376,7 @@ mod tests {
     /// A folder with `real/sub`, links to it, and links that are dangling or form a loop.
     fn linked() -> io::Result<(tempfile::TempDir, PathBuf)> {
         let folder = tempfile::tempdir()?;
-        let at = folder.path().canonicalize()?;
+        let at = dunce::canonicalize(folder.path())?;
         fs::create_dir_all(at.join("real/sub"))?;
         let links = [
             ("link", at.join("real")),

@@ -9,10 +9,7 @@ mod identity;
 
 pub use self::identity::{Hint, Identities, Known, Places};
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anamnesis_note::{note::GLOBAL, project_key};
 use git2::{Config, ConfigLevel};
@@ -149,7 +146,7 @@ impl Repository {
     /// Finds the repository of `folder` as git does: the nearest `.git` upward.
     fn around(folder: &Path) -> Option<Self> {
         // Git uses the resolved path of a repository.
-        let folder = fs::canonicalize(folder).ok()?;
+        let folder = dunce::canonicalize(folder).ok()?;
         folder.ancestors().find_map(|root| {
             let git = root.join(".git");
             let directory = if git.is_dir() {
@@ -179,7 +176,7 @@ impl Repository {
     /// Returns the name of the repository's folder; for a linked worktree, that of the main worktree.
     fn name(&self) -> Option<String> {
         let is_linked = self.common != self.directory;
-        let folder = match fs::canonicalize(&self.common) {
+        let folder = match dunce::canonicalize(&self.common) {
             Ok(common) if is_linked && common.ends_with(".git") => common.parent()?.to_owned(),
             Ok(common) if is_linked => common,
             _ => self.root.clone(),
@@ -251,7 +248,7 @@ fn common_of(directory: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::{fs, process::Command};
 
     use super::*;
 

@@ -46,7 +46,7 @@ impl Sandbox {
     /// Creates the folders of a user, a project and Claude Code below `root`, without a store.
     pub(super) fn new(root: &Path, binary: &Path) -> Result<Self> {
         // The client names transcripts by their real path.
-        let root = root.canonicalize().map_err(at(root))?;
+        let root = dunce::canonicalize(root).map_err(at(root))?;
         let store = root.join("store");
         Self::with_store(&root, binary, &store)
     }

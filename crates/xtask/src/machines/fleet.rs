@@ -54,7 +54,7 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Creates an empty remote and machines that use it.
     pub(super) fn new(root: &Path, program: &Path, names: &[&'static str]) -> Result<Self> {
-        let root = root.canonicalize().map_err(at(root))?;
+        let root = dunce::canonicalize(root).map_err(at(root))?;
         let remote = root.join("remote.git");
         git(
             &root,

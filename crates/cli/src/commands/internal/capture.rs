@@ -178,7 +178,7 @@ fn read(path: &Path, context: &Context, ui: &Ui) -> Result<Transcript, Error> {
     }
     let open = || {
         // A person may name a link, but its target must be a regular file.
-        let real = path.canonicalize()?;
+        let real = dunce::canonicalize(path)?;
         file::open_regular(&real)
     };
     let opened = match open() {
