@@ -195,7 +195,7 @@ fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
     })?;
     steps.run("killed syncs", || machines(&["--kills", "24"]))?;
     steps.run("beside the Python version", || {
-        if crate::machines::python_version(root).is_ok() {
+        if crate::python_version::install(root).is_ok() {
             machines(&["--python"])
         } else {
             Ok(Outcome::Skipped("the Python version cannot be installed"))

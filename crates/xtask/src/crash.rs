@@ -28,7 +28,6 @@ mod stopped;
 use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use crate::{
@@ -100,7 +99,12 @@ fn watch(folder: &Path, binary: &Path, arguments: &Arguments, checks: &mut Check
         return crowd::run(folder, binary, checks);
     }
     if let Some(seconds) = arguments.servers {
-        return servers::run(folder, binary, Duration::from_secs(seconds), checks);
+        return servers::run(
+            folder,
+            binary,
+            std::time::Duration::from_secs(seconds),
+            checks,
+        );
     }
     let ends = tempfile::tempdir()?;
     ends::run(ends.path(), binary, checks)?;

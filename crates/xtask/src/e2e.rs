@@ -26,7 +26,7 @@ use anamnesis_testkit::process::Failure;
 use anamnesis_testkit::tmux;
 
 use crate::plugin::{self, Options, Profile};
-use crate::{Result, at, target_folder};
+use crate::{Result, at, python_version, target_folder};
 
 use self::scenarios::{Place, SCENARIOS, Scenario, Stage};
 
@@ -87,7 +87,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let python = chosen
         .iter()
         .any(|scenario| scenario.place == Place::BesidePython)
-        .then(|| crate::machines::python_version(root));
+        .then(|| python_version::install(root));
     for scenario in chosen {
         let name = scenario.name;
         if scenario.place == Place::Terminal && !has_terminal {

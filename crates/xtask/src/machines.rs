@@ -9,7 +9,7 @@ mod fleet;
 mod history;
 mod kills;
 mod look;
-pub(crate) mod mixed;
+mod mixed;
 mod step;
 mod trace;
 
@@ -28,7 +28,7 @@ use std::{
 use crate::{
     Result, at,
     plugin::{self, Profile},
-    target_folder,
+    python_version,
 };
 
 use self::{
@@ -136,15 +136,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Err(format!("these seeds failed: {failed:?}").into())
 }
 
-/// Installs the Python version unless it is there. Returns its program, or the reason why it is not
-/// available.
-pub(crate) fn python_version(root: &Path) -> std::result::Result<PathBuf, String> {
-    mixed::install(&target_folder(root))
-}
-
 /// Gives one machine the Python version, if that is available.
 fn beside_python(root: &Path, binary: &Path) -> Result {
-    let python = match python_version(root) {
+    let python = match python_version::install(root) {
         Ok(python) => python,
         Err(reason) => {
             report(&format!("skipped: {reason}"));

@@ -22,6 +22,8 @@ mod pages;
 mod platforms;
 mod plugin;
 #[cfg(unix)]
+mod python_version;
+#[cfg(unix)]
 mod release;
 mod screen;
 mod site;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anamnesis_lab::bench::Tools;
 
-use crate::Result;
 use crate::plugin::{self, Binary, Options, Profile};
+use crate::{Result, python_version};
 
 /// The root of a checkout.
 pub(crate) struct Checkout<'a>(pub(crate) &'a Path);
@@ -27,13 +27,7 @@ impl Tools for Checkout<'_> {
         .map(drop)
     }
 
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn python_version(&self) -> std::result::Result<PathBuf, String> {
-        crate::machines::python_version(self.0)
-    }
-
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    fn python_version(&self) -> std::result::Result<PathBuf, String> {
-        Err("the Python version is measured on Linux with glibc only".to_owned())
+        python_version::install(self.0)
     }
 }

@@ -13,7 +13,7 @@ use super::scenarios::{
     REQUEST_LIMIT, Stage, check, clean, given, last_request, remember_session, shell, untroubled,
 };
 use super::store::Store;
-use crate::machines::mixed;
+use crate::python_version;
 
 /// A new session's first request contains what another machine learned, also on a new machine after
 /// one command.
@@ -51,7 +51,7 @@ pub(super) fn from_python(stage: &Stage) -> Result<()> {
     let transcript = old.join("transcript.jsonl");
     for (path, text) in [
         (store.join("config.json"), config),
-        (transcript.clone(), mixed::transcript()),
+        (transcript.clone(), python_version::transcript()),
     ] {
         std::fs::write(&path, text).context(path.display())?;
     }

@@ -4,18 +4,13 @@
 //! The Python version stops at the first conflict, so only one note is changed on both sides at
 //! once.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path};
 
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, NoteType},
 };
 use anamnesis_store::notes::NotePath;
-use serde_json::json;
 
 use super::{
     fleet::{Fleet, Machine, NAMES, git, succeeded, synced},
@@ -23,31 +18,10 @@ use super::{
     look::{differences, repositories},
     report,
 };
-use crate::{Result, at};
-
-/// The package on the Python Package Index.
-const PACKAGE: &str = "anamnesis-memory==0.1.3";
+use crate::{Result, at, python_version};
 
 /// A key that neither version knows.
 const UNKNOWN_KEY: &str = "reviewed_by: a person\n";
-
-/// Installs the Python version below `target` unless it is there. Returns its program, or the
-/// reason why it is not available.
-pub(crate) fn install(target: &Path) -> std::result::Result<PathBuf, String> {
-    let folder = target.join("python-version");
-    let program = folder.join("bin/anamnesis");
-    if program.exists() {
-        return Ok(program);
-    }
-    let mut make = Command::new("python3");
-    make.args(["-m", "venv"]).arg(&folder);
-    let mut install = Command::new(folder.join("bin/pip"));
-    install.args(["install", "--quiet", PACKAGE]);
-    for command in [&mut make, &mut install] {
-        succeeded(command).map_err(|error| format!("{PACKAGE} cannot be installed: {error}"))?;
-    }
-    Ok(program)
-}
 
 /// Runs the scenario. Returns the faults.
 pub(super) fn run(root: &Path, program: &Path, python: &Path) -> Result<Vec<String>> {
@@ -195,22 +169,10 @@ fn leave_with_extensions(machine: &Machine) -> Result<NotePath> {
     Ok(path)
 }
 
-/// Returns the transcript of a session of the Python version.
-pub(crate) fn transcript() -> String {
-    let asked = json!({ "type": "user", "sessionId": "old", "message": {
-        "role": "user", "content": "Let the parser name the lock that it waits for." } });
-    let edited = json!({ "type": "assistant", "sessionId": "old", "message": {
-        "role": "assistant", "content": [{ "type": "tool_use", "id": "toolu_1", "name": "Edit",
-        "input": { "file_path": "/shop/parser.rs", "old_string": "a", "new_string": "b" } }] } });
-    let answered = json!({ "type": "assistant", "sessionId": "old", "message": {
-        "role": "assistant", "content": [{ "type": "text", "text": "The parser names the lock now." }] } });
-    format!("{asked}\n{edited}\n{answered}\n")
-}
-
 /// Lets the Python version write a session's note, and returns its id.
 fn capture(machine: &Machine) -> Result<NoteId> {
     let path = machine.home.root().with_file_name("transcript.jsonl");
-    fs::write(&path, transcript()).map_err(at(&path))?;
+    fs::write(&path, python_version::transcript()).map_err(at(&path))?;
     let path = path.to_string_lossy();
     let arguments = [
         "capture",
