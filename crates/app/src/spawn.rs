@@ -37,6 +37,25 @@ const WITHOUT_CONSOLE: u32 = 0x0800_0000 | 0x0200;
 /// The message for a record that cannot be read.
 pub const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quarantine/ now";
 
+/// Keeps this process's standard streams from the processes that it starts. Called before any thread.
+///
+/// Windows hands every inheritable handle to every child, whatever its standard streams are. A client
+/// that reads a hook's output to its end would wait for the deferred process.
+#[cfg(windows)]
+pub fn keep_streams_from_children() {
+    use filedescriptor::{FileDescriptor, StdioDescriptor};
+
+    // Each stream becomes a copy, which is not inheritable. The originals are closed together at the
+    // end, because two streams may share one handle.
+    let originals = [
+        FileDescriptor::redirect_stdio(&io::stdin(), StdioDescriptor::Stdin),
+        FileDescriptor::redirect_stdio(&io::stdout(), StdioDescriptor::Stdout),
+        FileDescriptor::redirect_stdio(&io::stderr(), StdioDescriptor::Stderr),
+    ];
+    // A stream that is not open stays so.
+    drop(originals);
+}
+
 /// Starts the deferred process and does not wait for it.
 pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
     if check {

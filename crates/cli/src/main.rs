@@ -16,6 +16,8 @@ fn main() -> ExitCode {
     // Files that we or git create are readable only by their owner.
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    #[cfg(windows)]
+    anamnesis_app::spawn::keep_streams_from_children();
     let mut arguments = env::args_os().skip(1);
     // The event is on stdin. Extra arguments are a mistake in the settings, but must not cause an
     // error at every prompt.

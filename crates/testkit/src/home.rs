@@ -29,6 +29,10 @@ pub const PROJECT: &str = "github.com/acme/shop";
 /// Time limit for background processes.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How often [`TestHome::settle`] looks for them. A process that starts has no lock yet.
+const CHECK_INTERVAL: Duration =
+    Duration::from_millis(if cfg!(target_os = "linux") { 4 } else { 60 });
+
 /// Returns every file below a folder, sorted. Skips files that are removed meanwhile.
 ///
 /// # Panics
@@ -351,16 +355,13 @@ impl TestHome {
 
     /// Waits until no background process of this home is running.
     ///
-    /// Processes are recognised by this home's path in their environment, which works on Linux
-    /// only. Elsewhere it returns at once.
-    ///
     /// # Panics
     /// Panics if a process exceeds the time limit.
     pub fn settle(&self) {
-        // A process has no environment for a moment while it starts, and may start the next one
-        // while the list is read. So several checks in a row must find none.
+        // A process has no environment, or no lock, for a moment while it starts, and may start the
+        // next one while the list is read. So several checks in a row must find none.
         let mut quiet = 0;
-        let ended = poll(BACKGROUND_TIMEOUT, Duration::from_millis(4), || {
+        let ended = poll(BACKGROUND_TIMEOUT, CHECK_INTERVAL, || {
             quiet = if self.is_busy() { 0 } else { quiet + 1 };
             (quiet == 5).then_some(())
         });
@@ -371,7 +372,14 @@ impl TestHome {
     }
 
     /// Returns whether a background process of this home is running; see [`TestHome::settle`].
+    ///
+    /// On Linux it has this home's path in its environment. Elsewhere it holds the lock of the deferred
+    /// process.
     pub fn is_busy(&self) -> bool {
+        if cfg!(not(target_os = "linux")) {
+            let lock = File::open(self.store().join("derived/work.lock"));
+            return lock.is_ok_and(|lock| lock.try_lock().is_err());
+        }
         let own = std::process::id().to_string();
         let root = self.root.as_os_str().as_encoded_bytes();
         fs::read_dir("/proc")
