@@ -155,7 +155,9 @@ mod tests {
             root.join(name)
         };
         let policy = file("policy.json", r#"{"autoMemoryDirectory": "~/policy"}"#);
-        let user = file("user.json", r#"{"autoMemoryDirectory": "/srv/memory"}"#);
+        let elsewhere = if cfg!(windows) { "C:/srv" } else { "/srv" };
+        let named_by_user = format!(r#"{{"autoMemoryDirectory": "{elsewhere}/memory"}}"#);
+        let user = file("user.json", &named_by_user);
         let none = file("none.json", "{}");
         let named = |files: &[&PathBuf]| {
             let files = files.iter().map(|path| (*path).clone());
@@ -163,7 +165,8 @@ mod tests {
         };
         let (missing, of_policy) = (root.join("missing.json"), root.join("policy"));
         assert_eq!(named(&[&policy, &user]), Some(of_policy));
-        assert_eq!(named(&[&missing, &none, &user]), Some("/srv/memory".into()));
+        let of_user = Path::new(elsewhere).join("memory");
+        assert_eq!(named(&[&missing, &none, &user]), Some(of_user));
         assert_eq!(named(&[&none, &missing]), None);
         for text in [
             r#"{"autoMemoryDirectory": "memory"}"#,

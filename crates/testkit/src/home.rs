@@ -26,6 +26,12 @@ pub const NOW: &str = "2026-01-02T03:04:05Z";
 /// The project key of every home.
 pub const PROJECT: &str = "github.com/acme/shop";
 
+/// The variable that names the user's home.
+pub const USER_HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+
+/// What stands for the path of the temporary folder in [`Output`].
+const ROOT: &str = "[ROOT]";
+
 /// Time limit for background processes.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -164,7 +170,7 @@ impl TestHome {
             .args(arguments)
             .current_dir(self.project())
             .env_clear()
-            .env("HOME", self.user())
+            .env(USER_HOME, self.user())
             .env("ANAMNESIS_HOME", self.store())
             .env("CLAUDE_CONFIG_DIR", self.claude())
             .env("PATH", self.root.join("bin"))
@@ -573,7 +579,7 @@ pub struct Output {
 
 impl Output {
     fn new(root: &str, code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(root, "[ROOT]");
+        let text = |bytes: &[u8]| without_root(&String::from_utf8_lossy(bytes), root);
         Self {
             code,
             stdout: text(stdout),
@@ -624,6 +630,27 @@ impl Output {
             .take_while(char::is_ascii_alphanumeric)
             .collect()
     }
+}
+
+/// Replaces the path of the temporary folder by `[ROOT]`. On Windows, the rest of such a path gets `/`,
+/// so that snapshots are the same everywhere.
+fn without_root(text: &str, root: &str) -> String {
+    let text = text.replace(root, ROOT);
+    if cfg!(not(windows)) {
+        return text;
+    }
+    let in_json = root.replace('\\', r"\\");
+    let text = text.replace(&in_json, ROOT);
+    let mut parts = text.split(ROOT);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| c.is_whitespace() || "\"'`,;".contains(c));
+        let (path, rest) = part.split_at(end.unwrap_or(part.len()));
+        shown.push_str(ROOT);
+        shown.push_str(&path.replace(r"\\", "/").replace('\\', "/"));
+        shown.push_str(rest);
+    }
+    shown
 }
 
 /// Builds the file of a note key by key.

@@ -18,4 +18,8 @@ pub mod tmux;
 pub mod viewer;
 mod wait;
 
-pub use self::{linear::assert_linear, sources::rust_files, wait::wait_for};
+pub use self::{
+    linear::assert_linear,
+    sources::rust_files,
+    wait::{poll, wait_for},
+};

@@ -21,7 +21,7 @@ pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Calls `look` until it returns a value or the time limit is exceeded.
-pub(crate) fn poll<T>(
+pub fn poll<T>(
     limit: Duration,
     interval: Duration,
     mut look: impl FnMut() -> Option<T>,

@@ -290,7 +290,8 @@ impl ProjectKeys {
             return Ok(key.clone());
         }
         let folder = hints.folder(context, name).map(PathBuf::from);
-        if let Some(folder) = folder.filter(|folder| folder.is_absolute()) {
+        // On Windows a folder of another machine may have no drive.
+        if let Some(folder) = folder.filter(|folder| folder.has_root()) {
             if context.exclusions().excludes(&folder) {
                 return Err("in an excluded folder");
             }

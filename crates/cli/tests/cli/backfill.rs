@@ -776,6 +776,7 @@ fn codex_is_looked_for_in_codex_home_by_a_person_only() {
     assert!(missing.stderr.contains(place), "{missing:?}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_link_among_the_logs_of_codex_is_not_followed() {
     let home = untouched_home();

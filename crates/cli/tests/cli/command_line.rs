@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use anamnesis_testkit::home::USER_HOME;
+
 use crate::{NO_OP, SESSION, furnished, home, snapshot};
 
 /// Every command that has a help page, as `help --all` names them.
@@ -193,7 +195,7 @@ fn a_store_that_cannot_be_told_is_said_to_be_so() {
     for command in ["status", "list", "doctor", "project"] {
         let output = home
             .command([command])
-            .without("HOME")
+            .without(USER_HOME)
             .without("ANAMNESIS_HOME")
             .run();
         assert_eq!(output.code, Some(1), "{command}");

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, git_repository, script};
+#[cfg(unix)]
+use anamnesis_testkit::home::script;
+use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, git_repository};
 use serde_json::{Value, json};
 
 use crate::{

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use anamnesis_testkit::home::{NoteText, Output, TestHome, files_below, script};
+#[cfg(unix)]
+use anamnesis_testkit::home::script;
+use anamnesis_testkit::home::{NoteText, Output, TestHome, files_below};
 use serde_json::Value;
 
 use crate::{furnished, home, id, snapshot};

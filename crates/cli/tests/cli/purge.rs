@@ -8,7 +8,9 @@ use std::{
 };
 
 use anamnesis_note::purge_pattern::PurgePattern;
-use anamnesis_testkit::home::{Invocation, NoteText, Output, TestHome, asked, script};
+#[cfg(unix)]
+use anamnesis_testkit::home::script;
+use anamnesis_testkit::home::{Invocation, NoteText, Output, TestHome, asked};
 use serde_json::json;
 
 use crate::{

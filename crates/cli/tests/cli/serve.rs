@@ -8,9 +8,11 @@ use std::{
     time::Duration,
 };
 
+#[cfg(unix)]
+use anamnesis_testkit::home::script;
 use anamnesis_testkit::{
-    home::{Invocation, NoteText, TestHome, git_repository, script},
-    process::wait_until,
+    home::{Invocation, NoteText, TestHome, git_repository},
+    poll,
 };
 use serde_json::{Value, json};
 
@@ -140,7 +142,8 @@ impl Client {
     pub(crate) fn leave(mut self) {
         drop(self.stdin.take());
         let ended = || self.server.try_wait().unwrap();
-        let status = wait_until(Duration::from_secs(1), "the end", ended).unwrap();
+        let interval = Duration::from_millis(2);
+        let status = poll(Duration::from_secs(1), interval, ended).expect("the server ends");
         assert_eq!(status.code(), Some(0));
     }
 }
@@ -1189,6 +1192,7 @@ fn notes_travel_when_a_tool_says_so() {
     client.leave();
 }
 
+#[cfg(unix)]
 #[test]
 fn a_sync_that_hangs_holds_nobody_up() {
     // MCP-08

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Child};
 
 use anamnesis_testkit::home::{
-    Invocation, NoteText, TestHome, asked, edited, files_below, printed,
+    Invocation, NoteText, TestHome, USER_HOME, asked, edited, files_below, printed,
 };
 use rusqlite::Connection;
 
@@ -54,9 +54,9 @@ fn no_home_is_known() {
     let home = untouched_home();
     let payload = home.start(SESSION, "startup").to_string();
     let hook = || home.hook_with(payload.clone()).without("ANAMNESIS_HOME");
-    assert_eq!(hook().without("HOME").run().well(), NO_OP);
-    assert_eq!(hook().env("HOME", "").run().well(), NO_OP);
-    assert_eq!(hook().env("HOME", "relative").run().well(), NO_OP);
+    assert_eq!(hook().without(USER_HOME).run().well(), NO_OP);
+    assert_eq!(hook().env(USER_HOME, "").run().well(), NO_OP);
+    assert_eq!(hook().env(USER_HOME, "relative").run().well(), NO_OP);
     assert!(!home.store().exists());
 }
 
@@ -70,7 +70,7 @@ fn a_home_that_is_missing_is_made() {
     // does.
     for _ in 0..5 {
         let payload = home.start(SESSION, "startup").to_string();
-        let hook = home.hook_with(payload).env("HOME", &user);
+        let hook = home.hook_with(payload).env(USER_HOME, &user);
         assert_eq!(hook.run().well(), NO_OP);
         home.settle();
         if index.is_file() {
@@ -97,7 +97,7 @@ mod links {
 
     /// Sets another home, whose settings trust no variable.
     fn as_in<'a>(run: Invocation<'a>, user: &Path) -> Invocation<'a> {
-        let run = run.env("HOME", user).without("ANAMNESIS_HOME");
+        let run = run.env(USER_HOME, user).without("ANAMNESIS_HOME");
         run.without("ANAMNESIS_MACHINE_ID").without("ANAMNESIS_NOW")
     }
 
@@ -673,7 +673,7 @@ fn paths_with_shell_characters() {
         payload["transcript_path"] = transcript.to_string_lossy().into();
         let run = |payload: String| {
             home.hook_with(payload)
-                .env("HOME", &user)
+                .env(USER_HOME, &user)
                 .env("CLAUDE_PROJECT_DIR", &project)
                 .without("ANAMNESIS_HOME")
                 .without("CLAUDE_CONFIG_DIR")

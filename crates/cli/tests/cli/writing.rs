@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use anamnesis_testkit::home::{Output, TestHome, files_below, script};
+#[cfg(unix)]
+use anamnesis_testkit::home::script;
+use anamnesis_testkit::home::{Output, TestHome, files_below};
 
 use crate::{furnished, home, snapshot};
 
