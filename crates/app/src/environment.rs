@@ -70,7 +70,7 @@ variables! {
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
     USER_HOME = "HOME", "The user's home.";
-    USER_PROFILE = "USERPROFILE", "The user's home on Windows.";
+    USER_PROFILE = "USERPROFILE", "The user's home on Windows, before `HOME`.";
     COMPUTER_NAME = "COMPUTERNAME", "The name of this machine on Windows.";
     CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR", "Claude Code's folder; `~/.claude` without it.";
     CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks and the server.";
@@ -460,10 +460,18 @@ fn host_name() -> Option<String> {
     None
 }
 
+/// The variables that name the user's home, the first one first. On Windows `HOME` is git's and the
+/// shell's, and Claude Code does not read it.
+const HOMES: [&str; 2] = if cfg!(windows) {
+    [USER_PROFILE, USER_HOME]
+} else {
+    [USER_HOME, USER_PROFILE]
+};
+
 /// Reads the variables, without those that a guarded process ignores, and the user's home.
 fn counted_variables(is_guarded: bool) -> (Variables, Option<PathBuf>) {
     let unguarded = Variables::new(false, None);
-    let named_home = [USER_HOME, USER_PROFILE]
+    let named_home = HOMES
         .iter()
         .filter_map(|name| unguarded.path(name))
         .find(|home| home.is_absolute());
@@ -663,7 +671,7 @@ impl Environment {
         &'a self,
         variables: impl Iterator<Item = (OsString, OsString)> + 'a,
     ) -> impl Iterator<Item = (OsString, OsString)> + 'a {
-        let is_home = |name: &str| is_same(name, USER_HOME) || is_same(name, USER_PROFILE);
+        let is_home = |name: &str| HOMES.iter().any(|home| is_same(name, home));
         variables.filter_map(move |(name, value)| match name.to_str() {
             Some(text) if !self.variables.counts(text) => None,
             Some(text) if is_home(text) => Some((name, self.user_home.clone()?.into())),

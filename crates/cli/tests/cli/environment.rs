@@ -6,7 +6,7 @@
 use std::{fs, path::Path};
 
 use anamnesis_app::environment::VARIABLES;
-use anamnesis_testkit::home::{TestHome, files_below};
+use anamnesis_testkit::home::{TestHome, USER_HOME, files_below};
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
 
@@ -102,6 +102,25 @@ fn a_project_names_no_other_store() {
         assert_eq!(files_below(store), before);
         assert!(holds(&home.store(), "7070"));
     }
+}
+
+#[test]
+fn the_home_on_windows_is_the_one_of_claude_code() {
+    let home = untouched_home();
+    let other = home.root().join("other");
+    let homes = [("USERPROFILE", home.user()), ("HOME", other.clone())];
+    let mut command = home.command(["write"]).without("ANAMNESIS_HOME");
+    for (name, folder) in homes {
+        command = command.env(name, folder);
+    }
+    command.input("Which home is it").run().well();
+    let is_there = |user: &Path| user.join(".anamnesis/memory").is_dir();
+    let expected = if cfg!(windows) {
+        [true, false]
+    } else {
+        [false, true]
+    };
+    assert_eq!([is_there(&home.user()), is_there(&other)], expected);
 }
 
 #[cfg(unix)]
@@ -313,7 +332,7 @@ fn a_variable_that_sessions_ignore_is_reported() {
 fn variables() -> impl Strategy<Value = Vec<(String, String)>> {
     // Claude Code sets `CLAUDECODE` itself. Another `HOME` would name the home of this machine.
     let read = VARIABLES.iter().map(|variable| variable.name);
-    let read = read.filter(|name| !["CLAUDECODE", "HOME"].contains(name));
+    let read = read.filter(|name| !["CLAUDECODE", USER_HOME].contains(name));
     let read: Vec<String> = read.map(str::to_owned).collect();
     let values = ["/evil.git", "http://127.0.0.1:9/v1", "openai", "evil", "1"];
     let values = values.map(str::to_owned).to_vec();
