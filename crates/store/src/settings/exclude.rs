@@ -4,7 +4,8 @@
 //!   the beginning the user's home. Nothing else is special.
 //! - A matching folder excludes everything below it. `/**` at the end excludes only what is below.
 //! - A pattern that does not begin with `/`, `~` or a drive matches at any depth.
-//! - `\` counts as `/` in patterns and folders. Case matters where the file system distinguishes it.
+//! - `\` counts as `/` in patterns and folders, and on Windows `/c/` as `C:/` in patterns. Case
+//!   matters where the file system distinguishes it.
 //! - Folders and patterns are matched both as written and with links resolved; in a pattern, links up
 //!   to its first wildcard.
 //!
@@ -59,6 +60,11 @@ impl Exclusions {
     fn add(&mut self, pattern: &str, home: Option<&Path>) {
         if names_nothing(pattern) {
             return;
+        }
+        if cfg!(windows)
+            && let Some(named) = with_drive(pattern)
+        {
+            self.add(&named, home);
         }
         let below_home = below_home(pattern);
         let (mut names, rest) = match (below_home, home) {
@@ -135,6 +141,13 @@ fn slashes(path: &str) -> String {
         },
         None => path,
     }
+}
+
+/// Returns a path in the form of git's shell for Windows, such as `/c/keys`, with its drive.
+fn with_drive(path: &str) -> Option<String> {
+    let (drive, rest) = path.strip_prefix('/')?.split_once('/')?;
+    let is_drive = drive.len() == 1 && drive.as_bytes()[0].is_ascii_alphabetic();
+    is_drive.then(|| format!("{drive}:/{rest}"))
 }
 
 /// Returns whether a path begins at a root or with a drive.
@@ -337,6 +350,9 @@ mod tests {
         }
         for (pattern, folder) in [("/a/Secret", "/a/sECRET"), ("/A/?ecret", "/a/Secret")] {
             assert_eq!(excludes(pattern, folder), IGNORES_CASE, "{pattern}");
+        }
+        for folder in [r"C:\keys", "C:/keys/a"] {
+            assert_eq!(excludes("/c/keys", folder), cfg!(windows), "{folder}");
         }
     }
 
