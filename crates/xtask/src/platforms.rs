@@ -7,6 +7,7 @@
 
 mod hand;
 mod setup;
+mod suite;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::{Result, at, run as run_command, say, target_folder};
 
 use self::hand::Guest;
 use self::setup::{Tools, is_installed};
+use self::suite::Results;
 
 /// Build the program for other platforms, and run it there
 #[derive(clap::Args)]
@@ -41,7 +43,7 @@ enum Kind {
     Musl { qemu: Option<&'static str> },
     /// Linked by mingw, and run by Wine.
     Windows,
-    /// Type-checked only.
+    /// Checked only, by the compiler and clippy.
     Apple,
 }
 
@@ -94,23 +96,76 @@ const WINE: &str = "/usr/lib/wine/wine64";
 
 /// Runs `cargo xtask platforms`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let chosen = choose(&arguments.targets)?;
-    let mut skipped = Vec::new();
-    for platform in chosen {
+    let mut rows = Vec::new();
+    for platform in choose(&arguments.targets)? {
         say(&format!("\n== {}", platform.target));
-        let tools = match Tools::install(root, platform.kind) {
-            Ok(tools) => tools,
-            Err(reason) => {
-                skipped.push(format!("{}: {reason}", platform.target));
-                continue;
-            }
-        };
-        skipped.extend(platform.play(&tools, arguments)?);
+        let mut row = Row::new(platform.target);
+        match Tools::install(root, platform.kind) {
+            Ok(tools) => platform.play(&tools, arguments, &mut row)?,
+            Err(reason) => row.skip("everything", &reason),
+        }
+        rows.push(row);
     }
-    for reason in &skipped {
-        say(&format!("skipped: {reason}"));
+    say(&table(&rows));
+    let failed = rows.iter().map(|row| row.results.failed.len()).sum();
+    match failed {
+        0 => Ok(()),
+        failed => Err(format!("{failed} tests failed").into()),
     }
-    Ok(())
+}
+
+/// The results of a target.
+struct Row {
+    target: &'static str,
+    built: &'static str,
+    results: Results,
+    hooks: Option<usize>,
+    size: Option<u64>,
+    /// What was skipped, with its reason.
+    skipped: Vec<(String, String)>,
+}
+
+impl Row {
+    fn new(target: &'static str) -> Self {
+        Self {
+            target,
+            built: "no",
+            results: Results::default(),
+            hooks: None,
+            size: None,
+            skipped: Vec::new(),
+        }
+    }
+
+    fn skip(&mut self, what: &str, reason: &str) {
+        self.skipped.push((what.to_owned(), reason.to_owned()));
+    }
+}
+
+/// Returns the results as a table, with the failed tests and what was skipped below.
+fn table(rows: &[Row]) -> String {
+    let columns = "target | built | unit tests | black-box tests | hooks by hand | bytes | skipped";
+    let mut text = format!("\n| {columns} |\n|{}\n", "---|".repeat(7));
+    for row in rows {
+        let hooks = row.hooks.map(|steps| format!("{steps} steps passed"));
+        let hooks = hooks.unwrap_or_else(|| "not run".to_owned());
+        let size = row.size.map_or_else(String::new, |size| size.to_string());
+        let (unit, black_box) = (row.results.unit, row.results.black_box);
+        let skipped = row.skipped.len();
+        text += &format!(
+            "| {} | {} | {unit} | {black_box} | {hooks} | {size} | {skipped} |\n",
+            row.target, row.built
+        );
+    }
+    for row in rows {
+        for name in &row.results.failed {
+            text += &format!("failed: {}: {name}\n", row.target);
+        }
+        for (what, reason) in &row.skipped {
+            text += &format!("skipped: {}: {what}: {reason}\n", row.target);
+        }
+    }
+    text
 }
 
 /// Returns the platforms of these targets, or all.
@@ -129,35 +184,37 @@ fn choose(targets: &[String]) -> Result<Vec<&'static Platform>> {
 }
 
 impl Platform {
-    /// Does everything that the target can do. Returns what was skipped.
-    fn play(&self, tools: &Tools, arguments: &Arguments) -> Result<Vec<String>> {
-        let mut skipped = Vec::new();
-        let mut skip = |what: &str, reason: &str| {
-            skipped.push(format!("{}: {what} ({reason})", self.target));
-        };
+    /// Does everything that the target can do.
+    fn play(&self, tools: &Tools, arguments: &Arguments, row: &mut Row) -> Result {
         if self.kind == Kind::Apple {
-            run_command(self.cargo(tools, "check").args(["--workspace"]))?;
-            say("checked");
-            skip("build, tests", "Apple's frameworks are not at hand");
-            return Ok(skipped);
+            let mut clippy = self.cargo(tools, "clippy");
+            clippy.args(["--workspace", "--all-targets", "--", "--deny", "warnings"]);
+            run_command(&mut clippy)?;
+            row.built = "checked, clippy";
+            row.skip("linking, tests", "Apple's frameworks are not at hand");
+            return Ok(());
         }
         let program = self.build(tools, &tools.target_folder)?;
+        row.built = "yes";
         let size = fs::metadata(&program).map_err(at(&program))?.len();
+        row.size = Some(size);
         say(&format!("built: {size} bytes, {}", program.display()));
         match self.guest(tools, &program)? {
             Ok(guest) => {
-                let steps = hand::play(&guest)?;
-                say(&format!("hooks by hand: {steps} steps passed"));
+                row.hooks = Some(hand::play(&guest)?);
                 if arguments.tests {
-                    self.test(tools, arguments)?;
+                    row.results = suite::run(self, tools, &arguments.package)?;
+                    for (test, reason) in suite::left_out(self.kind) {
+                        row.skip(test, reason);
+                    }
                 }
             }
-            Err(reason) => skip("hooks by hand, tests", &reason),
+            Err(reason) => row.skip("hooks by hand, tests", &reason),
         }
         if arguments.reproduce {
             self.reproduce(tools, &program)?;
         }
-        Ok(skipped)
+        Ok(())
     }
 
     /// Returns a cargo command for the target, with the environment that finds its linker.
@@ -224,31 +281,6 @@ impl Platform {
             Some(WINE) => Ok(Ok(Guest::in_wine(tools, program)?)),
             runner => Ok(Ok(Guest::on_linux(runner, program)?)),
         }
-    }
-
-    /// Runs the tests of the workspace with the target's runner.
-    fn test(&self, tools: &Tools, arguments: &Arguments) -> Result {
-        let mut test = self.cargo(tools, "test");
-        test.arg("--no-fail-fast");
-        for package in &arguments.package {
-            test.args(["--package", package]);
-        }
-        if arguments.package.is_empty() {
-            test.arg("--workspace");
-        }
-        let runner = format!(
-            "CARGO_TARGET_{}_RUNNER",
-            self.target.to_uppercase().replace('-', "_")
-        );
-        match self.kind {
-            Kind::Windows => {
-                let prefix = setup::wine_prefix(tools)?;
-                test.env(runner, WINE).envs(setup::wine_variables(&prefix))
-            }
-            Kind::Musl { qemu: Some(qemu) } => test.env(runner, qemu),
-            _ => &mut test,
-        };
-        run_command(&mut test)
     }
 
     /// Builds a copy of the sources in another folder and compares the programs.

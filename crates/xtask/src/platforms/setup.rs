@@ -17,7 +17,7 @@ const RUSTC: &str = "/usr/bin/rustc";
 pub(super) const MINGW: &str = "x86_64-w64-mingw32-gcc";
 
 /// Debian's packages for every target.
-const COMPILER: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+const COMPILER: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-clippy", "rust-web-src"];
 
 /// The tools from PyPI. zig changes its command line between versions.
 const PYTHON_TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
@@ -78,7 +78,9 @@ impl Tools {
     /// Returns the variables of every build: Debian's compiler may use unstable options.
     pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::iter::once(self.python_bin.clone()).chain(std::env::split_paths(&path));
+        // rustup's clippy would run the compiler of rustup.
+        let first = [self.python_bin.clone(), PathBuf::from("/usr/bin")];
+        let folders = first.into_iter().chain(std::env::split_paths(&path));
         vec![
             (
                 "PATH",

@@ -1,0 +1,225 @@
+//! Runs the tests of the workspace with the target's runner, and counts them.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Command;
+
+use super::setup::{self, Tools};
+use super::{Kind, Platform, WINE};
+use crate::{Result, say};
+
+/// Packages of developers' tasks. They run on the machine of a developer, not on a platform.
+const TASKS: [&str; 2] = ["anamnesis-lab", "anamnesis-xtask"];
+
+/// Tests that a target cannot run, with their reason.
+struct Skip {
+    kind: Kind,
+    reason: &'static str,
+    /// The path of each test in its program.
+    tests: &'static [&'static str],
+}
+
+/// All tests that are left out.
+const SKIPS: [Skip; 1] = [Skip {
+    kind: Kind::Windows,
+    reason: "git for Windows is not at hand",
+    tests: &[
+        "project::a_group_reaches_the_other_machines",
+        "project::identity::tests::a_folder_that_is_renamed_or_marked_keeps_its_notes",
+        "project::identity::tests::a_fork_is_a_hint_until_a_person_says_so",
+        "project::identity::tests::a_marker_reads_no_other_projects_notes",
+        "project::identity::tests::a_remote_that_is_added_and_changed_makes_aliases",
+        "project::identity::tests::a_repository_that_was_moved_to_another_disk_is_known_by_its_first_commit",
+        "project::identity::tests::another_repository_in_the_same_place_is_another_project",
+        "project::identity::tests::folders_that_a_person_may_want_to_settle_are_found",
+        "project::identity::tests::packages_of_a_repository_are_projects_of_their_own",
+        "project::identity::tests::repositories_of_one_name_do_not_share_and_copies_do",
+        "project::identity::tests::what_a_person_took_back_is_not_learned_again",
+        "project::identity::tests::without_records_a_folder_has_the_key_that_it_gives",
+        "project::identity::tests::work_trees_share_with_their_repository",
+        "project::tests::a_repository_that_libgit2_cannot_open_has_its_remote",
+        "project::tests::folders_that_are_odd_or_missing",
+        "project::tests::instead_of_is_applied",
+        "project::tests::only_origin_counts",
+        "project::tests::the_steps_in_order",
+        "project::tests::work_trees_share",
+        "usage_log::tests::a_copied_home_is_an_installation_of_its_own",
+        "usage_log::tests::a_month_is_compacted_once_and_by_its_owner",
+        "usage_log::tests::machines_of_one_name_agree_and_never_conflict",
+    ],
+}];
+
+/// How many tests passed and failed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Counts {
+    passed: usize,
+    failed: usize,
+    left_out: usize,
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            passed,
+            failed,
+            left_out,
+        } = self;
+        match passed + failed {
+            0 => formatter.write_str("not run"),
+            _ => write!(
+                formatter,
+                "{passed} passed, {failed} failed, {left_out} left out"
+            ),
+        }
+    }
+}
+
+/// The results of a run of the tests.
+#[derive(Default, Debug)]
+pub(super) struct Results {
+    /// The tests inside of crates, and those of libraries from outside.
+    pub(super) unit: Counts,
+    /// The tests that run the program.
+    pub(super) black_box: Counts,
+    /// The failed tests.
+    pub(super) failed: Vec<String>,
+}
+
+/// Returns the tests that the target leaves out, each with its reason.
+pub(super) fn left_out(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let skips = SKIPS.iter().filter(move |skip| skip.kind == kind);
+    skips.flat_map(|skip| skip.tests.iter().map(|test| (*test, skip.reason)))
+}
+
+/// Runs the tests of these packages, or of all that a target has.
+pub(super) fn run(platform: &Platform, tools: &Tools, packages: &[String]) -> Result<Results> {
+    let mut test = platform.cargo(tools, "test");
+    test.arg("--no-fail-fast");
+    for package in packages {
+        test.args(["--package", package]);
+    }
+    if packages.is_empty() {
+        test.arg("--workspace");
+        for task in TASKS {
+            test.args(["--exclude", task]);
+        }
+    }
+    test.args(["--", "--exact"]);
+    for (name, _) in left_out(platform.kind) {
+        test.args(["--skip", name]);
+    }
+    let runner = format!(
+        "CARGO_TARGET_{}_RUNNER",
+        platform.target.to_uppercase().replace('-', "_")
+    );
+    match platform.kind {
+        Kind::Windows => {
+            let prefix = setup::wine_prefix(tools)?;
+            // insta asks cargo for the folder of its snapshots, which cannot be started there.
+            test.env("INSTA_WORKSPACE_ROOT", &tools.root)
+                .env(runner, WINE)
+                .envs(setup::wine_variables(&prefix))
+        }
+        Kind::Musl { qemu: Some(qemu) } => test.env(runner, qemu),
+        _ => &mut test,
+    };
+    let programs = tools.root.join("crates/cli/tests");
+    let (is_successful, results) = follow(&mut test, &programs)?;
+    if !is_successful && results.failed.is_empty() {
+        return Err(format!("{}: the tests cannot be run", platform.target).into());
+    }
+    Ok(results)
+}
+
+/// Shows the output of `cargo test`, and reads it.
+fn follow(test: &mut Command, black_box: &Path) -> Result<(bool, Results)> {
+    let (output, input) = std::io::pipe()?;
+    let mut child = test.stdout(input.try_clone()?).stderr(input).spawn()?;
+    // The command keeps the pipe open.
+    *test = Command::new("true");
+    let mut reading = Reading::default();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        say(line.trim_end());
+        reading.read(line.trim(), |program| black_box.join(program).is_dir());
+    }
+    Ok((child.wait()?.success(), reading.results))
+}
+
+/// What was read of `cargo test`'s output.
+#[derive(Default)]
+struct Reading {
+    results: Results,
+    is_black_box: bool,
+}
+
+impl Reading {
+    fn read(&mut self, line: &str, is_black_box: impl Fn(&str) -> bool) {
+        if let Some(program) = line.strip_prefix("Running ") {
+            let folder = program.strip_prefix("tests/");
+            let folder = folder.and_then(|rest| rest.split('/').next());
+            self.is_black_box = folder.is_some_and(is_black_box);
+        } else if line.starts_with("Doc-tests ") {
+            self.is_black_box = false;
+        } else if let Some(result) = line.strip_prefix("test result: ") {
+            let counts = if self.is_black_box {
+                &mut self.results.black_box
+            } else {
+                &mut self.results.unit
+            };
+            let numbers = numbers(result);
+            let number = |name| numbers.get(name).copied().unwrap_or_default();
+            counts.passed += number("passed");
+            counts.failed += number("failed");
+            counts.left_out += number("ignored") + number("filtered");
+        } else if let Some(rest) = line.strip_prefix("test ")
+            && let Some(name) = rest.strip_suffix(" ... FAILED")
+        {
+            self.results.failed.push(name.to_owned());
+        }
+    }
+}
+
+/// Returns the numbers of a line such as `ok. 2 passed; 1 failed`, by the word after them.
+fn numbers(line: &str) -> BTreeMap<&str, usize> {
+    let words: Vec<&str> = line.split([' ', ';']).filter(|it| !it.is_empty()).collect();
+    let pairs = words.windows(2);
+    pairs
+        .filter_map(|pair| Some((pair[1], pair[0].parse().ok()?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_of_libraries_and_of_the_program_are_counted_apart() {
+        let output = "\
+     Running unittests src/lib.rs (target/debug/deps/anamnesis_text-1.exe)
+test glob::tests::stars ... ok
+test result: ok. 7 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.10s
+     Running tests/cli/main.rs (target/debug/deps/cli-2.exe)
+test project::a_remote_that_moved_keeps_the_notes ... FAILED
+test result: FAILED. 5 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.00s
+     Running tests/sync/main.rs (target/debug/deps/sync-3.exe)
+test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s
+   Doc-tests anamnesis_text
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
+";
+        let mut reading = Reading::default();
+        for line in output.lines() {
+            reading.read(line.trim(), |program| program == "cli");
+        }
+        let results = reading.results;
+        assert_eq!(results.unit.to_string(), "12 passed, 0 failed, 3 left out");
+        assert_eq!(
+            results.black_box.to_string(),
+            "5 passed, 1 failed, 0 left out"
+        );
+        let failed = "project::a_remote_that_moved_keeps_the_notes";
+        assert_eq!(results.failed, [failed]);
+    }
+}
