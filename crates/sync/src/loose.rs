@@ -231,10 +231,13 @@ mod tests {
     #[test]
     fn what_was_looked_at_is_not_read_again() {
         let (_folder, git, files) = repository();
-        let begun = changed(&fs::symlink_metadata(&files[0].1).unwrap());
+        // git may touch an older object when it writes one that names it.
+        let times = files.iter().map(|(_, path)| fs::symlink_metadata(path));
+        let times = times.map(|metadata| changed(&metadata.unwrap()));
+        let (first, last) = (times.clone().min().unwrap(), times.max().unwrap());
         assert_eq!(check(&git, None).unwrap(), 3);
-        assert_eq!(check(&git, Some(begun + WRITTEN_BACK)).unwrap(), 0);
-        assert_eq!(check(&git, Some(begun)).unwrap(), 3);
+        assert_eq!(check(&git, Some(last + WRITTEN_BACK)).unwrap(), 0);
+        assert_eq!(check(&git, Some(first)).unwrap(), 3);
     }
 
     #[test]
