@@ -83,17 +83,17 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
     }
-    // Windows has no flag that refuses a link only.
-    let is_link = cfg!(windows) && path.is_symlink();
+    let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    // Windows has no flag that refuses a link only, and denies access to a folder.
+    if cfg!(windows) && fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(irregular());
+    }
     let file = options.open(path)?;
     let metadata = file.metadata()?;
-    if metadata.is_file() && !is_link {
+    if metadata.is_file() {
         Ok((file, metadata))
     } else {
-        Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ))
+        Err(irregular())
     }
 }
 
