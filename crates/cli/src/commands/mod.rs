@@ -65,7 +65,7 @@ use crate::{
 
 /// Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 #[derive(Debug, Parser)]
-#[command(name = "anamnesis", version, disable_help_subcommand = true, override_help = help::EVERYDAY, max_term_width = ui::WIDTH)]
+#[command(name = "anamnesis", bin_name = "anamnesis", version, disable_help_subcommand = true, override_help = help::EVERYDAY, max_term_width = ui::WIDTH)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Verb>,
