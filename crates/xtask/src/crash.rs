@@ -15,6 +15,10 @@ mod kills;
 mod race;
 #[cfg(target_os = "linux")]
 mod records;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "most runs need Linux to see where a process is")
+)]
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod script;
