@@ -18,6 +18,7 @@ use std::{
 };
 
 use anamnesis_embedding::{FILE_NAME, Model, TextRole, compact};
+use anamnesis_recall::rank::Query;
 use anamnesis_store::{
     fs::{
         file::{private_options, sync_file, sync_folder, write_atomic},
@@ -309,18 +310,15 @@ pub struct PromptEncoder {
 
 impl PromptEncoder {
     /// Begins to encode a prompt; `None` if the settings or the lack of a model say no.
-    pub fn start(context: &Context, prompt: String) -> Option<Self> {
+    pub fn start(context: &Context, query: &Query) -> Option<Self> {
         if context.config.recall.semantic != Semantic::Prompt {
             return None;
         }
         let model = InstalledModel::find(&context.home)?;
         let sha256 = model.sha256.clone();
+        let prompt = ends(&query.text(), MAX_PROMPT);
         let (sender, vector) = mpsc::sync_channel(1);
-        let encode = move || {
-            model
-                .load()?
-                .embed(&ends(&prompt, MAX_PROMPT), TextRole::Query)
-        };
+        let encode = move || model.load()?.embed(&prompt, TextRole::Query);
         // Without a thread, words alone count.
         let thread = thread::Builder::new().spawn(move || sender.send(encode()));
         thread.is_ok().then_some(Self { sha256, vector })
@@ -329,13 +327,20 @@ impl PromptEncoder {
     /// Waits for the vector; `None` if it takes too long, or the index has no vectors of this model. A
     /// model that cannot be used is reported in the log.
     pub fn vector(&self, context: &Context, index: &Index) -> Option<Vec<f32>> {
-        let made_by = index.embedding_model().ok().flatten();
-        made_by.filter(|made_by| *made_by == self.sha256)?;
+        if !has_vectors_of(index, &self.sha256) {
+            return None;
+        }
         let encoded = self.vector.recv_timeout(PROMPT_PATIENCE).ok()?;
         encoded
             .inspect_err(|error| context.log(&error.to_string()))
             .ok()
     }
+}
+
+/// Returns whether this model made the vectors of the index.
+fn has_vectors_of(index: &Index, sha256: &str) -> bool {
+    let made_by = index.embedding_model().ok().flatten();
+    made_by.as_deref() == Some(sha256)
 }
 
 /// Returns the beginning and the end of a longer text.
@@ -352,14 +357,13 @@ pub struct QueryEncoder(Mutex<Option<(String, Model)>>);
 
 impl QueryEncoder {
     /// Returns the vector of a query; `None` without a model, if the settings say so, or while the
-    /// index has none of its vectors. A model that cannot be used is reported in the log, and words alone count.
+    /// index has none of its vectors. A model that cannot be used is reported in the log, and words
+    /// alone count.
     pub fn vector(&self, context: &Context, index: &Index, query: &str) -> Option<Vec<f32>> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let made_by = index.embedding_model().ok().flatten();
-        let model = InstalledModel::find(&context.home);
         let is_on = context.config.recall.semantic != Semantic::Off;
-        let model = model.filter(|model| is_on && made_by.as_ref() == Some(&model.sha256));
-        let Some(model) = model else {
+        let model = is_on.then(|| InstalledModel::find(&context.home)).flatten();
+        let Some(model) = model.filter(|model| has_vectors_of(index, &model.sha256)) else {
             // A removed model does not stay in memory.
             *loaded = None;
             return None;

@@ -188,7 +188,7 @@ impl Asker<'_> {
     }
 
     fn search(&self, query: &Query) -> Result<(Outcome, Block), Error> {
-        let encoder = PromptEncoder::start(self.context, query.text());
+        let encoder = PromptEncoder::start(self.context, query);
         let index = Index::open(&self.context.home)?;
         let (limits, budget) = self.lane.limits(&self.context.config.recall);
         let request = Request {

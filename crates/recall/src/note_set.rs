@@ -362,9 +362,7 @@ fn held(id: NoteId, reason: WithholdingReason, evidence: Evidence) -> Held {
 fn evidence(found: &Candidate) -> Evidence {
     Evidence {
         matched: found.matched.clone(),
-        score: rounded(f64::from(
-            found.meaning.map_or(found.fit, |_| found.evidence()),
-        )),
+        score: rounded(f64::from(found.evidence())),
         coverage: rounded(f64::from(found.coverage)),
         via: None,
         similarity: (found.meaning).map(|meaning| rounded(f64::from(meaning.similarity))),

@@ -27,6 +27,15 @@ fn models(home: &TestHome) -> Vec<String> {
     names.collect()
 }
 
+/// Adds the made-up model.
+fn add_model(home: &TestHome) -> String {
+    let file = home.store().with_file_name("tiny.bin");
+    std::fs::write(&file, TinyModel::new().bytes()).unwrap();
+    let added = home.run(&format!("model add {}", file.display()));
+    assert_eq!(added.code, Some(0), "{added:?}");
+    added.stdout
+}
+
 /// Waits for the deferred process, which `model add` starts.
 fn wait_for_vectors(home: &TestHome) {
     wait_for("a vector of each note", || {
@@ -47,15 +56,12 @@ fn a_model_gives_notes_vectors_until_it_is_removed() {
             .starts_with("no model: search uses words alone\n")
     );
 
-    let file = home.store().with_file_name("tiny.bin");
-    std::fs::write(&file, TinyModel::new().bytes()).unwrap();
-    let added = home.run(&format!("model add {}", file.display()));
-    assert_eq!(added.code, Some(0), "{added:?}");
+    let added = add_model(&home);
     let [name] = &models(&home)[..] else {
         panic!("{:?}", models(&home));
     };
     let sha256 = name.strip_suffix(".bin").unwrap();
-    assert!(added.stdout.contains(sha256), "{added:?}");
+    assert!(added.contains(sha256), "{added}");
     wait_for_vectors(&home);
     let status = home.run("status").stdout;
     assert!(
@@ -105,12 +111,7 @@ fn a_model_gives_notes_vectors_until_it_is_removed() {
 #[test]
 fn a_prompt_is_answered_by_words_where_the_model_is_damaged() {
     let home = filled();
-    let file = home.store().with_file_name("tiny.bin");
-    std::fs::write(&file, TinyModel::new().bytes()).unwrap();
-    assert_eq!(
-        home.run(&format!("model add {}", file.display())).code,
-        Some(0)
-    );
+    add_model(&home);
     wait_for_vectors(&home);
     home.run("config set recall.semantic prompt").well();
     let copy = home.store().join("embedding").join(&models(&home)[0]);
