@@ -32,7 +32,7 @@ use anamnesis_text::{
     sanitize::{head, tail},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
@@ -170,14 +170,18 @@ pub fn follow_plugin(context: &Context) -> Result<(), Error> {
     let marker = context.home.embedding().join(TAKEN);
     let taken = fs::read(&marker).ok();
     let taken = taken.and_then(|bytes| serde_json::from_slice::<TakenFile>(&bytes).ok());
-    let Some((path, bytes)) = plugin_file(context) else {
-        let Some(taken) = taken else { return Ok(()) };
-        fs::remove_file(&marker).map_err(Error::caused_by)?;
-        let current = InstalledModel::find(&context.home).map(|model| model.sha256);
-        if current.is_some() && current == taken.sha256 {
-            remove_model(context)?;
+    let (path, bytes) = match plugin_file(context) {
+        PluginFile::Installed(path, bytes) => (path, bytes),
+        PluginFile::Unknown => return Ok(()),
+        PluginFile::Uninstalled => {
+            let Some(taken) = taken else { return Ok(()) };
+            fs::remove_file(&marker).map_err(Error::caused_by)?;
+            let current = InstalledModel::find(&context.home).map(|model| model.sha256);
+            if current.is_some() && current == taken.sha256 {
+                remove_model(context)?;
+            }
+            return Ok(());
         }
-        return Ok(());
     };
     if taken.is_some_and(|taken| taken.path == path && taken.bytes == bytes) {
         return Ok(());
@@ -194,19 +198,45 @@ pub fn follow_plugin(context: &Context) -> Result<(), Error> {
     added.map(drop)
 }
 
-/// Returns the model file of the installed plugin, and its size. One that a project installed does not
-/// count: a repository chooses no model.
-fn plugin_file(context: &Context) -> Option<(PathBuf, u64)> {
+/// What Claude Code's list of plugins says about the plugin.
+enum PluginFile {
+    /// The path of its model file, and the size in bytes.
+    Installed(PathBuf, u64),
+    Uninstalled,
+    /// The list cannot be read now, or the plugin has no file: both happen during an update.
+    Unknown,
+}
+
+/// Returns what is known about the plugin's model file. An installation by a project does not count: a
+/// repository chooses no model.
+fn plugin_file(context: &Context) -> PluginFile {
+    let Some(plugins) = installed_plugins(context) else {
+        return PluginFile::Unknown;
+    };
+    let mut installations = plugins
+        .iter()
+        .filter(|(name, _)| name.starts_with(PLUGIN))
+        .filter_map(|(_, installations)| installations.as_array())
+        .flatten();
+    let Some(own) = installations.find(|it| it["scope"] == "user") else {
+        return PluginFile::Uninstalled;
+    };
+    let Some(folder) = own["installPath"].as_str() else {
+        return PluginFile::Unknown;
+    };
+    let path = Path::new(folder).join(FILE_NAME);
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => PluginFile::Installed(path, metadata.len()),
+        _ => PluginFile::Unknown,
+    }
+}
+
+/// Returns Claude Code's list of plugins, if it can be read.
+fn installed_plugins(context: &Context) -> Option<Map<String, Value>> {
     let folder = context.environment.own_claude_folder()?;
-    let installed = fs::read(folder.join(INSTALLED_PLUGINS)).ok()?;
-    let installed: Value = serde_json::from_slice(&installed).ok()?;
-    let mut plugins = installed.get("plugins")?.as_object()?.iter();
-    let (_, installations) = plugins.find(|(name, _)| name.starts_with(PLUGIN))?;
-    let mut installations = installations.as_array()?.iter();
-    let own = installations.find(|it| it["scope"] == "user")?;
-    let path = Path::new(own["installPath"].as_str()?).join(FILE_NAME);
-    let bytes = path.metadata().ok().filter(fs::Metadata::is_file)?.len();
-    Some((path, bytes))
+    let list = fs::read(folder.join(INSTALLED_PLUGINS)).ok()?;
+    let list: Value = serde_json::from_slice(&list).ok()?;
+    list.get("plugins")?.as_object().cloned()
 }
 
 fn by_person(context: &Context) -> Result<(), Error> {

@@ -166,6 +166,31 @@ fn the_plugin_with_the_model_is_followed() {
 }
 
 #[test]
+fn an_unreadable_list_of_plugins_removes_no_model() {
+    let home = with_notes();
+    home.run("reindex").well();
+    install_plugin(&home, "user");
+    home.run("internal work").well();
+    let taken = models(&home);
+    assert_eq!(taken.len(), 2, "{taken:?}");
+    let list = home.claude().join("plugins/installed_plugins.json");
+    let whole = std::fs::read_to_string(&list).unwrap();
+    for unreadable in [&whole[..whole.len() / 2], "", "[]", r#"{"plugins": 1}"#] {
+        std::fs::write(&list, unreadable).unwrap();
+        home.run("internal work").well();
+        assert_eq!(models(&home), taken, "{unreadable}");
+    }
+    std::fs::remove_file(&list).unwrap();
+    home.run("internal work").well();
+    assert_eq!(models(&home), taken);
+    // An update replaces the folder of the plugin.
+    std::fs::write(&list, &whole).unwrap();
+    std::fs::remove_dir_all(home.claude().join("plugins/cache")).unwrap();
+    home.run("internal work").well();
+    assert_eq!(models(&home), taken);
+}
+
+#[test]
 fn a_file_that_is_no_model_is_not_kept() {
     let home = with_notes();
     let file = home.store().with_file_name("broken.bin");
