@@ -886,8 +886,34 @@ pub(crate) mod tests {
         let removed = strip_texts(&mut texts.map(String::from));
         assert_eq!(*removed.private_texts, ["y", "12345", "z", "e"]);
         let long = format!("<private>{}</private>", "é ".repeat(MAX_PRIVATE_TEXT));
-        let length: usize = strip(&long).private_texts.iter().map(String::len).sum();
-        assert!((MAX_PRIVATE_TEXT - 2..=MAX_PRIVATE_TEXT).contains(&length));
+        let kept = |text: &str| {
+            strip(text)
+                .private_texts
+                .iter()
+                .map(String::len)
+                .sum::<usize>()
+        };
+        assert!((65_534..=65_536).contains(&kept(&long)));
+        // The limit holds for all pieces together.
+        let piece = format!("<private>{}</private>", "x".repeat(20_000));
+        assert_eq!(kept(&piece.repeat(3)), 60_000);
+        assert_eq!(kept(&piece.repeat(5)), 65_536);
+    }
+
+    #[test]
+    fn a_hundred_regions_are_not_suspicious() {
+        let region = "<private>x</private>";
+        let removed = |regions: usize| strip_texts(&mut [region.repeat(regions)]);
+        assert!(!removed(100).is_suspicious());
+        assert!(removed(101).is_suspicious());
+    }
+
+    #[test]
+    fn only_a_quote_after_an_equals_sign_begins_a_value() {
+        check("a <private it\"s>x</private> b \" c > d", "a  b \" c > d");
+        check("a <private \"say>x</private> b \" c > d", "a  b \" c > d");
+        // `/>` in a value does not end the tag, so the region is not empty.
+        check("a <private note=\"1/>0\">x</private> b", "a  b");
     }
 
     /// Sixteen times the texts may cost sixteen times the work, not more.
