@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -13,7 +14,7 @@ use anamnesis_note::{
     usage_log::{PortableId, Receipt},
 };
 use anamnesis_store::{
-    fs::file,
+    fs::{file, home::ensure_folder},
     index::{Entry, Index},
     journal::{Journal, Mentions},
     notes::NotePath,
@@ -144,7 +145,7 @@ pub fn find_notes<'a>(context: &'a Context, ids: &[String]) -> Result<PurgePlan<
         purge,
         notes,
         places,
-        databases: Vec::new(),
+        databases: unfinished(context).into_iter().collect(),
         standing,
         records: Mentions::default(),
         transcripts: BTreeSet::new(),
@@ -166,7 +167,7 @@ pub fn find_text<'a>(context: &'a Context, needle: &PurgePattern) -> Result<Purg
     let mut plan = PurgePlan {
         context,
         notes: Vec::new(),
-        databases: Vec::new(),
+        databases: unfinished(context).into_iter().collect(),
         standing: standing(context, &purge)?,
         transcripts: BTreeSet::new(),
         journal,
@@ -177,6 +178,8 @@ pub fn find_text<'a>(context: &'a Context, needle: &PurgePattern) -> Result<Purg
     let of_files = plan.places.notes.iter().map(|path| path.id);
     let of_history = plan.standing.notes.keys().copied();
     let ids: BTreeSet<NoteId> = of_files.chain(of_history).collect();
+    // Also removes from the index what was deleted by hand.
+    let index = context.index()?;
     if ids.is_empty() && plan.count() == 0 {
         // An earlier run that was killed may have changed rows but left their bytes in the file.
         plan.databases = databases_with(context, needle).collect();
@@ -184,7 +187,6 @@ pub fn find_text<'a>(context: &'a Context, needle: &PurgePattern) -> Result<Purg
             return Ok(plan);
         }
     }
-    let index = context.index()?;
     for id in &ids {
         let entry = index.get(*id)?;
         plan.notes.push(PlannedNote {
@@ -303,6 +305,9 @@ impl PurgePlan<'_> {
     /// Purges everything that was found. `again` is the command that continues after a failure.
     pub fn purge(&self, again: &str) -> Result<PurgeOutcome, Error> {
         let context = self.context;
+        let marker = marker(context);
+        ensure_folder(&context.home.derived()).map_err(Error::caused_by)?;
+        file::write_atomic(&marker, b"").map_err(Error::caused_by)?;
         match &self.purge.needle {
             Some(needle) => self.mask(needle)?,
             None => self.bury()?,
@@ -311,6 +316,7 @@ impl PurgePlan<'_> {
         // Derived files are rebuilt even if the history could not be rewritten.
         Index::rebuild(&context.home, &context.notes, PATIENCE)?;
         let purged = purged?;
+        fs::remove_file(&marker).map_err(Error::caused_by)?;
         let written = self.notes.iter().filter_map(|note| note.written.as_ref());
         Ok(PurgeOutcome {
             purged,
@@ -474,6 +480,18 @@ fn standing(context: &Context, purge: &Purge) -> Result<Standing, Error> {
         Some(repository) => repository.standing(purge).map_err(failed),
         None => Ok(Standing::default()),
     }
+}
+
+/// The file that exists while a purge is under way. The index and git's objects are compressed, so no
+/// search finds what a purge that was killed left there.
+fn marker(context: &Context) -> PathBuf {
+    context.home.derived().join("purge.unfinished")
+}
+
+/// Returns the file in which an unfinished purge may have left its text.
+fn unfinished(context: &Context) -> Option<String> {
+    let index = || context.home.relative(&context.home.index());
+    marker(context).exists().then(index)
 }
 
 /// The databases whose files contain the text, also in free pages.
