@@ -69,6 +69,12 @@ impl NotePath {
         place.unwrap_or_default()
     }
 
+    /// Returns the path of a note in the folder with this place in [`FOLDERS`], if there is one.
+    pub fn in_folder(place: usize, id: NoteId) -> Option<Self> {
+        let (scope, folder) = note_folder_places().nth(place)?;
+        Some(Self { scope, folder, id })
+    }
+
     /// Returns the file's absolute path.
     pub fn absolute(self, home: &Home) -> PathBuf {
         home.tree(self.scope)

@@ -14,6 +14,14 @@ pub fn bytes_hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// Returns the first 64 bits of a text's SHA-256 as a number, for a key that is compared only.
+pub fn number_hash(text: &str) -> i64 {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter()
+        .take(8)
+        .fold(0, |number, byte| number << 8 | i64::from(*byte))
+}
+
 /// Returns bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());

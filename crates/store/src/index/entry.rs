@@ -7,9 +7,10 @@ use anamnesis_note::{
     note::{Kind, Note, NoteType, Severity, Source, State, Visibility},
 };
 use chrono::DateTime;
+use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec_with_limit};
 use rusqlite::{
-    Row,
-    types::{FromSql, FromSqlError, FromSqlResult, ValueRef},
+    Row, ToSql,
+    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
 };
 
 use crate::{fs::file::Stamp, notes::NotePath};
@@ -138,7 +139,7 @@ impl Entry {
         }
         let severity: Option<String> = row.get(Column::Severity as usize)?;
         Ok(Self {
-            path: word(row, Column::Path)?,
+            path: path_of(row, Column::Id as usize)?,
             stamp: stamp_of(row, Column::Size as usize)?,
             note_type: word(row, Column::Type)?,
             kind: word(row, Column::Kind)?,
@@ -167,7 +168,7 @@ impl Entry {
 /// The columns of `note` in order. Lookups by name are slower than reading the row.
 #[derive(Debug, Clone, Copy)]
 enum Column {
-    Path = 2,
+    Id = 1,
     Size = 3,
     Type = 7,
     Kind,
@@ -189,6 +190,30 @@ enum Column {
     Severity,
     Superseded,
     Length,
+}
+
+/// A text that is stored compressed, in the DEFLATE format (RFC 1951).
+pub(super) struct Compressed<T>(pub(super) T);
+
+/// A higher level takes longer and saves less than one percent of a note.
+const LEVEL: u8 = 1;
+
+/// The longest text that is accepted, so that an invalid column causes no large allocation.
+const MAX_TEXT: usize = 64 << 20;
+
+impl ToSql for Compressed<&String> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(compress_to_vec(self.0.as_bytes(), LEVEL).into())
+    }
+}
+
+impl FromSql for Compressed<String> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let bytes = decompress_to_vec_with_limit(value.as_blob()?, MAX_TEXT)
+            .map_err(|error| FromSqlError::Other(error.to_string().into()))?;
+        let text = String::from_utf8(bytes).map_err(|error| FromSqlError::Other(error.into()))?;
+        Ok(Self(text))
+    }
 }
 
 /// A column with the text form of a value.
@@ -222,6 +247,16 @@ fn blank() -> Note {
     )
 }
 
+/// Reads a path from the column of its id and that of its folder, which follows.
+pub(super) fn path_of(row: &Row<'_>, first: usize) -> rusqlite::Result<NotePath> {
+    let Parsed(id) = row.get(first)?;
+    let folder: u8 = row.get(first + 1)?;
+    NotePath::in_folder(folder.into(), id).ok_or(rusqlite::Error::IntegralValueOutOfRange(
+        first + 1,
+        folder.into(),
+    ))
+}
+
 pub(super) fn stamp_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Stamp> {
     Ok(Stamp {
         size: row.get(first)?,
@@ -235,13 +270,48 @@ mod tests {
     use super::*;
     use crate::index::Index;
 
+    fn read_text(value: Vec<u8>) -> rusqlite::Result<String> {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.query_row("SELECT ?", [value], |row| {
+            row.get::<_, Compressed<String>>(0).map(|text| text.0)
+        })
+    }
+
+    fn compressed(text: &str) -> Vec<u8> {
+        compress_to_vec(text.as_bytes(), LEVEL)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_compressed_text_is_read_as_it_was(text in ".{0,2000}") {
+            let text = text.repeat(2);
+            let connection = rusqlite::Connection::open_in_memory().unwrap();
+            let read: Compressed<String> = connection
+                .query_row("SELECT ?", [Compressed(&text)], |row| row.get(0))
+                .unwrap();
+            proptest::prop_assert_eq!(read.0, text);
+        }
+
+        #[test]
+        fn any_bytes_are_a_text_or_an_error(bytes in proptest::collection::vec(0_u8.., 0..200)) {
+            let _ = read_text(bytes);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_or_too_long_is_an_error() {
+        let bytes = compressed(&"one note after another ".repeat(50));
+        assert!(read_text(bytes[..bytes.len() - 5].to_vec()).is_err());
+        assert!(read_text(compressed(&"a".repeat(MAX_TEXT + 1))).is_err());
+    }
+
     #[test]
     fn columns_have_the_order_of_the_table() {
         let index = Index::in_memory([]).unwrap();
         let statement = index.connection.prepare("SELECT * FROM note").unwrap();
         let names: Vec<&str> = statement.column_names().collect();
         for (column, name) in [
-            (Column::Path, "path"),
+            (Column::Id, "id"),
             (Column::Size, "size"),
             (Column::Type, "type"),
             (Column::Kind, "kind"),
@@ -266,6 +336,6 @@ mod tests {
         ] {
             assert_eq!(names[column as usize], name);
         }
-        assert_eq!(names[3..6], ["size", "modified", "inode"]);
+        assert_eq!(names[1..6], ["id", "folder", "size", "modified", "inode"]);
     }
 }

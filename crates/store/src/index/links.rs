@@ -8,11 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{
     id::NoteId,
-    link::{DeclaredLinks, Edge, Link, Relation, title_key},
+    link::{DeclaredLinks, Edge, Link, Mention, Relation, title_key},
     note::{Note, NoteType, State, parse_timestamp},
 };
-use anamnesis_text::clean::one_line;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use anamnesis_text::{clean::one_line, hash::number_hash};
+use rusqlite::{
+    Connection, OptionalExtension, Row, ToSql, params,
+    types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef},
+};
 
 use super::{
     Error, Index, Part,
@@ -23,18 +26,18 @@ use super::{
 const SCHEMA: &str = "
 CREATE TABLE link (
   number INTEGER NOT NULL,
-  source TEXT NOT NULL,
+  place INTEGER NOT NULL,
   relation TEXT NOT NULL,
-  target TEXT NOT NULL,
+  target ANY NOT NULL,
   weight REAL,
-  forward REAL NOT NULL,
-  back REAL NOT NULL
-) STRICT;
-CREATE INDEX link_number ON link (number);
-CREATE INDEX link_target ON link (target, back DESC, source);
+  back INTEGER NOT NULL,
+  PRIMARY KEY (number, place)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX link_target ON link (target, back DESC);
 CREATE INDEX link_review ON link (number) WHERE relation IN ('about', 'contradicts', 'part-of');
-CREATE TABLE title (number INTEGER PRIMARY KEY, key TEXT NOT NULL) STRICT;
-CREATE INDEX title_key ON title (key);
+CREATE TABLE title (
+  key INTEGER NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE invalid_link (number INTEGER NOT NULL, line TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
 CREATE INDEX invalid_link_number ON invalid_link (number);
 ";
@@ -45,11 +48,9 @@ pub(super) const PART: Part = Part {
         "invalid_link",
         "invalid_link_number",
         "link",
-        "link_number",
         "link_review",
         "link_target",
         "title",
-        "title_key",
     ],
     insert,
     remove,
@@ -67,37 +68,26 @@ const MAX_DEGREE: usize = 1024;
 /// The maximum length of a chain of notes that replace each other.
 const MAX_STEPS: usize = 16;
 
-/// The links that a note declares to active notes, strongest first.
-const FROM_NOTE: &str = concat!(
-    "SELECT link.source, link.target, link.relation, link.weight
-  FROM link JOIN note ON note.id = link.target
-  WHERE link.number = (SELECT number FROM note WHERE id = ?) AND ",
-    in_use!("note"),
-    " ORDER BY link.forward DESC, link.target, link.relation LIMIT ?"
-);
-
-/// The titles that a note mentions. Mentions by id are not included.
-const TITLES_FROM_NOTE: &str = "SELECT target FROM link
-  WHERE number = (SELECT number FROM note WHERE id = ?) AND relation = 'mentions'
-    AND NOT EXISTS (SELECT 1 FROM note WHERE note.id = target)
-  ORDER BY target";
+/// The links that a note declares.
+const FROM_NOTE: &str = "SELECT target, relation, weight FROM link
+  WHERE number = (SELECT number FROM note WHERE id = ?)";
 
 /// The links that active notes declare to a note, by id or title, strongest first.
 const TO_NOTE: &str = concat!(
-    "SELECT link.source, link.target, link.relation, link.weight
+    "SELECT note.id AS source, link.relation, link.weight
   FROM link JOIN note USING (number)
   WHERE link.target = ? AND link.back > 0 AND ",
     in_use!("note"),
-    " ORDER BY link.back DESC, link.source LIMIT ?"
+    " ORDER BY link.back DESC, link.number LIMIT ?"
 );
 
 /// The relations that recall does not follow.
 const TO_NOTE_WITHOUT_WEIGHT: &str = concat!(
-    "SELECT link.source, link.target, link.relation, link.weight
+    "SELECT note.id AS source, link.relation, link.weight
   FROM link JOIN note USING (number)
   WHERE link.target = ? AND link.back = 0 AND ",
     in_use!("note"),
-    " ORDER BY link.source LIMIT ?"
+    " ORDER BY link.number LIMIT ?"
 );
 
 /// The notes that replace a note, and those it replaces.
@@ -116,7 +106,7 @@ const SUPERSEDED: &str = concat!(
 
 /// The active notes with a title; two are enough to know that it is ambiguous.
 const BY_TITLE: &str = concat!(
-    "SELECT note.id FROM title JOIN note USING (number)
+    "SELECT note.id, note.title FROM title JOIN note USING (number)
   WHERE title.key = ? AND note.superseded = 0 AND ",
     in_use!("note"),
     " LIMIT 2"
@@ -131,16 +121,15 @@ const IN_SESSION: &str = concat!(
 );
 
 /// The links that may make a note outdated, by an SQL index of these alone.
-const FOR_REVIEW: &str = "SELECT source, target, relation, weight FROM link INDEXED BY link_review
-  WHERE relation IN ('about', 'contradicts', 'part-of') ORDER BY number";
+const FOR_REVIEW: &str = "SELECT note.id AS source, target, relation, weight
+  FROM link INDEXED BY link_review JOIN note USING (number)
+  WHERE relation IN ('about', 'contradicts', 'part-of') ORDER BY link.number";
 
-/// The number of links of a note that recall follows, up to the limit.
+/// The number of links to a note that recall follows, up to the limit.
 const DEGREE: &str = "SELECT count(*) FROM (
-    SELECT 1 FROM link WHERE number = (SELECT number FROM note WHERE id = ?1) AND forward > 0
-    UNION ALL
-    SELECT 1 FROM link WHERE target IN (?1, (SELECT key FROM title JOIN note USING (number) WHERE id = ?1))
-      AND back > 0
-    LIMIT ?2)";
+    SELECT 1 FROM link WHERE target IN (?1, ?2) AND back > 0 LIMIT ?3)";
+
+const IN_USE: &str = concat!("SELECT 1 FROM note WHERE id = ? AND ", in_use!("note"));
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     if note.state == State::Forgotten {
@@ -150,28 +139,22 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     if !key.is_empty() {
         connection
             .prepare_cached("INSERT INTO title VALUES (?, ?)")?
-            .execute(params![number, key])?;
+            .execute([number_hash(&key), number])?;
     }
     let declared = DeclaredLinks::from_note(note);
-    let source = note.id.to_string();
-    let add = |relation: Relation, target: &str, weight: Option<f64>| {
-        let edge = Edge {
-            from: note.id,
-            // Any other note will do: only the direction counts.
-            to: NoteId::made_of(&source),
-            relation,
-            weight,
-        };
+    let mut place = 0;
+    let mut add = |relation: Relation, target: Mention, weight: Option<f64>| {
+        let (_, back) = strengths(relation, weight);
+        place += 1;
         connection
-            .prepare_cached("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)")?
+            .prepare_cached("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)")?
             .execute(params![
                 number,
-                source,
+                place,
                 relation.as_str(),
-                target,
+                Target(target),
                 weight,
-                edge.weight_from(edge.from),
-                edge.weight_from(edge.to),
+                thousandths(back),
             ])
             .map(drop)
     };
@@ -181,10 +164,10 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
         weight,
     } in &declared.links
     {
-        add(*relation, &target.to_string(), *weight)?;
+        add(*relation, Mention::Id(*target), *weight)?;
     }
-    for title in declared.titles.iter().filter(|title| **title != key) {
-        add(Relation::Mentions, title, None)?;
+    for title in declared.titles.into_iter().filter(|title| *title != key) {
+        add(Relation::Mentions, Mention::Title(title), None)?;
     }
     for (line, reason) in &declared.invalid {
         connection
@@ -198,10 +181,24 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     Ok(())
 }
 
+/// Returns a weight in thousandths, rounded up, so that only a weight of zero is zero.
+#[expect(clippy::cast_possible_truncation, reason = "a weight is at most one")]
+fn thousandths(weight: f64) -> i64 {
+    (weight * 1000.0).ceil() as i64
+}
+
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    let title: Option<String> = connection
+        .prepare_cached("SELECT title FROM note WHERE number = ?")?
+        .query_row([number], |row| row.get(0))
+        .optional()?;
+    if let Some(title) = title {
+        connection
+            .prepare_cached("DELETE FROM title WHERE key = ? AND number = ?")?
+            .execute([number_hash(&title_key(&title)), number])?;
+    }
     for sql in [
         "DELETE FROM link WHERE number = ?",
-        "DELETE FROM title WHERE number = ?",
         "DELETE FROM invalid_link WHERE number = ?",
     ] {
         connection.prepare_cached(sql)?.execute([number])?;
@@ -262,19 +259,12 @@ impl Index {
                     .entry((edge.from, edge.to, edge.relation))
                     .or_insert(edge.weight);
             };
-            self.edges(FROM_NOTE, &id.to_string(), None)?
-                .into_iter()
-                .for_each(&mut add);
-            for title in self.texts(TITLES_FROM_NOTE, &id.to_string(), None)? {
-                if let Some(to) = self.by_title(&title)?.filter(|to| to != id) {
-                    add(plain(*id, to, Relation::Mentions));
-                }
-            }
-            let mut names = vec![id.to_string()];
-            names.extend(self.own_title(*id)?);
-            for name in names {
+            self.links_from(*id)?.into_iter().for_each(&mut add);
+            let mut names = vec![Mention::Id(*id)];
+            names.extend(self.own_title(*id)?.map(Mention::Title));
+            for name in names.into_iter().map(Target) {
                 for sql in [TO_NOTE, TO_NOTE_WITHOUT_WEIGHT] {
-                    self.edges(sql, &name, Some(*id))?
+                    self.links_to(sql, *id, &name)?
                         .into_iter()
                         .for_each(&mut add);
                 }
@@ -307,16 +297,19 @@ impl Index {
         let mut degrees = HashMap::with_capacity(ids.len());
         let mut sessions = HashMap::new();
         for id in ids {
-            let declared: i64 = self.connection.prepare_cached(DEGREE)?.query_row(
+            let to_note: i64 = self.connection.prepare_cached(DEGREE)?.query_row(
                 params![
-                    id.to_string(),
+                    Target(Mention::Id(*id)),
+                    self.title_key_of(*id)?,
                     i64::try_from(MAX_DEGREE).unwrap_or(i64::MAX)
                 ],
                 |row| row.get(0),
             )?;
+            let declared = self.declared_links(*id)?;
+            let from_note = declared.iter().filter(|link| link.forward > 0.0).count();
+            let declared = from_note + usize::try_from(to_note).unwrap_or(0);
             let of_session = self.session_links(*id, &mut sessions)?.len();
-            let declared = usize::try_from(declared).unwrap_or(0);
-            degrees.insert(*id, declared + of_session);
+            degrees.insert(*id, declared.min(MAX_DEGREE) + of_session);
         }
         Ok(degrees)
     }
@@ -366,32 +359,42 @@ impl Index {
     /// and contradictions. A note at an end may not exist.
     pub fn links_for_review(&self) -> Result<Vec<Edge>, Error> {
         let mut statement = self.connection.prepare_cached(FOR_REVIEW)?;
-        let rows = statement.query_map([], |row| edge(row, None))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let rows = statement.query_map([], |row| {
+            let Target(target) = row.get("target")?;
+            let Mention::Id(to) = target else {
+                return Ok(None);
+            };
+            edge_to(row, to).map(Some)
+        })?;
+        Ok(rows
+            .filter_map(Result::transpose)
+            .collect::<Result<_, _>>()?)
     }
 
     /// Returns the unresolved links, sorted.
     pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, Error> {
         let mut unresolved = Vec::new();
-        let mut statement = self.connection.prepare(
-            "SELECT link.source, link.target, note.id IS NOT NULL AS is_forgotten
-             FROM link LEFT JOIN note ON note.id = link.target
-             WHERE note.id IS NULL OR note.state = 'forgotten'",
-        )?;
-        let rows = statement.query_map([], |row| {
-            let target: String = row.get("target")?;
-            Ok((id_of(row, "source")?, target, row.get("is_forgotten")?))
-        })?;
+        let mut statement = self
+            .connection
+            .prepare("SELECT note.id, target FROM link JOIN note USING (number)")?;
+        let rows = statement.query_map([], |row| Ok((id_of(row, "id")?, row.get("target")?)))?;
         for row in rows {
-            let (note, text, is_forgotten) = row?;
-            let reason = if is_forgotten {
-                UnresolvedReason::Forgotten
-            } else {
-                match self.texts(BY_TITLE, &text, None)?.len() {
+            let (note, Target(target)) = row?;
+            let reason = match &target {
+                Mention::Id(id) => match self.get(*id)? {
+                    None => UnresolvedReason::Missing,
+                    Some(entry) if entry.state == State::Forgotten => UnresolvedReason::Forgotten,
+                    Some(_) => continue,
+                },
+                Mention::Title(title) => match self.with_title(title)?.len() {
                     0 => UnresolvedReason::Missing,
                     1 => continue,
                     _ => UnresolvedReason::Ambiguous,
-                }
+                },
+            };
+            let text = match target {
+                Mention::Id(id) => id.to_string(),
+                Mention::Title(title) => title,
             };
             unresolved.push(UnresolvedLink { note, text, reason });
         }
@@ -420,13 +423,6 @@ impl Index {
     /// Counts the resolved links.
     pub fn link_counts(&self) -> Result<LinkCounts, Error> {
         let count = |sql: &str| super::count(&self.connection, sql);
-        let by_id = concat!(
-            "FROM link JOIN note ON note.id = link.target WHERE ",
-            in_use!("note")
-        );
-        let declared = count(&format!(
-            "SELECT count(*) {by_id} AND relation <> 'mentions'"
-        ))?;
         let superseding = count(concat!(
             "SELECT count(*) FROM supersedes JOIN note AS older ON older.id = supersedes.id
              JOIN note AS newer ON newer.number = supersedes.number WHERE ",
@@ -434,21 +430,21 @@ impl Index {
             " AND ",
             in_use!("newer")
         ))?;
-        let mut mentions = count(&format!(
-            "SELECT count(*) {by_id} AND relation = 'mentions'"
-        ))?;
+        let (mut declared, mut mentions) = (0, 0);
         let mut statement = self.connection.prepare(
-            "SELECT link.target, count(*) AS count FROM link LEFT JOIN note ON note.id = link.target
-             WHERE note.id IS NULL AND relation = 'mentions' GROUP BY link.target",
+            "SELECT target, count(*) AS count, sum(relation = 'mentions') AS mentions
+             FROM link GROUP BY target",
         )?;
-        let titles = statement.query_map([], |row| {
-            let count: i64 = row.get("count")?;
-            Ok((row.get::<_, String>("target")?, count))
+        let targets = statement.query_map([], |row| {
+            let counts: [i64; 2] = [row.get("count")?, row.get("mentions")?];
+            let counts = counts.map(|count| usize::try_from(count).unwrap_or(0));
+            Ok((row.get("target")?, counts))
         })?;
-        for row in titles {
-            let (title, count) = row?;
-            if self.by_title(&title)?.is_some() {
-                mentions += usize::try_from(count).unwrap_or(0);
+        for row in targets {
+            let (Target(target), [count, mentioned]) = row?;
+            if self.resolved(&target)?.is_some() {
+                mentions += mentioned;
+                declared += count - mentioned;
             }
         }
         let mut session = 0;
@@ -545,31 +541,100 @@ impl Index {
 
     /// Returns the only active note with a title.
     fn by_title(&self, key: &str) -> Result<Option<NoteId>, Error> {
-        let found = self.texts(BY_TITLE, key, None)?;
-        Ok(match &found[..] {
-            [id] => id.parse().ok(),
+        Ok(match self.with_title(key)?[..] {
+            [id] => Some(id),
             _ => None,
         })
     }
 
-    /// Returns the title by which other notes may mention a note; none if it is not unique.
-    fn own_title(&self, id: NoteId) -> Result<Option<String>, Error> {
-        let key: Option<String> = self
+    /// Returns the active notes with a title, at most two.
+    fn with_title(&self, key: &str) -> Result<Vec<NoteId>, Error> {
+        let mut statement = self.connection.prepare_cached(BY_TITLE)?;
+        let rows = statement.query_map([number_hash(key)], |row| {
+            Ok((row.get::<_, String>("title")?, id_of(row, "id")?))
+        })?;
+        let found: Vec<(String, NoteId)> = rows.collect::<Result<_, _>>()?;
+        let found = found
+            .into_iter()
+            .filter(|(title, _)| title_key(title) == key);
+        Ok(found.map(|(_, id)| id).collect())
+    }
+
+    /// Returns the key of a note's title.
+    fn title_key_of(&self, id: NoteId) -> Result<Option<String>, Error> {
+        let title: Option<String> = self
             .connection
-            .prepare_cached("SELECT key FROM title JOIN note USING (number) WHERE id = ?")?
+            .prepare_cached("SELECT title FROM note WHERE id = ?")?
             .query_row([id.to_string()], |row| row.get(0))
             .optional()?;
-        match key {
+        Ok(title.map(|title| title_key(&title)))
+    }
+
+    /// Returns the title by which other notes may mention a note; none if it is not unique.
+    fn own_title(&self, id: NoteId) -> Result<Option<String>, Error> {
+        match self.title_key_of(id)? {
             Some(key) if self.by_title(&key)? == Some(id) => Ok(Some(key)),
             _ => Ok(None),
         }
     }
 
-    /// Reads links as declared. `target` is the note that a link by title resolves to.
-    fn edges(&self, sql: &str, name: &str, target: Option<NoteId>) -> Result<Vec<Edge>, Error> {
+    /// Returns the active note that a target names.
+    fn resolved(&self, target: &Mention) -> Result<Option<NoteId>, Error> {
+        match target {
+            Mention::Id(id) => {
+                let mut statement = self.connection.prepare_cached(IN_USE)?;
+                Ok(statement.exists([id.to_string()])?.then_some(*id))
+            }
+            Mention::Title(title) => self.by_title(title),
+        }
+    }
+
+    /// Returns the links that a note declares, strongest first.
+    fn declared_links(&self, id: NoteId) -> Result<Vec<DeclaredLink>, Error> {
+        let mut statement = self.connection.prepare_cached(FROM_NOTE)?;
+        let rows = statement.query_map([id.to_string()], |row| {
+            let Target(target) = row.get("target")?;
+            let Parsed(relation) = row.get("relation")?;
+            let weight = row.get("weight")?;
+            let (forward, _) = strengths(relation, weight);
+            Ok(DeclaredLink {
+                target,
+                relation,
+                weight,
+                forward,
+            })
+        })?;
+        let mut links: Vec<DeclaredLink> = rows.collect::<Result<_, _>>()?;
+        links.sort_by(|a, b| {
+            let order = b.forward.total_cmp(&a.forward);
+            order.then_with(|| (&a.target, a.relation).cmp(&(&b.target, b.relation)))
+        });
+        Ok(links)
+    }
+
+    /// Returns the links that a note declares to other active notes, the strongest [`MAX_ROWS`].
+    fn links_from(&self, id: NoteId) -> Result<Vec<Edge>, Error> {
+        let mut edges = Vec::new();
+        for link in self.declared_links(id)? {
+            if edges.len() == MAX_ROWS {
+                break;
+            }
+            let to = self.resolved(&link.target)?.filter(|to| *to != id);
+            edges.extend(to.map(|to| Edge {
+                from: id,
+                to,
+                relation: link.relation,
+                weight: link.weight,
+            }));
+        }
+        Ok(edges)
+    }
+
+    /// Reads the links to a note that name it in this way.
+    fn links_to(&self, sql: &str, id: NoteId, name: &Target) -> Result<Vec<Edge>, Error> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
-        let rows = statement.query_map(params![name, limit], |row| edge(row, target))?;
+        let rows = statement.query_map(params![name, limit], |row| edge_to(row, id))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -590,12 +655,54 @@ impl Index {
     }
 }
 
-/// Reads a row of `link`. `target` is the note that its text names, if that is not an id.
-fn edge(row: &Row<'_>, target: Option<NoteId>) -> rusqlite::Result<Edge> {
+/// A link as a note declares it.
+struct DeclaredLink {
+    target: Mention,
+    relation: Relation,
+    weight: Option<f64>,
+    /// The weight that recall follows it with.
+    forward: f64,
+}
+
+/// Returns the weights that recall follows a link with, along its direction and against it.
+fn strengths(relation: Relation, weight: Option<f64>) -> (f64, f64) {
+    // Any two notes will do: only the direction counts.
+    let edge = Edge {
+        from: NoteId::from_bytes([0; 16]),
+        to: NoteId::from_bytes([1; 16]),
+        relation,
+        weight,
+    };
+    (edge.weight_from(edge.from), edge.weight_from(edge.to))
+}
+
+/// The target of a link in the table: the bytes of an id, or the text of a title.
+struct Target(Mention);
+
+impl ToSql for Target {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match &self.0 {
+            Mention::Id(id) => id.to_bytes().to_vec().into(),
+            Mention::Title(title) => title.as_str().into(),
+        })
+    }
+}
+
+impl FromSql for Target {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(match value {
+            ValueRef::Blob(_) => Mention::Id(NoteId::from_bytes(FromSql::column_result(value)?)),
+            _ => Mention::Title(FromSql::column_result(value)?),
+        }))
+    }
+}
+
+/// Reads the row of a link to this note.
+fn edge_to(row: &Row<'_>, to: NoteId) -> rusqlite::Result<Edge> {
     let Parsed(relation) = row.get("relation")?;
     Ok(Edge {
         from: id_of(row, "source")?,
-        to: target.map_or_else(|| id_of(row, "target"), Ok)?,
+        to,
         relation,
         weight: row.get("weight")?,
     })
@@ -617,6 +724,7 @@ fn id_of(row: &Row<'_>, column: &str) -> rusqlite::Result<NoteId> {
 #[cfg(test)]
 mod tests {
     use anamnesis_note::note::timestamp;
+    use anamnesis_text::hash::hex;
     use rusqlite::params_from_iter;
 
     use super::*;
@@ -789,14 +897,15 @@ mod tests {
         let fixture = Fixture::new();
         let hub = fixture.add("hub", |_| {}).path.id;
         let index = fixture.refreshed();
+        let hub_bytes = hex(&hub.to_bytes());
         let sql = format!(
-            "INSERT INTO note (id, path, size, modified, inode, scope, type, kind, state, title, project,
+            "INSERT INTO note (id, folder, size, modified, inode, scope, type, kind, state, title, project,
                 machine_id, user_id, workspace_id, source, by_agent, confidence, created_at, updated_at, tags,
                 reflected, pinned, length)
              WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 100000)
-             SELECT printf('01JZ%022d', n), n, 0, 0, 0, '', '', '', 'active', '', '', '', '', '', '', 0, 1, '', '', '',
+             SELECT printf('01JZ%022d', n), 0, 0, 0, 0, '', '', '', 'active', '', '', '', '', '', '', 0, 1, '', '', '',
                 0, 0, 0 FROM count;
-             INSERT INTO link SELECT number, id, 'related-to', '{hub}', NULL, 0.8, 0.8 FROM note WHERE id LIKE '01JZ%';"
+             INSERT INTO link SELECT number, 1, 'related-to', x'{hub_bytes}', NULL, 800 FROM note WHERE id LIKE '01JZ%';"
         );
         index.connection.execute_batch(&sql).unwrap();
         assert_eq!(index.links_of(&[hub]).unwrap().len(), MAX_ROWS);
@@ -804,6 +913,7 @@ mod tests {
         // No query scans all links.
         for sql in [
             FROM_NOTE,
+            IN_USE,
             TO_NOTE,
             TO_NOTE_WITHOUT_WEIGHT,
             SUPERSEDING,
@@ -813,7 +923,7 @@ mod tests {
         ] {
             let plan = format!("EXPLAIN QUERY PLAN {sql}");
             let mut statement = index.connection.prepare(&plan).unwrap();
-            let values = [hub.to_string(), "9".to_owned()];
+            let values = [hub.to_string(), "9".to_owned(), "9".to_owned()];
             let values = params_from_iter(&values[..statement.parameter_count()]);
             let steps = statement
                 .query_map(values, |row| row.get::<_, String>("detail"))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    entry::{Parsed, stamp_of},
+    entry::{path_of, stamp_of},
     refresh::{Difference, KnownProblems, NO_STAMP, SAME_ID},
 };
 use crate::{
@@ -170,18 +170,14 @@ impl LookState {
         length: usize,
     ) -> Result<Vec<(i64, NotePath, Stamp)>, Error> {
         let mut statement = connection.prepare_cached(
-            "SELECT number, path, size, modified, inode FROM note
+            "SELECT number, id, folder, size, modified, inode FROM note
              WHERE number > ? AND number <= ? ORDER BY number LIMIT ?",
         )?;
         let mut slice = Vec::new();
         for (after, last) in [(self.cursor, i64::MAX), (0, self.cursor)] {
             let left = i64::try_from(length - slice.len()).unwrap_or(i64::MAX);
             let rows = statement.query_map(params![after, last, left], |row| {
-                Ok((
-                    row.get(0)?,
-                    row.get::<_, Parsed<_>>(1)?.0,
-                    stamp_of(row, 2)?,
-                ))
+                Ok((row.get(0)?, path_of(row, 1)?, stamp_of(row, 3)?))
             })?;
             for row in rows {
                 slice.push(row?);
@@ -206,12 +202,12 @@ impl Difference {
         {
             return Ok(true);
         }
-        let mut indexed = connection.prepare_cached("SELECT path FROM note WHERE id = ?")?;
+        let mut indexed = connection.prepare_cached("SELECT folder FROM note WHERE id = ?")?;
         for path in &self.unread {
-            let other: Option<String> = indexed
+            let other: Option<u8> = indexed
                 .query_row([path.id.to_string()], |row| row.get(0))
                 .optional()?;
-            if other.is_some_and(|other| !plan.lists(&other)) {
+            if other.is_some_and(|other| plan.folders.get(usize::from(other)) != Some(&true)) {
                 return Ok(true);
             }
         }

@@ -24,7 +24,10 @@ use anamnesis_note::{
 use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
-use super::{Error, Index, Part, entry::Tags};
+use super::{
+    Error, Index, Part,
+    entry::{Compressed, Tags},
+};
 
 const SCHEMA: &str = "
 CREATE TABLE dictionary (
@@ -707,7 +710,7 @@ fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<Text
                 title: row.get("title")?,
                 tags: tags.0.join(" "),
                 asked: row.get("asked")?,
-                body: row.get("body")?,
+                body: row.get::<_, Compressed<_>>("body")?.0,
             })
         })
         .optional()
@@ -884,15 +887,15 @@ mod tests {
         connection
             .execute(
                 "INSERT INTO note_text VALUES (?, '', ?)",
-                params![number, note.body],
+                params![number, Compressed(&note.body)],
             )
             .unwrap();
         connection
             .execute(
-                "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title,
+                "INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title,
                    project, machine_id, user_id, workspace_id, source, by_agent, confidence, created_at,
                    updated_at, tags, reflected, pinned, length)
-                 VALUES (?1, ?2, ?2, 0, 0, 0, '', '', '', '', ?3, ?4, '', '', '', '', 0, 1.0, '', '', '[]', 0, 0, 0)",
+                 VALUES (?1, ?2, 0, 0, 0, 0, '', '', '', '', ?3, ?4, '', '', '', '', 0, 1.0, '', '', '[]', 0, 0, 0)",
                 params![number, note.id.to_string(), note.title, note.project],
             )
             .unwrap();

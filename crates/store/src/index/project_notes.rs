@@ -10,7 +10,10 @@ use std::{
 use anamnesis_note::{id::NoteId, note::GLOBAL};
 use rusqlite::{OptionalExtension as _, Row};
 
-use super::{BLOCK_LENGTH, Documents, Error, Index, entry::Parsed};
+use super::{
+    BLOCK_LENGTH, Documents, Error, Index,
+    entry::{Compressed, Parsed},
+};
 
 /// The highest share of a project's notes with a word that is looked up, in percent, and the lowest
 /// number of notes for which that holds: a common word says nothing.
@@ -185,7 +188,7 @@ fn related(row: &Row<'_>) -> rusqlite::Result<RelatedText> {
         id,
         project: row.get("project")?,
         title: row.get("title")?,
-        body: row.get("body")?,
+        body: row.get::<_, Compressed<_>>("body")?.0,
         updated_at: row.get("updated_at")?,
     })
 }

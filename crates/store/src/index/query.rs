@@ -9,7 +9,10 @@ use anamnesis_note::{
 use chrono::{DateTime, NaiveDate, Utc};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
-use super::{Entry, Error, Index, entry::may_surface};
+use super::{
+    Entry, Error, Index,
+    entry::{Compressed, may_surface},
+};
 use crate::notes::Problem;
 
 /// Notes whose id begins or ends with a text of at least six characters.
@@ -305,7 +308,7 @@ impl Index {
             .prepare_cached("SELECT body FROM note_text JOIN note USING (number) WHERE id = ?")?
             .query_row([id.to_string()], |row| row.get("body"))
             .optional()?;
-        Ok(body)
+        Ok(body.map(|Compressed(body)| body))
     }
 
     /// Returns the notes whose id begins or ends with the reference, sorted by id.

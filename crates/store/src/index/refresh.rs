@@ -17,7 +17,7 @@ use rusqlite::{Connection, params, params_from_iter};
 
 use super::{
     Entry, Error, Index, cited,
-    entry::{Parsed, stamp_of},
+    entry::{Compressed, path_of, stamp_of},
     look::{Look, LookState},
     postings::{Changes, NoteTerms},
     query::count,
@@ -508,14 +508,13 @@ fn known_files(
     connection: &Connection,
     folders: Option<[bool; 6]>,
 ) -> rusqlite::Result<HashMap<NotePath, (i64, Stamp)>> {
-    const COLUMNS: &str = "SELECT path, number, size, modified, inode FROM note";
+    const COLUMNS: &str = "SELECT number, id, folder, size, modified, inode FROM note";
     let mut known = HashMap::new();
-    let mut add = |sql: &str, prefix: Option<&str>| {
+    let mut add = |sql: &str, folder: Option<u8>| {
         let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params_from_iter(prefix))?;
+        let mut rows = statement.query(params_from_iter(folder))?;
         while let Some(row) = rows.next()? {
-            let Parsed(path) = row.get(0)?;
-            known.insert(path, (row.get(1)?, stamp_of(row, 2)?));
+            known.insert(path_of(row, 1)?, (row.get(0)?, stamp_of(row, 3)?));
         }
         Ok::<_, rusqlite::Error>(())
     };
@@ -523,11 +522,9 @@ fn known_files(
         add(COLUMNS, None)?;
         return Ok(known);
     };
-    for (folder, is_selected) in notes::FOLDERS.iter().zip(folders) {
+    for (place, is_selected) in (0_u8..).zip(folders) {
         if is_selected {
-            // `0` is the character after `/`.
-            let sql = format!("{COLUMNS} WHERE path > ?1 || '/' AND path < ?1 || '0'");
-            add(&sql, Some(folder))?;
+            add(&format!("{COLUMNS} WHERE folder = ?"), Some(place))?;
         }
     }
     Ok(known)
@@ -631,7 +628,7 @@ pub(super) fn insert(
     let length = note.title.chars().count() + note.body.chars().count();
     connection
         .prepare_cached(
-            "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title, project,
+            "INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
                tags, reflected, pinned, severity, length, review_after,
                has_hidden)
@@ -640,7 +637,7 @@ pub(super) fn insert(
         .execute(params![
             changes.free_number(note.id),
             note.id.to_string(),
-            path.to_string(),
+            i64::try_from(path.folder_place()).unwrap_or_default(),
             stamp.size,
             stamp.modified,
             stamp.inode,
@@ -676,7 +673,11 @@ pub(super) fn insert(
     if note.state != State::Forgotten {
         connection
             .prepare_cached("INSERT INTO note_text VALUES (?, ?, ?)")?
-            .execute(params![number, note.asked.join("\n"), note.body])?;
+            .execute(params![
+                number,
+                note.asked.join("\n"),
+                Compressed(&note.body)
+            ])?;
     }
     Ok(())
 }

@@ -11,13 +11,13 @@ use super::{
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 12;
+pub(super) const VERSION: i64 = 13;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
   number INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  path TEXT NOT NULL UNIQUE,
+  folder INTEGER NOT NULL,
   size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL,
   scope TEXT NOT NULL, type TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
   title TEXT NOT NULL, project TEXT NOT NULL, machine_id TEXT NOT NULL,
@@ -29,6 +29,7 @@ CREATE TABLE note (
   tail TEXT NOT NULL AS (substr(id, -6))
 ) STRICT;
 CREATE INDEX note_tail ON note (tail);
+CREATE INDEX note_folder ON note (folder);
 CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DESC, id DESC);
 CREATE INDEX note_pinned ON note (project, type) WHERE pinned = 1;
 CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
@@ -40,7 +41,7 @@ CREATE TABLE problem (
   size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE note_text (number INTEGER PRIMARY KEY, asked TEXT NOT NULL, body TEXT NOT NULL) STRICT;
+CREATE TABLE note_text (number INTEGER PRIMARY KEY, asked TEXT NOT NULL, body BLOB NOT NULL) STRICT;
 ";
 
 /// The expected objects of the file, besides those of the parts. A file with any other view, trigger
@@ -49,6 +50,7 @@ const OBJECTS: &[&str] = &[
     "meta",
     "note",
     "note_conflict",
+    "note_folder",
     "note_hidden",
     "note_pinned",
     "note_recent",
@@ -59,7 +61,6 @@ const OBJECTS: &[&str] = &[
     "problem",
     "sqlite_autoindex_meta_1",
     "sqlite_autoindex_note_1",
-    "sqlite_autoindex_note_2",
     "sqlite_autoindex_problem_1",
 ];
 
