@@ -164,7 +164,9 @@ fn material(text: &[u8], start: usize) -> (Material, usize) {
     }
     let end = BASE64.run(text, at);
     let rest = Alphabet::new(b" \t\"'`,;+.)\r").run(text, end);
-    let over = matches!(byte(text, rest), b'\n' | b'\\') || rest == text.len();
+    // A closed literal may be followed by anything.
+    let closed = matches!(byte(text, end), b'"' | b'\'' | b'`');
+    let over = closed || matches!(byte(text, rest), b'\n' | b'\\') || rest == text.len();
     if over {
         let content = end - at;
         // A short line is key material only if it has a digit or sign; otherwise it may be a word.

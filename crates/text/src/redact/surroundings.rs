@@ -9,6 +9,9 @@ const BLANK: Alphabet = Alphabet::new(b" \t");
 /// The most bytes of a line beside a name that are read.
 const LINE: usize = 160;
 
+/// A line break in a string of a program or of JSON.
+const ESCAPED_BREAKS: [&[u8]; 3] = [b"\\n", b"\\u000a", b"\\u000A"];
+
 /// Words before the name of a variable that is set.
 #[rustfmt::skip]
 const DECLARATIONS: &[&str] = &[
@@ -55,10 +58,11 @@ impl NamePosition {
             .rposition(|byte| *byte == b'\n')
             .map(|at| at + 1)
             .or_else(|| {
-                before
-                    .windows(2)
-                    .rposition(|pair| pair == b"\\n")
-                    .map(|at| at + 2)
+                let ends = ESCAPED_BREAKS.iter().filter_map(|escaped| {
+                    let mut windows = before.windows(escaped.len());
+                    Some(windows.rposition(|window| window == *escaped)? + escaped.len())
+                });
+                ends.max()
             });
         let line = match line {
             Some(line) => before.get(line..).unwrap_or_default(),

@@ -55,6 +55,112 @@ fn the_documentation_names_every_rule() {
     }
 }
 
+/// Each row is at the boundary of a rule: a byte more or less, or another separator, changes it.
+#[test]
+fn masks_up_to_the_boundaries_of_a_rule() {
+    const AWS: &str = "AKIAQ7Z2K9M4X8W1B6T3";
+    const LINE: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+    const LETTERS: &str = "QwErTyUiOpAsDfGhJkLzXcVbNmQwErTyUiOpAsDfGh";
+    const GITLAB: &str = "glpat-aB3dE5fG7hJ9kL1mN3pQ";
+    const HEADER: &str = "eyJhbGciOiJub25lIn0";
+    const CLAIMS: &str = "eyJzdWIiOiIxMjM0NTY3ODkwIn0";
+    const HIDDEN: &str = "[REDACTED]";
+    let paseto = "aB3dE5fG7h".repeat(4);
+    let secret = "kJ4lrX7UtnFEM1K7MDENG2bPxRf8CYzQ3kVw9Lm5";
+    assert_eq!((paseto.len(), secret.len(), LINE.len()), (40, 40, 40));
+    for (text, masked) in [
+        // Tokens of three sections, or of two that are encoded.
+        (format!("v4.local.{paseto}"), HIDDEN.to_owned()),
+        (
+            format!("v4.local.{}", &paseto[1..]),
+            format!("v4.local.{}", &paseto[1..]),
+        ),
+        (format!("eyJhbGciOi.{CLAIMS}"), HIDDEN.to_owned()),
+        (
+            format!("{HEADER}.{CLAIMS}. Then"),
+            format!("{HIDDEN}. Then"),
+        ),
+        (
+            format!("{HEADER}.c29tZXRoaW5n.dBjftJeZ4CVPmB92"),
+            HIDDEN.to_owned(),
+        ),
+        // A secret belongs to an id at most four separators before it.
+        (
+            format!("{AWS}    {secret}"),
+            format!("{HIDDEN}    {HIDDEN}"),
+        ),
+        (
+            format!("{AWS}     {secret}"),
+            format!("{HIDDEN}     {secret}"),
+        ),
+        // What may be before a token.
+        (format!("\\n{AWS}"), format!("\\n{HIDDEN}")),
+        (format!("xn{AWS}"), format!("xn{AWS}")),
+        (format!("%3D{AWS}"), format!("%3D{HIDDEN}")),
+        (format!("x3D{AWS}"), format!("x3D{AWS}")),
+        (format!("\\u0022{AWS}"), format!("\\u0022{HIDDEN}")),
+        (format!("xu0022{AWS}"), format!("xu0022{AWS}")),
+        (format!("\u{1b}[31m{AWS}"), format!("\u{1b}[31m{HIDDEN}")),
+        (format!("\u{1b}[m{AWS}"), format!("\u{1b}[m{HIDDEN}")),
+        (format!("x1m{AWS}"), format!("x1m{AWS}")),
+        // What may be after one.
+        (format!("use {GITLAB}. Then"), format!("use {HIDDEN}. Then")),
+        (format!("{GITLAB}- "), format!("{HIDDEN}- ")),
+        (
+            "ghp_".to_owned() + &"0".repeat(36),
+            "ghp_".to_owned() + &"0".repeat(36),
+        ),
+        // Cookies are a header or an option, not any word.
+        (
+            "cookie x=Kd83jf02kdLs93kfQ01mZx7P".to_owned(),
+            "cookie x=Kd83jf02kdLs93kfQ01mZx7P".to_owned(),
+        ),
+        (
+            "--cookie x=Kd83jf02kdLs93kfQ01mZx7P".to_owned(),
+            format!("--cookie x={HIDDEN}"),
+        ),
+        // Keys without their last line, on one line, in a literal, with line numbers.
+        (
+            format!("-----BEGIN PRIVATE KEY-----\n{LINE}\n-----BEGIN CERTIFICATE-----\nplain"),
+            format!("{HIDDEN}\n-----BEGIN CERTIFICATE-----\nplain"),
+        ),
+        (
+            format!("-----BEGIN PRIVATE KEY-----{LINE}-----END PRIVATE KEY-----."),
+            format!("{HIDDEN}."),
+        ),
+        (
+            format!("-----BEGIN PRIVATE KEY-----\n{LETTERS}\nthat was it"),
+            format!("{HIDDEN}\nthat was it"),
+        ),
+        (
+            "-----BEGIN PRIVATE KEY-----\nhello\n".to_owned(),
+            "-----BEGIN PRIVATE KEY-----\nhello\n".to_owned(),
+        ),
+        (
+            format!("-----BEGIN PRIVATE KEY-----\n  2→{LINE}\n  3|{LINE}\nend"),
+            format!("{HIDDEN}\nend"),
+        ),
+        (
+            format!("\"-----BEGIN PRIVATE KEY-----\\r\\n{LINE}\\r\\n{LINE}\" x"),
+            format!("\"{HIDDEN}\" x"),
+        ),
+        (
+            format!("\"-----BEGIN PRIVATE KEY-----\\n\" +\n\"{LINE}\\n\" +\n\"{LINE}\" x"),
+            format!("\"{HIDDEN}\" x"),
+        ),
+        (
+            format!("x\\n{LINE}\\n{LINE}\\n-----END PRIVATE KEY-----"),
+            format!("x\\n{HIDDEN}"),
+        ),
+        (
+            "\n-----END PRIVATE KEY-----".to_owned(),
+            "\n-----END PRIVATE KEY-----".to_owned(),
+        ),
+    ] {
+        assert_eq!(redact(&text).text, masked, "{text:?}");
+    }
+}
+
 #[test]
 fn masks_exactly_the_secret() {
     for (text, masked) in [
@@ -166,6 +272,78 @@ fn a_value_under_a_secret_name_is_masked_whatever_it_looks_like() {
         (
             "tool --password swordfish run",
             "tool --password [REDACTED] run",
+        ),
+    ] {
+        assert_eq!(redact(text).text, masked);
+    }
+}
+
+#[test]
+fn a_value_is_masked_only_with_its_separator() {
+    for (text, masked) in [
+        ("u?sv=1&sig=kJ4lrX7UtnFEM1K7", "u?sv=1&sig=[REDACTED]"),
+        (r#"{"token": "csrf-token"}"#, r#"{"token": "csrf-token"}"#),
+        (r#"{"token": "csrf-token9"}"#, r#"{"token": "[REDACTED]"}"#),
+        (
+            "password(\"hunter2x9\", \"zebra-9-finch\")",
+            "password(\"[REDACTED]\", \"zebra-9-finch\")",
+        ),
+        (
+            "password =\n\"\"\"hunter2x9\"\"\"",
+            "password =\n\"\"\"[REDACTED]\"\"\"",
+        ),
+        (
+            "password = \"\"\"hunter2x9\"\"\"",
+            "password = \"\"\"[REDACTED]\"\"\"",
+        ),
+        (
+            "password = (\n    \"hunter2x9\"\n)",
+            "password = (\n    \"[REDACTED]\"\n)",
+        ),
+        ("password:\n  user=app99x\n", "password:\n  user=app99x\n"),
+        ("password:\n  user99x=\n", "password:\n  user99x=\n"),
+        ("password:\n  user99x:\n", "password:\n  user99x:\n"),
+        ("secret:\n  aGVsbG8xOXg==\n", "secret:\n  [REDACTED]\n"),
+        ("\"password=copper-meadow\"", "\"password=[REDACTED]\""),
+        (
+            "\"password = copper-meadow\"",
+            "\"password = copper-meadow\"",
+        ),
+        ("a sig=copper-meadow", "a sig=copper-meadow"),
+        ("\\napi_key=zebra-finch-42", "\\napi_key=[REDACTED]"),
+        ("\\u000aapi_key=zebra-finch-42", "\\u000aapi_key=[REDACTED]"),
+        ("<password>copper-meadow-9<", "<password>[REDACTED]<"),
+        ("a.password>copper-meadow-9<", "a.password>copper-meadow-9<"),
+        ("password%3Dcopper-meadow-9", "password%3D[REDACTED]"),
+        ("password%3Acopper-meadow-9", "password%3A[REDACTED]"),
+        ("password%20copper-meadow-9", "password%20copper-meadow-9"),
+        (
+            "if password != \"hunter2x9\"",
+            "if password != \"[REDACTED]\"",
+        ),
+        (
+            "if password == \"hunter2x9\"",
+            "if password == \"[REDACTED]\"",
+        ),
+        ("x:password: hunter2x9", "x:password: [REDACTED]"),
+        (
+            "arn:aws:secretsmanager:eu:1:secret:copper-meadow-9",
+            "arn:aws:secretsmanager:eu:1:secret:copper-meadow-9",
+        ),
+        ("the password is hunter2x9", "the password is [REDACTED]"),
+        (
+            "var password string = \"hunter2x9\"",
+            "var password string = \"[REDACTED]\"",
+        ),
+        (
+            "use token implementation here",
+            "use token implementation here",
+        ),
+        ("mysql -p --host=db app", "mysql -p --host=db app"),
+        ("mysql -phunter2x9 app", "mysql -p[REDACTED] app"),
+        (
+            "Cookie: session=elephants; sid=kJ4lrX7UtnFEM1K7",
+            "Cookie: session=elephants; sid=[REDACTED]",
         ),
     ] {
         assert_eq!(redact(text).text, masked);
