@@ -351,6 +351,73 @@ fn a_value_is_masked_only_with_its_separator() {
 }
 
 #[test]
+fn a_value_is_masked_up_to_its_end() {
+    for (text, masked) in [
+        (
+            "server=db;password=copper-meadow-9;x=1",
+            "server=db;password=[REDACTED];x=1",
+        ),
+        (
+            "server=db;password=copper;x=1",
+            "server=db;password=[REDACTED];x=1",
+        ),
+        (
+            "password=&quot;copper meadow 9&quot; x",
+            "password=&quot;[REDACTED]&quot; x",
+        ),
+        (
+            r#""run --password=\"copper-9-meadow" next"#,
+            r#""run --password=\"[REDACTED]" next"#,
+        ),
+        (
+            "PASSWORD=hunter\\\n2x9abc\nUSER=app",
+            "PASSWORD=[REDACTED]\nUSER=app",
+        ),
+        (
+            "PASSWORD=hunter2x9&user=app",
+            "PASSWORD=[REDACTED]&user=app",
+        ),
+        ("PASSWORD=hunter2x9&more!x", "PASSWORD=[REDACTED]"),
+        ("?token=kJ4lrX7UtnFE&amp;b=1", "?token=[REDACTED]&amp;b=1"),
+        (
+            "login --password \\\n  hunter2x9 now",
+            "login --password \\\n  [REDACTED] now",
+        ),
+        (
+            "password=\\n  hunter2x9\\nuser=app",
+            "password=\\n  [REDACTED]\\nuser=app",
+        ),
+        ("password:\n  12hunter9x\n", "password:\n  [REDACTED]\n"),
+        (
+            "password:\n  2→  hunter9x\n",
+            "password:\n  2→  [REDACTED]\n",
+        ),
+        (
+            "password := []byte(\"hunter2x9\")",
+            "password := []byte(\"[REDACTED]\")",
+        ),
+        (
+            "password = SecretStr(\"hunter2x9\")",
+            "password = SecretStr(\"[REDACTED]\")",
+        ),
+        (
+            "password: str = \"hunter2x9\"",
+            "password: str = \"[REDACTED]\"",
+        ),
+        ("conn_str=\"Host9 kJ4lrX7Utn\"", "conn_str=\"[REDACTED]\""),
+        ("dbpass=hunter2x9\n", "dbpass=[REDACTED]\n"),
+        ("compass=hunter2x9\n", "compass=hunter2x9\n"),
+        ("my_pat=kJ4lrX7UtnFEkJ9Q2mLp\n", "my_pat=[REDACTED]\n"),
+        (
+            "api_token: Kx9k7Q2mLpZ4<String>",
+            "api_token: Kx9k7Q2mLpZ4<String>",
+        ),
+    ] {
+        assert_eq!(redact(text).text, masked);
+    }
+}
+
+#[test]
 fn a_value_that_a_command_or_call_assigns_is_masked() {
     for (text, masked) in [
         (
