@@ -20,8 +20,11 @@ use crate::error::Error;
 /// The largest file that is accepted from a remote, in bytes.
 pub(crate) const MAX_FILE: usize = 16 * 1024 * 1024;
 
-/// The largest number of files and folders in a tree.
+/// The largest number of files and folders in a tree, without those in the folders of notes.
 pub(crate) const MAX_ENTRIES: usize = 200_000;
+
+/// The largest number of entries in a folder of notes.
+const MAX_NOTES: usize = 4_000_000;
 
 /// The deepest folder that is read. Ours have three levels.
 const MAX_DEPTH: usize = 16;
@@ -184,7 +187,7 @@ pub(crate) struct Changes {
     pub(crate) others: BTreeMap<String, Change<(Oid, i32)>>,
     /// Refused entries of the new tree.
     pub(crate) problems: Vec<Problem>,
-    /// The number of entries read in the new tree.
+    /// The number of entries read in the new tree, without those in the folders of notes.
     seen: usize,
 }
 
@@ -224,9 +227,15 @@ impl Changes {
         {
             return Ok(());
         }
-        self.seen += new.map_or(0, Tree::len);
-        if self.seen > MAX_ENTRIES {
-            return Err(Error::TooManyFiles(MAX_ENTRIES));
+        let entries_here = new.map_or(0, Tree::len);
+        let limit = if folder.parse::<NoteType>().is_ok() {
+            MAX_NOTES
+        } else {
+            self.seen += entries_here;
+            MAX_ENTRIES
+        };
+        if self.seen > MAX_ENTRIES || entries_here > limit {
+            return Err(Error::TooManyFiles(limit));
         }
         let names = differing(old, new);
         let before = entries(old, &names);
@@ -492,6 +501,32 @@ mod tests {
         for path in other {
             assert_eq!(named(path), Named::Other, "{path}");
         }
+    }
+
+    #[test]
+    fn a_folder_of_notes_may_have_more_entries_than_other_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::init(folder.path()).unwrap();
+        let note = repository.blob(b"x").unwrap();
+        let tree_of = |entries: &[(String, Oid, i32)]| {
+            let mut builder = repository.treebuilder(None).unwrap();
+            for (name, oid, mode) in entries {
+                builder.insert(name, *oid, *mode).unwrap();
+            }
+            builder.write().unwrap()
+        };
+        let notes: Vec<_> = (0..=MAX_ENTRIES as u128)
+            .map(|number| NoteId::from_bytes(number.to_be_bytes()))
+            .map(|id| (format!("{id}.md"), note, FILE))
+            .collect();
+        let notes = tree_of(&notes);
+        let compared = |name: &str| {
+            let root = tree_of(&[(name.to_owned(), notes, TREE)]);
+            let root = repository.find_tree(root).unwrap();
+            Changes::between(&repository, None, Some(&root)).map(|changes| changes.notes.len())
+        };
+        assert_eq!(compared("semantic").unwrap(), MAX_ENTRIES + 1);
+        assert!(matches!(compared("other"), Err(Error::TooManyFiles(_))));
     }
 
     #[test]
