@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     fs::{home::Home, log},
-    index::Index,
+    index::{self, Index},
     journal::{self, Journal},
     notes::{self, Notes, Stored},
 };
@@ -87,8 +87,37 @@ impl Writer<'_> {
 /// because the note is on disk.
 pub fn take_up(home: &Home, stored: &Stored, patience: Duration, now: DateTime<Utc>) {
     let recorded = Index::open_if_usable(home, patience).and_then(|mut index| index.record(stored));
-    if let Err(error) = recorded {
+    // Without an index, the next command builds one with this note.
+    if let Err(error) = recorded
+        && !matches!(error, index::Error::Missing)
+    {
         let text = format!("{} is not in the index yet: {error}", stored.path);
         log::append(home, now, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_note::{id::NoteId, note::NoteType};
+
+    use super::*;
+    use crate::notes::Notes;
+
+    #[test]
+    fn a_note_that_is_written_before_the_index_leaves_no_line_in_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let notes = Notes::new(home.clone(), Duration::ZERO);
+        let lock = notes.lock().unwrap();
+        let now = Utc::now();
+        let note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
+        let stored = notes.create(&lock, &note).unwrap();
+        let log = || std::fs::read_to_string(home.log()).unwrap_or_default();
+        take_up(&home, &stored, Duration::ZERO, now);
+        assert_eq!(log(), "");
+        std::fs::write(home.index(), "damaged").unwrap();
+        take_up(&home, &stored, Duration::ZERO, now);
+        assert!(log().contains("is not in the index yet"), "{}", log());
     }
 }
