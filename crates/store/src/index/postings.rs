@@ -337,6 +337,17 @@ impl Index {
         )
     }
 
+    /// Returns the number of notes with a term in the blocks from this one on.
+    pub(super) fn frequency_since(&self, term: &str, block: u32) -> Result<usize, Error> {
+        let count: i64 = self
+            .connection
+            .prepare_cached(
+                "SELECT ifnull(sum(df), 0) FROM dictionary WHERE term = ? AND block >= ?",
+            )?
+            .query_row(params![term, block], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
     /// Returns the postings of all terms that begin with a text; those of a block are not merged.
     pub(super) fn postings_from(&self, prefix: &str) -> Result<Postings, Error> {
         self.postings_by(PREFIXED, prefix)

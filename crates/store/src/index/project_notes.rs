@@ -2,7 +2,7 @@
 //! how rare a word is among them. The caller compares the texts.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, HashMap},
     rc::Rc,
 };
@@ -26,6 +26,15 @@ const MAX_RETURNED: usize = 12;
 
 /// For how many notes a small project counts: among few notes no word is rare.
 const PRIOR_NOTES: f64 = 30.0;
+
+/// How many BLOBs of postings are read, which takes some 30 milliseconds. Only stores of over
+/// 100,000 notes reach it. Then the words that are rarest in the newest blocks are read, and
+/// for the others a count is estimated from these.
+const MAX_BLOBS: usize = 4_096;
+const SAMPLED_BLOCKS: usize = 4;
+
+/// How many words of a text are read then.
+const READ_PER_TEXT: usize = 2;
 
 macro_rules! related {
     () => {
@@ -64,6 +73,9 @@ pub struct ProjectNotes<'a> {
     updated: HashMap<u32, u32>,
     /// A bit for the number of each. Long lists are compared with it.
     members: Vec<u64>,
+    /// The blocks of the index, in order.
+    blocks: Vec<u32>,
+    blobs_left: Cell<usize>,
     /// The notes of the project that have a term.
     numbers: RefCell<HashMap<String, Rc<[u32]>>>,
 }
@@ -98,6 +110,8 @@ impl<'a> ProjectNotes<'a> {
             index,
             updated,
             members,
+            blocks: documents.blocks.iter().map(|(block, _)| *block).collect(),
+            blobs_left: Cell::new(MAX_BLOBS),
             numbers: RefCell::default(),
         }
     }
@@ -105,7 +119,10 @@ impl<'a> ProjectNotes<'a> {
     /// Returns how rare a term is among the notes: 1 if none has it, 0 if all do.
     #[expect(clippy::cast_precision_loss, reason = "a count of notes")]
     pub fn rarity(&self, term: &str) -> Result<f64, Error> {
-        let having = self.having(term)?.len() as f64;
+        let having = match self.having(term)? {
+            Some(numbers) => numbers.len(),
+            None => self.estimate(term)?,
+        } as f64;
         let all = self.updated.len() as f64 + PRIOR_NOTES;
         Ok(1.0 - having.max(1.0).ln() / all.ln())
     }
@@ -120,8 +137,8 @@ impl<'a> ProjectNotes<'a> {
     ) -> Result<Vec<RelatedText>, Error> {
         let common = MIN_COMMON.max(self.updated.len() * MAX_SHARE / 100);
         let mut rarest = Vec::new();
-        for word in words {
-            let numbers = self.having(word)?;
+        for word in self.readable(words.collect())? {
+            let numbers = self.having(word)?.unwrap_or_default();
             if (1..=common).contains(&numbers.len()) {
                 rarest.push((numbers.len(), word, numbers));
             }
@@ -148,11 +165,40 @@ impl<'a> ProjectNotes<'a> {
         related.collect()
     }
 
-    /// Returns the numbers of the notes that have a term.
-    fn having(&self, term: &str) -> Result<Rc<[u32]>, Error> {
-        if let Some(known) = self.numbers.borrow().get(term) {
-            return Ok(Rc::clone(known));
+    /// Returns the words whose postings can be read: all, or the rarest of a text in a large store.
+    fn readable<'b>(&self, mut words: Vec<&'b str>) -> Result<Vec<&'b str>, Error> {
+        let known = self.numbers.borrow();
+        let unread = words.iter().filter(|word| !known.contains_key(**word));
+        if unread.count() * self.blocks.len() > self.blobs_left.get() {
+            let mut rarest = Vec::with_capacity(words.len());
+            for word in words {
+                rarest.push((self.estimate(word)?, word));
+            }
+            rarest.sort_unstable();
+            words = rarest.into_iter().map(|(_, word)| word).collect();
+            words.truncate(READ_PER_TEXT);
         }
+        Ok(words)
+    }
+
+    /// Estimates how many notes of the project have a term, from its count in the newest blocks.
+    fn estimate(&self, term: &str) -> Result<usize, Error> {
+        let newest = self.blocks.len().saturating_sub(SAMPLED_BLOCKS);
+        let first = self.blocks.get(newest).copied().unwrap_or_default();
+        let count = self.index.frequency_since(term, first)?;
+        let notes = SAMPLED_BLOCKS.min(self.blocks.len()) * BLOCK_LENGTH;
+        Ok(count * self.updated.len() / notes.max(1))
+    }
+
+    /// Returns the numbers of the notes that have a term; none if too much was read already.
+    fn having(&self, term: &str) -> Result<Option<Rc<[u32]>>, Error> {
+        if let Some(known) = self.numbers.borrow().get(term) {
+            return Ok(Some(Rc::clone(known)));
+        }
+        let Some(left) = self.blobs_left.get().checked_sub(self.blocks.len()) else {
+            return Ok(None);
+        };
+        self.blobs_left.set(left);
         let mut own = Vec::new();
         self.index.postings(term)?.each(|number| {
             let word = self.members.get(number as usize / 64);
@@ -163,7 +209,7 @@ impl<'a> ProjectNotes<'a> {
         let own: Rc<[u32]> = own.into();
         let mut numbers = self.numbers.borrow_mut();
         numbers.insert(term.to_owned(), Rc::clone(&own));
-        Ok(own)
+        Ok(Some(own))
     }
 
     fn text(&self, number: u32) -> Result<Option<RelatedText>, Error> {
@@ -191,4 +237,45 @@ fn related(row: &Row<'_>) -> rusqlite::Result<RelatedText> {
         body: row.get::<_, Compressed<_>>("body")?.0,
         updated_at: row.get("updated_at")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::Fixture;
+
+    #[test]
+    fn beyond_the_limit_of_reading_only_the_rarest_words_find_notes() {
+        let fixture = Fixture::new();
+        for title in ["lantern", "harbour", "meadow"] {
+            fixture.add(title, |note| {
+                note.project = "p".to_owned();
+                note.body = format!("the gateway answers about {title}s");
+            });
+        }
+        let index = fixture.refreshed();
+        let documents = index.documents().unwrap();
+        let with_limit = |blobs| {
+            let notes = ProjectNotes::new(&index, &documents, &["p".to_owned()]);
+            notes.blobs_left.set(blobs);
+            notes
+        };
+        let words = ["gateway", "answer", "lantern", "about"];
+        let found = |notes: &ProjectNotes<'_>| {
+            let found = notes.related(words.into_iter(), Period::Later, 0).unwrap();
+            let titles = found.into_iter().map(|note| note.title);
+            titles.collect::<Vec<_>>()
+        };
+        assert_eq!(found(&with_limit(4)).len(), 3);
+        // Two words are read, and the rarest is one of them.
+        let limited = with_limit(2);
+        assert_eq!(found(&limited)[0], "lantern");
+        assert_eq!(limited.blobs_left.get(), 0);
+        let exhausted = with_limit(0);
+        assert!(found(&exhausted).is_empty());
+        assert_eq!(
+            exhausted.rarity("unknown").unwrap().to_bits(),
+            1.0_f64.to_bits()
+        );
+    }
 }
