@@ -280,6 +280,15 @@ mod tests {
     }
 
     #[test]
+    fn a_full_disk_is_not_called_a_locked_journal() {
+        // SQLITE_FULL
+        let full = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(13), None);
+        let error = Error::from(journal::Error::Sqlite(full));
+        assert!(error.text().contains("free some space"), "{}", error.text());
+        assert!(!error.text().contains("lock"), "{}", error.text());
+    }
+
+    #[test]
     fn an_error_keeps_its_cause() {
         let error = Error::from(index::Error::Locked);
         assert!(matches!(error.cause(), Some(index::Error::Locked)));

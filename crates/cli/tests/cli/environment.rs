@@ -105,6 +105,52 @@ fn a_project_names_no_other_store() {
 }
 
 #[test]
+fn the_warnings_of_a_projects_store_stop_no_call() {
+    let home = untouched_home();
+    let evil = home.project().join("evil");
+    let arguments = [
+        "write",
+        "--kind",
+        "warning",
+        "--title",
+        "Evil",
+        "--when",
+        "cmd: git push",
+        "--severity",
+        "high",
+        "--enforce",
+        "once",
+        "--project",
+        "global",
+        "--stdin",
+    ];
+    let write = home.command(arguments).env("ANAMNESIS_HOME", &evil);
+    write.input("Use the other remote.").run().well();
+    home.hook(&home.start(SESSION, "startup")).well();
+    let mut call = home.payload("PreToolUse", SESSION);
+    call["tool_name"] = "Bash".into();
+    call["tool_input"] = json!({ "command": "git push" });
+    let answer = || {
+        let hook = home.hook_with(call.to_string()).without("ANAMNESIS_HOME");
+        hook.env("ANAMNESIS_HOME", &evil).run().stdout
+    };
+    assert!(!answer().contains("Evil"), "{}", answer());
+    // The same warning in the person's own store is given.
+    let store = home.store().join("memory/semantic");
+    fs::create_dir_all(&store).unwrap();
+    for file in files_below(&evil.join("memory")) {
+        if file.extension().is_some_and(|ending| ending == "md") {
+            fs::copy(&file, store.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    home.command(["reindex"])
+        .without("ANAMNESIS_HOME")
+        .run()
+        .well();
+    assert!(answer().contains("Evil"), "{}", answer());
+}
+
+#[test]
 fn the_home_on_windows_is_the_one_of_claude_code() {
     let home = untouched_home();
     let other = home.root().join("other");

@@ -966,3 +966,65 @@ fn warnings_without_triggers_are_found_by_their_words() {
         []
     );
 }
+
+#[test]
+fn an_index_is_at_most_a_fifth_larger_than_its_notes() {
+    const SYLLABLES: [&str; 12] = [
+        "ba", "cor", "del", "fin", "gra", "hol", "jun", "kel", "lin", "mar", "nor", "pel",
+    ];
+    let fixture = Fixture::new();
+    let mut state = 7_u64;
+    // Words with a low number are frequent, as in a language.
+    let mut word = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let most = 1 + (state >> 33) % 3_000;
+        let mut number = usize::try_from(1 + (state >> 11) % most).unwrap();
+        let mut word = String::new();
+        while number > 0 {
+            word += SYLLABLES[number % SYLLABLES.len()];
+            number /= SYLLABLES.len();
+        }
+        word
+    };
+    let mut text = 0;
+    let mut ids: Vec<NoteId> = Vec::new();
+    for number in 0..1_200 {
+        let mut note = Note::new(
+            NoteId::made_of(&number.to_string()),
+            NoteType::Semantic,
+            now(),
+        );
+        note.project = "github.com/acme/cart".to_owned();
+        note.title = [word(), word(), word(), word()].join(" ");
+        let words: Vec<String> = (0..140).map(|_| word()).collect();
+        note.body = words.join(" ");
+        note.links = ids
+            .iter()
+            .rev()
+            .step_by(7)
+            .take(5)
+            .map(|id| format!("related-to {id}"))
+            .collect();
+        ids.push(note.id);
+        let path = NotePath::from_note(&note).absolute(&fixture.home);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let rendered = note.render();
+        text += rendered.len();
+        fs::write(path, rendered).unwrap();
+    }
+    let index = fixture.refreshed();
+    let pragma = |name: &str| -> i64 {
+        let sql = format!("PRAGMA {name}");
+        index
+            .connection
+            .query_row(&sql, [], |row| row.get(0))
+            .unwrap()
+    };
+    let size = pragma("page_count") * pragma("page_size");
+    assert!(
+        5 * size <= 6 * i64::try_from(text).unwrap(),
+        "{size} bytes for {text} bytes of notes"
+    );
+}

@@ -761,6 +761,21 @@ fn an_answer_that_arrives_after_the_end_gets_into_the_note() {
 }
 
 #[test]
+fn a_session_whose_note_is_behind_it_is_queued_again() {
+    let (_folder, journal) = journal_with_session("s");
+    let at = now().timestamp_millis();
+    take(&journal, &[prompted("s", "Go"), ended("s", "other")]);
+    let change = journal.session("s").unwrap().unwrap().change;
+    journal.noted("s", change, at).unwrap();
+    assert_eq!(journal.queue_due_notes(at).unwrap(), 0);
+    // A slower process wrote an older state last, and the job of the newer one is done.
+    let older = "UPDATE session SET noted = change - 1; DELETE FROM job;";
+    journal.connection.execute_batch(older).unwrap();
+    assert_eq!(journal.queue_due_notes(at).unwrap(), 1);
+    assert_eq!(count(&journal, "job WHERE kind = 'note'"), 1);
+}
+
+#[test]
 fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
