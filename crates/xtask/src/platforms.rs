@@ -244,7 +244,9 @@ impl Platform {
                 "RUSTFLAGS",
                 format!("-C link-self-contained=no {NO_UNWIND_TABLES}"),
             ),
-            Kind::Musl { .. } => cargo.env("RUSTFLAGS", "-C link-self-contained=no"),
+            Kind::Musl { .. } => cargo
+                .env("RUSTFLAGS", "-C link-self-contained=no")
+                .env("RUSTDOCFLAGS", "-C link-self-contained=no"),
             Kind::Windows => cargo.env("CC_x86_64_pc_windows_gnu", setup::MINGW),
             Kind::Apple => &mut cargo,
         };

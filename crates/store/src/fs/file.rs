@@ -5,6 +5,8 @@
     reason = "the one place that flushes: what it opened for writing, or a folder where that works"
 )]
 
+#[cfg(unix)]
+use std::time::{SystemTime, UNIX_EPOCH};
 use std::{
     collections::BTreeSet,
     fs::{self, File, Metadata, OpenOptions},
@@ -56,9 +58,24 @@ fn inode(_: &Metadata) -> i64 {
 pub(crate) fn identity(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     // Inode numbers are reused, so the creation time is included.
-    let made = metadata.created().ok()?;
-    let made = made.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let made = created(path)?.duration_since(UNIX_EPOCH).ok()?;
     Some(format!("{} {}", inode(&metadata), made.as_nanos()))
+}
+
+/// Returns when a file or folder was created, if the file system knows it. On Linux, the standard
+/// library can tell it in programs linked with glibc only.
+#[cfg(unix)]
+pub(crate) fn created(path: &Path) -> Option<SystemTime> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+        let found = statx(CWD, path, AtFlags::empty(), StatxFlags::BTIME).ok()?;
+        let seconds = u64::try_from(found.stx_btime.tv_sec).ok()?;
+        let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        is_known.then(|| UNIX_EPOCH + std::time::Duration::new(seconds, found.stx_btime.tv_nsec))
+    }
+    #[cfg(not(target_os = "linux"))]
+    fs::metadata(path).ok()?.created().ok()
 }
 
 #[cfg(not(unix))]

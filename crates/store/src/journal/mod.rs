@@ -695,16 +695,13 @@ mod tests;
 pub(crate) fn installation_key(journal: &Path) -> String {
     let machine = file::read_head(Path::new("/etc/machine-id"), 64);
     let machine = machine.map(|(bytes, ..)| bytes).unwrap_or_default();
-    let identity = if cfg!(windows) {
-        file::identity(journal).unwrap_or_default()
-    } else {
-        // The ids of installations are stored under this text.
-        let journal = fs::metadata(journal).ok();
-        let inode = journal
-            .as_ref()
-            .map(|metadata| Stamp::from_metadata(metadata).inode);
-        let made = journal.and_then(|metadata| metadata.created().ok());
-        format!("{inode:?} {made:?}")
+    #[cfg(windows)]
+    let identity = file::identity(journal).unwrap_or_default();
+    // The ids of installations are stored under this text.
+    #[cfg(not(windows))]
+    let identity = {
+        let inode = fs::metadata(journal).map(|it| Stamp::from_metadata(&it).inode);
+        format!("{:?} {:?}", inode.ok(), file::created(journal))
     };
     let place = text_hash(&format!(
         "{} {identity}",
