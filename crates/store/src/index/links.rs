@@ -377,14 +377,20 @@ impl Index {
         let mut statement = self
             .connection
             .prepare("SELECT note.id, target FROM link JOIN note USING (number)")?;
+        let mut is_forgotten = self
+            .connection
+            .prepare("SELECT state = 'forgotten' FROM note WHERE id = ?")?;
         let rows = statement.query_map([], |row| Ok((id_of(row, "id")?, row.get("target")?)))?;
         for row in rows {
             let (note, Target(target)) = row?;
             let reason = match &target {
-                Mention::Id(id) => match self.get(*id)? {
+                Mention::Id(id) => match is_forgotten
+                    .query_row([id.to_string()], |row| row.get(0))
+                    .optional()?
+                {
                     None => UnresolvedReason::Missing,
-                    Some(entry) if entry.state == State::Forgotten => UnresolvedReason::Forgotten,
-                    Some(_) => continue,
+                    Some(true) => UnresolvedReason::Forgotten,
+                    Some(false) => continue,
                 },
                 Mention::Title(title) => match self.with_title(title)?.len() {
                     0 => UnresolvedReason::Missing,
