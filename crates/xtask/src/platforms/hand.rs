@@ -211,7 +211,11 @@ pub(super) fn play(guest: &Guest) -> Result<usize> {
     )?;
     let log = guest.store.join("log/anamnesis.log");
     let log = std::fs::read_to_string(log).unwrap_or_default();
-    expect(log.is_empty(), "an empty log", &log)?;
+    // On a busy machine, the deferred process has the index when a note is written, and adds it later.
+    let mut faults = log
+        .lines()
+        .filter(|line| !line.contains("is not in the index yet"));
+    expect(faults.next().is_none(), "an empty log", &log)?;
     Ok(events.len() + 5)
 }
 
