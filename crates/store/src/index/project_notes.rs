@@ -172,7 +172,7 @@ impl<'a> ProjectNotes<'a> {
         if unread.count() * self.blocks.len() > self.blobs_left.get() {
             let mut rarest = Vec::with_capacity(words.len());
             for word in words {
-                rarest.push((self.estimate(word)?, word));
+                rarest.push((self.sampled(word)?, word));
             }
             rarest.sort_unstable();
             words = rarest.into_iter().map(|(_, word)| word).collect();
@@ -181,11 +181,16 @@ impl<'a> ProjectNotes<'a> {
         Ok(words)
     }
 
-    /// Estimates how many notes of the project have a term, from its count in the newest blocks.
-    fn estimate(&self, term: &str) -> Result<usize, Error> {
+    /// Returns how many notes of the newest blocks have a term.
+    fn sampled(&self, term: &str) -> Result<usize, Error> {
         let newest = self.blocks.len().saturating_sub(SAMPLED_BLOCKS);
         let first = self.blocks.get(newest).copied().unwrap_or_default();
-        let count = self.index.frequency_since(term, first)?;
+        self.index.frequency_since(term, first)
+    }
+
+    /// Estimates how many notes of the project have a term.
+    fn estimate(&self, term: &str) -> Result<usize, Error> {
+        let count = self.sampled(term)?;
         let notes = SAMPLED_BLOCKS.min(self.blocks.len()) * BLOCK_LENGTH;
         Ok(count * self.updated.len() / notes.max(1))
     }
@@ -241,6 +246,8 @@ fn related(row: &Row<'_>) -> rusqlite::Result<RelatedText> {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_text::terms::words;
+
     use super::*;
     use crate::index::tests::Fixture;
 
@@ -260,13 +267,18 @@ mod tests {
             notes.blobs_left.set(blobs);
             notes
         };
-        let words = ["gateway", "answer", "lantern", "about"];
+        let mut terms = Vec::new();
+        words("gateway answers lantern", |word| {
+            terms.push(word.term.to_owned())
+        });
         let found = |notes: &ProjectNotes<'_>| {
-            let found = notes.related(words.into_iter(), Period::Later, 0).unwrap();
+            let found = notes
+                .related(terms.iter().map(String::as_str), Period::Later, 0)
+                .unwrap();
             let titles = found.into_iter().map(|note| note.title);
             titles.collect::<Vec<_>>()
         };
-        assert_eq!(found(&with_limit(4)).len(), 3);
+        assert_eq!(found(&with_limit(3)).len(), 3);
         // Two words are read, and the rarest is one of them.
         let limited = with_limit(2);
         assert_eq!(found(&limited)[0], "lantern");
