@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
 /// How a target is built, and what runs its programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Linked by zig, and run by the kernel or by qemu.
+    /// Linked by zig, and run by the kernel, which starts qemu for another processor: the name that
+    /// Debian's package gives this emulator.
     Musl { qemu: Option<&'static str> },
     /// Linked by mingw, and run by Wine.
     Windows,
@@ -66,7 +67,7 @@ pub(crate) const PLATFORMS: [Platform; 5] = [
         target: "aarch64-unknown-linux-musl",
         released_as: "aarch64-unknown-linux-musl",
         kind: Kind::Musl {
-            qemu: Some("qemu-aarch64-static"),
+            qemu: Some("qemu-aarch64"),
         },
     },
     // The release is built by Microsoft's linker, which cannot be had here.
@@ -278,15 +279,16 @@ impl Platform {
 
     /// Returns how to run the program, or why that is not possible.
     fn guest(&self, tools: &Tools, program: &Path) -> Result<std::result::Result<Guest, String>> {
-        let runner = match self.kind {
-            Kind::Musl { qemu: None } if cfg!(target_arch = "x86_64") => None,
-            Kind::Musl { qemu } => qemu,
-            Kind::Windows | Kind::Apple => Some(WINE),
-        };
-        match runner {
-            Some(runner) if !is_installed(runner) => Ok(Err(format!("{runner} is not installed"))),
-            Some(WINE) => Ok(Ok(Guest::in_wine(tools, program)?)),
-            runner => Ok(Ok(Guest::on_linux(runner, program)?)),
+        match self.kind {
+            Kind::Windows | Kind::Apple if !is_installed(WINE) => {
+                Ok(Err(format!("{WINE} is not installed")))
+            }
+            Kind::Windows | Kind::Apple => Ok(Ok(Guest::in_wine(tools, program)?)),
+            Kind::Musl { qemu: Some(qemu) } => match setup::register(qemu) {
+                Ok(()) => Ok(Ok(Guest::on_linux(program)?)),
+                Err(reason) => Ok(Err(reason)),
+            },
+            Kind::Musl { qemu: None } => Ok(Ok(Guest::on_linux(program)?)),
         }
     }
 

@@ -106,6 +106,37 @@ fn is_successful(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
+/// Makes the kernel start qemu for programs of another processor, also for those that such a program
+/// starts.
+///
+/// # Errors
+/// The reason why these programs cannot be run.
+pub(super) fn register(qemu: &str) -> std::result::Result<(), String> {
+    let formats = Path::new("/proc/sys/fs/binfmt_misc");
+    if formats.join(qemu).exists() {
+        return Ok(());
+    }
+    let mount = "mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc";
+    let register = "/proc/sys/fs/binfmt_misc/register";
+    let script =
+        format!("[ -e {register} ] || {mount}; cat /usr/lib/binfmt.d/{qemu}.conf >{register}");
+    if is_successful(as_root("sh").args(["-c", &script])) && formats.join(qemu).exists() {
+        Ok(())
+    } else {
+        Err(format!("the kernel does not start {qemu}"))
+    }
+}
+
+/// Returns a command of root.
+fn as_root(program: &str) -> Command {
+    if rustix::process::getuid().is_root() {
+        return Command::new(program);
+    }
+    let mut sudo = Command::new("sudo");
+    sudo.args(["-n", program]);
+    sudo
+}
+
 fn install_packages(packages: &[&str]) -> std::result::Result<(), String> {
     let is_there = |package: &&str| {
         let mut query = Command::new("dpkg-query");
@@ -124,13 +155,7 @@ fn install_packages(packages: &[&str]) -> std::result::Result<(), String> {
         )
     };
     let apt = |arguments: &[&str]| {
-        let mut apt = if rustix::process::getuid().is_root() {
-            Command::new("apt-get")
-        } else {
-            let mut sudo = Command::new("sudo");
-            sudo.args(["-n", "apt-get"]);
-            sudo
-        };
+        let mut apt = as_root("apt-get");
         let apt = apt.env("DEBIAN_FRONTEND", "noninteractive").arg("-q");
         is_successful(apt.args(arguments))
     };

@@ -121,21 +121,14 @@ pub(super) fn run(platform: &Platform, tools: &Tools, packages: &[String]) -> Re
     for (name, _) in left_out(platform.kind) {
         test.args(["--skip", name]);
     }
-    let runner = format!(
-        "CARGO_TARGET_{}_RUNNER",
-        platform.target.to_uppercase().replace('-', "_")
-    );
-    match platform.kind {
-        Kind::Windows => {
-            let prefix = setup::wine_prefix(tools)?;
-            // insta asks cargo for the folder of its snapshots, which cannot be started there.
-            test.env("INSTA_WORKSPACE_ROOT", &tools.root)
-                .env(runner, WINE)
-                .envs(setup::wine_variables(&prefix))
-        }
-        Kind::Musl { qemu: Some(qemu) } => test.env(runner, qemu),
-        _ => &mut test,
-    };
+    if platform.kind == Kind::Windows {
+        let prefix = setup::wine_prefix(tools)?;
+        let target = platform.target.to_uppercase().replace('-', "_");
+        // insta asks cargo for the folder of its snapshots, which cannot be started there.
+        test.env("INSTA_WORKSPACE_ROOT", &tools.root)
+            .env(format!("CARGO_TARGET_{target}_RUNNER"), WINE)
+            .envs(setup::wine_variables(&prefix));
+    }
     let programs = tools.root.join("crates/cli/tests");
     let (is_successful, results) = follow(&mut test, &programs)?;
     if !is_successful && results.failed.is_empty() {
