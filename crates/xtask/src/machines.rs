@@ -6,6 +6,7 @@
 
 mod accounts;
 mod fleet;
+mod flushes;
 mod history;
 mod kills;
 mod look;

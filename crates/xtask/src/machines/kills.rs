@@ -13,6 +13,7 @@ use anamnesis_store::notes::NotePath;
 use super::{
     accounts::Accounts,
     fleet::{Fleet, Machine, succeeded, synced},
+    flushes,
     look::look,
     report,
     trace::{Reach, Traced},
@@ -49,11 +50,30 @@ const SITUATIONS: [Situation; 5] = [
 pub(super) fn run(root: &Path, program: &Path, stride: usize) -> Result<usize> {
     let mut failed = 0;
     for situation in SITUATIONS {
+        failed += unflushed(root, program, situation)?;
         for reach in [Reach::Program, Reach::Machine] {
             failed += kill_each(root, program, situation, reach, stride)?;
         }
     }
     Ok(failed)
+}
+
+/// Checks that a sync in one situation flushes what it writes. Returns the number of faults.
+fn unflushed(root: &Path, program: &Path, situation: Situation) -> Result<usize> {
+    let place = root.join("flushed");
+    if place.exists() {
+        fs::remove_dir_all(&place).map_err(at(&place))?;
+    }
+    fs::create_dir(&place).map_err(at(&place))?;
+    let mut fleet = Fleet::new(&place, program, &NAMES)?;
+    prepare(&mut fleet, situation)?;
+    let laptop = &fleet.machines[0];
+    let git = laptop.home.root().join("memory/.git");
+    let faults = flushes::missing(&laptop.sync(), &git)?;
+    for fault in &faults {
+        report(&format!("FAILED: {situation:?}: {fault}"));
+    }
+    Ok(faults.len())
 }
 
 /// Kills a sync in one situation before each of its steps.

@@ -145,18 +145,35 @@ impl Traced {
     /// Runs until the program is stopped before this step, counted from 1. Returns false if it has
     /// ended.
     pub(super) fn run_to(&mut self, step: usize) -> Result<bool> {
+        let mut steps = self.steps;
+        let is_stopped = self.run(|_, call| {
+            steps += usize::from(call.is_change());
+            Ok(call.is_change() && steps == step)
+        });
+        self.steps = steps;
+        is_stopped
+    }
+
+    /// Lets the program run to its end, and shows each system call before it is made, with its thread.
+    pub(super) fn watch(mut self, mut see: impl FnMut(Pid, &Call) -> Result) -> Result<Ended> {
+        self.run(|thread, call| see(thread, call).map(|()| false))?;
+        self.finish()
+    }
+
+    /// Runs until the program is stopped before a system call. Returns false if it has ended.
+    fn run(&mut self, mut is_stop: impl FnMut(Pid, &Call) -> Result<bool>) -> Result<bool> {
         if let Some(waiting) = self.waiting.take() {
             resume(waiting, None)?;
         }
         while let Some(status) = next_stop()? {
             match status {
                 WaitStatus::PtraceSyscall(thread) => {
-                    if is_entered(thread)? && is_step(thread)? {
-                        self.steps += 1;
-                        if self.steps == step {
-                            self.waiting = Some(thread);
-                            return Ok(true);
-                        }
+                    if is_entered(thread)?
+                        && let Some(call) = Call::of(thread)?
+                        && is_stop(thread, &call)?
+                    {
+                        self.waiting = Some(thread);
+                        return Ok(true);
                     }
                     resume(thread, None)?;
                 }
@@ -270,20 +287,36 @@ fn is_entered(thread: Pid) -> Result<bool> {
     }
 }
 
-/// Returns whether the system call that a thread enters changes something.
-fn is_step(thread: Pid) -> Result<bool> {
-    // The call's number and arguments: `257 0xffffff9c 0x7ffd… 0x80241 …`.
-    let line = fs::read_to_string(format!("/proc/{thread}/syscall"))?;
-    let mut words = line.split_whitespace();
-    let Some(number) = words.next().and_then(|word| word.parse().ok()) else {
-        return Ok(false);
-    };
-    if number == libc::SYS_openat {
-        let flags = words.nth(2).and_then(|word| word.strip_prefix("0x"));
-        let flags = flags.and_then(|digits| i64::from_str_radix(digits, 16).ok());
-        return Ok(flags.is_some_and(|flags| flags & i64::from(libc::O_CREAT) != 0));
+/// A system call.
+pub(super) struct Call {
+    pub(super) number: libc::c_long,
+    pub(super) arguments: [u64; 6],
+}
+
+impl Call {
+    /// Returns the system call that a thread enters.
+    fn of(thread: Pid) -> Result<Option<Self>> {
+        // The call's number and arguments: `257 0xffffff9c 0x7ffd… 0x80241 …`.
+        let line = fs::read_to_string(format!("/proc/{thread}/syscall"))?;
+        let mut words = line.split_whitespace();
+        let Some(number) = words.next().and_then(|word| word.parse().ok()) else {
+            return Ok(None);
+        };
+        let mut arguments = [0; 6];
+        for (argument, word) in arguments.iter_mut().zip(words) {
+            let digits = word.trim_start_matches("0x");
+            *argument = u64::from_str_radix(digits, 16)?;
+        }
+        Ok(Some(Self { number, arguments }))
     }
-    Ok(CHANGES.contains(&number))
+
+    /// Returns whether it changes something.
+    fn is_change(&self) -> bool {
+        match self.number {
+            libc::SYS_openat => self.arguments[2] & libc::O_CREAT as u64 != 0,
+            number => CHANGES.contains(&number),
+        }
+    }
 }
 
 fn contents(file: &mut File) -> Result<String> {
