@@ -124,7 +124,7 @@ impl Memory {
         {
             return Ok(index);
         }
-        if let Some(index) = self.refreshed_beside(&notes) {
+        if let Some(index) = self.refreshed_beside(&notes, PATIENCE) {
             return Ok(index);
         }
         let open = |patience| Index::in_step_or_as_is(self.home(), &notes, patience);
@@ -136,9 +136,9 @@ impl Memory {
         Ok(index)
     }
 
-    /// Refreshes a usable index in a thread. Returns the index after a short wait, even if the
-    /// refresh of a large store goes on.
-    fn refreshed_beside(&self, notes: &Notes) -> Option<Index> {
+    /// Refreshes a usable index in a thread. Returns the index after this wait at the latest, even if
+    /// the refresh of a large store goes on.
+    pub(crate) fn refreshed_beside(&self, notes: &Notes, wait: Duration) -> Option<Index> {
         Index::open(self.home()).ok()?;
         let (home, notes) = (self.home().clone(), notes.clone());
         let (done, is_done) = mpsc::channel();
@@ -146,7 +146,7 @@ impl Memory {
             let _ = done.send(Index::in_step(&home, &notes, PATIENCE).is_ok());
         };
         thread::Builder::new().spawn(refresh).ok()?;
-        let waited = is_done.recv_timeout(PATIENCE);
+        let waited = is_done.recv_timeout(wait);
         self.last_look.is_now();
         // After a failed refresh the caller tries again and reports the error.
         if waited == Ok(false) {

@@ -1,6 +1,6 @@
 //! Tests of the writing tools, called without a connection.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use anamnesis_app::{
     Error,
@@ -13,9 +13,10 @@ use anamnesis_note::{
     usage_log::{NoteCounts, PortableId},
 };
 use anamnesis_store::{
-    fs::home::Home, journal::Journal, notes::Notes, project::Project, settings::config::Config,
-    usage_log::Receipts,
+    fs::home::Home, index::Index, journal::Journal, notes::Notes, project::Project,
+    settings::config::Config, usage_log::Receipts,
 };
+use anamnesis_testkit::wait_for;
 use chrono::DateTime;
 use proptest::{
     prelude::*,
@@ -1088,4 +1089,23 @@ fn whatever_a_tool_is_given_it_answers() {
     assert!(listed.problems.is_empty(), "{:?}", listed.problems);
     let outside = std::fs::read_dir(store.parent().unwrap()).unwrap();
     assert_eq!(outside.count(), 1);
+}
+
+#[test]
+fn a_search_does_not_wait_for_a_slow_refresh() {
+    let session = Session::open();
+    session.persons("acme", "Deploys go through GitLab");
+    session.memory.index().unwrap();
+    for number in 0..100 {
+        session.persons("acme", &format!("Ticket {number}"));
+    }
+    let notes = session.notes();
+    let refreshed = |wait| session.memory.refreshed_beside(&notes, wait).unwrap();
+    // Reading a hundred notes takes longer than no time.
+    assert_eq!(refreshed(Duration::ZERO).note_count().unwrap(), 1);
+    // The refresh went on.
+    wait_for("the new notes", || {
+        Index::open(session.home()).is_ok_and(|index| !index.is_behind(&notes))
+    });
+    assert_eq!(refreshed(PATIENCE).note_count().unwrap(), 101);
 }
