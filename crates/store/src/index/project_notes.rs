@@ -73,8 +73,10 @@ pub struct ProjectNotes<'a> {
     updated: HashMap<u32, u32>,
     /// A bit for the number of each. Long lists are compared with it.
     members: Vec<u64>,
-    /// The blocks of the index, in order.
-    blocks: Vec<u32>,
+    /// How many blocks the index has.
+    blocks: usize,
+    /// The first of the newest blocks, from which frequencies are estimated.
+    first_sampled: u32,
     blobs_left: Cell<usize>,
     /// The notes of the project that have a term.
     numbers: RefCell<HashMap<String, Rc<[u32]>>>,
@@ -106,11 +108,14 @@ impl<'a> ProjectNotes<'a> {
                 }
             }
         }
+        let first_sampled = documents.blocks.len().saturating_sub(SAMPLED_BLOCKS);
+        let first_sampled = documents.blocks.get(first_sampled);
         Self {
             index,
             updated,
             members,
-            blocks: documents.blocks.iter().map(|(block, _)| *block).collect(),
+            blocks: documents.blocks.len(),
+            first_sampled: first_sampled.map_or(0, |(block, _)| *block),
             blobs_left: Cell::new(MAX_BLOBS),
             numbers: RefCell::default(),
         }
@@ -169,7 +174,7 @@ impl<'a> ProjectNotes<'a> {
     fn readable<'b>(&self, mut words: Vec<&'b str>) -> Result<Vec<&'b str>, Error> {
         let known = self.numbers.borrow();
         let unread = words.iter().filter(|word| !known.contains_key(**word));
-        if unread.count() * self.blocks.len() > self.blobs_left.get() {
+        if unread.count() * self.blocks > self.blobs_left.get() {
             let mut rarest = Vec::with_capacity(words.len());
             for word in words {
                 rarest.push((self.sampled(word)?, word));
@@ -183,15 +188,13 @@ impl<'a> ProjectNotes<'a> {
 
     /// Returns how many notes of the newest blocks have a term.
     fn sampled(&self, term: &str) -> Result<usize, Error> {
-        let newest = self.blocks.len().saturating_sub(SAMPLED_BLOCKS);
-        let first = self.blocks.get(newest).copied().unwrap_or_default();
-        self.index.frequency_since(term, first)
+        self.index.frequency_since(term, self.first_sampled)
     }
 
     /// Estimates how many notes of the project have a term.
     fn estimate(&self, term: &str) -> Result<usize, Error> {
         let count = self.sampled(term)?;
-        let notes = SAMPLED_BLOCKS.min(self.blocks.len()) * BLOCK_LENGTH;
+        let notes = SAMPLED_BLOCKS.min(self.blocks) * BLOCK_LENGTH;
         Ok(count * self.updated.len() / notes.max(1))
     }
 
@@ -200,7 +203,7 @@ impl<'a> ProjectNotes<'a> {
         if let Some(known) = self.numbers.borrow().get(term) {
             return Ok(Some(Rc::clone(known)));
         }
-        let Some(left) = self.blobs_left.get().checked_sub(self.blocks.len()) else {
+        let Some(left) = self.blobs_left.get().checked_sub(self.blocks) else {
             return Ok(None);
         };
         self.blobs_left.set(left);
