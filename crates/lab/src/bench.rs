@@ -293,7 +293,11 @@ fn take_turns(stages: &[(&Stage, Vec<Store>)], cases: &mut [Case], rounds: usize
                 }
             }
         }
-        for (number, case) in cases.iter_mut().enumerate() {
+        for step in 0..cases.len() {
+            // Every other round backwards: of two programs, the second finds warmer caches.
+            let last = cases.len() - 1;
+            let number = if round % 2 == 0 { step } else { last - step };
+            let case = &mut cases[number];
             if round % case.every == 0 {
                 let sample = case.once(round * 1_000 + number, &mut random)?;
                 case.samples.push(sample);
