@@ -13,7 +13,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::plugin::{self, Binary, Options, RELEASE_TARGETS, hex};
-use crate::{MANUAL, Result, at, manual, platforms, run as run_command, say, target_folder};
+use crate::{MANUAL, Result, at, cargo, manual, platforms, run as run_command, say, target_folder};
 
 /// The branch that the marketplace entry names. It has no sources.
 const BRANCH: &str = "plugin";
@@ -21,8 +21,8 @@ const BRANCH: &str = "plugin";
 /// The plugin with the embedding model, and its branch.
 const SEMANTIC: (&str, &str) = ("anamnesis-semantic", "semantic");
 
-/// The maximum size of the plugin's files, in bytes. An install clones all of them.
-const MAX_PLUGIN_BYTES: u64 = 45 * 1024 * 1024;
+/// The maximum size of what an install downloads, in KiB: the branch, as git compresses it.
+const MAX_CLONE_KIB: u64 = 45 * 1024;
 
 /// The files of an archive beside the program, as dist adds them.
 const BESIDE_PROGRAM: [&str; 4] = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
@@ -31,7 +31,7 @@ const BESIDE_PROGRAM: [&str; 4] = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MI
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Make archives, plugin and branch from what `cargo xtask platforms` built, in a folder
-    #[arg(long, required_unless_present = "publish")]
+    #[arg(long, required_unless_present_any = ["publish", "sbom"])]
     dry_run: bool,
     /// Take TARGET/anamnesis[.exe] from this folder instead
     #[arg(long, value_name = "DIR", requires = "dry_run")]
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
         conflicts_with = "dry_run"
     )]
     publish: Option<PathBuf>,
+    /// List everything that is in the program in this file: an SBOM in the format CycloneDX
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "publish"])]
+    sbom: Option<PathBuf>,
     /// The git folder of the repository with the branch; nothing is pushed
     #[arg(long, value_name = "DIR")]
     repository: Option<PathBuf>,
@@ -54,6 +57,9 @@ pub(crate) struct Arguments {
 
 /// Runs `cargo xtask release`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+    if let Some(file) = &arguments.sbom {
+        return sbom(root, file);
+    }
     match (&arguments.publish, &arguments.repository) {
         (Some(tree), Some(repository)) => {
             let published = publish(tree, repository, &arguments.source)?;
@@ -79,6 +85,11 @@ fn rehearse(root: &Path, given: Option<&Path>) -> Result {
         }
     }
     manual(root)?;
+    let bill = out.join("anamnesis.cdx.json");
+    match sbom(root, &bill) {
+        Ok(()) => say(&format!("components: {}", bill.display())),
+        Err(error) => say(&format!("skipped: the list of components ({error})")),
+    }
     let mut sums = String::new();
     for binary in &binaries {
         let archive = archive(root, &archives, binary)?;
@@ -99,13 +110,6 @@ fn rehearse(root: &Path, given: Option<&Path>) -> Result {
         "plugin: {} files, {} bytes",
         report.files, report.bytes
     ));
-    if report.bytes > MAX_PLUGIN_BYTES {
-        return Err(format!(
-            "the plugin has {} bytes: expected at most {MAX_PLUGIN_BYTES}",
-            report.bytes
-        )
-        .into());
-    }
     let repository = out.join("plugin.git");
     run_command(git(&repository).args(["init", "--quiet", "--bare", "--initial-branch=main"]))?;
     let published = publish(&report.out, &repository, "a rehearsal")?;
@@ -114,13 +118,39 @@ fn rehearse(root: &Path, given: Option<&Path>) -> Result {
     let size = packed
         .lines()
         .find_map(|line| line.strip_prefix("size-pack: "));
+    let size: u64 = size.ok_or("git names no size of a pack")?.parse()?;
     say(&format!(
-        "branch {BRANCH}: {} as {}, {} KiB to clone; {}",
+        "branch {BRANCH}: {} as {}, {size} KiB to clone; {}",
         published.commit,
         published.tag,
-        size.unwrap_or("?"),
         repository.display()
     ));
+    if size > MAX_CLONE_KIB {
+        return Err(format!(
+            "the plugin has {size} KiB to clone: expected at most {MAX_CLONE_KIB}"
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// Writes the list of components with `cargo cyclonedx`, which writes a file beside each manifest.
+fn sbom(root: &Path, file: &Path) -> Result {
+    let mut list = cargo(root);
+    list.args(["cyclonedx", "--format", "json", "--spec-version", "1.5"]);
+    list.args([
+        "--describe",
+        "binaries",
+        "--target",
+        "all",
+        "--no-build-deps",
+    ]);
+    run_command(&mut list)?;
+    let [ours, tasks] = ["cli/anamnesis", "xtask/anamnesis-xtask"]
+        .map(|name| root.join("crates").join(format!("{name}_bin.cdx.json")));
+    fs::remove_file(&tasks).map_err(at(&tasks))?;
+    fs::copy(&ours, file).map_err(at(file))?;
+    fs::remove_file(&ours).map_err(at(&ours))?;
     Ok(())
 }
 
