@@ -276,9 +276,33 @@ pub fn flush(paths: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Does nothing: Windows flushes only a handle that is open for writing, and git's objects are read-only.
+/// Flushes files that another writer has closed. A missing file is skipped.
+///
+/// Windows flushes only a handle that is open for writing, and git's objects are read-only.
 #[cfg(not(unix))]
-pub fn flush(_: &[PathBuf]) -> io::Result<()> {
+#[expect(
+    clippy::permissions_set_readonly_false,
+    reason = "no rights of others are touched"
+)]
+pub fn flush(paths: &[PathBuf]) -> io::Result<()> {
+    for path in paths {
+        let permissions = match fs::metadata(path) {
+            Ok(metadata) => metadata.permissions(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if permissions.readonly() {
+            let mut writable = permissions.clone();
+            writable.set_readonly(false);
+            fs::set_permissions(path, writable)?;
+        }
+        let flushed = File::options()
+            .write(true)
+            .open(path)
+            .and_then(|file| file.sync_all());
+        fs::set_permissions(path, permissions)?;
+        flushed?;
+    }
     Ok(())
 }
 
@@ -444,5 +468,23 @@ mod tests {
         fs::write(path.join("x"), "").unwrap();
         assert!(write_atomic(&path, b"new").is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+#[cfg(test)]
+mod flush_tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_file_is_flushed_and_stays_read_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let object = folder.path().join("object");
+        fs::write(&object, "text").unwrap();
+        let mut permissions = fs::metadata(&object).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&object, permissions).unwrap();
+        flush(&[object.clone(), folder.path().join("missing")]).unwrap();
+        assert!(fs::metadata(&object).unwrap().permissions().readonly());
+        assert_eq!(fs::read(&object).unwrap(), b"text");
     }
 }
