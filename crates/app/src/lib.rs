@@ -13,6 +13,7 @@ pub mod citation_check;
 pub mod claude_memory;
 pub mod client;
 pub mod context;
+pub mod deferred;
 pub mod diff;
 pub mod doctor;
 pub mod dry_run;

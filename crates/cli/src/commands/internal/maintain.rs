@@ -2,10 +2,9 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anamnesis_app::{Error, context::Context, journal_repair};
+use anamnesis_app::{Error, context::Context, deferred, journal_repair};
 use anamnesis_store::journal::Journal;
 
-use super::work;
 use crate::ui::{self, Outcome, Ui};
 
 /// Timeout for a deferred process that is running.
@@ -16,13 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(130);
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let Some(_held) = work::hold(context, PATIENCE)? else {
+    let Some(_held) = deferred::hold(context, PATIENCE)? else {
         return Err(
             Error::failed("the deferred process does not end".to_owned())
                 .hint("try again in a minute"),
         );
     };
-    let done = work::pass(context, true, true)?;
+    let done = deferred::pass(context, true, true)?;
     if let Some(repair) = &done.repair {
         ui.print(&format!("{}\n", journal_repair::sentence(context, repair)));
     }
