@@ -26,6 +26,14 @@ pub const NOW: &str = "2026-01-02T03:04:05Z";
 /// The project key of every home.
 pub const PROJECT: &str = "github.com/acme/shop";
 
+/// Names the program to test instead of the one that cargo built, such as a released one.
+pub const TESTED_PROGRAM: &str = "ANAMNESIS_TESTED_PROGRAM";
+
+/// Returns the program under test: the one that cargo built, unless [`TESTED_PROGRAM`] names another.
+pub fn tested_program(built: &str) -> String {
+    std::env::var(TESTED_PROGRAM).unwrap_or_else(|_| built.to_owned())
+}
+
 /// The variable that names the user's home.
 pub const USER_HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
 

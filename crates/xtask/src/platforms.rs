@@ -209,7 +209,7 @@ impl Platform {
             Ok(guest) => {
                 row.hooks = Some(hand::play(&guest)?);
                 if arguments.tests {
-                    row.results = suite::run(self, tools, &arguments.package)?;
+                    row.results = suite::run(self, tools, &program, &arguments.package)?;
                     for (test, reason) in suite::left_out(self.kind) {
                         row.skip(test, reason);
                     }
@@ -269,6 +269,16 @@ impl Platform {
             .join(self.file_name())
     }
 
+    /// Returns the name that the program has for a path of this machine.
+    fn named(&self, path: &Path) -> String {
+        let path = path.to_string_lossy();
+        if self.kind == Kind::Windows {
+            format!("Z:{}", path.replace('/', "\\"))
+        } else {
+            path.into_owned()
+        }
+    }
+
     fn file_name(&self) -> &'static str {
         if self.kind == Kind::Windows {
             "anamnesis.exe"
@@ -278,17 +288,21 @@ impl Platform {
     }
 
     /// Returns how to run the program, or why that is not possible.
-    fn guest(&self, tools: &Tools, program: &Path) -> Result<std::result::Result<Guest, String>> {
+    fn guest(
+        &self,
+        tools: &Tools,
+        program: &Path,
+    ) -> Result<std::result::Result<Guest<'_>, String>> {
         match self.kind {
             Kind::Windows | Kind::Apple if !is_installed(WINE) => {
                 Ok(Err(format!("{WINE} is not installed")))
             }
-            Kind::Windows | Kind::Apple => Ok(Ok(Guest::in_wine(tools, program)?)),
+            Kind::Windows | Kind::Apple => Ok(Ok(Guest::in_wine(self, tools, program)?)),
             Kind::Musl { qemu: Some(qemu) } => match setup::register(qemu) {
-                Ok(()) => Ok(Ok(Guest::on_linux(program)?)),
+                Ok(()) => Ok(Ok(Guest::on_linux(self, program)?)),
                 Err(reason) => Ok(Err(reason)),
             },
-            Kind::Musl { qemu: None } => Ok(Ok(Guest::on_linux(program)?)),
+            Kind::Musl { qemu: None } => Ok(Ok(Guest::on_linux(self, program)?)),
         }
     }
 

@@ -470,8 +470,7 @@ fn a_second_binary_on_the_path() {
     assert_eq!(home.run("doctor").code, Some(3));
     // A link to this one is this one.
     fs::remove_file(home.root().join("bin/anamnesis")).unwrap();
-    let own = env!("CARGO_BIN_EXE_anamnesis");
-    std::os::unix::fs::symlink(own, home.root().join("bin/anamnesis")).unwrap();
+    std::os::unix::fs::symlink(crate::program(), home.root().join("bin/anamnesis")).unwrap();
     assert_eq!(home.run("doctor").code, Some(0));
 }
 

@@ -10,7 +10,7 @@ use std::{
 use anamnesis_testkit::home::{NoteText, TestHome, git_repository};
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, id, snapshot, untouched_home};
+use crate::{SESSION, furnished, id, program, snapshot, untouched_home};
 
 /// Settings as the Python version leaves them, with hooks and habits of somebody else.
 const SETTINGS: &str = r#"{
@@ -139,7 +139,7 @@ fn a_plan_changes_nothing() {
     let plan = home.command(["init", "--print", "--remote", "git@git.home:me/memory.git"]);
     let plan = plan.args(["--machine-id", "laptop"]).by_agent().run();
     // A shell knows the program by its whole path only.
-    let shown = |text: String| text.replace(env!("CARGO_BIN_EXE_anamnesis"), "[PROGRAM]");
+    let shown = |text: String| text.replace(&program(), "[PROGRAM]");
     snapshot!(shown(plan.shown()), @"
     exit 0
     store    ~/.anamnesis
@@ -202,10 +202,7 @@ fn the_name_of_the_machine() {
     let odd = home
         .command(["init", "--print"])
         .env("ANAMNESIS_MACHINE_ID", "My desk");
-    let odd = odd
-        .run()
-        .shown()
-        .replace(env!("CARGO_BIN_EXE_anamnesis"), "[PROGRAM]");
+    let odd = odd.run().shown().replace(&program(), "[PROGRAM]");
     snapshot!(odd, @"
     exit 0
     store    ~/.anamnesis
@@ -744,10 +741,7 @@ fn the_command_for_a_terminal() {
     ");
     let copy = home.store().join("bin/anamnesis");
     assert_eq!(fs::read_link(&link).unwrap(), copy);
-    assert_eq!(
-        fs::read(&copy).unwrap(),
-        fs::read(env!("CARGO_BIN_EXE_anamnesis")).unwrap()
-    );
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(program()).unwrap());
     // A second time there is nothing to ask.
     let again = home.command(["init", "--link"]);
     let again = again.env("PATH", link.parent().unwrap()).run();

@@ -96,14 +96,19 @@ macro_rules! snapshot {
 }
 use snapshot;
 
+/// The program under test.
+fn program() -> String {
+    anamnesis_testkit::home::tested_program(env!("CARGO_BIN_EXE_anamnesis"))
+}
+
 /// An empty home.
 fn home() -> TestHome {
-    TestHome::new(env!("CARGO_BIN_EXE_anamnesis"))
+    TestHome::new(program())
 }
 
 /// An empty home whose settings trust no variable.
 fn untouched_home() -> TestHome {
-    TestHome::untouched(env!("CARGO_BIN_EXE_anamnesis"))
+    TestHome::untouched(program())
 }
 
 /// A note's id that ends in these six characters.

@@ -517,7 +517,7 @@ fn a_store_that_can_only_be_read_answers() {
     let script = format!(
         "#!/bin/sh\n[ \"$(/usr/bin/id -u)\" = 0 ] && set -- --bounding-set=-all --inh-caps=-all {0} \"$@\" \
          && exec /usr/bin/setpriv \"$@\"\nexec {0} \"$@\"\n",
-        env!("CARGO_BIN_EXE_anamnesis")
+        crate::program()
     );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();

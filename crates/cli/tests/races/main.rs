@@ -31,6 +31,7 @@ use anamnesis_store::{
     },
     notes::Notes,
 };
+use anamnesis_testkit::home::tested_program;
 use serde_json::{Value, json};
 
 /// How many processes run at a time.
@@ -59,7 +60,7 @@ impl Machine {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anamnesis"));
+        let mut command = Command::new(tested_program(env!("CARGO_BIN_EXE_anamnesis")));
         command
             .args(arguments)
             .env_clear()

@@ -10,18 +10,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{WINE, setup};
+use super::{Platform, WINE, setup};
 use crate::{Result, at};
 
 /// A program of another platform, and the machine that it believes to be on.
-pub(super) struct Guest {
+pub(super) struct Guest<'a> {
+    platform: &'a Platform,
     runner: Option<&'static str>,
     program: PathBuf,
     variables: Vec<(&'static str, PathBuf)>,
     folder: TempDir,
     /// The store, as a path of this machine.
     store: PathBuf,
-    is_windows: bool,
 }
 
 /// How often and how long the note of the session is waited for.
@@ -31,24 +31,28 @@ const WAIT: Duration = Duration::from_millis(200);
 /// The prompt that the next session must be given.
 const PROMPT: &str = "The login tests wait for the stub server on port 9090. Find out why.";
 
-impl Guest {
+impl<'a> Guest<'a> {
     /// Returns a program that this kernel starts.
-    pub(super) fn on_linux(program: &Path) -> Result<Self> {
+    pub(super) fn on_linux(platform: &'a Platform, program: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let home = folder.path().join("home");
         std::fs::create_dir(&home).map_err(at(&home))?;
         Ok(Self {
+            platform,
             runner: None,
             program: program.to_path_buf(),
             store: home.join(".anamnesis"),
             variables: vec![("HOME", home)],
             folder,
-            is_windows: false,
         })
     }
 
     /// Returns a program that Wine runs, with an empty store in Wine's own home.
-    pub(super) fn in_wine(tools: &setup::Tools, program: &Path) -> Result<Self> {
+    pub(super) fn in_wine(
+        platform: &'a Platform,
+        tools: &setup::Tools,
+        program: &Path,
+    ) -> Result<Self> {
         let prefix = setup::wine_prefix(tools)?;
         let users = prefix.join("drive_c/users");
         let mut user = None;
@@ -63,6 +67,7 @@ impl Guest {
             std::fs::remove_dir_all(&store).map_err(at(&store))?;
         }
         Ok(Self {
+            platform,
             runner: Some(WINE),
             program: program.to_path_buf(),
             variables: setup::wine_variables(&prefix)
@@ -70,18 +75,11 @@ impl Guest {
                 .to_vec(),
             folder: tempfile::tempdir()?,
             store,
-            is_windows: true,
         })
     }
 
-    /// Returns the name that the program has for a path of this machine.
     fn named(&self, path: &Path) -> String {
-        let path = path.to_string_lossy();
-        if self.is_windows {
-            format!("Z:{}", path.replace('/', "\\"))
-        } else {
-            path.into_owned()
-        }
+        self.platform.named(path)
     }
 
     fn project(&self) -> Result<PathBuf> {
@@ -153,7 +151,7 @@ impl Guest {
 }
 
 /// Plays two sessions, and returns the number of runs.
-pub(super) fn play(guest: &Guest) -> Result<usize> {
+pub(super) fn play(guest: &Guest<'_>) -> Result<usize> {
     let edited = guest.named(&guest.project()?.join("Makefile"));
     let edit = json!({
         "tool_name": "Edit",

@@ -104,8 +104,14 @@ pub(super) fn left_out(kind: Kind) -> impl Iterator<Item = (&'static str, &'stat
     skips.flat_map(|skip| skip.tests.iter().map(|test| (*test, skip.reason)))
 }
 
-/// Runs the tests of these packages, or of all that a target has.
-pub(super) fn run(platform: &Platform, tools: &Tools, packages: &[String]) -> Result<Results> {
+/// Runs the tests of these packages, or of all that a target has. The black-box tests run this
+/// program, the released one: an unoptimised one takes ten times as long under qemu.
+pub(super) fn run(
+    platform: &Platform,
+    tools: &Tools,
+    program: &Path,
+    packages: &[String],
+) -> Result<Results> {
     let mut test = platform.cargo(tools, "test");
     test.arg("--no-fail-fast");
     for package in packages {
@@ -121,6 +127,10 @@ pub(super) fn run(platform: &Platform, tools: &Tools, packages: &[String]) -> Re
     for (name, _) in left_out(platform.kind) {
         test.args(["--skip", name]);
     }
+    test.env(
+        anamnesis_testkit::home::TESTED_PROGRAM,
+        platform.named(program),
+    );
     if platform.kind == Kind::Windows {
         let prefix = setup::wine_prefix(tools)?;
         let target = platform.target.to_uppercase().replace('-', "_");
