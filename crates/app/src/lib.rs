@@ -48,6 +48,7 @@ pub mod remote;
 pub mod review;
 pub mod session;
 pub mod settings;
+pub mod setup;
 pub mod spawn;
 pub mod spool;
 pub mod status;

@@ -1,6 +1,6 @@
 //! The dialogue when a machine joins a remote, independent of the sync backend.
 
-use anamnesis_app::Error;
+use anamnesis_app::{Error, setup::NOTHING_CHANGED};
 use anamnesis_sync::{Answer, Held, Reached, SyncBackend, Synced};
 
 use crate::ui::{self, Ui};
@@ -66,9 +66,6 @@ impl Talk for Terminal<'_> {
         self.answers == Answers::Person
     }
 }
-
-/// The hint for a failure before the first change.
-pub(super) const NOTHING_CHANGED: &str = "Nothing was changed, and your notes are safe";
 
 /// The question before notes are sent to a remote whose readers are unknown.
 const PRIVATE: &str = "  Everyone who can read this repository can read your notes, session notes\n  \

@@ -5,7 +5,7 @@
 
 mod dialogue;
 
-use std::{fs, io, path::PathBuf, process::ExitCode, time::Duration};
+use std::{fs, io, path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
     Error,
@@ -13,25 +13,18 @@ use anamnesis_app::{
     doctor,
     environment::{Environment, default_store},
     host_setup,
-    python_version::{self, Found, Restored, SERVER_NAME},
+    python_version::{self, Restored, SERVER_NAME},
     remote,
-    settings::REMOTES,
-    sync::{self, Carrier},
+    setup::{NOTHING_CHANGED, Options, PATIENCE, Plan, Wanted, save, sync_backend},
     terminal_command::{self, Place},
 };
-use anamnesis_store::{
-    fs::home::Home,
-    settings::{self, config::Config},
-};
-use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
+use anamnesis_store::{fs::home::Home, settings};
+use anamnesis_sync::{Answer, SyncBackend};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
 use crate::ui::{self, Outcome, Ui};
-
-/// Timeout for the store's locks.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connect your machines through your own git repository
 ///
@@ -96,14 +89,26 @@ pub(crate) struct Args {
     no_hooks: bool,
 }
 
+impl Args {
+    fn options(&self) -> Options {
+        Options {
+            home: self.home.clone(),
+            machine_id: self.machine_id.clone(),
+            remote: self.remote.clone(),
+            local_only: self.local_only,
+            python_name: self.name.clone(),
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if !args.json {
         return set_up(args, environment, ui);
     }
     let kept = Ui::keeping();
     let code = set_up(args, environment.clone(), &kept)?;
-    let after = Plan::new(args, environment)?;
-    ui.done(true, after.json(), &kept.into_text());
+    let after = Plan::new(&args.options(), environment)?;
+    ui.done(true, json_of(&after), &kept.into_text());
     Ok(code)
 }
 
@@ -135,9 +140,9 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if let Some(host) = &args.host {
         return set_up_host(host, args, environment, ui);
     }
-    let mut plan = Plan::new(args, environment.clone())?;
+    let mut plan = Plan::new(&args.options(), environment.clone())?;
     if args.print {
-        ui.print(&plan.text());
+        ui.print(&text(&plan));
         return Ok(ExitCode::SUCCESS);
     }
     let answers = match (args.yes, can_ask(args)) {
@@ -146,10 +151,10 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         (false, false) => Answers::Nobody,
     };
     let mut talk = Terminal { ui, answers };
-    if plan.takes_over(args, &mut talk)? {
-        plan = Plan::new(args, environment)?;
+    if takes_over(&plan, args, &mut talk)? {
+        plan = Plan::new(&args.options(), environment)?;
     }
-    plan.carry_out(args, &mut talk, sync_backend)?;
+    carry_out(plan, args, &mut talk, sync_backend)?;
     ui.print("init: done\n");
     Ok(ExitCode::SUCCESS)
 }
@@ -199,463 +204,317 @@ fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Ou
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the sync backend of this store.
-fn sync_backend(context: &Context, answer: Answer) -> Result<Carrying, Error> {
-    Ok(Carrying {
-        answer,
-        remote: sync::remote(context)?,
-        context: context.clone(),
+/// Offers to make the Python version's store the one that hooks use; returns whether it is now.
+fn takes_over(plan: &Plan, args: &Args, talk: &mut impl Talk) -> Result<bool, Error> {
+    let environment = &plan.context.environment;
+    let default = environment.user_home.as_deref().map(default_store);
+    let (Some(store), Some(default)) = (&plan.python_store, default) else {
+        return Ok(false);
+    };
+    let is_default = environment.store.as_ref() == Some(&default);
+    let is_named = args.home.is_some() && Home::new(store).root() == plan.context.home.root();
+    let is_free = cfg!(unix)
+        && match fs::read_dir(&default) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+    if !is_free || !(is_default || is_named) {
+        return Ok(false);
+    }
+    let [store_shown, default_shown] =
+        [store, &default].map(|path| ui::home_path(path, environment.user_home.as_deref()));
+    talk.say(&format!(
+        "The Python version's notes are in {store_shown}; the plugin uses {default_shown}.\n"
+    ));
+    let question = format!("Use them, with {default_shown} as a link to {store_shown}?");
+    if !talk.asks(&question, Unsaid::YesWhenAsked) {
+        return Ok(false);
+    }
+    python_version::take_over(store, &default).map_err(|error| {
+        Error::failed(format!("cannot link {default_shown}: {error}"))
+            .because(error)
+            .also(NOTHING_CHANGED)
+    })?;
+    Ok(true)
+}
+
+/// The state and the planned changes, one line each.
+fn text(plan: &Plan) -> String {
+    let context = &plan.context;
+    let user_home = context.environment.user_home.as_deref();
+    let mut text = head(plan);
+    text.push_str(&match &plan.remote {
+        Wanted::None => NO_REMOTE.to_owned(),
+        Wanted::Set(remote) => format!("remote   {}\n", remote.shown()),
+        Wanted::New(remote) => {
+            format!("remote   {}: would be reached and joined\n", remote.shown())
+        }
+        Wanted::Left(shown) => format!("remote   {shown}: would be left\n"),
+    });
+    text.push_str("hooks    the plugin's own; nothing is added to Claude Code's settings\n");
+    for line in plan.python.summary(user_home) {
+        text.push_str(&format!("python   the Python version's {line}\n"));
+    }
+    if let Some(store) = &plan.python_store {
+        let store = context.shown(store);
+        text.push_str(&format!(
+            "python   its store {store}: not used by hooks yet\n"
+        ));
+    }
+    let link = terminal_command::link(&context.environment).unwrap_or_default();
+    let link = context.shown(&link);
+    text.push_str(&match terminal_command::place(context) {
+        Place::Ours => format!("command  {link}\n"),
+        _ if terminal_command::is_found(context) => "command  on your PATH\n".to_owned(),
+        Place::Free => "command  not on your PATH · anamnesis init --link\n".to_owned(),
+        Place::Taken => format!("command  {link} is something else, and is left alone\n"),
+    });
+    text.push_str(&warnings(plan));
+    text.push_str(&format!(
+        "Nothing was changed. To set this machine up, type in a terminal:\n  {} init\n",
+        terminal_command::typed(context)
+    ));
+    text
+}
+
+/// The state as JSON.
+fn json_of(plan: &Plan) -> Value {
+    let context = &plan.context;
+    let link = terminal_command::link(&context.environment)
+        .filter(|_| matches!(terminal_command::place(context), Place::Ours));
+    json!({
+        "store": context.home.as_named(context.home.root()).display().to_string(),
+        "machine_id": plan.machine.name,
+        "remote": remote::address(context).map(remote::shown),
+        "python_version": plan.python.is_some(),
+        "command": link.map(|link| link.display().to_string()),
+        "on_path": terminal_command::is_found(context),
     })
 }
 
-struct Carrying {
-    context: Context,
-    remote: Option<Remote>,
-    /// What becomes of notes that the remote deleted.
-    answer: Answer,
+/// The lines with the store's path and the machine's name.
+fn head(plan: &Plan) -> String {
+    format!(
+        "store    {}\nmachine  {}\n",
+        plan.context.shown(plan.context.home.root()),
+        plan.machine.name
+    )
 }
 
-impl Carrying {
-    fn with<T>(&self, act: impl FnOnce(&Carrier<'_>) -> T) -> T {
-        let journal = self.context.journal();
-        let remote = self.remote.clone();
-        act(&Carrier::new(
-            &self.context,
-            journal.as_ref(),
-            remote,
-            self.answer,
-            PATIENCE,
-        ))
-    }
-}
-
-impl SyncBackend for Carrying {
-    type Error = anamnesis_sync::Error;
-
-    fn init(&self) -> Result<Reached, Self::Error> {
-        self.with(|carrier| carrier.init())
-    }
-
-    fn sync(&self) -> Result<Synced, Self::Error> {
-        self.with(|carrier| carrier.sync())
-    }
-
-    fn state(&self) -> Result<State, Self::Error> {
-        self.with(|carrier| carrier.state())
-    }
-}
-
-/// The state before any change, and the planned changes.
-struct Plan {
-    context: Context,
-    /// The store that hooks use, if it is a different one.
-    other_store: Option<PathBuf>,
-    machine: Machine,
-    remote: Wanted,
-    python: Found,
-    /// The store that the Python version's entries name, if hooks use another one.
-    python_store: Option<PathBuf>,
-}
-
-struct Machine {
-    name: String,
-    /// Whether the name has to be saved.
-    is_new: bool,
-}
-
-/// The planned change of the remote.
-enum Wanted {
-    /// There is no remote, and none is requested.
-    None,
-    /// The configured remote stays.
-    Set(Remote),
-    /// This remote replaces the configured one.
-    New(Remote),
-    /// The remote is removed. Holds its text for display.
-    Left(String),
-}
-
-impl Plan {
-    /// Collects the state without changing anything.
-    fn new(args: &Args, mut environment: Environment) -> Result<Self, Error> {
-        let mut other_store = None;
-        if let Some(folder) = &args.home {
-            let folder = std::path::absolute(folder)
-                .map_err(|error| Error::usage(format!("--home: {error}")))?;
-            other_store = environment.store.replace(folder);
-        }
-        let python = python_version::find(&environment, &args.name)?;
-        let of_hooks = other_store.as_ref().or(environment.store.as_ref());
-        let python_store =
-            of_hooks.and_then(|store| python.other_store(store, environment.user_home.as_deref()));
-        let context = Context::new(environment, PATIENCE)?;
-        // Two paths may name the same folder.
-        let other_store =
-            other_store.filter(|store| Home::new(store).root() != context.home.root());
-        // A file that cannot be read cannot be updated, either.
-        Config::keys(&context.home)
-            .map_err(|error| Error::from(error).also(dialogue::NOTHING_CHANGED))?;
-        let machine = match &args.machine_id {
-            Some(name) if settings::is_machine_name(name) => Machine {
-                name: name.clone(),
-                is_new: context.config.machine_id.as_ref() != Some(name),
-            },
-            Some(name) => {
-                return Err(Error::usage(format!(
-                    "\"{}\" cannot be the name of a machine",
-                    anamnesis_text::clean::one_line(name)
-                ))
-                .hint("1 to 64 letters, digits, `.`, `_` or `-`"));
-            }
-            None => {
-                let name = context.machine_id();
-                let is_unset = context.config.machine_id.is_none();
-                Machine {
-                    is_new: is_unset && settings::is_machine_name(&name),
-                    name,
-                }
-            }
-        };
-        let parse = |address: &str| {
-            remote::parse(address, &context.config).map_err(|error| {
-                Error::usage(error.to_string())
-                    .also(dialogue::NOTHING_CHANGED)
-                    .hint(REMOTES)
-            })
-        };
-        let remote = match (&args.remote, &context.config.remote) {
-            (Some(address), set) if set.as_deref() != Some(address.trim()) => {
-                Wanted::New(parse(address.trim())?)
-            }
-            (None, Some(set)) if args.local_only => Wanted::Left(remote::shown(set)),
-            _ if args.local_only => Wanted::None,
-            _ => match remote::address(&context) {
-                Some(address) => Wanted::Set(parse(address)?),
-                None => Wanted::None,
-            },
-        };
-        Ok(Self {
-            context,
-            other_store,
-            machine,
-            remote,
-            python,
-            python_store,
-        })
-    }
-
-    /// Offers to make the Python version's store the one that hooks use; returns whether it is now.
-    fn takes_over(&self, args: &Args, talk: &mut impl Talk) -> Result<bool, Error> {
-        let environment = &self.context.environment;
-        let default = environment.user_home.as_deref().map(default_store);
-        let (Some(store), Some(default)) = (&self.python_store, default) else {
-            return Ok(false);
-        };
-        let is_default = environment.store.as_ref() == Some(&default);
-        let is_named = args.home.is_some() && Home::new(store).root() == self.context.home.root();
-        let is_free = cfg!(unix)
-            && match fs::read_dir(&default) {
-                Ok(mut entries) => entries.next().is_none(),
-                Err(error) => error.kind() == io::ErrorKind::NotFound,
-            };
-        if !is_free || !(is_default || is_named) {
-            return Ok(false);
-        }
-        let [store_shown, default_shown] =
-            [store, &default].map(|path| ui::home_path(path, environment.user_home.as_deref()));
-        talk.say(&format!(
-            "The Python version's notes are in {store_shown}; the plugin uses {default_shown}.\n"
-        ));
-        let question = format!("Use them, with {default_shown} as a link to {store_shown}?");
-        if !talk.asks(&question, Unsaid::YesWhenAsked) {
-            return Ok(false);
-        }
-        python_version::take_over(store, &default).map_err(|error| {
-            Error::failed(format!("cannot link {default_shown}: {error}"))
-                .because(error)
-                .also(dialogue::NOTHING_CHANGED)
-        })?;
-        Ok(true)
-    }
-
-    /// The state and the planned changes, one line each.
-    fn text(&self) -> String {
-        let context = &self.context;
-        let user_home = context.environment.user_home.as_deref();
-        let mut text = self.head();
-        text.push_str(&match &self.remote {
-            Wanted::None => NO_REMOTE.to_owned(),
-            Wanted::Set(remote) => format!("remote   {}\n", remote.shown()),
-            Wanted::New(remote) => {
-                format!("remote   {}: would be reached and joined\n", remote.shown())
-            }
-            Wanted::Left(shown) => format!("remote   {shown}: would be left\n"),
-        });
-        text.push_str("hooks    the plugin's own; nothing is added to Claude Code's settings\n");
-        for line in self.python.summary(user_home) {
-            text.push_str(&format!("python   the Python version's {line}\n"));
-        }
-        if let Some(store) = &self.python_store {
-            let store = context.shown(store);
-            text.push_str(&format!(
-                "python   its store {store}: not used by hooks yet\n"
-            ));
-        }
-        let link = terminal_command::link(&context.environment).unwrap_or_default();
-        let link = context.shown(&link);
-        text.push_str(&match terminal_command::place(context) {
-            Place::Ours => format!("command  {link}\n"),
-            _ if terminal_command::is_found(context) => "command  on your PATH\n".to_owned(),
-            Place::Free => "command  not on your PATH · anamnesis init --link\n".to_owned(),
-            Place::Taken => format!("command  {link} is something else, and is left alone\n"),
-        });
-        text.push_str(&self.warnings());
+/// Warnings about the store's place and the machine's name.
+fn warnings(plan: &Plan) -> String {
+    let context = &plan.context;
+    let mut text = String::new();
+    // PATH-10: a `git add` in that checkout would add the notes.
+    if let Some(checkout) = doctor::enclosing_repository(context.home.root()) {
         text.push_str(&format!(
-            "Nothing was changed. To set this machine up, type in a terminal:\n  {} init\n",
-            terminal_command::typed(context)
+            "! the store is in the git repository {}\n→ move it out: your notes may be \
+             committed there (ANAMNESIS_HOME)\n",
+            context.shown(&checkout)
         ));
-        text
     }
-
-    /// The state as JSON.
-    fn json(&self) -> Value {
-        let context = &self.context;
-        let link = terminal_command::link(&context.environment)
-            .filter(|_| matches!(terminal_command::place(context), Place::Ours));
-        json!({
-            "store": context.home.as_named(context.home.root()).display().to_string(),
-            "machine_id": self.machine.name,
-            "remote": remote::address(context).map(remote::shown),
-            "python_version": self.python.is_some(),
-            "command": link.map(|link| link.display().to_string()),
-            "on_path": terminal_command::is_found(context),
-        })
+    if !settings::is_machine_name(&plan.machine.name) {
+        text.push_str(
+            "! a name should be 1 to 64 letters, digits, `.`, `_` or `-`\n\
+             → anamnesis init --machine-id NAME\n",
+        );
     }
-
-    /// The lines with the store's path and the machine's name.
-    fn head(&self) -> String {
-        format!(
-            "store    {}\nmachine  {}\n",
-            self.context.shown(self.context.home.root()),
-            self.machine.name
-        )
+    if let Some(store) = &plan.other_store {
+        text.push_str(&format!(
+            "! hooks use {} until ANAMNESIS_HOME names this store and counts in sessions\n\
+             → set it where claude is started, then: anamnesis config set trusted_variables \
+             ANAMNESIS_HOME\n",
+            context.shown(store)
+        ));
     }
+    if let Some(other) = terminal_command::other(context) {
+        text.push_str(&format!("! {}\n", other.first_on_path(context)));
+    }
+    text
+}
 
-    /// Warnings about the store's place and the machine's name.
-    fn warnings(&self) -> String {
-        let context = &self.context;
-        let mut text = String::new();
-        // PATH-10: a `git add` in that checkout would add the notes.
-        if let Some(checkout) = doctor::enclosing_repository(context.home.root()) {
-            text.push_str(&format!(
-                "! the store is in the git repository {}\n→ move it out: your notes may be \
-                 committed there (ANAMNESIS_HOME)\n",
-                context.shown(&checkout)
+/// Carries out the plan.
+fn carry_out<B>(
+    mut plan: Plan,
+    args: &Args,
+    talk: &mut impl Talk,
+    connect: impl Fn(&Context, Answer) -> Result<B, Error>,
+) -> Result<(), Error>
+where
+    B: SyncBackend,
+    Error: From<B::Error>,
+{
+    plan.context
+        .home
+        .create()
+        .map_err(|error| Error::environment(error.to_string()).hint("anamnesis doctor"))?;
+    talk.say(&head(&plan));
+    talk.say(&warnings(&plan));
+    settle_remote(&mut plan, args, talk, connect)?;
+    remove_python(&plan, talk)?;
+    offer_link(&plan, args, talk)
+}
+
+/// Joins, leaves or syncs, and saves the settings.
+fn settle_remote<B>(
+    plan: &mut Plan,
+    args: &Args,
+    talk: &mut impl Talk,
+    connect: impl Fn(&Context, Answer) -> Result<B, Error>,
+) -> Result<(), Error>
+where
+    B: SyncBackend,
+    Error: From<B::Error>,
+{
+    let machine = plan.machine.is_new.then(|| plan.machine.name.clone());
+    if args.machine_id.is_some() {
+        // The option overrides the configured name.
+        plan.context.environment.machine_id = Some(plan.machine.name.clone());
+    }
+    match &plan.remote {
+        Wanted::None => {
+            save(&plan.context, machine, None)?;
+            talk.say(NO_REMOTE);
+        }
+        Wanted::Left(shown) => {
+            save(&plan.context, machine, Some(Value::Null))?;
+            talk.say(&format!(
+                "remote   none: notes stay on this machine\n\
+                 Undo: anamnesis init --remote {shown}\n"
             ));
         }
-        if !settings::is_machine_name(&self.machine.name) {
-            text.push_str(
-                "! a name should be 1 to 64 letters, digits, `.`, `_` or `-`\n\
-                 → anamnesis init --machine-id NAME\n",
-            );
-        }
-        if let Some(store) = &self.other_store {
-            text.push_str(&format!(
-                "! hooks use {} until ANAMNESIS_HOME names this store and counts in sessions\n\
-                 → set it where claude is started, then: anamnesis config set trusted_variables \
-                 ANAMNESIS_HOME\n",
-                context.shown(store)
-            ));
-        }
-        if let Some(other) = terminal_command::other(context) {
-            text.push_str(&format!("! {}\n", other.first_on_path(context)));
-        }
-        text
-    }
-
-    /// Carries out the plan.
-    fn carry_out<B>(
-        mut self,
-        args: &Args,
-        talk: &mut impl Talk,
-        connect: impl Fn(&Context, Answer) -> Result<B, Error>,
-    ) -> Result<(), Error>
-    where
-        B: SyncBackend,
-        Error: From<B::Error>,
-    {
-        self.context
-            .home
-            .create()
-            .map_err(|error| Error::environment(error.to_string()).hint("anamnesis doctor"))?;
-        talk.say(&self.head());
-        talk.say(&self.warnings());
-        self.settle_remote(args, talk, connect)?;
-        self.remove_python(talk)?;
-        self.offer_link(args, talk)
-    }
-
-    /// Joins, leaves or syncs, and saves the settings.
-    fn settle_remote<B>(
-        &mut self,
-        args: &Args,
-        talk: &mut impl Talk,
-        connect: impl Fn(&Context, Answer) -> Result<B, Error>,
-    ) -> Result<(), Error>
-    where
-        B: SyncBackend,
-        Error: From<B::Error>,
-    {
-        let machine = self.machine.is_new.then(|| self.machine.name.clone());
-        if args.machine_id.is_some() {
-            // The option overrides the configured name.
-            self.context.environment.machine_id = Some(self.machine.name.clone());
-        }
-        match &self.remote {
-            Wanted::None => {
-                save(&self.context, machine, None)?;
-                talk.say(NO_REMOTE);
+        Wanted::Set(remote) => {
+            talk.say(&format!("remote   {}\n", remote.shown()));
+            save(&plan.context, machine, None)?;
+            if !args.no_sync {
+                let backend = connect(&plan.context, Answer::None)?;
+                dialogue::meet_again(&backend, talk, || plan.context.index().is_ok());
             }
-            Wanted::Left(shown) => {
-                save(&self.context, machine, Some(Value::Null))?;
+        }
+        Wanted::New(remote) => {
+            talk.say(&format!("remote   {}\n", remote.shown()));
+            let address = remote.as_str().to_owned();
+            let over = plan.context.environment.remote.take();
+            plan.context.config.remote = Some(address.clone());
+            let agreed = if args.no_sync {
+                dialogue::meet_unseen(talk).then_some(Answer::None)
+            } else {
+                dialogue::meet(&connect(&plan.context, Answer::None)?, talk)?
+            };
+            let decided = agreed.map(|_| address.into());
+            save(&plan.context, machine, decided)?;
+            let Some(answer) = agreed else {
+                let not = "the remote is not set, nothing was sent and no note changed";
+                if !talk.is_person() {
+                    return Err(Error::failed(format!("not joined: {not}"))
+                        .hint("anamnesis init --remote URL --yes"));
+                }
+                talk.say(&format!("  Not joined: {not}.\n"));
+                return Ok(());
+            };
+            if !args.no_sync {
+                let backend = connect(&plan.context, answer)?;
+                dialogue::sync(&backend, talk, || plan.context.index().is_ok());
+            }
+            talk.say(ONE_PERSON);
+            talk.say(if plan.context.config.sync.auto {
+                "  Syncs automatically after sessions and at start. Stop: anamnesis init --local-only\n"
+            } else {
+                "  Syncs when you say so: anamnesis sync (sync.auto is off)\n"
+            });
+            if let Some(over) = over.filter(|over| over != remote.as_str()) {
                 talk.say(&format!(
-                    "remote   none: notes stay on this machine\n\
-                     Undo: anamnesis init --remote {shown}\n"
+                    "! ANAMNESIS_GIT_REMOTE is set and overrides it: {}\n",
+                    remote::shown(&over)
                 ));
             }
-            Wanted::Set(remote) => {
-                talk.say(&format!("remote   {}\n", remote.shown()));
-                save(&self.context, machine, None)?;
-                if !args.no_sync {
-                    let backend = connect(&self.context, Answer::None)?;
-                    dialogue::meet_again(&backend, talk, || self.context.index().is_ok());
-                }
-            }
-            Wanted::New(remote) => {
-                talk.say(&format!("remote   {}\n", remote.shown()));
-                let address = remote.as_str().to_owned();
-                let over = self.context.environment.remote.take();
-                self.context.config.remote = Some(address.clone());
-                let agreed = if args.no_sync {
-                    dialogue::meet_unseen(talk).then_some(Answer::None)
-                } else {
-                    dialogue::meet(&connect(&self.context, Answer::None)?, talk)?
-                };
-                let decided = agreed.map(|_| address.into());
-                save(&self.context, machine, decided)?;
-                let Some(answer) = agreed else {
-                    let not = "the remote is not set, nothing was sent and no note changed";
-                    if !talk.is_person() {
-                        return Err(Error::failed(format!("not joined: {not}"))
-                            .hint("anamnesis init --remote URL --yes"));
-                    }
-                    talk.say(&format!("  Not joined: {not}.\n"));
-                    return Ok(());
-                };
-                if !args.no_sync {
-                    let backend = connect(&self.context, answer)?;
-                    dialogue::sync(&backend, talk, || self.context.index().is_ok());
-                }
-                talk.say(ONE_PERSON);
-                talk.say(if self.context.config.sync.auto {
-                    "  Syncs automatically after sessions and at start. Stop: anamnesis init --local-only\n"
-                } else {
-                    "  Syncs when you say so: anamnesis sync (sync.auto is off)\n"
-                });
-                if let Some(over) = over.filter(|over| over != remote.as_str()) {
-                    talk.say(&format!(
-                        "! ANAMNESIS_GIT_REMOTE is set and overrides it: {}\n",
-                        remote::shown(&over)
-                    ));
-                }
-            }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Offers to remove the Python version from Claude Code's files.
-    fn remove_python(&self, talk: &mut impl Talk) -> Result<(), Error> {
-        if !self.python.is_some() {
-            return Ok(());
-        }
-        let user_home = self.context.environment.user_home.as_deref();
-        let mut text = "The Python version is set up, too: sessions are noted twice.\n".to_owned();
-        for line in self.python.entries() {
-            text.push_str(&format!("  {line}\n"));
-        }
-        talk.say(&text);
-        if let Some(store) = &self.python_store {
-            let of_hooks = self.other_store.as_deref();
-            let of_hooks = of_hooks.unwrap_or(self.context.home.root());
-            let [store, of_hooks] = [store, of_hooks].map(|path| self.context.shown(path));
-            let hint = if cfg!(unix) {
-                format!("move {of_hooks} away, then: anamnesis init   (it will use {store})")
-            } else {
-                format!("move {store} to {of_hooks}, then: anamnesis init")
-            };
-            talk.say(&format!(
-                "! not removed: only they name the store {store}, and the plugin uses {of_hooks}\n\
-                 → {hint}\n"
-            ));
-            return Ok(());
-        }
-        if !talk.asks("Remove these? A backup is made.", Unsaid::YesWhenAsked) {
-            return Ok(());
-        }
-        let backups = self.python.remove(user_home)?;
-        let mut text = "✓ removed; sessions that run keep theirs until they end\n".to_owned();
-        for backup in backups {
-            text.push_str(&format!("  backup: {}\n", self.context.shown(&backup)));
-        }
-        text.push_str("Undo: anamnesis init --restore-python\n");
-        talk.say(&text);
-        Ok(())
+/// Offers to remove the Python version from Claude Code's files.
+fn remove_python(plan: &Plan, talk: &mut impl Talk) -> Result<(), Error> {
+    if !plan.python.is_some() {
+        return Ok(());
     }
-
-    /// Offers to link the command into PATH.
-    fn offer_link(&self, args: &Args, talk: &mut impl Talk) -> Result<(), Error> {
-        let context = &self.context;
-        let Some(link) = terminal_command::link(&context.environment) else {
-            return Ok(());
+    let user_home = plan.context.environment.user_home.as_deref();
+    let mut text = "The Python version is set up, too: sessions are noted twice.\n".to_owned();
+    for line in plan.python.entries() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    talk.say(&text);
+    if let Some(store) = &plan.python_store {
+        let of_hooks = plan.other_store.as_deref();
+        let of_hooks = of_hooks.unwrap_or(plan.context.home.root());
+        let [store, of_hooks] = [store, of_hooks].map(|path| plan.context.shown(path));
+        let hint = if cfg!(unix) {
+            format!("move {of_hooks} away, then: anamnesis init   (it will use {store})")
+        } else {
+            format!("move {store} to {of_hooks}, then: anamnesis init")
         };
-        let shown = context.shown(&link);
-        match terminal_command::place(context) {
-            Place::Taken if args.link => {
-                talk.say(&format!("! {shown} is something else, and is left alone\n"));
-                return Ok(());
-            }
-            Place::Taken => return Ok(()),
-            _ if !args.link && terminal_command::is_found(context) => return Ok(()),
-            Place::Ours if !args.link => return Ok(()),
-            Place::Free | Place::Ours => {}
-        }
-        // `--yes` does not include a file outside the store.
-        let question = format!("Put `anamnesis` on your PATH, as {shown}?");
-        let is_asked = cfg!(unix) && talk.is_person();
-        let is_wanted = args.link || (is_asked && talk.asks(&question, Unsaid::No));
-        if !is_wanted {
-            return Ok(());
-        }
-        let installed = terminal_command::install(context, context.journal().as_ref());
-        installed.map_err(|error: io::Error| {
-            Error::failed(format!("cannot make {shown}: {error}"))
-                .also("The rest is done, and your notes are safe")
-                .hint("anamnesis init --link")
-        })?;
-        if cfg!(not(unix)) {
-            let folder = context.home.as_named(&context.home.bin());
-            talk.say(&format!("→ add {} to your PATH\n", folder.display()));
-            return Ok(());
-        }
-        talk.say(&format!("command  {shown}, kept at the newest version\n"));
-        if let Some(folder) = link.parent()
-            && !terminal_command::is_on_path(&context.environment, folder)
-        {
-            let folder = context.shown(folder);
-            talk.say(&format!("→ add {folder} to your PATH\n"));
-        }
-        Ok(())
+        talk.say(&format!(
+            "! not removed: only they name the store {store}, and the plugin uses {of_hooks}\n\
+             → {hint}\n"
+        ));
+        return Ok(());
     }
+    if !talk.asks("Remove these? A backup is made.", Unsaid::YesWhenAsked) {
+        return Ok(());
+    }
+    let backups = plan.python.remove(user_home)?;
+    let mut text = "✓ removed; sessions that run keep theirs until they end\n".to_owned();
+    for backup in backups {
+        text.push_str(&format!("  backup: {}\n", plan.context.shown(&backup)));
+    }
+    text.push_str("Undo: anamnesis init --restore-python\n");
+    talk.say(&text);
+    Ok(())
+}
+
+/// Offers to link the command into PATH.
+fn offer_link(plan: &Plan, args: &Args, talk: &mut impl Talk) -> Result<(), Error> {
+    let context = &plan.context;
+    let Some(link) = terminal_command::link(&context.environment) else {
+        return Ok(());
+    };
+    let shown = context.shown(&link);
+    match terminal_command::place(context) {
+        Place::Taken if args.link => {
+            talk.say(&format!("! {shown} is something else, and is left alone\n"));
+            return Ok(());
+        }
+        Place::Taken => return Ok(()),
+        _ if !args.link && terminal_command::is_found(context) => return Ok(()),
+        Place::Ours if !args.link => return Ok(()),
+        Place::Free | Place::Ours => {}
+    }
+    // `--yes` does not include a file outside the store.
+    let question = format!("Put `anamnesis` on your PATH, as {shown}?");
+    let is_asked = cfg!(unix) && talk.is_person();
+    let is_wanted = args.link || (is_asked && talk.asks(&question, Unsaid::No));
+    if !is_wanted {
+        return Ok(());
+    }
+    let installed = terminal_command::install(context, context.journal().as_ref());
+    installed.map_err(|error: io::Error| {
+        Error::failed(format!("cannot make {shown}: {error}"))
+            .also("The rest is done, and your notes are safe")
+            .hint("anamnesis init --link")
+    })?;
+    if cfg!(not(unix)) {
+        let folder = context.home.as_named(&context.home.bin());
+        talk.say(&format!("→ add {} to your PATH\n", folder.display()));
+        return Ok(());
+    }
+    talk.say(&format!("command  {shown}, kept at the newest version\n"));
+    if let Some(folder) = link.parent()
+        && !terminal_command::is_on_path(&context.environment, folder)
+    {
+        let folder = context.shown(folder);
+        talk.say(&format!("→ add {folder} to your PATH\n"));
+    }
+    Ok(())
 }
 
 /// The line for a store without a remote.
@@ -664,21 +523,6 @@ const NO_REMOTE: &str = "remote   none: notes stay on this machine · anamnesis 
 /// The notice that is printed once, when a remote is joined.
 const ONE_PERSON: &str =
     "  A remote is one person's. What a team should know belongs in its CLAUDE.md.\n";
-
-/// Saves the machine name and the remote; a null remote removes the setting.
-fn save(context: &Context, machine: Option<String>, remote: Option<Value>) -> Result<(), Error> {
-    Config::update(&context.home, |keys| {
-        if let Some(name) = machine {
-            keys.insert("machine_id".to_owned(), name.into());
-        }
-        match remote {
-            Some(Value::Null) => drop(keys.shift_remove("remote")),
-            Some(remote) => drop(keys.insert("remote".to_owned(), remote)),
-            None => {}
-        }
-    })
-    .map_err(|error| Error::from(error).also("Your notes are safe"))
-}
 
 /// Restores the Python version's entries.
 fn restore_python(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
@@ -754,8 +598,8 @@ mod tests {
         environment.remote = None;
         environment.path = None;
         let mut person = Person::answering(answers);
-        let done = Plan::new(&args, environment)
-            .and_then(|plan| plan.carry_out(&args, &mut person, |_, _| Ok(remote)));
+        let done = Plan::new(&args.options(), environment)
+            .and_then(|plan| carry_out(plan, &args, &mut person, |_, _| Ok(remote)));
         if let Err(failure) = done {
             person.say(&failure.text());
         }

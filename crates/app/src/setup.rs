@@ -1,0 +1,220 @@
+//! Setting up a machine (`init`): the state before any change, what is planned, and what is saved.
+
+use std::{path::PathBuf, time::Duration};
+
+use anamnesis_store::{
+    fs::home::Home,
+    settings::{self, config::Config},
+};
+use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
+use serde_json::Value;
+
+use crate::{
+    Error,
+    context::Context,
+    environment::Environment,
+    python_version::{self, Found},
+    remote,
+    settings::REMOTES,
+    sync::{self, Carrier},
+};
+
+/// Timeout for the store's locks.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What an error adds when no change was made.
+pub const NOTHING_CHANGED: &str = "Nothing was changed, and your notes are safe";
+
+/// What the person wants.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Another store than the one that hooks use.
+    pub home: Option<PathBuf>,
+    /// The name of this machine.
+    pub machine_id: Option<String>,
+    /// The address of the remote.
+    pub remote: Option<String>,
+    /// The remote is to be left.
+    pub local_only: bool,
+    /// The name of the Python version's server.
+    pub python_name: String,
+}
+
+/// Returns the sync backend of this store. `answer` says what becomes of notes that the remote
+/// deleted.
+pub fn sync_backend(
+    context: &Context,
+    answer: Answer,
+) -> Result<impl SyncBackend<Error = anamnesis_sync::Error> + use<>, Error> {
+    Ok(Carrying {
+        answer,
+        remote: sync::remote(context)?,
+        context: context.clone(),
+    })
+}
+
+struct Carrying {
+    context: Context,
+    remote: Option<Remote>,
+    answer: Answer,
+}
+
+impl Carrying {
+    fn with<T>(&self, act: impl FnOnce(&Carrier<'_>) -> T) -> T {
+        let journal = self.context.journal();
+        let remote = self.remote.clone();
+        act(&Carrier::new(
+            &self.context,
+            journal.as_ref(),
+            remote,
+            self.answer,
+            PATIENCE,
+        ))
+    }
+}
+
+impl SyncBackend for Carrying {
+    type Error = anamnesis_sync::Error;
+
+    fn init(&self) -> Result<Reached, Self::Error> {
+        self.with(|carrier| carrier.init())
+    }
+
+    fn sync(&self) -> Result<Synced, Self::Error> {
+        self.with(|carrier| carrier.sync())
+    }
+
+    fn state(&self) -> Result<State, Self::Error> {
+        self.with(|carrier| carrier.state())
+    }
+}
+
+/// The state before any change, and the planned changes.
+pub struct Plan {
+    /// The store, which may not exist yet.
+    pub context: Context,
+    /// The store that hooks use, if it is a different one.
+    pub other_store: Option<PathBuf>,
+    /// The name of this machine.
+    pub machine: Machine,
+    /// What becomes of the remote.
+    pub remote: Wanted,
+    /// What Claude Code's files have of the Python version.
+    pub python: Found,
+    /// The store that the Python version's entries name, if hooks use another one.
+    pub python_store: Option<PathBuf>,
+}
+
+/// The name of this machine in notes.
+pub struct Machine {
+    /// The name.
+    pub name: String,
+    /// Whether the name has to be saved.
+    pub is_new: bool,
+}
+
+/// The planned change of the remote.
+pub enum Wanted {
+    /// There is no remote, and none is requested.
+    None,
+    /// The configured remote stays.
+    Set(Remote),
+    /// This remote replaces the configured one.
+    New(Remote),
+    /// The remote is removed. Holds its text for display.
+    Left(String),
+}
+
+impl Plan {
+    /// Collects the state without changing anything.
+    ///
+    /// # Errors
+    /// Returns an error if an option is invalid, or if the settings cannot be read.
+    pub fn new(options: &Options, mut environment: Environment) -> Result<Self, Error> {
+        let mut other_store = None;
+        if let Some(folder) = &options.home {
+            let folder = std::path::absolute(folder)
+                .map_err(|error| Error::usage(format!("--home: {error}")))?;
+            other_store = environment.store.replace(folder);
+        }
+        let python = python_version::find(&environment, &options.python_name)?;
+        let of_hooks = other_store.as_ref().or(environment.store.as_ref());
+        let python_store =
+            of_hooks.and_then(|store| python.other_store(store, environment.user_home.as_deref()));
+        let context = Context::new(environment, PATIENCE)?;
+        // Two paths may name the same folder.
+        let other_store =
+            other_store.filter(|store| Home::new(store).root() != context.home.root());
+        // A file that cannot be read cannot be updated, either.
+        Config::keys(&context.home).map_err(|error| Error::from(error).also(NOTHING_CHANGED))?;
+        let machine = match &options.machine_id {
+            Some(name) if settings::is_machine_name(name) => Machine {
+                name: name.clone(),
+                is_new: context.config.machine_id.as_ref() != Some(name),
+            },
+            Some(name) => {
+                return Err(Error::usage(format!(
+                    "\"{}\" cannot be the name of a machine",
+                    anamnesis_text::clean::one_line(name)
+                ))
+                .hint("1 to 64 letters, digits, `.`, `_` or `-`"));
+            }
+            None => {
+                let name = context.machine_id();
+                let is_unset = context.config.machine_id.is_none();
+                Machine {
+                    is_new: is_unset && settings::is_machine_name(&name),
+                    name,
+                }
+            }
+        };
+        let parse = |address: &str| {
+            remote::parse(address, &context.config).map_err(|error| {
+                Error::usage(error.to_string())
+                    .also(NOTHING_CHANGED)
+                    .hint(REMOTES)
+            })
+        };
+        let remote = match (&options.remote, &context.config.remote) {
+            (Some(address), set) if set.as_deref() != Some(address.trim()) => {
+                Wanted::New(parse(address.trim())?)
+            }
+            (None, Some(set)) if options.local_only => Wanted::Left(remote::shown(set)),
+            _ if options.local_only => Wanted::None,
+            _ => match remote::address(&context) {
+                Some(address) => Wanted::Set(parse(address)?),
+                None => Wanted::None,
+            },
+        };
+        Ok(Self {
+            context,
+            other_store,
+            machine,
+            remote,
+            python,
+            python_store,
+        })
+    }
+}
+
+/// Saves the machine name and the remote; a null remote removes the setting.
+///
+/// # Errors
+/// Returns an error if the settings cannot be written.
+pub fn save(
+    context: &Context,
+    machine: Option<String>,
+    remote: Option<Value>,
+) -> Result<(), Error> {
+    Config::update(&context.home, |keys| {
+        if let Some(name) = machine {
+            keys.insert("machine_id".to_owned(), name.into());
+        }
+        match remote {
+            Some(Value::Null) => drop(keys.shift_remove("remote")),
+            Some(remote) => drop(keys.insert("remote".to_owned(), remote)),
+            None => {}
+        }
+    })
+    .map_err(|error| Error::from(error).also("Your notes are safe"))
+}
