@@ -1,6 +1,7 @@
 //! Measures recall on the notes and prompts of the store. Measuring changes nothing that
 //! recall learns from.
 
+pub mod build;
 pub mod experiment;
 pub mod figures;
 pub mod injection;

@@ -1,16 +1,12 @@
 //! `eval mine`: makes questions with known answers from this store's notes and prompts.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_app::{
-    context::Context,
-    evaluation::mine::{Selection, mine},
-    evaluation_set::Set,
-};
-use anamnesis_note::note::NoteType;
+use anamnesis_app::{context::Context, evaluation::mine::mine, evaluation_set::Set};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
+use super::NewQuestions;
 use crate::ui::{self, Outcome, Ui};
 
 /// Make questions from your notes, to measure recall
@@ -21,34 +17,14 @@ use crate::ui::{self, Outcome, Ui};
 /// again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The maximum number of questions from titles, and from prompts
-    #[arg(long, default_value_t = 30)]
-    n: usize,
-    /// Only notes of these types
-    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = str::parse::<NoteType>)]
-    types: Vec<NoteType>,
-    /// Only notes and prompts of this project
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
-    /// The file to which questions are added [default: eval/eval.jsonl in the store]
-    #[arg(long, value_name = "PATH")]
-    eval_set: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    questions: NewQuestions,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let projects = match &args.project {
-        Some(key) => context.project(Some(key)).all_keys(),
-        None => Vec::new(),
-    };
-    let selection = Selection {
-        projects: &projects,
-        types: &args.types,
-        most: args.n,
-    };
-    let cases = mine(context, &selection)?;
+    let args = &args.questions;
+    let projects = args.projects(context);
+    let cases = mine(context, &args.selection(&projects))?;
     let path = super::path(context, args.eval_set.as_ref());
     let added = Set::append(context, &path, cases)?;
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();

@@ -13,11 +13,12 @@ use anamnesis_app::{
     Error,
     context::Context,
     environment::Environment,
-    evaluation,
+    evaluation::{self, mine::Selection},
     evaluation_set::{Case, Set},
     model,
 };
 use anamnesis_distill::{merge, model::Model};
+use anamnesis_note::note::NoteType;
 
 use crate::ui::{Outcome, Ui};
 
@@ -66,6 +67,42 @@ impl SetArgs {
         cases
             .filter(|(_, case)| case.approved || self.include_unreviewed)
             .collect()
+    }
+}
+
+/// The options of the verbs that make questions from notes.
+#[derive(Debug, clap::Args)]
+struct NewQuestions {
+    /// The maximum number of questions; from titles and from prompts each
+    #[arg(long, default_value_t = 30)]
+    n: usize,
+    /// Only notes of these types
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = str::parse::<NoteType>)]
+    types: Vec<NoteType>,
+    /// Only notes and prompts of this project
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// The file to which questions are added [default: eval/eval.jsonl in the store]
+    #[arg(long, value_name = "PATH")]
+    eval_set: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl NewQuestions {
+    /// Returns the keys of the named project; none means all.
+    fn projects(&self, context: &Context) -> Vec<String> {
+        let key = self.project.as_deref();
+        key.map_or_else(Vec::new, |key| context.project(Some(key)).all_keys())
+    }
+
+    fn selection<'a>(&'a self, projects: &'a [String]) -> Selection<'a> {
+        Selection {
+            projects,
+            types: &self.types,
+            most: self.n,
+        }
     }
 }
 

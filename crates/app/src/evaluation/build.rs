@@ -1,0 +1,91 @@
+//! Makes questions about notes with a model.
+
+use std::{collections::BTreeSet, path::Path};
+
+use anamnesis_distill::{
+    model::Model,
+    prompts::{self, Prompt},
+    reflection, reply,
+};
+use anamnesis_note::{
+    draft::{safe, safe_line},
+    note::{Note, Scope},
+};
+use anamnesis_recall::mining;
+use anamnesis_store::journal::Journal;
+use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
+
+use super::mine::{Selection, notes_in_use};
+use crate::{
+    Error,
+    context::{Context, PATIENCE},
+    evaluation_set::{Case, Set},
+};
+
+/// Returns the notes that may be sent and have no question by a model in the set yet, a share from
+/// each project.
+///
+/// # Errors
+/// Returns an error if the set, the journal or the notes cannot be read: private sessions could not be
+/// recognised.
+pub fn notes_to_ask_about(
+    context: &Context,
+    set: &Path,
+    selection: &Selection<'_>,
+) -> Result<Vec<Note>, Error> {
+    let known: BTreeSet<String> = Set::read(set)?
+        .iter()
+        .flat_map(|set| &set.cases)
+        .filter(|(_, case)| case.is_by_model())
+        .flat_map(|(_, case)| case.relevant_ids.clone())
+        .collect();
+    let journal = Journal::open(&context.home, PATIENCE)?;
+    let mut notes = Vec::new();
+    for note in notes_in_use(context, &context.index()?, selection.projects)? {
+        let is_of_private_session = match &note.session {
+            Some(session) => journal.has_private_part(session)?,
+            None => false,
+        };
+        if note.scope == Scope::Portable
+            && !is_of_private_session
+            && !reflection::is_private(&note)
+            && !known.contains(&note.id.to_string())
+        {
+            notes.push(note);
+        }
+    }
+    let sampled = mining::sample(&notes, selection.types, selection.most);
+    Ok(sampled.into_iter().cloned().collect())
+}
+
+/// Returns what is sent about a note.
+pub fn prompt(note: &Note) -> Prompt {
+    prompts::query(&format!(
+        "# {}\n{}",
+        safe_line(&note.title),
+        safe(&note.body)
+    ))
+}
+
+/// Asks for the question about a note.
+///
+/// # Errors
+/// Returns an error if the model does not answer or the answer is invalid.
+pub fn ask(model: &Model, note: &Note, prompt: &Prompt) -> Result<Case, Error> {
+    let failed = |reason: String| {
+        let reason = one_line(&reason);
+        Error::failed(format!("nothing was added: note {}: {reason}", note.id))
+            .hint("anamnesis config test")
+    };
+    let answer = model
+        .ask(prompt.system, &prompt.user)
+        .map_err(|error| failed(error.to_string()))?;
+    let query = reply::query(&answer).map_err(|violation| failed(violation.to_string()))?;
+    let label = one_line(&model.label());
+    Ok(Case::by_model(
+        &query,
+        note,
+        &label,
+        &PrivateTokens::default(),
+    ))
+}
