@@ -686,8 +686,9 @@ fn the_report_names_nobody() {
         .run()
         .well();
     let report = home.run("doctor --report");
-    snapshot!(report.stdout, @"
-    anamnesis 0.1.0 on linux x86_64
+    let system = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+    snapshot!(report.stdout.replace(&system, "[SYSTEM]"), @"
+    anamnesis 0.1.0 on [SYSTEM]
     plugin well
     hooks broken
     recording well
