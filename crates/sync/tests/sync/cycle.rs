@@ -4,7 +4,9 @@ use anamnesis_note::note::{NoteType, Scope};
 
 use anamnesis_sync::SyncStep;
 
-use crate::{after_push::after_push, fleet::Fleet};
+#[cfg(unix)]
+use crate::after_push::after_push;
+use crate::fleet::Fleet;
 
 #[test]
 fn notes_reach_the_other_machine() {
