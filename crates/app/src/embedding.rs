@@ -24,7 +24,7 @@ use anamnesis_store::{
         file::{private_options, sync_file, sync_folder, write_atomic},
         home::{Home, ensure_folder},
     },
-    index::Index,
+    index::{self, Index},
     settings::config::Semantic,
 };
 use anamnesis_text::{
@@ -287,7 +287,11 @@ pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
     let begun = Instant::now();
     let model = InstalledModel::find(&context.home);
     let name = model.as_ref().map(|model| model.sha256.as_str());
-    let index = Index::open(&context.home)?;
+    let index = match Index::open(&context.home) {
+        // Windows cannot replace an index at once, so another process may be rebuilding it.
+        Err(index::Error::Missing) => return Ok(false),
+        opened => opened?,
+    };
     if index.embedding_model()?.as_deref() != name {
         drop(index);
         Index::open_if_usable(&context.home, PATIENCE)?.set_embedding_model(name)?;
