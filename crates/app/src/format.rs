@@ -134,6 +134,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
 pub fn home_path(path: &Path, user_home: Option<&Path>) -> String {
     match user_home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) if cfg!(windows) => format!("~/{}", rest.display()).replace('\\', "/"),
         Some(rest) => format!("~/{}", rest.display()),
         None => path.display().to_string(),
     }
