@@ -352,7 +352,7 @@ impl TestHome {
         let mut names: Vec<String> = notes
             .filter_map(|path| {
                 let path = path.strip_prefix(self.store()).ok()?;
-                Some(path.to_string_lossy().into_owned())
+                Some(path.to_string_lossy().replace('\\', "/"))
             })
             .collect();
         names.sort();
