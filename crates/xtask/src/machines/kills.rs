@@ -60,13 +60,7 @@ pub(super) fn run(root: &Path, program: &Path, stride: usize) -> Result<usize> {
 
 /// Checks that a sync in one situation flushes what it writes. Returns the number of faults.
 fn unflushed(root: &Path, program: &Path, situation: Situation) -> Result<usize> {
-    let place = root.join("flushed");
-    if place.exists() {
-        fs::remove_dir_all(&place).map_err(at(&place))?;
-    }
-    fs::create_dir(&place).map_err(at(&place))?;
-    let mut fleet = Fleet::new(&place, program, &NAMES)?;
-    prepare(&mut fleet, situation)?;
+    let fleet = prepared(&root.join("flushed"), program, situation)?;
     let laptop = &fleet.machines[0];
     let git = laptop.home.root().join("memory/.git");
     let faults = flushes::missing(&laptop.sync(), &git)?;
@@ -85,21 +79,13 @@ fn kill_each(
     stride: usize,
 ) -> Result<usize> {
     let (place, kept) = (root.join("fleet"), root.join("kept"));
-    for folder in [&place, &kept] {
-        if folder.exists() {
-            fs::remove_dir_all(folder).map_err(at(folder))?;
-        }
-    }
-    fs::create_dir(&place).map_err(at(&place))?;
-    let mut fleet = Fleet::new(&place, program, &NAMES)?;
-    prepare(&mut fleet, situation)?;
+    clear(&kept)?;
+    let mut fleet = prepared(&place, program, situation)?;
     let accounts = texts(&fleet)?;
     fs::rename(&place, &kept).map_err(at(&place))?;
     let (mut kills, mut failed) = (0, 0);
     for step in (1..).step_by(stride) {
-        if place.exists() {
-            fs::remove_dir_all(&place).map_err(at(&place))?;
-        }
+        clear(&place)?;
         // Keeps modification times, by which the program detects changes.
         succeeded(Command::new("cp").arg("-a").arg(&kept).arg(&place))?;
         let mut traced = Traced::start(&fleet.machines[0].sync(), reach)?;
@@ -143,6 +129,23 @@ fn texts(fleet: &Fleet) -> Result<Accounts> {
         }
     }
     Ok(accounts)
+}
+
+/// Removes a folder, if there is one.
+fn clear(folder: &Path) -> Result {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(at(folder))?;
+    }
+    Ok(())
+}
+
+/// Returns machines in a situation, in an empty folder.
+fn prepared(place: &Path, program: &Path, situation: Situation) -> Result<Fleet> {
+    clear(place)?;
+    fs::create_dir(place).map_err(at(place))?;
+    let mut fleet = Fleet::new(place, program, &NAMES)?;
+    prepare(&mut fleet, situation)?;
+    Ok(fleet)
 }
 
 fn prepare(fleet: &mut Fleet, situation: Situation) -> Result {
