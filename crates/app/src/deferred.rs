@@ -244,7 +244,7 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
     Ok(done)
 }
 
-/// Commits what hooks wrote, and syncs when it is due; tells whether notes arrived from other
+/// Commits what hooks wrote, and syncs when it is due. Returns whether notes arrived from other
 /// machines. Errors are recorded in the journal, not returned.
 fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
     let done = if is_sync_due(context, journal, has_news) {

@@ -1,4 +1,4 @@
-//! Setting up a machine (`init`): the state before any change, what is planned, and what is saved.
+//! The setup of a machine (`init`): its current state, the planned changes, and the saved settings.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -115,7 +115,7 @@ pub struct Machine {
 
 /// The planned change of the remote.
 pub enum Wanted {
-    /// There is no remote, and none is requested.
+    /// No remote is configured, and the person named none.
     None,
     /// The configured remote stays.
     Set(Remote),

@@ -105,7 +105,7 @@ pub(super) fn left_out(kind: Kind) -> impl Iterator<Item = (&'static str, &'stat
 }
 
 /// Runs the tests of these packages, or of all that a target has. The black-box tests run this
-/// program, the released one: an unoptimised one takes ten times as long under qemu.
+/// program, the released one: an unoptimised one takes several times as long under qemu.
 pub(super) fn run(
     platform: &Platform,
     tools: &Tools,

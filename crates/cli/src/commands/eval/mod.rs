@@ -73,13 +73,13 @@ impl SetArgs {
 /// The options of the verbs that make questions from notes.
 #[derive(Debug, clap::Args)]
 struct NewQuestions {
-    /// The maximum number of questions; from titles and from prompts each
+    /// The maximum number of questions from each source: titles, prompts or a model
     #[arg(long, default_value_t = 30)]
     n: usize,
     /// Only notes of these types
     #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = str::parse::<NoteType>)]
     types: Vec<NoteType>,
-    /// Only notes and prompts of this project
+    /// Only questions about this project
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
     /// The file to which questions are added [default: eval/eval.jsonl in the store]
