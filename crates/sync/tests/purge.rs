@@ -37,7 +37,9 @@ use anamnesis_text::redact::MASK;
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 
-use after_push::{after_push, variables};
+#[cfg(unix)]
+use after_push::after_push;
+use after_push::variables;
 
 const SECRET: &str = "gr33n-T7-apple";
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -472,6 +474,7 @@ fn who_was_faster_is_joined_and_purged_too() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn who_pushes_or_writes_in_that_moment_is_joined() {
     let fleet = Fleet::new();

@@ -8,7 +8,7 @@
 use std::{
     ffi::OsStr,
     fs::{self, File},
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -641,14 +641,17 @@ impl Output {
 }
 
 /// Replaces the path of the temporary folder by `[ROOT]`. On Windows, the rest of such a path gets `/`,
-/// so that snapshots are the same everywhere.
+/// and a missing file has the message of Unix, so that snapshots are the same everywhere.
 fn without_root(text: &str, root: &str) -> String {
     let text = text.replace(root, ROOT);
     if cfg!(not(windows)) {
         return text;
     }
     let in_json = root.replace('\\', r"\\");
-    let text = text.replace(&in_json, ROOT);
+    let missing = io::Error::from_raw_os_error(2).to_string();
+    let text = text
+        .replace(&in_json, ROOT)
+        .replace(&missing, "No such file or directory (os error 2)");
     let mut parts = text.split(ROOT);
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {

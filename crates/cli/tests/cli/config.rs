@@ -164,10 +164,10 @@ fn a_variable_that_goes_over_the_file_is_named() {
     ! ANAMNESIS_MACHINE_ID is set and overrides it: laptop
     Undo: anamnesis config set machine_id old
     ");
-    let remote = home.command(["config", "set", "remote", "/srv/memory.git"]);
+    let remote = home.command(["config", "set", "remote", "git@git.home:memory.git"]);
     snapshot!(remote.env("ANAMNESIS_GIT_REMOTE", "https://me:hunter2@git.home/m.git").run().shown(), @"
     exit 0
-    remote = /srv/memory.git (was none, the default)
+    remote = git@git.home:memory.git (was none, the default)
     ! ANAMNESIS_GIT_REMOTE is set and overrides it: https://git.home/m.git
     → anamnesis init   (reaches it and joins)
     ");
@@ -405,7 +405,7 @@ fn a_changed_option_of_the_plugin_is_copied_once() {
     }
     "#);
     // What is changed by hand afterwards stays.
-    home.run("config set remote /srv/own.git").well();
+    home.run("config set remote git@git.home:me/own.git").well();
     let own = file();
     hook(&home, "git@git.home:me/memory.git");
     hook(&home, "");
@@ -419,7 +419,7 @@ fn a_changed_option_of_the_plugin_is_copied_once() {
 #[test]
 fn an_option_that_is_no_address_is_named_and_not_taken() {
     let home = untouched_home();
-    home.run("config set remote /srv/own.git").well();
+    home.run("config set remote git@git.home:me/own.git").well();
     let own = home.read("config.json");
     for bad in [
         "ext::sh -c 'echo hunter2'",

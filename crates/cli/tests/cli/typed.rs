@@ -159,7 +159,8 @@ fn the_launcher_of_the_plugin_is_not_another_anamnesis() {
     let plugin = home.root().join("plugin");
     fs::create_dir_all(plugin.join(".claude-plugin")).unwrap();
     fs::create_dir_all(plugin.join("bin")).unwrap();
-    fs::write(plugin.join("bin/anamnesis"), "#!/bin/sh\n").unwrap();
+    let launcher = format!("bin/anamnesis{}", std::env::consts::EXE_SUFFIX);
+    fs::write(plugin.join(launcher), "#!/bin/sh\n").unwrap();
     let doctor = || {
         home.command(["doctor"])
             .env("PATH", plugin.join("bin"))

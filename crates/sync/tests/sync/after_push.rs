@@ -1,6 +1,8 @@
 //! A `git` of the test's own, which runs a script after each push: what happens at that moment.
 
-use std::{env, ffi::OsString, fs, path::Path, process::Command};
+use std::{env, ffi::OsString, path::Path};
+#[cfg(unix)]
+use std::{fs, process::Command};
 
 /// Returns the environment of a machine. A `bin/git` in the fleet's folder goes before the user's git.
 pub(crate) fn variables(fleet: &Path) -> Vec<(OsString, OsString)> {
