@@ -12,6 +12,12 @@ use std::{env, ffi::OsStr, process::ExitCode};
 
 use anamnesis_app::environment::{Caller, Environment};
 
+// musl gives freed memory back to the kernel at once, so a session start of 10,000 notes had six
+// times as many page faults. SQLite uses it, too. See `docs/decisions/0064-platforms.md`.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Files that we or git create are readable only by their owner.
     #[cfg(unix)]
