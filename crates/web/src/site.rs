@@ -9,7 +9,10 @@ use std::{
     time::Instant,
 };
 
-use anamnesis_app::context::{Context, PATIENCE};
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    embedding::QueryEncoder,
+};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{
     Method, Request, Response, StatusCode,
@@ -45,6 +48,7 @@ pub(crate) struct Site {
     pub(crate) streams: Arc<Streams>,
     /// What pages need and takes long.
     kept: Arc<Kept>,
+    encoder: Arc<QueryEncoder>,
     guard: Guard,
     /// When a page was last known to be open.
     alive_at: Mutex<Instant>,
@@ -60,6 +64,7 @@ impl Site {
             context,
             streams: Arc::default(),
             kept: Arc::default(),
+            encoder: Arc::default(),
             guard: Guard::new(port).map_err(io::Error::other)?,
             alive_at: Mutex::new(Instant::now()),
             had_stream: AtomicBool::new(false),
@@ -184,6 +189,7 @@ impl Site {
                 is_read_only: self.is_read_only,
                 streams: Arc::clone(&self.streams),
                 kept: Arc::clone(&self.kept),
+                encoder: Arc::clone(&self.encoder),
                 path,
                 id,
                 query,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anamnesis_app::{Error, context::Context};
+use anamnesis_app::{Error, context::Context, embedding::QueryEncoder};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::index::Index;
 use anamnesis_text::clean::clean;
@@ -60,6 +60,8 @@ pub(crate) struct Visit {
     pub(crate) streams: Arc<Streams>,
     /// What takes long to find.
     pub(crate) kept: Arc<Kept>,
+    /// The embedding model, once a search has loaded it.
+    pub(crate) encoder: Arc<QueryEncoder>,
     /// The path and the name of each page in the navigation.
     pub(crate) navigation: Vec<(&'static str, &'static str)>,
     /// Returns whether a path is one of the viewer's.

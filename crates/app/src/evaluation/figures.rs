@@ -11,7 +11,7 @@ use anamnesis_recall::{
 use anamnesis_store::index::{Entry, Filter, Index};
 
 use super::library::Library;
-use crate::{Error, context::Context, evaluation_set::Case};
+use crate::{Error, context::Context, embedding::QueryEncoder, evaluation_set::Case};
 
 /// The depths at which recall is reported.
 const DEPTHS: [usize; 4] = [1, 3, 5, 8];
@@ -57,12 +57,15 @@ impl Figures {
         let depths: BTreeSet<usize> = DEPTHS.into_iter().chain(depth).collect();
         let most = depths.last().copied().unwrap_or(RANKED).max(RANKED);
         let mut library = Library::new(context, index, cases)?;
+        let encoder = QueryEncoder::default();
         let mut places = Vec::with_capacity(cases.len());
         for (_, case) in cases {
             let named: Vec<NoteId> = case.notes().collect();
             let right = library.right(case)?;
             let hits = library.ask(case, |index| {
-                search::search(index, &case.query, &Filter::default(), most)
+                let vector = encoder.vector(context, index, &case.query);
+                let (filter, vector) = (Filter::default(), vector.as_deref());
+                search::search_with_meaning(index, &case.query, vector, &filter, most)
             })?;
             let found: Vec<_> = hits.iter().map(|hit| hit.entry.id()).collect();
             places.push((

@@ -6,7 +6,7 @@ use anamnesis_note::{id::NoteId, project_key::is_shared};
 use anamnesis_recall::{
     evaluation::{GatePoint, GateResult, share},
     mining::is_question,
-    note_set::{self, InjectedNote, Limits, Request, WORDS_ALONE},
+    note_set::{self, InjectedNote, Limits, Request},
     prompt::sentences,
     rank::{Mask, Query, rank},
     threshold::Floor,
@@ -21,6 +21,7 @@ use super::{library::Library, mine::question};
 use crate::{
     Error,
     context::Context,
+    embedding::PromptEncoder,
     evaluation_set::Case,
     recall::{Lane, known},
 };
@@ -161,17 +162,33 @@ pub fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec
     Ok(strays)
 }
 
+/// A question as the hook asks it.
+struct Prompt {
+    query: Query,
+    /// Its meaning, where the hook compares it.
+    vector: Option<Vec<f32>>,
+}
+
+impl Prompt {
+    fn new(context: &Context, index: &Index, question: &str) -> Self {
+        let query = Query::from_segments(&sentences(question));
+        let encoder = PromptEncoder::start(context, &query);
+        let vector = encoder.and_then(|encoder| encoder.vector(context, index));
+        Self { query, vector }
+    }
+}
+
 impl Gate<'_> {
     /// The notes injected for a question in a project at one threshold.
     fn given(
         &self,
         index: &Index,
-        question: &str,
+        question: &Prompt,
         project: &Project,
         floor: f32,
     ) -> Result<Vec<InjectedNote>, index::Error> {
         let request = Request {
-            query: &Query::from_segments(&sentences(question)),
+            query: &question.query,
             project: &project.key,
             also: &project.also,
             limits: Limits {
@@ -181,7 +198,7 @@ impl Gate<'_> {
             ledger: &Ledger::new(),
             own: None,
             knowledge: &known(self.context, self.index, self.journal),
-            vector: WORDS_ALONE,
+            vector: &|| question.vector.clone(),
         };
         Ok(note_set::recall(index, &self.context.notes, &request)?.given)
     }
@@ -197,12 +214,13 @@ impl Gate<'_> {
             };
             let project = self.context.project(Some(&entry?.project));
             answered.push(library.ask(case, |index| {
+                let prompt = Prompt::new(self.context, index, &case.query);
                 let is_reachable = self
                     .ungated(index, &case.query, &project)?
                     .iter()
                     .any(|id| right.contains(id));
                 let gated = |floor| {
-                    let given = self.given(index, &case.query, &project, floor)?;
+                    let given = self.given(index, &prompt, &project, floor)?;
                     let mut ids = given.iter().map(|given| given.recalled.note.id);
                     Ok(GateResult {
                         is_reachable,
@@ -243,8 +261,9 @@ impl Gate<'_> {
         found: &mut Vec<FalseInjection>,
     ) -> Result<Vec<usize>, Error> {
         let mut counts = vec![0; FLOORS.len()];
+        let prompt = Prompt::new(self.context, self.index, &stray.prompt);
         for (floor, count) in FLOORS.into_iter().zip(&mut counts) {
-            let mut given = self.given(self.index, &stray.prompt, &stray.of, floor)?;
+            let mut given = self.given(self.index, &prompt, &stray.of, floor)?;
             // If nothing is injected at a threshold, nothing is at a higher one.
             if given.is_empty() {
                 break;

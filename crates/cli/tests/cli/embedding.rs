@@ -8,7 +8,7 @@ use anamnesis_testkit::{
 };
 
 use crate::{
-    home, id,
+    home, id, open,
     recall::{FITTING, filled, prompt},
 };
 
@@ -123,6 +123,42 @@ fn a_prompt_is_answered_by_words_where_the_model_is_damaged() {
     );
     let log = std::fs::read_to_string(home.store().join("log/anamnesis.log")).unwrap();
     assert!(log.contains("not a usable embedding model"), "{log}");
+}
+
+#[test]
+fn measurements_and_the_viewer_ask_the_model() {
+    let home = with_notes();
+    let question = serde_json::json!({
+        "query": "red", "relevant_ids": [id("7Q4KZ9")], "note_titles": ["the red boat"],
+        "approved": true, "source": "hand",
+    });
+    std::fs::create_dir_all(home.store().join("eval")).unwrap();
+    std::fs::write(
+        home.store().join("eval/eval.jsonl"),
+        format!("{question}\n"),
+    )
+    .unwrap();
+    add_model(&home);
+    wait_for_vectors(&home);
+    home.run("config set recall.semantic prompt").well();
+    let found = home.run("eval run --json").json();
+    assert_eq!(found["recall"]["n_cases"], 1, "{found}");
+
+    // Only who asks the model reports that it is damaged.
+    let copy = home.store().join("embedding").join(&models(&home)[0]);
+    std::fs::write(copy, b"E5S1").unwrap();
+    let log = home.store().join("log/anamnesis.log");
+    for ask in ["eval run", "eval gate", "/notes?q=red"] {
+        let _ = std::fs::remove_file(&log);
+        if ask.starts_with('/') {
+            let page = open::page(&home, ask);
+            assert!(page.contains("the red boat"), "{page}");
+        } else {
+            home.run(ask).well();
+        }
+        let log = home.log().join("\n");
+        assert!(log.contains("not a usable embedding model"), "{ask}: {log}");
+    }
 }
 
 /// Lists the plugin with the model as installed with this scope.

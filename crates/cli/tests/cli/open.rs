@@ -53,6 +53,26 @@ fn ask(port: u16, head: &str) -> String {
     answer
 }
 
+/// Opens a viewer and reads one page as a visitor who has entered.
+pub(crate) fn page(home: &TestHome, path: &str) -> String {
+    let mut viewer = open(home, "notes --for 2s");
+    let host = format!("Host: 127.0.0.1:{}", viewer.port);
+    let get = |path: &str, more: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\n{host}{more}");
+        ask(viewer.port, &head)
+    };
+    let cookie = cookie(&get(&format!("/notes?token={}", viewer.token), ""));
+    let page = get(path, &cookie);
+    assert!(viewer.child.wait().unwrap().success());
+    page
+}
+
+/// Returns the header with the cookie of an answer.
+fn cookie(entered: &str) -> String {
+    let (_, cookie) = entered.split_once("set-cookie: ").unwrap();
+    format!("\r\nCookie: {}", cookie.split(';').next().unwrap())
+}
+
 #[test]
 fn the_viewer_listens_only_while_it_runs() {
     // HOOK-11
@@ -67,8 +87,7 @@ fn the_viewer_listens_only_while_it_runs() {
     let entered = get(&token, "");
     assert!(entered.starts_with("HTTP/1.1 200 "), "{entered}");
     assert!(get(&token, "").starts_with("HTTP/1.1 403 "), "a replay");
-    let (_, cookie) = entered.split_once("set-cookie: ").unwrap();
-    let cookie = format!("\r\nCookie: {}", cookie.split(';').next().unwrap());
+    let cookie = cookie(&entered);
     let notes = get("/notes", &cookie);
     assert!(notes.contains("The cache needs a lock"), "{notes}");
     let foreign = format!("GET /notes HTTP/1.1\r\nHost: evil.example:{port}{cookie}");
@@ -107,12 +126,8 @@ fn the_viewer_in_the_background_outlives_its_command() {
     let (port, path) = rest.split_once('/').unwrap();
     let head = format!("GET /{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}");
     let port: u16 = port.parse().unwrap();
-    let entered = ask(port, &head);
-    let (_, cookie) = entered.split_once("set-cookie: ").unwrap();
-    let cookie = cookie.split(';').next().unwrap();
-    let notes = ask(
-        port,
-        &format!("GET /notes HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}"),
-    );
+    let cookie = cookie(&ask(port, &head));
+    let head = format!("GET /notes HTTP/1.1\r\nHost: 127.0.0.1:{port}{cookie}");
+    let notes = ask(port, &head);
     assert!(notes.contains("read-only"), "Claude started it: {notes}");
 }

@@ -48,7 +48,9 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         let found = entries.into_iter().map(|entry| (entry, Vec::new()));
         (index.count(&filter)?, found.collect())
     } else {
-        let hits = search::search(&index, query, &filter, MAX_HITS)?;
+        let vector = visit.encoder.vector(&visit.context, &index, query);
+        let vector = vector.as_deref();
+        let hits = search::search_with_meaning(&index, query, vector, &filter, MAX_HITS)?;
         let total = hits.len();
         let hits = hits.into_iter().skip(start).take(PAGE);
         (total, hits.map(|hit| (hit.entry, hit.matched)).collect())
