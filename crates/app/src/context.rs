@@ -14,7 +14,7 @@ use anamnesis_store::{
     index::{self, Entry, Index, Look, Unresolvable},
     journal::Journal,
     notes::{Notes, Problem, Stored},
-    project::{Known, Places, Project},
+    project::{IdentifiedProject, Places, Project},
     settings::{config::Config, exclude::Exclusions},
     writing,
 };
@@ -142,13 +142,13 @@ impl Context {
 
     /// Recognises the project of a folder with the help of the journal. Also returns what the
     /// journal does not know of it yet.
-    pub fn known(&self, journal: Option<&Journal>, folder: &Path) -> Known {
+    pub fn known(&self, journal: Option<&Journal>, folder: &Path) -> IdentifiedProject {
         let user_home = self.environment.user_home.as_deref();
         match Places::new(journal).recognize(folder, user_home) {
             Ok(known) => known,
             Err(error) => {
                 self.log(&error.to_string());
-                Known {
+                IdentifiedProject {
                     project: Project::find(folder, user_home),
                     rows: Vec::new(),
                 }

@@ -14,7 +14,7 @@ use anamnesis_store::{
     spool::Spool,
     usage_log::Receipts,
 };
-use anamnesis_sync::Answer;
+use anamnesis_sync::HeldDecision;
 
 use crate::{
     Error, auto_reflect, capture, citation_check, claude_memory, client,
@@ -248,7 +248,7 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
 /// machines. Errors are recorded in the journal, not returned.
 fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
     let done = if is_sync_due(context, journal, has_news) {
-        let synced = sync::run(context, Some(journal), Answer::None, Duration::ZERO);
+        let synced = sync::run(context, Some(journal), HeldDecision::None, Duration::ZERO);
         synced.map(|synced| synced.pulled > 0)
     } else {
         sync::commit_what_is_left(context, Some(journal)).map(|()| false)

@@ -17,7 +17,7 @@ use crate::{
     Error,
     context::Context,
     pause,
-    recall::{Answer, Asker, Lane, Skipped, question},
+    recall::{Asker, Lane, RecallResult, Skipped, question},
     remember, session,
 };
 
@@ -42,7 +42,7 @@ pub struct Tried {
     /// The hook that was imitated.
     pub lane: Lane,
     /// The recall result, or why recall did not run.
-    pub outcome: Result<Answer, Skipped>,
+    pub outcome: Result<RecallResult, Skipped>,
     /// Whether some notes are not in the index yet.
     pub is_behind: bool,
 }
@@ -157,7 +157,7 @@ impl Trial<'_> {
     }
 }
 
-fn candidates(answer: &Answer) -> Vec<Value> {
+fn candidates(answer: &RecallResult) -> Vec<Value> {
     let given = answer.shown.iter().map(|shown| {
         json!({
             "id": shown.note.to_string(),

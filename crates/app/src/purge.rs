@@ -23,8 +23,8 @@ use anamnesis_store::{
     usage_log::Receipts,
 };
 use anamnesis_sync::{
-    Answer, Repository,
-    purge::{Purge, Purged, Record, Standing, Written},
+    HeldDecision, Repository,
+    purge::{Occurrences, Purge, Purged, Record, Written},
     set_aside_repositories,
 };
 use anamnesis_text::clean::one_line;
@@ -70,7 +70,7 @@ pub struct PurgePlan<'a> {
     /// The databases with the text in free pages only.
     pub databases: Vec<String>,
     /// The git history.
-    pub standing: Standing,
+    pub standing: Occurrences,
     /// The rows of the journal.
     pub records: Mentions,
     /// The client's transcripts, which are not changed.
@@ -102,7 +102,8 @@ pub fn begin(context: &Context) -> Result<(), Error> {
                 .hint("anamnesis forget ID   (one note, which can be brought back)"),
         );
     }
-    let unfinished = sync::backend(context, None, None, Answer::None, PATIENCE).finish_purge();
+    let unfinished =
+        sync::backend(context, None, None, HeldDecision::None, PATIENCE).finish_purge();
     unfinished.map_err(|error| {
         Error::failed(format!(
             "0 places: an earlier purge is not finished: {error}"
@@ -402,7 +403,13 @@ impl PurgePlan<'_> {
             receipt.masked = portable(&what.masked);
             Ok(receipts.append(&journal, &machine, &receipt, PATIENCE)?)
         };
-        let backend = sync::backend(context, Some(&journal), remote, Answer::None, PATIENCE);
+        let backend = sync::backend(
+            context,
+            Some(&journal),
+            remote,
+            HeldDecision::None,
+            PATIENCE,
+        );
         let purged = backend.purge(&self.purge, &mut write_record);
         purged.map_err(|error| match error {
             anamnesis_sync::Error::Held => Error::caused_by(error).hint(format!(
@@ -472,13 +479,13 @@ impl PurgePlan<'_> {
 }
 
 /// Where the git history has the notes or the text.
-fn standing(context: &Context, purge: &Purge) -> Result<Standing, Error> {
+fn standing(context: &Context, purge: &Purge) -> Result<Occurrences, Error> {
     let failed = |error: anamnesis_sync::Error| Error::caused_by(error).hint("anamnesis doctor");
     let machine = context.machine_id();
     let repository = Repository::open(&context.home, &machine, context.environment.now);
     match repository.map_err(failed)? {
         Some(repository) => repository.standing(purge).map_err(failed),
-        None => Ok(Standing::default()),
+        None => Ok(Occurrences::default()),
     }
 }
 

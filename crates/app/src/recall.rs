@@ -15,7 +15,7 @@ use anamnesis_recall::{
 use anamnesis_session::prompt::SafePrompt;
 use anamnesis_store::{
     index::{Error, Index},
-    journal::{Journal, Ledger, Run, Shown},
+    journal::{Journal, Ledger, Run, ShownNote},
     project::Project,
     settings::config,
 };
@@ -99,11 +99,11 @@ pub struct Asker<'a> {
 }
 
 /// The result of a recall.
-pub struct Answer {
+pub struct RecallResult {
     /// The block to inject.
     pub block: Block,
     /// The notes in the block, for the journal.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<ShownNote>,
     /// The recall itself, for the journal.
     pub run: Run,
     /// Which notes were chosen and which were held back.
@@ -160,7 +160,7 @@ pub fn line(outcome: &Outcome) -> Option<String> {
 
 impl Asker<'_> {
     /// Chooses and renders the notes for a query.
-    pub fn recall(&self, query: &Query) -> Result<Answer, Error> {
+    pub fn recall(&self, query: &Query) -> Result<RecallResult, Error> {
         let (outcome, block) = match note_set::small_talk(query) {
             Some(outcome) => (outcome, Block::default()),
             None => self.search(query)?,
@@ -179,7 +179,7 @@ impl Asker<'_> {
                 .map_or_else(String::new, |silence| silence.as_str().to_owned()),
             held: outcome.held.iter().take(MAX_HELD).cloned().collect(),
         };
-        Ok(Answer {
+        Ok(RecallResult {
             block,
             shown,
             run,
@@ -214,14 +214,14 @@ impl Asker<'_> {
 }
 
 /// Returns how much of each note the block contains, for the journal.
-fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
+fn shown(outcome: &Outcome, block: &Block) -> Vec<ShownNote> {
     let levels: HashMap<NoteId, Level> = block.levels.iter().copied().collect();
     outcome
         .given
         .iter()
         .filter_map(|given| {
             let note = &given.recalled.note;
-            Some(Shown {
+            Some(ShownNote {
                 note: note.id,
                 hash: text_hash(&note.body),
                 level: levels.get(&note.id)?.as_str(),

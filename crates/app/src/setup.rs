@@ -6,14 +6,14 @@ use anamnesis_store::{
     fs::home::Home,
     settings::{self, config::Config},
 };
-use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
+use anamnesis_sync::{HeldDecision, Reached, State, SyncBackend, Synced, remote::Remote};
 use serde_json::Value;
 
 use crate::{
     Error,
     context::Context,
     environment::Environment,
-    python_version::{self, Found},
+    python_version::{self, PythonEntries},
     remote,
     settings::REMOTES,
     sync::{self, Carrier},
@@ -44,7 +44,7 @@ pub struct Options {
 /// deleted.
 pub fn sync_backend(
     context: &Context,
-    answer: Answer,
+    answer: HeldDecision,
 ) -> Result<impl SyncBackend<Error = anamnesis_sync::Error> + use<>, Error> {
     Ok(Carrying {
         answer,
@@ -56,7 +56,7 @@ pub fn sync_backend(
 struct Carrying {
     context: Context,
     remote: Option<Remote>,
-    answer: Answer,
+    answer: HeldDecision,
 }
 
 impl Carrying {
@@ -100,7 +100,7 @@ pub struct Plan {
     /// What becomes of the remote.
     pub remote: Wanted,
     /// What Claude Code's files have of the Python version.
-    pub python: Found,
+    pub python: PythonEntries,
     /// The store that the Python version's entries name, if hooks use another one.
     pub python_store: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ use crate::{
     doctor::{self, HealthSummary},
     embedding::InstalledModel,
     pause::{self, Off},
-    sync::Standing,
+    sync::SyncStatus,
 };
 
 /// The state of the memory in one folder.
@@ -45,7 +45,7 @@ pub struct Overview {
     /// What switches recording and recall off here.
     pub off: Option<Off>,
     /// When and with what the notes were synced.
-    pub sync: Standing,
+    pub sync: SyncStatus,
     /// How many notes have a vector, if there is an embedding model.
     pub vectors: Option<EmbeddingCounts>,
     /// Whether all is well.
@@ -81,7 +81,7 @@ impl Overview {
             conflicts: index.count_conflicts()?,
             kept,
             off: pause::here(context),
-            sync: Standing::load(context, journal.as_ref()),
+            sync: SyncStatus::load(context, journal.as_ref()),
             vectors: InstalledModel::find(&context.home)
                 .map(|_| index.count_embeddings())
                 .transpose()?,

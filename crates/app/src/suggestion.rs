@@ -7,7 +7,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::Index,
-    journal::{Journal, SUGGESTION, Shown},
+    journal::{Journal, SUGGESTION, ShownNote},
     project::Project,
 };
 use anamnesis_text::{clean::one_line, hash::text_hash};
@@ -31,7 +31,7 @@ pub struct Suggestion {
     /// The line.
     pub text: String,
     /// The record. It names the session's own note, because no note has the sentence yet.
-    pub shown: Shown,
+    pub shown: ShownNote,
 }
 
 /// Suggests to keep the first sentence of a prompt that sounds lasting, if no note has it and the
@@ -70,7 +70,7 @@ pub fn suggestion(
                 "anamnesis: \"{quote}\" sounds lasting, and no note has it. \
                  If it holds beyond this session, keep it with memory_write (kind preference)."
             ),
-            shown: Shown {
+            shown: ShownNote {
                 note: NoteId::of_session(session),
                 hash,
                 level: SUGGESTION,

@@ -11,7 +11,7 @@ use anamnesis_store::{
     project::Identities,
     usage_log::Receipts,
 };
-pub use anamnesis_sync::Answer;
+pub use anamnesis_sync::HeldDecision;
 use anamnesis_sync::{
     Act, GitBackend, Held, NewNotes, Reached, Repository, Settings, State, SyncBackend, SyncStep,
     Synced, WrittenNotes, remote::Remote,
@@ -148,7 +148,7 @@ impl History {
 }
 
 /// The state of sync, for `status` and `doctor`.
-pub struct Standing {
+pub struct SyncStatus {
     /// The state of the local repository.
     pub state: State,
     /// The results of the last syncs.
@@ -161,14 +161,14 @@ pub struct Standing {
     pub step: Option<&'static str>,
 }
 
-impl Standing {
+impl SyncStatus {
     /// Loads the state from the repository and the journal.
     pub fn load(context: &Context, journal: Option<&Journal>) -> Self {
         let (remote, mut problem) = match remote(context) {
             Ok(remote) => (remote, None),
             Err(_) => (None, remote::problem(context)),
         };
-        let state = backend(context, journal, remote, Answer::None, Duration::ZERO).state();
+        let state = backend(context, journal, remote, HeldDecision::None, Duration::ZERO).state();
         let state = state.unwrap_or_else(|error| {
             problem = Some(one_line(&error.to_string()));
             State::default()
@@ -361,7 +361,7 @@ impl<'a> Carrier<'a> {
         context: &'a Context,
         journal: Option<&'a Journal>,
         remote: Option<Remote>,
-        answer: Answer,
+        answer: HeldDecision,
         patience: Duration,
     ) -> Self {
         let has_remote = remote.is_some();
@@ -466,7 +466,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub fn run(
     context: &Context,
     journal: Option<&Journal>,
-    answer: Answer,
+    answer: HeldDecision,
     patience: Duration,
 ) -> Result<Synced, Error> {
     let carrier = Carrier::new(context, journal, remote(context)?, answer, patience);
@@ -474,8 +474,8 @@ pub fn run(
 }
 
 /// Syncs now, with a person's decision about what was held back.
-pub fn run_now(context: &Context, answer: Answer) -> Result<Synced, Error> {
-    if answer != Answer::None && context.environment.is_agent {
+pub fn run_now(context: &Context, answer: HeldDecision) -> Result<Synced, Error> {
+    if answer != HeldDecision::None && context.environment.is_agent {
         return Err(Error::failed(
             "what sync held back is decided by a person only",
         ));
@@ -492,7 +492,7 @@ pub fn backend<'a>(
     context: &'a Context,
     journal: Option<&Journal>,
     remote: Option<Remote>,
-    answer: Answer,
+    answer: HeldDecision,
     patience: Duration,
 ) -> GitBackend<'a> {
     let installation =
@@ -608,7 +608,7 @@ fn commit_folder(
     context: &Context,
     journal: Option<&Journal>,
 ) -> Result<(), anamnesis_sync::Error> {
-    let backend = backend(context, journal, None, Answer::None, Duration::ZERO);
+    let backend = backend(context, journal, None, HeldDecision::None, Duration::ZERO);
     let committed = backend.commit();
     log_set_aside(context, &backend);
     committed.map(drop)
@@ -634,7 +634,7 @@ pub fn repair(
     context: &Context,
     patience: Duration,
 ) -> Result<Option<String>, anamnesis_sync::Error> {
-    let backend = backend(context, None, None, Answer::None, patience);
+    let backend = backend(context, None, None, HeldDecision::None, patience);
     backend.repair()?;
     Ok(set_aside_line(context, &backend))
 }

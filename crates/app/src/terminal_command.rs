@@ -24,7 +24,7 @@ const COPIED: &str = "terminal_command";
 
 /// What exists at the link's path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LinkTarget {
     /// Nothing.
     Free,
     /// A link to our copy.
@@ -66,14 +66,14 @@ pub fn link(environment: &Environment) -> Option<PathBuf> {
 }
 
 /// Checks what exists at the link's path.
-pub fn place(context: &Context) -> Place {
+pub fn place(context: &Context) -> LinkTarget {
     let Some(link) = link(&context.environment) else {
-        return Place::Taken;
+        return LinkTarget::Taken;
     };
     match fs::read_link(&link) {
-        Ok(target) if target == context.home.as_named(&copy_of(context)) => Place::Ours,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Place::Free,
-        _ => Place::Taken,
+        Ok(target) if target == context.home.as_named(&copy_of(context)) => LinkTarget::Ours,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => LinkTarget::Free,
+        _ => LinkTarget::Taken,
     }
 }
 
@@ -92,7 +92,7 @@ pub fn install_copy(context: &Context, journal: Option<&Journal>) -> io::Result<
 pub fn install(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
     install_copy(context, journal)?;
     #[cfg(unix)]
-    if let (Place::Free, Some(link)) = (place(context), link(&context.environment)) {
+    if let (LinkTarget::Free, Some(link)) = (place(context), link(&context.environment)) {
         if let Some(folder) = link.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -109,7 +109,7 @@ pub fn install(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
 /// # Errors
 /// The file system or the journal fails. The old copy is still in place.
 pub fn keep(context: &Context, journal: &Journal) -> io::Result<()> {
-    if !home::is_real_folder(&context.home.bin()) && place(context) != Place::Ours {
+    if !home::is_real_folder(&context.home.bin()) && place(context) != LinkTarget::Ours {
         return Ok(());
     }
     let copied = copy_of(context);

@@ -16,7 +16,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::{Entry, Error, Index, Recent},
-    journal::{Journal, Ledger, OBSERVATION, STOPPED, Shown},
+    journal::{Journal, Ledger, OBSERVATION, STOPPED, ShownNote},
     project::Project,
 };
 use anamnesis_text::hash::text_hash;
@@ -35,7 +35,7 @@ pub struct AtTool {
     /// Why the call is denied.
     pub denial: Option<String>,
     /// The note, for the journal.
-    pub shown: Shown,
+    pub shown: ShownNote,
 }
 
 /// A warning that may match a call, read from its file.
@@ -120,7 +120,7 @@ pub fn warn(
         .levels
         .first()
         .map_or("body", |(_, level)| level.as_str());
-    let shown = |reason| Shown {
+    let shown = |reason| ShownNote {
         note: note.id,
         hash: text_hash(&note.body),
         level,
@@ -165,7 +165,7 @@ pub fn mended(
     Some(AtTool {
         context: Some(block.text),
         denial: None,
-        shown: Shown {
+        shown: ShownNote {
             note: id,
             hash,
             level: OBSERVATION,

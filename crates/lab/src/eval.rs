@@ -198,7 +198,7 @@ struct Set {
     names: HashMap<NoteId, String>,
 }
 
-struct Answer<'a> {
+struct QuestionResult<'a> {
     question: &'a Question,
     /// The notes found in each of [`WAYS`], best first, and their measures.
     found: [Vec<NoteId>; WAYS.len()],
@@ -209,7 +209,7 @@ struct Answer<'a> {
     best: Option<(f64, Vec<String>, NoteId)>,
 }
 
-impl Answer<'_> {
+impl QuestionResult<'_> {
     fn is_right(&self, found: &[NoteId]) -> bool {
         found.iter().any(|id| self.question.right.contains(id))
     }
@@ -305,14 +305,14 @@ impl Set {
         })
     }
 
-    fn ask_all<'a>(&self, questions: &'a [Question]) -> Result<Vec<Answer<'a>>> {
+    fn ask_all<'a>(&self, questions: &'a [Question]) -> Result<Vec<QuestionResult<'a>>> {
         questions
             .iter()
             .map(|question| self.ask(question))
             .collect()
     }
 
-    fn ask<'a>(&self, question: &'a Question) -> Result<Answer<'a>> {
+    fn ask<'a>(&self, question: &'a Question) -> Result<QuestionResult<'a>> {
         let filter = Filter {
             projects: vec![question.project.clone()],
             ..Filter::default()
@@ -348,7 +348,7 @@ impl Set {
                 given.recalled.note.id,
             )
         });
-        Ok(Answer {
+        Ok(QuestionResult {
             question,
             measures: found
                 .each_ref()
@@ -419,7 +419,7 @@ impl Set {
             let path = answered.join(format!("{name}.jsonl"));
             self.write_answers(&path, answers.iter().chain(&none))?;
         }
-        let mut groups: BTreeMap<String, Vec<&Answer<'_>>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, Vec<&QuestionResult<'_>>> = BTreeMap::new();
         for answer in &answers {
             let half = ["1 first half", "2 second half"][answer.question.half()];
             groups.entry("0 all".to_owned()).or_default().push(answer);
@@ -498,7 +498,7 @@ impl Set {
     fn write_answers<'a>(
         &self,
         path: &Path,
-        answers: impl Iterator<Item = &'a Answer<'a>>,
+        answers: impl Iterator<Item = &'a QuestionResult<'a>>,
     ) -> Result {
         let mut lines = String::new();
         for answer in answers {
@@ -528,8 +528,13 @@ fn add_vectors(index: &mut Index, model: &mut Model) -> Result {
     Ok(index.add_embeddings(&vectors)?)
 }
 
-fn point(place: usize, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> CurvePoint {
-    let of_half = |answer: &&Answer<'_>| answer.question.half() == half;
+fn point(
+    place: usize,
+    half: usize,
+    answers: &[QuestionResult<'_>],
+    none: &[QuestionResult<'_>],
+) -> CurvePoint {
+    let of_half = |answer: &&QuestionResult<'_>| answer.question.half() == half;
     let none = none.iter().filter(of_half);
     let answered: Vec<GateResult> = answers
         .iter()

@@ -31,10 +31,10 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 8..=200;
 const SENTENCE: usize = 4;
 
 /// Derives a text from a note and an unrelated note.
-type Change = fn(&str, &str) -> Option<String>;
+type Derivation = fn(&str, &str) -> Option<String>;
 
 /// The rules by which texts are derived.
-const CHANGES: [(&str, Change); 7] = [
+const CHANGES: [(&str, Derivation); 7] = [
     ("itself", |text, _| Some(text.to_owned())),
     ("a sentence dropped", |text, _| without_last_sentence(text)),
     ("its words turned round", |text, _| Some(swap_halves(text))),

@@ -91,12 +91,12 @@ pub fn mask(
     find(home, needle)?;
     walk(home, needle, |path, change| {
         let written = match change {
-            Change::Note(note, bytes) => {
+            PurgeAction::Note(note, bytes) => {
                 notes.place(lock, note, bytes)?;
                 return Ok(());
             }
-            Change::Bytes(bytes) => file::write_atomic(path, bytes).map(drop),
-            Change::Remove => fs::remove_file(path),
+            PurgeAction::Bytes(bytes) => file::write_atomic(path, bytes).map(drop),
+            PurgeAction::Remove => fs::remove_file(path),
         };
         written.map_err(|source| Error::Io {
             path: home.relative(path),
@@ -106,7 +106,7 @@ pub fn mask(
 }
 
 /// The action.
-enum Change<'a> {
+enum PurgeAction<'a> {
     Note(NotePath, &'a [u8]),
     Bytes(&'a [u8]),
     Remove,
@@ -115,7 +115,7 @@ enum Change<'a> {
 fn walk(
     home: &Home,
     needle: &PurgePattern,
-    mut apply: impl FnMut(&Path, Change<'_>) -> Result<(), Error>,
+    mut apply: impl FnMut(&Path, PurgeAction<'_>) -> Result<(), Error>,
 ) -> Result<Places, Error> {
     let mut places = Places::default();
     let mut pending = vec![home.root().to_owned()];
@@ -148,7 +148,7 @@ fn walk(
             match kind {
                 Kind::Note(note) => {
                     let masked = needle.mask_note(note.id, &bytes).map_err(structural)?;
-                    apply(&path, Change::Note(note, &masked.unwrap_or_default()))?;
+                    apply(&path, PurgeAction::Note(note, &masked.unwrap_or_default()))?;
                     places.notes.insert(note);
                     continue;
                 }
@@ -158,17 +158,17 @@ fn walk(
                 }
                 Kind::Trashed(id) => {
                     let masked = needle.mask_note(id, &bytes).map_err(structural)?;
-                    apply(&path, Change::Bytes(&masked.unwrap_or_default()))?;
+                    apply(&path, PurgeAction::Bytes(&masked.unwrap_or_default()))?;
                 }
                 Kind::Text => {
                     let masked = needle.mask(&bytes).unwrap_or_default();
-                    apply(&path, Change::Bytes(&masked))?;
+                    apply(&path, PurgeAction::Bytes(&masked))?;
                 }
                 Kind::Binary => {
                     let masked = needle.mask_in_place(&bytes).unwrap_or_default();
-                    apply(&path, Change::Bytes(&masked))?;
+                    apply(&path, PurgeAction::Bytes(&masked))?;
                 }
-                Kind::Leftover => apply(&path, Change::Remove)?,
+                Kind::Leftover => apply(&path, PurgeAction::Remove)?,
                 Kind::None => continue,
             }
             places.files.insert(name);

@@ -28,7 +28,7 @@ use git2::{Commit, ObjectType, Oid};
 use crate::{
     error::Error,
     repository::{APPLYING, LOCKS, PACKING, Repository, STALE},
-    tree::{self, Change, Changes, MAX_FILE, Named, entry, note_path},
+    tree::{self, Changes, MAX_FILE, Named, PathDiff, entry, note_path},
 };
 
 /// The smallest number of new notes that are written as a group.
@@ -210,7 +210,7 @@ impl Repository {
         lock: &Lock,
         notes: &Notes,
         id: NoteId,
-        change: Change<(NoteType, Oid)>,
+        change: PathDiff<(NoteType, Oid)>,
         applied: &mut Applied,
         stamps: &mut BTreeMap<String, (Oid, Stamp)>,
     ) -> Result<(), Error> {
@@ -346,7 +346,7 @@ impl Repository {
         lock: &Lock,
         notes: &Notes,
         id: NoteId,
-        change: Change<(NoteType, Oid)>,
+        change: PathDiff<(NoteType, Oid)>,
         changed: &[u8],
         applied: &mut Applied,
     ) -> Result<(), Error> {
@@ -364,7 +364,7 @@ impl Repository {
     fn old_bytes(
         &self,
         id: NoteId,
-        change: Change<(NoteType, Oid)>,
+        change: PathDiff<(NoteType, Oid)>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let head = self.head()?.map(|head| head.id());
         let base = self.merge_base_of(id, change.old, head)?;
@@ -387,7 +387,7 @@ impl Repository {
     }
 
     /// Changes a usage log or the marker to the version in a commit.
-    fn apply_file(&self, name: &str, change: Change<(Oid, i32)>) -> Result<(), Error> {
+    fn apply_file(&self, name: &str, change: PathDiff<(Oid, i32)>) -> Result<(), Error> {
         let path = self.folder().join(name);
         let found = file::read_head(&path, MAX_FILE).ok();
         let found = found.filter(|(.., whole)| *whole).map(|(bytes, ..)| bytes);

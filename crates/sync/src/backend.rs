@@ -122,7 +122,7 @@ pub struct State {
 
 /// The person's decision about a change that is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Answer {
+pub enum HeldDecision {
     /// No decision: it stays held back.
     #[default]
     None,
@@ -135,7 +135,7 @@ pub enum Answer {
     KeepAll,
 }
 
-impl Answer {
+impl HeldDecision {
     /// Returns whether something that is gone comes back.
     pub(crate) fn restores(self) -> bool {
         matches!(self, Self::Restore | Self::KeepAll)
@@ -158,7 +158,7 @@ pub struct Settings {
     /// The time limit of one git command.
     pub time_limit: Duration,
     /// The person's decision.
-    pub answer: Answer,
+    pub answer: HeldDecision,
     /// The id of this installation, whose usage logs are sent; `None` sends none.
     pub installation: Option<String>,
 }

@@ -14,7 +14,7 @@ use git2::{ObjectType, Odb, Oid, Tree};
 
 use crate::{
     error::Error,
-    tree::{Change, note_name},
+    tree::{PathDiff, note_name},
 };
 
 /// How many folders are cached: those of two commits, and of a merge's second parent.
@@ -24,7 +24,7 @@ const CACHED_FOLDERS: usize = 9;
 pub(crate) type NoteBlob = (NoteType, Oid);
 
 /// Changed notes by id. A note that moved is one change.
-pub(crate) type NoteChanges = BTreeMap<NoteId, Change<NoteBlob>>;
+pub(crate) type NoteChanges = BTreeMap<NoteId, PathDiff<NoteBlob>>;
 
 /// Reads folders and caches the last ones.
 pub(crate) struct Folders<'a> {

@@ -15,7 +15,7 @@ use git2::{Commit, Tree};
 use ulid::Ulid;
 
 use crate::{
-    backend::{Answer, Reached, Settings, State, SyncBackend, SyncStep, Synced},
+    backend::{HeldDecision, Reached, Settings, State, SyncBackend, SyncStep, Synced},
     damage::{self, SetAside},
     error::Error,
     git::{Fetched, Git, INCOMING, Pushed},
@@ -469,7 +469,7 @@ fn deleted_there(
     there: &BTreeSet<NoteId>,
 ) -> Result<usize, Error> {
     let head = repository.head()?;
-    let Some(start) = repository.join_start(head.as_ref(), incoming, Answer::None)? else {
+    let Some(start) = repository.join_start(head.as_ref(), incoming, HeldDecision::None)? else {
         // A rewritten history is held back, so it deletes nothing.
         return Ok(0);
     };

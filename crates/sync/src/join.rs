@@ -22,7 +22,7 @@ use crate::{
     purge::Record,
     repository::Repository,
     tree::{
-        self, Change, Changes, FILE, LAYOUT, Named, entry, is_log, is_tombstone, named, note_path,
+        self, Changes, FILE, LAYOUT, Named, PathDiff, entry, is_log, is_tombstone, named, note_path,
     },
 };
 
@@ -170,7 +170,7 @@ impl Repository {
     }
 
     /// Returns whether a change takes a note's content away: it deletes, forgets or empties the note.
-    fn takes_away(&self, id: NoteId, change: Change<NoteBlob>) -> Result<bool, Error> {
+    fn takes_away(&self, id: NoteId, change: PathDiff<NoteBlob>) -> Result<bool, Error> {
         let (old, new) = match (change.old, change.new) {
             (None, _) => return Ok(false),
             (_, None) => return Ok(true),
@@ -292,8 +292,8 @@ impl Join<'_> {
     fn note(
         &mut self,
         id: NoteId,
-        our: Option<&Change<NoteBlob>>,
-        their: Option<&Change<NoteBlob>>,
+        our: Option<&PathDiff<NoteBlob>>,
+        their: Option<&PathDiff<NoteBlob>>,
     ) -> Result<(), Error> {
         let (ours, result) = match (our, their) {
             (None, None) => return Ok(()),
@@ -344,7 +344,7 @@ impl Join<'_> {
     fn one_sided(
         &mut self,
         id: NoteId,
-        change: Change<NoteBlob>,
+        change: PathDiff<NoteBlob>,
         side: Side<'_>,
     ) -> Result<Option<NoteBlob>, Error> {
         let (Some((_, old)), Some((folder, new))) = (change.old, change.new) else {
@@ -367,8 +367,8 @@ impl Join<'_> {
     fn both_changed(
         &mut self,
         id: NoteId,
-        our: Change<NoteBlob>,
-        their: Change<NoteBlob>,
+        our: PathDiff<NoteBlob>,
+        their: PathDiff<NoteBlob>,
     ) -> Result<Option<NoteBlob>, Error> {
         let is_gone = self.purged.is_some_and(|purged| purged.gone.contains(&id));
         let is_masked = self
@@ -418,8 +418,8 @@ impl Join<'_> {
     fn two_sided(
         &mut self,
         id: NoteId,
-        our: Change<NoteBlob>,
-        their: Change<NoteBlob>,
+        our: PathDiff<NoteBlob>,
+        their: PathDiff<NoteBlob>,
     ) -> Result<Option<NoteBlob>, Error> {
         if our.new == their.new {
             return Ok(our.new);
@@ -539,8 +539,8 @@ impl Join<'_> {
     fn file(
         &mut self,
         path: &str,
-        our: Option<&Change<(Oid, i32)>>,
-        their: Change<(Oid, i32)>,
+        our: Option<&PathDiff<(Oid, i32)>>,
+        their: PathDiff<(Oid, i32)>,
     ) -> Result<(), Error> {
         if self.keeps.is_some() && their.new.is_none() {
             return Ok(());

@@ -66,7 +66,7 @@ pub struct Purge {
 
 /// Where a purge's notes and text occur in history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct Occurrences {
     /// The notes, each with the commits that wrote it.
     pub notes: BTreeMap<NoteId, Written>,
     /// Other files.
@@ -75,7 +75,7 @@ pub struct Standing {
     pub messages: usize,
 }
 
-impl Standing {
+impl Occurrences {
     /// Returns whether history does not contain it.
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty() && self.others.is_empty() && self.messages == 0
@@ -343,8 +343,8 @@ impl<'a> Rewriting<'a> {
 
 impl Repository {
     /// Finds a purge's notes and text in the history of the branch. Changes nothing.
-    pub fn standing(&self, purge: &Purge) -> Result<Standing, Error> {
-        let mut standing = Standing::default();
+    pub fn standing(&self, purge: &Purge) -> Result<Occurrences, Error> {
+        let mut standing = Occurrences::default();
         let Some(head) = self.head()? else {
             return Ok(standing);
         };

@@ -13,7 +13,7 @@ use git2::{Commit, Oid};
 
 use crate::{
     apply::Applied,
-    backend::{Answer, Held, Settings, Synced},
+    backend::{Held, HeldDecision, Settings, Synced},
     commit::Act,
     damage::SetAside,
     error::Error,
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
 
     /// Commits the changes in the folder.
     pub(crate) fn commit_folder(&mut self, held: &SyncLock) -> Result<(), Error> {
-        let may_delete = self.settings.answer == Answer::Accept;
+        let may_delete = self.settings.answer == HeldDecision::Accept;
         let installation = self.settings.installation.as_deref();
         let gathered = self
             .repository
@@ -165,10 +165,10 @@ impl<'a> Run<'a> {
         let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
         let gone = join::deletions(repository, &theirs.notes)?;
         let mass = match answer {
-            Answer::Accept => None,
+            HeldDecision::Accept => None,
             _ => join::mass_deletion(repository, base_tree.as_ref(), &gone, theirs.came())?,
         };
-        if let (Answer::None, Some((gone, of))) = (answer, mass) {
+        if let (HeldDecision::None, Some((gone, of))) = (answer, mass) {
             self.held = Some(Held::MassDeletion { gone, of });
             return Ok(None);
         }
@@ -180,15 +180,12 @@ impl<'a> Run<'a> {
         };
         // Only what was held back is restored.
         let keeps = match mass {
-            _ if start.is_undone || answer == Answer::KeepAll => Some(gone.into_keys().collect()),
+            _ if start.is_undone || answer == HeldDecision::KeepAll => {
+                Some(gone.into_keys().collect())
+            }
             Some(_) => {
-                let side = side(Some(&incoming));
-                Some(join::without_single_ones(
-                    repository,
-                    gone,
-                    theirs.came(),
-                    side,
-                )?)
+                let (came, side) = (theirs.came(), side(Some(&incoming)));
+                Some(join::without_single_ones(repository, gone, came, side)?)
             }
             None => None,
         };
@@ -486,7 +483,7 @@ impl Repository {
         &self,
         head: Option<&Commit<'_>>,
         incoming: &Commit<'_>,
-        answer: Answer,
+        answer: HeldDecision,
     ) -> Result<Option<JoinStart<'_>>, Error> {
         let their_tree = incoming.tree()?;
         let common = match head {
@@ -514,7 +511,7 @@ impl Repository {
             start.is_undone = is_rewritten;
         } else if let Some(joined) = joined.filter(|_| is_rewritten) {
             start.purged = self.purged_between(&joined, incoming)?;
-            if start.purged.is_none() && answer == Answer::None {
+            if start.purged.is_none() && answer == HeldDecision::None {
                 return Ok(None);
             }
             start.base = Some(joined);

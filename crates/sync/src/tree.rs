@@ -162,14 +162,14 @@ pub(crate) fn subtree<'a>(
 
 /// The difference at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Change<T> {
+pub(crate) struct PathDiff<T> {
     /// The old entry.
     pub(crate) old: Option<T>,
     /// The new entry.
     pub(crate) new: Option<T>,
 }
 
-impl<T> Default for Change<T> {
+impl<T> Default for PathDiff<T> {
     fn default() -> Self {
         Self {
             old: None,
@@ -182,9 +182,9 @@ impl<T> Default for Change<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     /// Notes, by id.
-    pub(crate) notes: BTreeMap<NoteId, Change<(NoteType, Oid)>>,
+    pub(crate) notes: BTreeMap<NoteId, PathDiff<(NoteType, Oid)>>,
     /// Receipts, the marker and unknown files, by path, with their git mode.
-    pub(crate) others: BTreeMap<String, Change<(Oid, i32)>>,
+    pub(crate) others: BTreeMap<String, PathDiff<(Oid, i32)>>,
     /// Refused entries of the new tree.
     pub(crate) problems: Vec<Problem>,
     /// The number of entries read in the new tree, without those in the folders of notes.

@@ -13,7 +13,7 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{
-    Act, Answer, Committed, GitBackend, Repository, Settings, SyncBackend,
+    Act, Committed, GitBackend, HeldDecision, Repository, Settings, SyncBackend,
     history::{Event, Fate, Touched},
     remote::Remote,
 };
@@ -87,7 +87,7 @@ impl Machine {
             now: self.now,
             patience: Duration::from_secs(5),
             time_limit: Duration::from_secs(60),
-            answer: Answer::None,
+            answer: HeldDecision::None,
             installation: None,
         };
         let backend = GitBackend::new(&self.home, &self.notes, settings);

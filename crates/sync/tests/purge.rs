@@ -27,7 +27,7 @@ use anamnesis_store::{
     usage_log::Receipts,
 };
 use anamnesis_sync::{
-    Answer, Error, GitBackend, Held, Repository, Settings, SyncBackend, Synced,
+    Error, GitBackend, Held, HeldDecision, Repository, Settings, SyncBackend, Synced,
     git::GitEnvironment,
     purge::{Purge, Purged},
     remote::Remote,
@@ -163,7 +163,7 @@ fn holding(folder: &Path) -> Vec<PathBuf> {
 }
 
 impl Machine {
-    fn backend(&self, answer: Answer) -> GitBackend<'_> {
+    fn backend(&self, answer: HeldDecision) -> GitBackend<'_> {
         let settings = Settings {
             machine_id: self.name.to_owned(),
             remote: self.remote.clone(),
@@ -180,7 +180,7 @@ impl Machine {
     }
 
     fn sync(&self) -> Synced {
-        let synced = self.backend(Answer::None).sync().unwrap();
+        let synced = self.backend(HeldDecision::None).sync().unwrap();
         assert_eq!(synced.held, None, "{synced:?}");
         synced
     }
@@ -194,7 +194,7 @@ impl Machine {
                 .map(|id| PortableId::new(*id, Scope::Portable).unwrap());
             ids.collect()
         };
-        self.backend(Answer::None).purge(purge, &mut |what| {
+        self.backend(HeldDecision::None).purge(purge, &mut |what| {
             let mut receipt = Receipt::new(now());
             receipt.gone = ids(&what.gone);
             receipt.masked = ids(&what.masked);
@@ -332,7 +332,7 @@ fn a_purged_note_stays_away_whatever_the_others_have() {
     // One machine has unpushed edits, one is behind, one pushes in between.
     desktop.edit(purged, |note| note.body = "words of the desktop".to_owned());
     desktop.edit(stays, |note| note.title = "stays there".to_owned());
-    desktop.backend(Answer::None).commit().unwrap();
+    desktop.backend(HeldDecision::None).commit().unwrap();
     let own = desktop.write("own", "of the desktop");
     let between = server.write("between", "of the server");
     server.sync();
@@ -499,7 +499,7 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
     let between = desktop.write("between", &format!("with {SECRET}"));
     let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
     let receipts = Receipts::new(laptop.home.clone());
-    let backend = laptop.backend(Answer::None);
+    let backend = laptop.backend(HeldDecision::None);
     let purged = backend.purge(&text(), &mut |what| {
         let masked = &what.masked;
         if said.is_empty() {
@@ -623,7 +623,7 @@ fn a_rewriting_that_says_more_or_less_than_it_does_is_held() {
     laptop.git(&["checkout", "--quiet", "--orphan", "other"]);
     laptop.git(&["commit", "--quiet", "-m", "all new"]);
     laptop.git(&["push", "--quiet", "--force", "origin", "other:main"]);
-    let synced = desktop.backend(Answer::None).sync().unwrap();
+    let synced = desktop.backend(HeldDecision::None).sync().unwrap();
     assert_eq!(synced.held, Some(Held::Rewritten));
     assert_eq!(desktop.note(first).title, "first");
     let refused = desktop.try_purge(&text());
@@ -662,7 +662,7 @@ fn a_purge_that_is_killed_is_finished_or_begun_again() {
     let leaked = laptop.write("x", SECRET);
     laptop.sync();
     let refused = laptop
-        .backend(Answer::None)
+        .backend(HeldDecision::None)
         .purge(&text(), &mut |_| Err("killed".into()));
     assert!(matches!(refused, Err(Error::NoRecord(_))), "{refused:?}");
     assert_eq!(laptop.note(leaked).body, MASK);

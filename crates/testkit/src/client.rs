@@ -169,7 +169,7 @@ pub struct HookRun {
 
 /// The result of a headless run of the client.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ClientRun {
     /// The session's id.
     pub session: String,
     /// The model's last text.
@@ -180,7 +180,7 @@ pub struct Answer {
     pub denied: Vec<String>,
 }
 
-impl Answer {
+impl ClientRun {
     /// Parses the client's stream of events.
     fn parse(finished: &Finished) -> Result<Self> {
         let events: Vec<Value> = finished
@@ -420,9 +420,9 @@ impl<'a> Sandbox<'a> {
     ///
     /// # Errors
     /// Returns an error if the client fails or prints no result.
-    pub fn ask(&self, prompt: &str, how: &Ask) -> Result<Answer> {
+    pub fn ask(&self, prompt: &str, how: &Ask) -> Result<ClientRun> {
         let finished = self.begin(prompt, how)?.wait(RUN_LIMIT)?;
-        Answer::parse(&finished.successful("claude -p")?)
+        ClientRun::parse(&finished.successful("claude -p")?)
     }
 
     /// Starts a headless prompt without waiting for the answer.
@@ -622,7 +622,7 @@ mod tests {
             ),
             stderr: String::new(),
         };
-        let answer = Answer::parse(&finished).unwrap();
+        let answer = ClientRun::parse(&finished).unwrap();
         assert_eq!(answer.session, "5d7c");
         assert_eq!(answer.text, "Done.");
         assert_eq!(answer.denied, ["Bash"]);
@@ -634,7 +634,7 @@ mod tests {
             ("SessionStart:startup", Some(0))
         );
         finished.stdout = "Error: no such session\n".to_owned();
-        let failure = Answer::parse(&finished).unwrap_err();
+        let failure = ClientRun::parse(&finished).unwrap_err();
         assert!(failure.to_string().contains("no such session"), "{failure}");
     }
 }

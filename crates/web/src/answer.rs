@@ -24,7 +24,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// What a handler answers.
-pub(crate) enum Answer {
+pub(crate) enum PageResponse {
     /// A page.
     Page(StatusCode, Markup),
     /// The browser goes to another page, after a write.
@@ -77,7 +77,7 @@ impl Body for Content {
     }
 }
 
-impl Answer {
+impl PageResponse {
     /// Returns the response with the headers that every answer has.
     pub(crate) fn into_response(self) -> Response<Content> {
         let (status, kind, content) = match self {

@@ -17,7 +17,7 @@ use maud::{DOCTYPE, Markup, html};
 use ulid::Ulid;
 
 use crate::{
-    answer::Answer,
+    answer::PageResponse,
     visit::{Params, Visit},
 };
 
@@ -62,28 +62,28 @@ pub(crate) fn is_toast(name: &str) -> bool {
 }
 
 /// Goes to a page after a write, which then says what was done and offers the undo.
-pub(crate) fn done(path: &str, word: &'static str, change: Option<Ulid>) -> Answer {
+pub(crate) fn done(path: &str, word: &'static str, change: Option<Ulid>) -> PageResponse {
     let change = change.map_or_else(String::new, |change| format!("&{CHANGE}={change}"));
     let sign = if path.contains('?') { '&' } else { '?' };
-    Answer::See(format!("{path}{sign}{DONE}={word}{change}"))
+    PageResponse::See(format!("{path}{sign}{DONE}={word}{change}"))
 }
 
 /// Like [`done`], for notes that were forgotten without a change: the undo restores them.
-pub(crate) fn done_to_restore(path: &str, word: &'static str, notes: &[NoteId]) -> Answer {
+pub(crate) fn done_to_restore(path: &str, word: &'static str, notes: &[NoteId]) -> PageResponse {
     let notes: String = notes.iter().map(|id| format!("&{NOTE}={id}")).collect();
     match done(path, word, None) {
-        Answer::See(path) => Answer::See(path + &notes),
+        PageResponse::See(path) => PageResponse::See(path + &notes),
         other => other,
     }
 }
 
 /// Returns a page.
-pub(crate) fn page(visit: &Visit, title: &str, main: &Markup) -> Answer {
-    Answer::Page(StatusCode::OK, frame(visit, title, main))
+pub(crate) fn page(visit: &Visit, title: &str, main: &Markup) -> PageResponse {
+    PageResponse::Page(StatusCode::OK, frame(visit, title, main))
 }
 
 /// Returns the page of an error: what happened and what to do.
-pub(crate) fn failed(visit: &Visit, error: &Error) -> Answer {
+pub(crate) fn failed(visit: &Visit, error: &Error) -> PageResponse {
     let status = match error.kind() {
         ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Store | ErrorKind::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
@@ -95,22 +95,22 @@ pub(crate) fn failed(visit: &Visit, error: &Error) -> Answer {
         @if let Some(step) = error.next_step() { p { "In a terminal: " code { (clean(step)) } } }
         p { a href="/notes" { "All notes" } }
     };
-    Answer::Page(status, frame(visit, "That did not work", &main))
+    PageResponse::Page(status, frame(visit, "That did not work", &main))
 }
 
 /// Returns the page for an address whose note or session does not exist.
-pub(crate) fn missing(visit: &Visit, what: &str) -> Answer {
+pub(crate) fn missing(visit: &Visit, what: &str) -> PageResponse {
     let main = html! {
         h1 { "Not found" }
         p { "There is no such " (what) " here. It may have been removed since." }
         p { a href="/notes" { "All notes" } }
     };
-    Answer::Page(StatusCode::NOT_FOUND, frame(visit, "Not found", &main))
+    PageResponse::Page(StatusCode::NOT_FOUND, frame(visit, "Not found", &main))
 }
 
 /// Returns the page that asks again before a form is carried out. The same form is sent with
 /// [`SURE`], which [`Visit::is_confirmed`] tests.
-pub(crate) fn ask(visit: &Visit, question: &str, button: &str) -> Answer {
+pub(crate) fn ask(visit: &Visit, question: &str, button: &str) -> PageResponse {
     let above = visit.path.rsplit_once('/').map_or("", |(above, _)| above);
     let above = Some(above).filter(|path| (visit.is_known)(path));
     let fields = visit.form.0.iter().filter(|(name, _)| name != SURE);

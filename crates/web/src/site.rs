@@ -22,7 +22,7 @@ use hyper::{
 };
 
 use crate::{
-    answer::{self, Answer, Content},
+    answer::{self, Content, PageResponse},
     guard::{Entry, Guard, TOKEN, lock},
     kept::Kept,
     layout,
@@ -122,7 +122,7 @@ impl Site {
             Ok(Entry::ByCookie) => self.is_alive(),
         }
         let Some((route, id)) = routes::find(head.uri.path()) else {
-            return Answer::Missing.into_response();
+            return PageResponse::Missing.into_response();
         };
         let act = route.act;
         let is_form = matches!(act, Act::Write(_) | Act::Ask(_));
@@ -133,10 +133,10 @@ impl Site {
                 Act::Write(_) | Act::Ask(_) => "POST",
                 _ => "GET, HEAD",
             };
-            return Answer::WrongMethod(allowed).into_response();
+            return PageResponse::WrongMethod(allowed).into_response();
         }
         if let Act::Asset(kind, asset) = act {
-            return Answer::Asset(kind, asset).into_response();
+            return PageResponse::Asset(kind, asset).into_response();
         }
         if let Act::Events = act {
             return self.events();
@@ -164,7 +164,7 @@ impl Site {
         match self.streams.add() {
             Some(events) => {
                 self.had_page();
-                Answer::Events(events).into_response()
+                PageResponse::Events(events).into_response()
             }
             None => answer::plain(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open\n"),
         }
@@ -204,7 +204,7 @@ impl Site {
         };
         let answered = match act {
             Act::Page(show) | Act::Write(show) | Act::Ask(show) => show(&visit),
-            Act::Asset(..) | Act::Events => Ok(Answer::Missing),
+            Act::Asset(..) | Act::Events => Ok(PageResponse::Missing),
         };
         answered
             .unwrap_or_else(|error| layout::failed(&visit, &error))

@@ -8,7 +8,7 @@ use anamnesis_store::index::Index;
 use anamnesis_text::clean::clean;
 use ulid::Ulid;
 
-use crate::{answer::Answer, kept::Kept, layout, streams::Streams};
+use crate::{answer::PageResponse, kept::Kept, layout, streams::Streams};
 
 /// How many parameters of an address or a form are read.
 const MAX_PARAMS: usize = 2_000;
@@ -122,4 +122,4 @@ impl Visit {
 }
 
 /// What a page's function returns.
-pub(crate) type Answered = Result<Answer, Error>;
+pub(crate) type Answered = Result<PageResponse, Error>;

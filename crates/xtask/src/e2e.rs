@@ -28,7 +28,7 @@ use anamnesis_testkit::tmux;
 use crate::plugin::{self, Options, Profile};
 use crate::{Result, at, python_version, target_folder};
 
-use self::scenarios::{Place, SCENARIOS, Scenario, Stage};
+use self::scenarios::{RunMode, SCENARIOS, Scenario, Stage};
 
 /// The variable that names the folder of the installed client.
 const CACHE_VARIABLE: &str = "ANAMNESIS_E2E_CACHE";
@@ -86,16 +86,16 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let mut kept_any = false;
     let python = chosen
         .iter()
-        .any(|scenario| scenario.place == Place::BesidePython)
+        .any(|scenario| scenario.place == RunMode::BesidePython)
         .then(|| python_version::install(root));
     for scenario in chosen {
         let name = scenario.name;
-        if scenario.place == Place::Terminal && !has_terminal {
+        if scenario.place == RunMode::Terminal && !has_terminal {
             skipped += 1;
             report(format_args!("skipped {name}: tmux is not installed"));
             continue;
         }
-        if let (Place::BesidePython, Some(Err(reason))) = (&scenario.place, &python) {
+        if let (RunMode::BesidePython, Some(Err(reason))) = (&scenario.place, &python) {
             skipped += 1;
             report(format_args!("skipped {name}: {reason}"));
             continue;

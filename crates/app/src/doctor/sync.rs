@@ -7,7 +7,7 @@ use anamnesis_sync::set_aside_repositories;
 use anamnesis_text::clean::one_line;
 
 use super::{CheckResult, Examined, NAMED};
-use crate::{auto_reflect, model, remote, summary, sync::Standing};
+use crate::{auto_reflect, model, remote, summary, sync::SyncStatus};
 
 /// Reports usage logs of any machine that cannot be read.
 pub(super) fn usage(it: &Examined<'_>) -> Option<CheckResult> {
@@ -25,7 +25,7 @@ pub(super) fn synced(it: &Examined<'_>) -> CheckResult {
     if let Some(finding) = remote_address(it) {
         return finding;
     }
-    let standing = Standing::load(it.context, it.journal());
+    let standing = SyncStatus::load(it.context, it.journal());
     let text = standing.text(it.context.environment.now);
     if standing.needs_attention() {
         CheckResult::look(text).hint(standing.advice())

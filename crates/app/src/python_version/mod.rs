@@ -31,14 +31,14 @@ const BACKUP: &str = ".anamnesis-backup";
 
 /// The entries of the Python version that were found.
 #[derive(Debug)]
-pub struct Found {
-    hooks: Option<Change<Hook>>,
-    servers: Option<Change<Server>>,
+pub struct PythonEntries {
+    hooks: Option<FileWithEntries<Hook>>,
+    servers: Option<FileWithEntries<Server>>,
 }
 
 /// A file of Claude Code with entries to remove.
 #[derive(Debug)]
-struct Change<T> {
+struct FileWithEntries<T> {
     path: PathBuf,
     before: String,
     removal: Removal<T>,
@@ -48,7 +48,7 @@ struct Change<T> {
 ///
 /// # Errors
 /// A file exists but is not a JSON object, so it is unknown whether it has entries.
-pub fn find(environment: &Environment, server: &str) -> Result<Found, Error> {
+pub fn find(environment: &Environment, server: &str) -> Result<PythonEntries, Error> {
     let look = |path: Option<PathBuf>| -> Result<Option<(PathBuf, String)>, Error> {
         let Some(path) = path else { return Ok(None) };
         match read(&path) {
@@ -61,7 +61,7 @@ pub fn find(environment: &Environment, server: &str) -> Result<Found, Error> {
         Some((path, before)) => {
             let removal = removal::of_hooks(&before, is_ours)
                 .map_err(|error| unusable(environment, &path, &error.to_string()))?;
-            Change::new(path, before, removal)
+            FileWithEntries::new(path, before, removal)
         }
         None => None,
     };
@@ -70,11 +70,11 @@ pub fn find(environment: &Environment, server: &str) -> Result<Found, Error> {
             let removal =
                 removal::of_servers(&before, |name, value| is_server(name, value, server))
                     .map_err(|error| unusable(environment, &path, &error.to_string()))?;
-            Change::new(path, before, removal)
+            FileWithEntries::new(path, before, removal)
         }
         None => None,
     };
-    Ok(Found { hooks, servers })
+    Ok(PythonEntries { hooks, servers })
 }
 
 /// The journal key that tells whether the Python version recorded sessions as well, as of the last
@@ -140,7 +140,7 @@ fn is_server(name: &str, server: &Value, own_name: &str) -> bool {
     is_named && last.is_some_and(|last| last.split_whitespace().last() == Some("serve"))
 }
 
-impl<T> Change<T> {
+impl<T> FileWithEntries<T> {
     /// Creates a change, if there is anything to remove.
     fn new(path: PathBuf, before: String, removal: Removal<T>) -> Option<Self> {
         (!removal.removed.is_empty()).then_some(Self {
@@ -162,7 +162,7 @@ impl<T> Change<T> {
     }
 }
 
-impl Found {
+impl PythonEntries {
     /// Whether anything was found.
     pub fn is_some(&self) -> bool {
         self.hooks.is_some() || self.servers.is_some()
@@ -373,7 +373,7 @@ mod tests {
             let goes = |command: &str| command.starts_with("ours");
             let left = |text: &str| Some(removal::of_hooks(text, goes).ok()?.text);
             let removal = removal::of_hooks(&before, goes).unwrap();
-            let change = Change::new(path.clone(), before.clone(), removal);
+            let change = FileWithEntries::new(path.clone(), before.clone(), removal);
             let Some(change) = change else { return Ok(()) };
             change.make().unwrap();
             prop_assert_eq!(Some(read(&path).unwrap()), left(&before));

@@ -10,7 +10,7 @@ use anamnesis_app::{
     upkeep::steps::{SkippedNote, StepChange, StepPlan},
 };
 use anamnesis_note::id::NoteId;
-use anamnesis_sync::Answer;
+use anamnesis_sync::HeldDecision;
 use anamnesis_text::clean::one_line;
 
 use super::sync::sentence;
@@ -43,7 +43,12 @@ impl Apply {
             ui.print("committed on this machine (--no-sync)\n");
         } else {
             let journal = context.journal();
-            match sync::run(context, journal.as_ref(), Answer::None, sync::PATIENCE) {
+            match sync::run(
+                context,
+                journal.as_ref(),
+                HeldDecision::None,
+                sync::PATIENCE,
+            ) {
                 Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
                 // The change is saved, so a failed sync is not an error.
                 Err(failure) => ui.note(&failure.text()),
@@ -66,7 +71,12 @@ impl Apply {
     pub(crate) fn sync_silently(&self, context: &Context, ui: &Ui) {
         let journal = context.journal();
         if !self.no_sync
-            && let Err(failure) = sync::run(context, journal.as_ref(), Answer::None, sync::PATIENCE)
+            && let Err(failure) = sync::run(
+                context,
+                journal.as_ref(),
+                HeldDecision::None,
+                sync::PATIENCE,
+            )
         {
             ui.note(&failure.text());
         }

@@ -10,7 +10,7 @@ use anamnesis_app::{
     environment::Environment,
     pause::Off,
     remote,
-    sync::{self, Answer},
+    sync::{self, HeldDecision},
 };
 use anamnesis_store::{claude_memory::Imported, journal::Journal};
 use anamnesis_text::{clean::one_line, redact::redact};
@@ -121,7 +121,7 @@ fn push(context: &Context, journal: &Journal, ui: &Ui) {
     if remote::address(context).is_none() {
         return;
     }
-    match sync::run(context, Some(journal), Answer::None, sync::PATIENCE) {
+    match sync::run(context, Some(journal), HeldDecision::None, sync::PATIENCE) {
         Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
         Err(failure) => ui.note(&failure.text()),
     }

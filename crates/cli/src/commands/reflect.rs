@@ -17,7 +17,7 @@ use anamnesis_distill::{model::Model, reflection};
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::novelty::{Novelty, NoveltyScope, novelty};
 use anamnesis_store::{journal::Journal, notes::Stored};
-use anamnesis_sync::Answer;
+use anamnesis_sync::HeldDecision;
 use anamnesis_text::clean::one_line;
 
 use super::sync as sync_command;
@@ -89,7 +89,7 @@ fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let sent = if args.no_sync {
             "committed on this machine (--no-sync)".to_owned()
         } else {
-            let synced = sync::run(context, Some(&journal), Answer::None, sync::PATIENCE)?;
+            let synced = sync::run(context, Some(&journal), HeldDecision::None, sync::PATIENCE)?;
             sync_command::sentence(&synced)
         };
         context.index()?;

@@ -333,7 +333,7 @@ struct Item {
 
 impl Item {
     fn new(context: &Context, waiting: &PendingNote, batch: &PendingGroup) -> Result<Self, Error> {
-        let known = Known {
+        let known = ReferredNotes {
             context,
             index: context.index()?,
         };
@@ -400,12 +400,12 @@ fn ids<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<NoteId> {
 }
 
 /// The notes that a pending note refers to.
-struct Known<'a> {
+struct ReferredNotes<'a> {
     context: &'a Context,
     index: Index,
 }
 
-impl Known<'_> {
+impl ReferredNotes<'_> {
     fn note(&self, id: NoteId) -> Option<Note> {
         let path = self.index.get(id).ok()??.path;
         Some(self.context.notes.read(path).ok()?.note())

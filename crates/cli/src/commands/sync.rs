@@ -6,7 +6,7 @@ use anamnesis_app::{
     context::Context,
     sync::{self, held_text},
 };
-use anamnesis_sync::{Answer, Synced};
+use anamnesis_sync::{HeldDecision, Synced};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
@@ -32,9 +32,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let answer = match (args.accept, args.restore) {
-        (true, _) => Answer::Accept,
-        (_, true) => Answer::Restore,
-        _ => Answer::None,
+        (true, _) => HeldDecision::Accept,
+        (_, true) => HeldDecision::Restore,
+        _ => HeldDecision::None,
     };
     let synced = {
         let _progress = ui::Progress::new("syncing …");

@@ -36,8 +36,8 @@ use anamnesis_session::{
     prompt::SafePrompt,
 };
 use anamnesis_store::{
-    journal::{self, Journal, Ledger, Shown},
-    project::{Known, Project},
+    journal::{self, Journal, Ledger, ShownNote},
+    project::{IdentifiedProject, Project},
     spool::{Spool, Waiting},
 };
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
@@ -254,7 +254,7 @@ struct Hook {
     /// The subagent of the event; empty for the session itself.
     agent: String,
     folder: PathBuf,
-    known: OnceCell<Known>,
+    known: OnceCell<IdentifiedProject>,
     journal: Result<Journal, journal::Error>,
     /// The journal of a newer version, or one that another process writes. It is not written to, but
     /// its private tokens still apply.
@@ -270,7 +270,7 @@ struct Hook {
 struct Handled {
     answer: HookOutput,
     /// The injected notes, by lane.
-    given: Vec<(&'static str, Vec<Shown>)>,
+    given: Vec<(&'static str, Vec<ShownNote>)>,
     /// Whether the session's context is empty now.
     empties_context: bool,
     /// The recall run, for the journal.
@@ -422,11 +422,11 @@ impl Hook {
 }
 
 /// The notes of a block, for the journal.
-fn shown(chosen: &[Chosen], block: &Block) -> Vec<Shown> {
+fn shown(chosen: &[Chosen], block: &Block) -> Vec<ShownNote> {
     chosen
         .iter()
         .zip(&block.levels)
-        .map(|(chosen, (id, level))| Shown {
+        .map(|(chosen, (id, level))| ShownNote {
             note: *id,
             hash: text_hash(&chosen.note.body),
             level: level.as_str(),

@@ -16,7 +16,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::{self, Index},
-    journal::{SUGGESTION, Shown},
+    journal::{SUGGESTION, ShownNote},
 };
 use anamnesis_text::clean::one_line;
 
@@ -124,7 +124,7 @@ impl Hook {
     ///
     /// The sync that a session start triggers ends after the working set was injected. So the next
     /// prompt names the notes that would be added to the working set now.
-    pub(super) fn arrivals(&self) -> Option<(Block, Vec<Shown>)> {
+    pub(super) fn arrivals(&self) -> Option<(Block, Vec<ShownNote>)> {
         let journal = self.journal.as_ref().ok()?;
         let arrived: i64 = journal.meta(sync::ARRIVED).ok()??.parse().ok()?;
         let session = journal.session(&self.session_id).ok()??;

@@ -17,7 +17,7 @@ use anamnesis_recall::{
 use anamnesis_session::hook::StartSource;
 use anamnesis_store::{
     index::Index,
-    journal::{INHERITED, Journal, Ledger, Shown},
+    journal::{INHERITED, Journal, Ledger, ShownNote},
     notes::Notes,
     project::Project,
     settings::config::SessionLine,
@@ -130,7 +130,7 @@ impl Hook {
         let mut given = shown(&chosen, &block);
         for known in said {
             if given.iter().all(|shown| shown.note != known.note) {
-                given.push(Shown {
+                given.push(ShownNote {
                     note: known.note,
                     hash: known.hash,
                     level: Level::Name.as_str(),
@@ -239,8 +239,8 @@ impl Hook {
 
 /// What a forked session has in its history: the notes that were injected there, and what is in that
 /// session's own note.
-fn inherited(index: &Index, notes: &Notes, history: &str, ledger: &Ledger) -> Vec<Shown> {
-    let shown = |note: NoteId, hash: String, level: Level| Shown {
+fn inherited(index: &Index, notes: &Notes, history: &str, ledger: &Ledger) -> Vec<ShownNote> {
+    let shown = |note: NoteId, hash: String, level: Level| ShownNote {
         note,
         hash,
         level: level.as_str(),

@@ -65,7 +65,7 @@ impl fmt::Debug for Endpoint {
 
 /// The part of an answer that is parsed.
 #[derive(Deserialize)]
-struct Answer {
+struct ChatCompletion {
     #[serde(default)]
     choices: Vec<Choice>,
 }
@@ -109,7 +109,7 @@ impl Endpoint {
         let answer = receiver
             .recv_timeout(self.timeout)
             .map_err(|_| Error::Timeout(self.timeout))??;
-        let answer: Answer =
+        let answer: ChatCompletion =
             serde_json::from_slice(&answer).map_err(|_| Error::NotJson(self.host()))?;
         let first = answer.choices.into_iter().next();
         first

@@ -59,7 +59,7 @@ fn default_strength() -> f64 {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Shown {
+struct PathwayOutput {
     /// The strongest first
     paths: Vec<Way>,
     /// Where there is no way between the two: what is nearest to the first
@@ -84,7 +84,7 @@ struct Link {
     to: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
+fn run(memory: &Memory, asked: Parameters) -> Result<PathwayOutput, ToolError> {
     let Parameters {
         from,
         to,
@@ -124,7 +124,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
             .unwrap_or(MAX_DEPTH)
             .clamp(1, MAX_DEPTH);
         let found = pathway::around(&graph, from, depth, min_strength)?;
-        return Ok(Shown {
+        return Ok(PathwayOutput {
             paths: ways(&index, &found.paths)?,
             nearest: Vec::new(),
             cut: found.is_cut,
@@ -143,7 +143,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
         Between::Paths(paths) => (ways(&index, &paths)?, Vec::new()),
         Between::Nothing(nearest) => (Vec::new(), Named::all(&index, &nearest)?),
     };
-    Ok(Shown {
+    Ok(PathwayOutput {
         paths,
         nearest,
         cut: false,

@@ -58,7 +58,7 @@ fn default_k() -> u64 {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Shown {
+struct ReviewOutput {
     /// Those with most reasons first. `anamnesis verify ID` clears them, and so does a change
     stale: Vec<Stale>,
     /// Not used until the person approves them
@@ -114,7 +114,7 @@ struct Pair {
     likeness: f64,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
+fn run(memory: &Memory, asked: Parameters) -> Result<ReviewOutput, ToolError> {
     let Parameters {
         project,
         k,
@@ -178,7 +178,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
         note: Note::from_entry(&one.entry, now),
         reasons: one.stale_reasons.iter().map(why).collect(),
     });
-    Ok(Shown {
+    Ok(ReviewOutput {
         stale: stale.collect(),
         proposals: shown(PendingReason::Proposal),
         conflicts: shown(PendingReason::Conflict),

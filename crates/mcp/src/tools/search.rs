@@ -70,8 +70,8 @@ fn default_k() -> u64 {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Found {
-    result: Vec<Shown>,
+struct SearchOutput {
+    result: Vec<SearchHit>,
     /// How many more were found
     left: usize,
 }
@@ -80,7 +80,7 @@ struct Found {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(crate = "rmcp::schemars")]
-enum Shown {
+enum SearchHit {
     Full(Box<Full>),
     Line(Line),
 }
@@ -116,7 +116,7 @@ struct Line {
     later: Vec<String>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Found, ToolError> {
+fn run(memory: &Memory, asked: Parameters) -> Result<SearchOutput, ToolError> {
     let filter = Filter {
         projects: memory.keys(asked.project.as_deref())?,
         note_type: asked.r#type.map(|Word(word)| word),
@@ -147,12 +147,12 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Found, ToolError> {
             .collect(),
         Detail::Full => full(hits, &memory.notes(), now),
     };
-    Ok(Found { result, left })
+    Ok(SearchOutput { result, left })
 }
 
-fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> Shown {
+fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> SearchHit {
     let entry = &hit.entry;
-    Shown::Line(Line {
+    SearchHit::Line(Line {
         id: entry.id().to_string(),
         kind: entry.shown_kind(),
         title: note::title(&entry.title),
@@ -164,13 +164,13 @@ fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> Shown {
 }
 
 /// Returns the hits with their texts, shortened from the end of the list to the total limit.
-fn full(hits: Vec<(Hit, Vec<String>)>, notes: &Notes, now: DateTime<Utc>) -> Vec<Shown> {
+fn full(hits: Vec<(Hit, Vec<String>)>, notes: &Notes, now: DateTime<Utc>) -> Vec<SearchHit> {
     let mut room = MAX_ALL_BODIES;
     let shown = hits.into_iter().map(|(hit, later)| {
         let whole = note::body(notes, &hit.entry).unwrap_or_default();
         let body = note::cut(&whole, MAX_BODY_LENGTH.min(room));
         room = room.saturating_sub(body.chars().count());
-        Shown::Full(Box::new(Full {
+        SearchHit::Full(Box::new(Full {
             note: Note::from_entry(&hit.entry, now),
             cut: body.len() < whole.len(),
             body,

@@ -66,14 +66,14 @@ struct Status {
     links: Counts,
     /// Links of notes that lead nowhere
     broken_links: usize,
-    sync: Standing,
+    sync: SyncOutput,
     given: Given,
 }
 
 /// How sync stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Standing {
+struct SyncOutput {
     /// Whether the notes have a repository.
     initialized: bool,
     /// Where they travel to, without a password.
@@ -86,9 +86,9 @@ struct Standing {
     detail: String,
 }
 
-impl Standing {
+impl SyncOutput {
     fn load(context: &Context) -> Self {
-        let standing = sync::Standing::load(context, context.journal().as_ref());
+        let standing = sync::SyncStatus::load(context, context.journal().as_ref());
         Self {
             detail: standing.text(context.environment.now),
             initialized: standing.state.initialized,
@@ -180,7 +180,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, ToolError> {
             ("session".to_owned(), links.session),
         ]),
         broken_links: index.unresolved_links()?.len(),
-        sync: Standing::load(&memory.at_present()),
+        sync: SyncOutput::load(&memory.at_present()),
         given,
     })
 }

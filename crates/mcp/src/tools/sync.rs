@@ -1,6 +1,6 @@
 //! `memory_sync`: syncs the notes with the person's other machines now.
 
-use anamnesis_app::sync::{self, Answer, held_text};
+use anamnesis_app::sync::{self, HeldDecision, held_text};
 use anamnesis_recall::render::inert_line;
 use anamnesis_store::index::Filter;
 use rmcp::schemars::JsonSchema;
@@ -59,7 +59,12 @@ struct Synced {
 fn run(memory: &Memory, _: Parameters) -> Result<Synced, ToolError> {
     let context = memory.at_present();
     let journal = context.journal();
-    let synced = sync::run(&context, journal.as_ref(), Answer::None, sync::PATIENCE)?;
+    let synced = sync::run(
+        &context,
+        journal.as_ref(),
+        HeldDecision::None,
+        sync::PATIENCE,
+    )?;
     let problems = synced.problems.iter().take(MAX_PROBLEMS);
     let problems = problems.map(|problem| format!("{}: {}", problem.path, problem.reason));
     Ok(Synced {

@@ -63,7 +63,7 @@ struct Parameters {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Shown {
+struct TaskOutput {
     /// What happened, to be told to the person
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<String>,
@@ -85,7 +85,7 @@ struct Task {
     about: Vec<String>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
+fn run(memory: &Memory, asked: Parameters) -> Result<TaskOutput, ToolError> {
     match asked.action {
         Action::Create => create(memory, asked),
         Action::Update => update(memory, asked),
@@ -93,7 +93,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     }
 }
 
-fn create(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
+fn create(memory: &Memory, asked: Parameters) -> Result<TaskOutput, ToolError> {
     let text = needed(asked.text.or_else(|| asked.title.clone()), "text")?;
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
@@ -116,7 +116,7 @@ fn create(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     one(memory, written, status, Vec::new())
 }
 
-fn update(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
+fn update(memory: &Memory, asked: Parameters) -> Result<TaskOutput, ToolError> {
     let id = needed(asked.id, "id")?;
     let status = asked.status.map(|Word(status)| status);
     let change = NoteChange {
@@ -153,13 +153,13 @@ fn one(
     written: Written,
     status: Status,
     review: Vec<Named>,
-) -> Result<Shown, ToolError> {
+) -> Result<TaskOutput, ToolError> {
     let index = memory.index()?;
     let about = match index.resolve(written.note.id()) {
         Ok(entry) => about(&index, &entry)?,
         Err(_) => Vec::new(),
     };
-    Ok(Shown {
+    Ok(TaskOutput {
         said: Some(written.said),
         tasks: vec![Task {
             note: written.note,
@@ -171,7 +171,7 @@ fn one(
     })
 }
 
-fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, ToolError> {
+fn list(memory: &Memory, asked: &Parameters) -> Result<TaskOutput, ToolError> {
     let keys = memory.keys(asked.project.as_deref())?;
     let one = asked.status.map(|Word(status)| [status]);
     let with: &[Status] = match &one {
@@ -188,7 +188,7 @@ fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, ToolError> {
             about: about(&index, entry)?,
         })
     });
-    Ok(Shown {
+    Ok(TaskOutput {
         said: None,
         tasks: tasks.collect::<Result<_, ToolError>>()?,
         left: found.len().saturating_sub(MAX_HITS),

@@ -54,7 +54,7 @@ fn default_each() -> u64 {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Shown {
+struct TimelineOutput {
     /// In the order of time
     result: Vec<Item>,
 }
@@ -74,7 +74,7 @@ struct Item {
     text: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
+fn run(memory: &Memory, asked: Parameters) -> Result<TimelineOutput, ToolError> {
     let Parameters {
         around,
         before,
@@ -102,7 +102,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, ToolError> {
     let middle = items.partition_point(|(time, _)| *time <= at);
     let last = items.len().min(middle.saturating_add(after));
     let result = items.drain(middle.saturating_sub(before)..last);
-    Ok(Shown {
+    Ok(TimelineOutput {
         result: result.map(|(_, item)| item).collect(),
     })
 }

@@ -84,11 +84,11 @@ fn merged_drafts(base: &Draft, a: &Draft, b: &Draft) -> Merged {
     merged(Some(&base.bytes()), &a.bytes(), &b.bytes())
 }
 
-type Change = fn(&mut Draft);
+type DraftEdit = fn(&mut Draft);
 type Says = fn(&Note) -> String;
 
 /// Two changes of different fields each, and what the merged note says.
-const FIELDS: [(&str, Change, Change, Says, &str); 14] = [
+const FIELDS: [(&str, DraftEdit, DraftEdit, Says, &str); 14] = [
     (
         "different fields",
         |a| a.note.title = "A".to_owned(),
@@ -462,7 +462,7 @@ fn a_deletion_wins_over_an_edit() {
     );
     assert!(edited_after_deletion(id(), None, b"no note").is_err());
 
-    let changes: [Change; 4] = [
+    let changes: [DraftEdit; 4] = [
         |b| b.note.title.push('!'),
         |b| b.note.body.push('!'),
         |b| b.note.instead = Some("this".to_owned()),

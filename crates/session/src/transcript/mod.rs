@@ -170,7 +170,7 @@ pub fn read_part(
 struct Session<'a> {
     transcript: Transcript,
     /// The answer that is being assembled from its records.
-    answer: Answer,
+    answer: ModelMessage,
     /// The paths seen so far, as the tools gave them, with the number of their edits and the name
     /// under which they are shown.
     paths: HashMap<String, (usize, String)>,
@@ -189,7 +189,7 @@ struct Session<'a> {
 
 /// The texts of one model message, whose blocks are in separate records.
 #[derive(Default)]
-struct Answer {
+struct ModelMessage {
     id: Option<String>,
     text: String,
     /// Whether a block did not fit.

@@ -30,7 +30,7 @@ use chrono::{DateTime, Utc};
 use self::checkout::{Claim, Verdict};
 use crate::{
     index::{self, Entry, Filter, Index},
-    journal::{self, Journal, Known, State},
+    journal::{self, CitationState, Journal, State},
     notes::Notes,
     project,
 };
@@ -102,7 +102,7 @@ struct Citing {
     /// When its text last changed, seconds since 1970.
     written_at: i64,
     references: Vec<Citation>,
-    known: HashMap<(CitationKind, String), Known>,
+    known: HashMap<(CitationKind, String), CitationState>,
 }
 
 /// Checks the citations of a project's notes and stores the result.
@@ -188,7 +188,7 @@ fn is_looked_at(entry: &Entry) -> bool {
 }
 
 impl Citing {
-    fn known(&self, reference: &Citation) -> Option<&Known> {
+    fn known(&self, reference: &Citation) -> Option<&CitationState> {
         self.known.get(&(reference.kind, reference.text.clone()))
     }
 
@@ -213,10 +213,10 @@ impl Citing {
         verdict: Verdict,
         place: &str,
         now: i64,
-    ) -> Option<Known> {
+    ) -> Option<CitationState> {
         let before = self.known(reference);
         let seen_at = before.and_then(|known| known.seen_at);
-        let mut known = Known {
+        let mut known = CitationState {
             kind: reference.kind,
             text: reference.text.clone(),
             state: State::Unknown,

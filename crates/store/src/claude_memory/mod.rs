@@ -32,7 +32,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     fs::file::Stamp,
-    journal::{self, Fate, Journal, Place, Source},
+    journal::{self, Fate, Journal, ProjectFolder, Source},
     notes::{self, Notes, Problem, Stored},
     project::Project,
     settings::{config::Paused, exclude::Exclusions},
@@ -191,7 +191,7 @@ struct Import<'a> {
     /// The states of files that were not visited yet.
     known: HashMap<NoteId, Source>,
     /// The folders of the client's project names.
-    places: HashMap<String, Place>,
+    places: HashMap<String, ProjectFolder>,
     /// Projects whose files were not read, so their notes stay.
     unjudged: HashSet<String>,
     /// The visited files whose text another note has, by that note.
@@ -663,7 +663,7 @@ impl Import<'_> {
 
     /// Returns the folder of a project name of the client: where the first known session began,
     /// otherwise the one existing folder with such a name.
-    fn place(&mut self, slug: &str, hash: &str, path: &Path) -> Result<Place, Error> {
+    fn place(&mut self, slug: &str, hash: &str, path: &Path) -> Result<ProjectFolder, Error> {
         let seen = fs::symlink_metadata(path)
             .map_or(0, |metadata| Stamp::from_metadata(&metadata).modified);
         if let Some(known) = self.places.remove(hash)
@@ -673,7 +673,7 @@ impl Import<'_> {
             return Ok(known);
         }
         let (folder, is_certain) = place::find(slug, path);
-        let place = Place {
+        let place = ProjectFolder {
             folder,
             is_certain,
             seen,

@@ -441,7 +441,7 @@ impl Texts {
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// The changes by term, in the order of the notes.
-    postings: HashMap<Box<str>, Vec<Change>>,
+    postings: HashMap<Box<str>, Vec<FrequencyChange>>,
     gathered: usize,
     documents: BTreeMap<u32, Option<Document>>,
     superseded: BTreeMap<u32, bool>,
@@ -453,7 +453,7 @@ pub(super) struct Changes {
 
 /// The old and the new frequency of a term in a note.
 #[derive(Debug, Clone, Copy)]
-struct Change {
+struct FrequencyChange {
     number: u32,
     before: u32,
     now: u32,
@@ -478,7 +478,7 @@ impl Changes {
         let mut length = 0;
         for (term, weight) in terms.weighted() {
             length += weight;
-            let change = Change {
+            let change = FrequencyChange {
                 number,
                 before: 0,
                 now: weight,
@@ -499,7 +499,7 @@ impl Changes {
         let note = small(number)?;
         if let Some(text) = text_of(connection, number)? {
             for (term, weight) in NoteTerms::from(&text).weighted() {
-                let change = Change {
+                let change = FrequencyChange {
                     number: note,
                     before: weight,
                     now: 0,
@@ -522,7 +522,7 @@ impl Changes {
     }
 
     /// Records a change of a term's frequency in a note.
-    fn count(&mut self, term: &str, change: Change) {
+    fn count(&mut self, term: &str, change: FrequencyChange) {
         let Some(list) = self.postings.get_mut(term) else {
             self.postings.insert(term.into(), vec![change]);
             self.gathered += 1;
@@ -779,7 +779,7 @@ impl NoteTerms {
 }
 
 /// Returns the frequency after several changes; none if it did not change.
-fn of_one_note(changes: &[Change]) -> Option<(u32, u32)> {
+fn of_one_note(changes: &[FrequencyChange]) -> Option<(u32, u32)> {
     let (first, last) = (changes.first()?, changes.last()?);
     let now = last.now.min(MAX_FREQUENCY);
     (first.before.min(MAX_FREQUENCY) != now).then_some((last.number, now))

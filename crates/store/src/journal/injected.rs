@@ -81,7 +81,7 @@ mod tests {
     use anamnesis_text::hash::text_hash;
 
     use super::super::{
-        Audience, Shown,
+        Audience, ShownNote,
         tests::{journal_with_session, now, prompted, take},
     };
     use crate::settings::config::Retention;
@@ -127,7 +127,7 @@ mod tests {
     fn a_purged_note_is_in_no_injected_text() {
         let (_folder, journal) = journal_with_session("s");
         let note = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
-        let shown = Shown {
+        let shown = ShownNote {
             note,
             hash: text_hash("body"),
             level: "body",

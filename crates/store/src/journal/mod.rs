@@ -58,8 +58,8 @@ pub use self::{
     usage::{LastTurn, NoteReport, Report, TurnEvent},
 };
 pub(crate) use self::{
-    native::{Fate, Place, Source},
-    reference::{Known, State},
+    native::{Fate, ProjectFolder, Source},
+    reference::{CitationState, State},
 };
 
 use std::{
@@ -151,7 +151,7 @@ impl Error {
 
 /// A note that was injected.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
+pub struct ShownNote {
     /// The note.
     pub note: NoteId,
     /// SHA-256 of its body.
@@ -323,7 +323,7 @@ impl Journal {
     pub fn was_shown(
         &self,
         to: Audience<'_>,
-        notes: &[Shown],
+        notes: &[ShownNote],
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         let first = self.next_position(to.session, now)?;

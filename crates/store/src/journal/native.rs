@@ -83,7 +83,7 @@ pub(crate) struct Source {
 
 /// The folder of a project name of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ProjectFolder {
     /// The absolute path.
     pub(crate) folder: String,
     /// Whether it is certain; otherwise it is the best guess.
@@ -185,12 +185,15 @@ impl Journal {
     }
 
     /// Returns the folders of the client's project names, by the hash of the name.
-    pub(crate) fn native_places(&self, claude: &str) -> Result<HashMap<String, Place>, Error> {
+    pub(crate) fn native_places(
+        &self,
+        claude: &str,
+    ) -> Result<HashMap<String, ProjectFolder>, Error> {
         let places = self
             .connection
             .prepare("SELECT slug, folder, is_certain, seen FROM native_place WHERE claude = ?")?
             .query_map([claude], |row| {
-                let place = Place {
+                let place = ProjectFolder {
                     folder: row.get(1)?,
                     is_certain: row.get(2)?,
                     seen: row.get(3)?,
@@ -206,7 +209,7 @@ impl Journal {
         &self,
         claude: &str,
         slug: &str,
-        place: &Place,
+        place: &ProjectFolder,
     ) -> Result<(), Error> {
         self.connection.execute(
             "INSERT OR REPLACE INTO native_place VALUES (?, ?, ?, ?, ?)",

@@ -320,7 +320,7 @@ mod tests {
     use anamnesis_text::hash::text_hash;
 
     use super::{
-        super::{Audience, Shown, tests::journal_with_session},
+        super::{Audience, ShownNote, tests::journal_with_session},
         *,
     };
 
@@ -328,8 +328,8 @@ mod tests {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()
     }
 
-    fn shown(note: NoteId, body: &str, level: &'static str) -> Shown {
-        Shown {
+    fn shown(note: NoteId, body: &str, level: &'static str) -> ShownNote {
+        ShownNote {
             note,
             hash: text_hash(body),
             level,

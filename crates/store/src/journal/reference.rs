@@ -41,7 +41,7 @@ impl State {
 
 /// The state of one citation of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct CitationState {
     /// The kind of the cited thing.
     pub(crate) kind: CitationKind,
     /// The cited thing.
@@ -151,7 +151,7 @@ impl Journal {
     }
 
     /// Returns the citations of a note.
-    pub(crate) fn references_of(&self, note: NoteId) -> Result<Vec<Known>, Error> {
+    pub(crate) fn references_of(&self, note: NoteId) -> Result<Vec<CitationState>, Error> {
         let known = self
             .connection
             .prepare_cached(
@@ -168,7 +168,7 @@ impl Journal {
         &self,
         note: NoteId,
         project: &str,
-        references: &[Known],
+        references: &[CitationState],
         now: i64,
     ) -> Result<(), Error> {
         let note = note.to_string();
@@ -210,13 +210,13 @@ impl Journal {
     }
 }
 
-fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<Known>> {
+fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<CitationState>> {
     let (kind, state): (String, String) = (row.get(0)?, row.get(2)?);
     let (Some(kind), Some(state)) = (CitationKind::from_word(&kind), State::from_word(&state))
     else {
         return Ok(None);
     };
-    Ok(Some(Known {
+    Ok(Some(CitationState {
         kind,
         text: row.get(1)?,
         state,
@@ -236,8 +236,8 @@ mod tests {
     use super::*;
     use crate::fs::home::Home;
 
-    fn known(text: &str, state: State, gone_at: Option<i64>) -> Known {
-        Known {
+    fn known(text: &str, state: State, gone_at: Option<i64>) -> CitationState {
+        CitationState {
             kind: CitationKind::Path,
             text: text.to_owned(),
             state,

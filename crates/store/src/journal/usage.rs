@@ -405,7 +405,7 @@ mod tests {
     use anamnesis_text::hash::text_hash;
 
     use super::{
-        super::{Audience, Shown, tests::journal_with_session},
+        super::{Audience, ShownNote, tests::journal_with_session},
         *,
     };
 
@@ -418,9 +418,9 @@ mod tests {
     }
 
     fn show(journal: &Journal, notes: &[NoteId]) {
-        let shown: Vec<Shown> = notes
+        let shown: Vec<ShownNote> = notes
             .iter()
-            .map(|note| Shown {
+            .map(|note| ShownNote {
                 note: *note,
                 hash: text_hash(""),
                 level: "body",

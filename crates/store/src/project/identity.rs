@@ -41,7 +41,7 @@ const SUFFIX_LENGTH: usize = 4;
 
 /// A folder's project, and new facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct IdentifiedProject {
     /// The project.
     pub project: Project,
     /// Rows to write with [`Journal::set_meta`].
@@ -85,11 +85,11 @@ impl<'a> Places<'a> {
         &self,
         folder: &Path,
         user_home: Option<&Path>,
-    ) -> Result<Known, journal::Error> {
+    ) -> Result<IdentifiedProject, journal::Error> {
         let mut project = Project::find(folder, user_home);
         let mut rows = Vec::new();
-        let Some(place) = Place::from_step(&project.step, folder) else {
-            return Ok(Known { project, rows });
+        let Some(place) = IdentifiedFolder::from_step(&project.step, folder) else {
+            return Ok(IdentifiedProject { project, rows });
         };
         let given = project.key.clone();
         let (place_name, bound_name) = (place.row_name(), format!("{BOUND}{given}"));
@@ -128,7 +128,7 @@ impl<'a> Places<'a> {
         project.also.extend(row.was.into_iter().map(|(key, _)| key));
         project.also.sort();
         project.also.dedup();
-        Ok(Known { project, rows })
+        Ok(IdentifiedProject { project, rows })
     }
 
     /// Returns the other keys of a project, and those of its groups.
@@ -171,7 +171,7 @@ impl<'a> Places<'a> {
     /// Returns the key of a folder that is new or has another key than before.
     fn choose(
         &self,
-        place: &Place,
+        place: &IdentifiedFolder,
         given: &Project,
         folder: &Path,
         bound: Option<&Bound>,
@@ -197,7 +197,11 @@ impl<'a> Places<'a> {
     }
 
     /// Returns whether a repository has the same first commit as the one with its name.
-    fn has_first_commit(&self, place: &Place, bound: &Bound) -> Result<bool, journal::Error> {
+    fn has_first_commit(
+        &self,
+        place: &IdentifiedFolder,
+        bound: &Bound,
+    ) -> Result<bool, journal::Error> {
         let name = format!("{PLACE}{}", bound.place);
         let row = self.rows(&[&name])?.remove(&name);
         let first = row.and_then(|row| Row::parse(&row)).and_then(|row| {
@@ -254,7 +258,7 @@ impl<'a> Identities<'a> {
             return Ok(None);
         };
         let given = Project::find(folder, user_home);
-        if let Some(place) = Place::from_step(&given.step, folder) {
+        if let Some(place) = IdentifiedFolder::from_step(&given.step, folder) {
             let row = Row::after(None, &place, &given, key.clone());
             self.journal.set_meta(&place.row_name(), &row.to_json())?;
         }
@@ -458,7 +462,7 @@ impl<'a> Identities<'a> {
 }
 
 /// A folder that determines a key, identified independently of its path.
-struct Place {
+struct IdentifiedFolder {
     /// A hash that does not change when the folder is renamed.
     id: String,
     /// The folder.
@@ -467,7 +471,7 @@ struct Place {
     repository: Option<Repository>,
 }
 
-impl Place {
+impl IdentifiedFolder {
     /// Returns the place that determined a key; none if no folder did.
     fn from_step(step: &Step, folder: &Path) -> Option<Self> {
         match step {
@@ -586,7 +590,12 @@ struct Row {
 
 impl Row {
     /// Returns the row of a place that is new or has another key than before.
-    fn after(before: Option<&Self>, place: &Place, given: &Project, key: String) -> Self {
+    fn after(
+        before: Option<&Self>,
+        place: &IdentifiedFolder,
+        given: &Project,
+        key: String,
+    ) -> Self {
         let step = match given.step {
             Step::Marker(_) => "marker",
             Step::Remote(_) => "remote",
@@ -617,8 +626,8 @@ impl Row {
     }
 
     /// Returns the place if it still has its last path.
-    fn place(&self, id: &str) -> Option<Place> {
-        Place::at(Path::new(&self.folder)).filter(|place| place.id == id)
+    fn place(&self, id: &str) -> Option<IdentifiedFolder> {
+        IdentifiedFolder::at(Path::new(&self.folder)).filter(|place| place.id == id)
     }
 
     fn to_json(&self) -> String {
@@ -661,7 +670,7 @@ struct Bound {
 }
 
 impl Bound {
-    fn from_place(place: &Place) -> Self {
+    fn from_place(place: &IdentifiedFolder) -> Self {
         Self {
             place: place.id.clone(),
             remote: place.remote(),

@@ -7,7 +7,7 @@
 
 mod identity;
 
-pub use self::identity::{Hint, Identities, Known, Places};
+pub use self::identity::{Hint, IdentifiedProject, Identities, Places};
 
 use std::path::{Path, PathBuf};
 

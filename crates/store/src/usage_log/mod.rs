@@ -420,7 +420,7 @@ struct Reading<'a> {
 }
 
 /// A file found by a pass.
-enum Found {
+enum FileRead {
     /// Unchanged since the last read.
     Same,
     /// The content, as far as it was read.
@@ -435,13 +435,13 @@ impl Reading<'_> {
         let key = format!("{}/{name}", source.machine);
         let before = self.known.remove(&key);
         let (bytes, stamp) = match self.find(&key, before.as_ref()) {
-            Found::Bytes(bytes, stamp) => (bytes, stamp),
-            Found::Same => {
+            FileRead::Bytes(bytes, stamp) => (bytes, stamp),
+            FileRead::Same => {
                 self.read.extend(before.map(|position| (key, position)));
                 return Ok(true);
             }
-            Found::Nothing if before.is_some() => return Err(Rewritten),
-            Found::Nothing => return Ok(false),
+            FileRead::Nothing if before.is_some() => return Err(Rewritten),
+            FileRead::Nothing => return Ok(false),
         };
         let lines = format!("{}/{}{LINES}", source.machine, source.month);
         if before.is_some() || self.known.contains_key(&lines) {
@@ -471,8 +471,10 @@ impl Reading<'_> {
         let key = format!("{}/{name}", source.machine);
         let before = self.known.remove(&key);
         let position = match (self.find(&key, before.as_ref()), before) {
-            (Found::Same, Some(before)) => before,
-            (Found::Bytes(bytes, stamp), before) => self.appended(source, &bytes, stamp, before)?,
+            (FileRead::Same, Some(before)) => before,
+            (FileRead::Bytes(bytes, stamp), before) => {
+                self.appended(source, &bytes, stamp, before)?
+            }
             (_, Some(_)) => return Err(Rewritten),
             (_, None) => return Ok(()),
         };
@@ -519,22 +521,22 @@ impl Reading<'_> {
         })
     }
 
-    fn find(&mut self, key: &str, before: Option<&Position>) -> Found {
+    fn find(&mut self, key: &str, before: Option<&Position>) -> FileRead {
         let path = self.receipts.home.receipts().join(key);
         let limit = MAX_FILE_LENGTH.min(self.length);
         if self.files == 0 || limit == 0 {
             self.problem(key, Trouble::TooLong);
-            return Found::Nothing;
+            return FileRead::Nothing;
         }
         self.files -= 1;
         let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::from_metadata(&metadata));
         let (found, size) = match (before, stamp) {
-            (Some(before), Ok(stamp)) if before.stamp == stamp => (Found::Same, stamp.size),
+            (Some(before), Ok(stamp)) if before.stamp == stamp => (FileRead::Same, stamp.size),
             _ => match file::read_head(&path, limit) {
-                Ok((bytes, stamp, _)) => (Found::Bytes(bytes, stamp), stamp.size),
+                Ok((bytes, stamp, _)) => (FileRead::Bytes(bytes, stamp), stamp.size),
                 Err(error) => {
                     self.problem(key, Trouble::Unreadable(error.to_string()));
-                    return Found::Nothing;
+                    return FileRead::Nothing;
                 }
             },
         };

@@ -18,8 +18,8 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{
-    Act, Answer, Error, GitBackend, Reached, Repository, Settings, State, SyncBackend, SyncStep,
-    Synced, git::GitEnvironment, remote::Remote,
+    Act, Error, GitBackend, HeldDecision, Reached, Repository, Settings, State, SyncBackend,
+    SyncStep, Synced, git::GitEnvironment, remote::Remote,
 };
 use chrono::{DateTime, Utc};
 use git2::{ObjectType, Oid, Signature, Time};
@@ -44,7 +44,7 @@ pub(crate) struct Machine {
     pub(crate) home: Home,
     pub(crate) notes: Notes,
     pub(crate) remote: Option<Remote>,
-    pub(crate) answer: Answer,
+    pub(crate) answer: HeldDecision,
     pub(crate) now: DateTime<Utc>,
 }
 
@@ -99,7 +99,7 @@ impl Fleet {
             notes: Notes::new(home.clone(), Duration::from_secs(5)),
             home,
             remote: Some(Remote::parse(&self.remote(), false).unwrap()),
-            answer: Answer::None,
+            answer: HeldDecision::None,
             now: now(),
         }
     }
@@ -211,7 +211,7 @@ impl Machine {
     }
 
     /// Syncs with a decision of the person.
-    pub(crate) fn answer(&self, answer: Answer) -> Synced {
+    pub(crate) fn answer(&self, answer: HeldDecision) -> Synced {
         let settings = Settings {
             answer,
             ..self.settings()

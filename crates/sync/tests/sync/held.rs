@@ -2,7 +2,7 @@
 
 use anamnesis_note::note::{NoteType, Scope, State};
 use anamnesis_store::notes::NotePath;
-use anamnesis_sync::{Answer, Held};
+use anamnesis_sync::{Held, HeldDecision};
 
 use crate::fleet::{Fleet, Machine};
 
@@ -87,7 +87,7 @@ fn a_rewritten_history_is_undone() {
     let (laptop, desktop, paths) = rewritten(&fleet);
     laptop.sync();
     desktop.sync();
-    let restored = laptop.answer(Answer::Restore);
+    let restored = laptop.answer(HeldDecision::Restore);
     assert_eq!(restored.held, None);
     assert!(restored.pushed, "{restored:?}");
     assert_in_step(&fleet, &[&laptop, &desktop]);
@@ -102,7 +102,7 @@ fn a_rewritten_history_is_accepted() {
     let fleet = Fleet::new();
     let (laptop, desktop, paths) = rewritten(&fleet);
     laptop.sync();
-    let accepted = laptop.answer(Answer::Accept);
+    let accepted = laptop.answer(HeldDecision::Accept);
     assert_eq!(accepted.held, None);
     assert!(accepted.pushed, "{accepted:?}");
     // Unpushed commits are not part of the rewritten history.
@@ -115,7 +115,7 @@ fn a_rewritten_history_is_accepted() {
     // The branch no longer has the old history.
     let log = laptop.git(&["log", "--format=%s", "--reverse"]);
     assert!(log.starts_with("work\n"), "{log}");
-    assert_eq!(desktop.answer(Answer::Accept).held, None);
+    assert_eq!(desktop.answer(HeldDecision::Accept).held, None);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(desktop.notes.find(paths[0].id), None);
 }
@@ -156,7 +156,7 @@ fn a_set_back_and_built_upon_remote_loses_nothing() {
         .unwrap();
     stranger.push(stranger.put_note(stranger.tree(), "theirs"));
     assert_eq!(laptop.sync().held, Some(Held::Rewritten));
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&desktop, &laptop]);
     assert_eq!(desktop.titles(), ["later", "note 0", "note 1", "theirs"]);
 }
@@ -195,7 +195,7 @@ fn six_deleted_notes_of_many_are_held() {
         Some(Held::MassDeletion { gone: 6, of: 105 })
     );
     assert_eq!(laptop.titles().len(), 105);
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(laptop.titles().len(), 106);
 }
@@ -223,14 +223,14 @@ fn all_notes_of_a_project_are_held() {
     assert_eq!(laptop.sync().held, held);
     desktop.sync();
     assert_eq!(desktop.titles().len(), 7);
-    laptop.answer(Answer::Accept);
+    laptop.answer(HeldDecision::Accept);
     assert_eq!(
         desktop.sync().held,
         Some(Held::MassDeletion { gone: 2, of: 7 })
     );
     assert_eq!(desktop.titles().len(), 7);
     // With another note of the project in the same change, nothing is held.
-    desktop.answer(Answer::Restore);
+    desktop.answer(HeldDecision::Restore);
     desktop.remove(&paths[2..4]);
     desktop.edit(paths[4], |note| "cart".clone_into(&mut note.project));
     assert_eq!(desktop.sync().held, None);
@@ -252,7 +252,7 @@ fn notes_that_the_remote_deleted_are_counted_before_a_join() {
     laptop.write("laptop's");
     let reached = laptop.init().unwrap();
     assert_eq!((reached.deleted_there, reached.notes_here), (2, 9));
-    laptop.answer(Answer::KeepAll);
+    laptop.answer(HeldDecision::KeepAll);
     assert_eq!(laptop.titles().len(), 10);
 }
 
@@ -277,7 +277,7 @@ fn many_deleted_notes_are_held() {
     fresh.sync();
     assert_eq!(fresh.titles().len(), 10);
 
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop, &fresh]);
     assert_eq!(desktop.titles().len(), 31);
     assert_eq!(desktop.title(paths[0].id).as_deref(), Some("edited"));
@@ -294,13 +294,13 @@ fn many_deleted_notes_are_deleted_when_it_is_meant() {
     delete_there(&fleet, &paths[..21]);
     let own = laptop.write("laptop's");
     laptop.sync();
-    laptop.answer(Answer::Accept);
+    laptop.answer(HeldDecision::Accept);
     assert_eq!(laptop.titles().len(), 11);
     assert_eq!(
         desktop.sync().held,
         Some(Held::MassDeletion { gone: 21, of: 30 })
     );
-    desktop.answer(Answer::Accept);
+    desktop.answer(HeldDecision::Accept);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert!(desktop.notes.find(own.id).is_some());
     assert_eq!(desktop.notes.find(paths[0].id), None);
@@ -322,7 +322,7 @@ fn many_tombstones_are_a_mass_deletion() {
         Some(Held::MassDeletion { gone: 25, of: 30 })
     );
     assert_eq!(laptop.title(paths[0].id).as_deref(), Some("note 0"));
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(desktop.title(paths[0].id).as_deref(), Some("note 0"));
 }
@@ -347,7 +347,7 @@ fn emptying_every_note_is_held_like_a_deletion() {
         assert_eq!(synced.held, Some(Held::MassDeletion { gone: 25, of: 30 }));
         assert_eq!(body(&laptop, paths[0]), "words");
     }
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(body(&desktop, paths[0]), "words");
     // The same, on purpose, and notes that had no text before.
@@ -355,7 +355,7 @@ fn emptying_every_note_is_held_like_a_deletion() {
         desktop.edit(*path, |note| note.body = String::new());
     }
     desktop.sync();
-    laptop.answer(Answer::Accept);
+    laptop.answer(HeldDecision::Accept);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(body(&laptop, paths[0]), "");
     for path in &paths[..25] {
@@ -424,7 +424,7 @@ fn a_folder_that_was_emptied_is_held() {
     desktop.sync();
     laptop.sync();
 
-    let restored = laptop.answer(Answer::Restore);
+    let restored = laptop.answer(HeldDecision::Restore);
     assert_eq!(restored.held, None, "{restored:?}");
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(laptop.titles().len(), 32);
@@ -438,12 +438,12 @@ fn a_folder_that_was_emptied_on_purpose_is_empty_everywhere() {
     let (laptop, desktop, paths) = pair(&fleet, 30);
     laptop.remove(&paths[..21]);
     laptop.sync();
-    laptop.answer(Answer::Accept);
+    laptop.answer(HeldDecision::Accept);
     assert_eq!(
         desktop.sync().held,
         Some(Held::MassDeletion { gone: 21, of: 30 })
     );
-    desktop.answer(Answer::Accept);
+    desktop.answer(HeldDecision::Accept);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(desktop.titles().len(), 9);
 }
@@ -475,8 +475,8 @@ fn emptied_and_edited_elsewhere(fleet: &Fleet) -> (Machine, Machine, Vec<NotePat
 fn an_accepted_mass_deletion_keeps_the_other_machines_edit_as_a_proposal() {
     let fleet = Fleet::new();
     let (laptop, desktop, paths) = emptied_and_edited_elsewhere(&fleet);
-    laptop.answer(Answer::Accept);
-    desktop.answer(Answer::Accept);
+    laptop.answer(HeldDecision::Accept);
+    desktop.answer(HeldDecision::Accept);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(desktop.notes.find(paths[0].id), None);
     assert_eq!(
@@ -489,7 +489,7 @@ fn an_accepted_mass_deletion_keeps_the_other_machines_edit_as_a_proposal() {
 fn a_restored_note_leaves_no_proposal_of_its_own_text() {
     let fleet = Fleet::new();
     let (laptop, desktop, paths) = emptied_and_edited_elsewhere(&fleet);
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(laptop.title(paths[0].id).as_deref(), Some("edited twice"));
     assert_eq!(kept(&laptop), []);
@@ -505,7 +505,7 @@ fn restoring_an_emptied_folder_does_not_bring_back_notes_that_were_forgotten_els
         desktop.forget(*path);
         desktop.sync();
     }
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     for (machine, path) in [&laptop, &desktop].into_iter().zip(&paths[27..]) {
         assert!(machine.notes.is_forgotten(*path), "{}", machine.name);
@@ -523,7 +523,7 @@ fn restoring_a_mass_deletion_does_not_bring_back_notes_that_were_forgotten_one_b
     }
     delete_there(&fleet, &paths[..25]);
     assert!(laptop.sync().held.is_some());
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     for machine in [&laptop, &desktop] {
         assert_eq!(machine.title(paths[0].id).as_deref(), Some("note 0"));
@@ -540,7 +540,7 @@ fn many_notes_forgotten_one_by_one_can_all_be_restored() {
     }
     desktop.sync();
     assert!(laptop.sync().held.is_some());
-    laptop.answer(Answer::Restore);
+    laptop.answer(HeldDecision::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     for path in &paths[..21] {
         assert!(!desktop.notes.is_forgotten(*path));

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anamnesis_note::note::{NoteType, parse_timestamp};
-use anamnesis_sync::{Answer, Held, remote::Remote};
+use anamnesis_sync::{Held, HeldDecision, remote::Remote};
 use chrono::{DateTime, TimeDelta};
 use git2::{ObjectType, Signature, Time};
 
@@ -488,7 +488,7 @@ fn a_held_remote_does_not_keep_another_from_being_joined() {
     assert_eq!(laptop.sync().held, Some(Held::Rewritten));
     laptop.remote = Some(Remote::parse(&fleet.bare("other.git"), false).unwrap());
     // A decision about the old remote does not apply to the new one.
-    let synced = laptop.answer(Answer::Accept);
+    let synced = laptop.answer(HeldDecision::Accept);
     assert_eq!((synced.held, synced.pushed), (None, true));
     assert_eq!(laptop.titles(), ["mine"]);
     let moved = laptop.write("moves");

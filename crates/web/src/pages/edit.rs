@@ -14,7 +14,7 @@ use maud::{Markup, html};
 
 use super::note::entry;
 use crate::{
-    answer::Answer,
+    answer::PageResponse,
     layout::{self, choice, line, missing},
     markdown,
     visit::{Answered, Params, Visit},
@@ -197,7 +197,7 @@ pub(crate) fn preview(visit: &Visit) -> Answered {
 }
 
 /// The page of a note that changed while the form was open: what is there now, and what was typed.
-fn conflict(visit: &Visit, note: &Note, fields: &Fields) -> Answer {
+fn conflict(visit: &Visit, note: &Note, fields: &Fields) -> PageResponse {
     let main = html! {
         h1 { "The note changed while you edited it" }
         p.message { "Nothing was saved. Below is your text; save it to replace the text of now." }

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use ulid::Ulid;
 
 use crate::{
-    answer::Answer,
+    answer::PageResponse,
     layout::{self, SURE, button, choice, line},
     visit::{Answered, Visit},
 };
@@ -211,7 +211,7 @@ pub(crate) fn sessions(visit: &Visit) -> Answered {
     Ok(found(visit, &report))
 }
 
-fn found(visit: &Visit, report: &BackfillReport) -> Answer {
+fn found(visit: &Visit, report: &BackfillReport) -> PageResponse {
     let sessions = &report.sessions;
     let mut skipped: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
     for transcript in &report.skipped {

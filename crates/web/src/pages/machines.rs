@@ -3,7 +3,7 @@
 use anamnesis_app::{
     format::count,
     machines as operation,
-    sync::{self as syncing, Answer, Standing, held_text},
+    sync::{self as syncing, HeldDecision, SyncStatus, held_text},
 };
 use anamnesis_sync::Synced;
 use anamnesis_text::clean::{clean, one_line};
@@ -22,7 +22,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let context = &visit.context;
     let now = context.environment.now;
     let journal = context.journal();
-    let standing = Standing::load(context, journal.as_ref());
+    let standing = SyncStatus::load(context, journal.as_ref());
     let own = context.machine_id();
     let index = visit.index()?;
     let machines = operation::in_order(context, operation::machines(context, &index)?);
@@ -75,7 +75,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
 }
 
 /// What a sync would do, and what is left to decide.
-fn state(visit: &Visit, standing: &Standing, conflicts: usize) -> Markup {
+fn state(visit: &Visit, standing: &SyncStatus, conflicts: usize) -> Markup {
     let now = visit.context.environment.now;
     html! {
         dl {
@@ -114,16 +114,16 @@ fn state(visit: &Visit, standing: &Standing, conflicts: usize) -> Markup {
 pub(crate) fn sync(visit: &Visit) -> Answered {
     let (answer, question) = match visit.form.get("answer") {
         Some(ACCEPT) => (
-            Answer::Accept,
+            HeldDecision::Accept,
             "Accept what was held back? Notes may be deleted here.",
         ),
         Some(RESTORE) => (
-            Answer::Restore,
+            HeldDecision::Restore,
             "Restore what was held back, here and on the remote?",
         ),
-        _ => (Answer::None, ""),
+        _ => (HeldDecision::None, ""),
     };
-    if answer != Answer::None && !visit.is_confirmed() {
+    if answer != HeldDecision::None && !visit.is_confirmed() {
         return Ok(layout::ask(visit, question, "Sync"));
     }
     let synced = syncing::run_now(&visit.context, answer)?;
@@ -136,7 +136,7 @@ pub(crate) fn sync(visit: &Visit) -> Answered {
 }
 
 /// The page of a sync that left something for the person.
-fn unfinished(visit: &Visit, synced: &Synced) -> crate::answer::Answer {
+fn unfinished(visit: &Visit, synced: &Synced) -> crate::answer::PageResponse {
     let main = html! {
         h1 { "Synced in part" }
         @if let Some(held) = &synced.held {

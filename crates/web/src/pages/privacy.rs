@@ -11,7 +11,7 @@ use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
 use crate::{
-    answer::Answer,
+    answer::PageResponse,
     layout::{self, SURE},
     visit::{Answered, Visit},
 };
@@ -204,7 +204,7 @@ pub(crate) fn purge(visit: &Visit) -> Answered {
 }
 
 /// The first question: where it is.
-fn places(visit: &Visit, plan: &PurgePlan<'_>) -> Answer {
+fn places(visit: &Visit, plan: &PurgePlan<'_>) -> PageResponse {
     let fields = visit.form.0.iter();
     let fields = fields.filter(|(name, _)| name != SEEN && name != SURE);
     let main = html! {
@@ -236,7 +236,7 @@ fn list(plan: &PurgePlan<'_>) -> Markup {
     }
 }
 
-fn nowhere(visit: &Visit, plan: &PurgePlan<'_>) -> Answer {
+fn nowhere(visit: &Visit, plan: &PurgePlan<'_>) -> PageResponse {
     let main = html! {
         h1 { "The text is nowhere in the memory, nor in git history" }
         (list(plan))
@@ -246,7 +246,7 @@ fn nowhere(visit: &Visit, plan: &PurgePlan<'_>) -> Answer {
 }
 
 /// What was done, and what the person has to do now.
-fn receipt(visit: &Visit, plan: &PurgePlan<'_>, done: &PurgeOutcome) -> Answer {
+fn receipt(visit: &Visit, plan: &PurgePlan<'_>, done: &PurgeOutcome) -> PageResponse {
     let steps = plan.steps(done);
     let main = html! {
         h1 { "Purged" }

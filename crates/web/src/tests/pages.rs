@@ -4,7 +4,7 @@ use anamnesis_session::{
     event::{Outcome, Record, RecordedEvent, Surroundings, ToolEvent},
     prompt::{RawPrompt, SafePrompt},
 };
-use anamnesis_store::journal::{Audience, Journal, Run, Shown};
+use anamnesis_store::journal::{Audience, Journal, Run, ShownNote};
 use anamnesis_testkit::wait_for;
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
@@ -69,7 +69,7 @@ impl Viewer {
                 .in_transaction(|journal| journal.take(&record))
                 .unwrap();
         }
-        let shown = Shown {
+        let shown = ShownNote {
             note: ID.parse().unwrap(),
             hash: text_hash("a text"),
             level: "body",

@@ -4,7 +4,7 @@ use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use super::{
     Row,
-    place::{Place, SESSION, Variables, messages},
+    place::{SESSION, TestSite, Variables, messages},
 };
 use crate::Result;
 
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
     row("many and long variables", many),
 ];
 
-const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
+const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
     Row {
         family: "environment",
         name,
@@ -25,7 +25,7 @@ const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
 }
 
 /// The variables that name a store, a remote, a model, an address or a key.
-fn guarded(place: &Place) -> Variables {
+fn guarded(place: &TestSite) -> Variables {
     let remote = place.evil_remote().display().to_string();
     let store = place.evil_store().display().to_string();
     let address = place.evil_address();
@@ -48,7 +48,7 @@ fn guarded(place: &Place) -> Variables {
         .collect()
 }
 
-fn together(place: &mut Place) -> Result {
+fn together(place: &mut TestSite) -> Result {
     let mut set = guarded(place);
     set.retain(|_| place.random.below(3) > 0);
     let names: Vec<&str> = set.iter().map(|(name, _)| name.as_str()).collect();
@@ -57,7 +57,7 @@ fn together(place: &mut Place) -> Result {
     place.is_recorded()
 }
 
-fn other_case(place: &mut Place) -> Result {
+fn other_case(place: &mut TestSite) -> Result {
     let mut set = guarded(place);
     for (name, _) in &mut set {
         *name = name
@@ -72,7 +72,7 @@ fn other_case(place: &mut Place) -> Result {
     place.is_recorded()
 }
 
-fn no_text(place: &mut Place) -> Result {
+fn no_text(place: &mut TestSite) -> Result {
     let bytes: [&[u8]; 5] = [
         b"\xff\xfe",
         b"/tmp/\xc3\x28",
@@ -96,7 +96,7 @@ fn no_text(place: &mut Place) -> Result {
 }
 
 /// A project may set these; they name no store, and the session's note stays one of this store.
-fn of_session(place: &mut Place) -> Result {
+fn of_session(place: &mut TestSite) -> Result {
     let ids = ["../../../evil", "a/b", "\u{202e}", "x y", "--help"];
     let id = place.pick(&ids);
     let evil = place.evil_store().display().to_string();
@@ -114,7 +114,7 @@ fn of_session(place: &mut Place) -> Result {
     place.is_recorded()
 }
 
-fn many(place: &mut Place) -> Result {
+fn many(place: &mut TestSite) -> Result {
     let long = "x".repeat(100_000);
     let mut set = guarded(place);
     for (_, value) in &mut set {

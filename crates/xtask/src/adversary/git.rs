@@ -13,7 +13,7 @@ use super::{
     Row,
     notes::use_notes,
     paths::is_inert,
-    place::{OWN, Place, Variables, excerpt, write},
+    place::{OWN, TestSite, Variables, excerpt, write},
 };
 use crate::{Result, at};
 
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
     row("usage logs", usage_logs),
 ];
 
-const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
+const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
     Row {
         family: "git",
         name,
@@ -52,7 +52,7 @@ struct Remote(PathBuf);
 
 impl Remote {
     /// Sends the person's notes and returns the remote.
-    fn synced(place: &Place) -> Result<Self> {
+    fn synced(place: &TestSite) -> Result<Self> {
         let printed = place.person(&["sync"])?;
         if !printed.status.success() {
             return Err(format!("the first sync: {}{}", printed.stdout, printed.stderr).into());
@@ -161,7 +161,7 @@ impl Remote {
 }
 
 /// Syncs in every way and checks that the person's notes are there and nothing else was written.
-fn take_over(place: &mut Place) -> Result {
+fn take_over(place: &mut TestSite) -> Result {
     place.arm();
     place.agent(&["sync"], b"", &Variables::new())?;
     for words in [&["sync"][..], &["log"], &["status"], &["doctor"], &["sync"]] {
@@ -195,7 +195,7 @@ fn note() -> NoteText {
     NoteText::new(ID, "A foreign note").body("The gateway is foreign.")
 }
 
-fn names(place: &mut Place) -> Result {
+fn names(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let names: [&[u8]; 18] = [
         b"..",
@@ -241,7 +241,7 @@ fn names(place: &mut Place) -> Result {
     take_over(place)
 }
 
-fn links(place: &mut Place) -> Result {
+fn links(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let targets = [
         place.evil_store().display().to_string(),
@@ -272,7 +272,7 @@ fn links(place: &mut Place) -> Result {
     take_over(place)
 }
 
-fn attributes(place: &mut Place) -> Result {
+fn attributes(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let program = place.home.project().join("evil.sh");
     place.evil_program(&program)?;
@@ -317,7 +317,7 @@ fn attributes(place: &mut Place) -> Result {
     take_over(place)
 }
 
-fn folder_settings(place: &mut Place) -> Result {
+fn folder_settings(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let names = [
         "pre-receive",
@@ -368,7 +368,7 @@ fn folder_settings(place: &mut Place) -> Result {
     take_over(place)
 }
 
-fn foreign_ids(place: &mut Place) -> Result {
+fn foreign_ids(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let own = "01KDYSW6WTA3Z3SBW3AZ8XW4AA";
     let texts = [
@@ -400,7 +400,7 @@ fn foreign_ids(place: &mut Place) -> Result {
 }
 
 /// Adds so many notes that their loss is held back.
-fn with_many(place: &Place) -> Result<Remote> {
+fn with_many(place: &TestSite) -> Result<Remote> {
     for number in 0..30 {
         let id = format!("01KDYSW6WTA3Z3SBW3AZ8X{number:04}");
         place.home.add(
@@ -410,7 +410,7 @@ fn with_many(place: &Place) -> Result<Remote> {
     Remote::synced(place)
 }
 
-fn keeps_all(place: &mut Place) -> Result {
+fn keeps_all(place: &mut TestSite) -> Result {
     take_over(place)?;
     let notes = place.home.notes();
     let whole = notes
@@ -422,7 +422,7 @@ fn keeps_all(place: &mut Place) -> Result {
     }
 }
 
-fn deletion(place: &mut Place) -> Result {
+fn deletion(place: &mut TestSite) -> Result {
     let remote = with_many(place)?;
     let layout = remote.entries("")?;
     let layout: Vec<Entry> = layout.into_iter().filter(|entry| entry.0 == FILE).collect();
@@ -443,7 +443,7 @@ fn deletion(place: &mut Place) -> Result {
     keeps_all(place)
 }
 
-fn emptying(place: &mut Place) -> Result {
+fn emptying(place: &mut TestSite) -> Result {
     let remote = with_many(place)?;
     let forms = ["", "\n", "\u{200b}", ".", "---\n---\n"];
     let form = place.pick(&forms);
@@ -464,7 +464,7 @@ fn emptying(place: &mut Place) -> Result {
     keeps_all(place)
 }
 
-fn huge_trees(place: &mut Place) -> Result {
+fn huge_trees(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let blob = remote.blob("x")?;
     let form = place.pick(&["wide", "deep", "bomb"]);
@@ -496,7 +496,7 @@ fn huge_trees(place: &mut Place) -> Result {
     take_over(place)
 }
 
-fn huge_files(place: &mut Place) -> Result {
+fn huge_files(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let text = note().text();
     let forms = [
@@ -514,7 +514,7 @@ fn huge_files(place: &mut Place) -> Result {
     take_over(place)
 }
 
-fn odd_commits(place: &mut Place) -> Result {
+fn odd_commits(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let of_branch = |what: &str| -> Result<String> {
         let printed = remote.git(&["rev-parse", what], b"")?;
@@ -550,7 +550,7 @@ fn odd_commits(place: &mut Place) -> Result {
     take_over(place)
 }
 
-fn usage_logs(place: &mut Place) -> Result {
+fn usage_logs(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let forms = [
         "[".repeat(1 << 20),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Row,
-    place::{Place, Variables, excerpt, messages},
+    place::{TestSite, Variables, excerpt, messages},
 };
 use crate::Result;
 
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
     row("huge and deep messages", huge),
 ];
 
-const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
+const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
     Row {
         family: "mcp",
         name,
@@ -28,7 +28,7 @@ const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
 const LAST: &str = "the last one";
 
 /// Sends a handshake, these lines and a last request, which has to be answered.
-fn play(place: &Place, lines: &[u8]) -> Result {
+fn play(place: &TestSite, lines: &[u8]) -> Result {
     let last = json!({"jsonrpc": "2.0", "id": LAST, "method": "tools/list"}).to_string();
     let input = [
         messages(&[]).as_bytes(),
@@ -59,7 +59,7 @@ fn play(place: &Place, lines: &[u8]) -> Result {
     .into())
 }
 
-fn lines(place: &mut Place) -> Result {
+fn lines(place: &mut TestSite) -> Result {
     let forms: [&[u8]; 12] = [
         b"",
         b"null",
@@ -84,7 +84,7 @@ fn lines(place: &mut Place) -> Result {
     play(place, &input)
 }
 
-fn requests(place: &mut Place) -> Result {
+fn requests(place: &mut TestSite) -> Result {
     let ids = [
         json!(null),
         json!(1.5),
@@ -131,7 +131,7 @@ fn requests(place: &mut Place) -> Result {
     play(place, text.as_bytes())
 }
 
-fn arguments(place: &mut Place) -> Result {
+fn arguments(place: &mut TestSite) -> Result {
     let tools = [
         "memory_search",
         "memory_write",
@@ -174,7 +174,7 @@ fn arguments(place: &mut Place) -> Result {
     play(place, text.as_bytes())
 }
 
-fn batches(place: &mut Place) -> Result {
+fn batches(place: &mut TestSite) -> Result {
     let ping = json!({"jsonrpc": "2.0", "id": 5, "method": "ping"});
     let forms = [
         json!([ping, ping, ping]),
@@ -194,7 +194,7 @@ fn batches(place: &mut Place) -> Result {
     Ok(())
 }
 
-fn huge(place: &mut Place) -> Result {
+fn huge(place: &mut TestSite) -> Result {
     let size = place.pick(&[1 << 16, 1 << 20, 20 << 20]);
     let form = place.pick(&["depth", "text", "blanks", "objects", "escapes"]);
     place.tell(format!("{size} bytes of {form}"));

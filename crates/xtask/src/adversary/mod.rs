@@ -27,7 +27,7 @@ use std::{
 
 use anamnesis_lab::random::Random;
 
-use self::place::Place;
+use self::place::TestSite;
 use crate::{
     Result,
     plugin::{self, Profile},
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
 struct Row {
     family: &'static str,
     name: &'static str,
-    play: fn(&mut Place) -> Result,
+    play: fn(&mut TestSite) -> Result,
 }
 
 /// The families, in the order of the table.
@@ -124,8 +124,8 @@ impl Outcome {
 
 /// Checks that the tripwires notice: what a project must not name, a person's own terminal may.
 fn controls(program: &Path) -> Result {
-    let control = |what: &str, play: fn(&mut Place) -> Result| -> Result {
-        let mut place = Place::new(program, Random::new(1))?;
+    let control = |what: &str, play: fn(&mut TestSite) -> Result| -> Result {
+        let mut place = TestSite::new(program, Random::new(1))?;
         play(&mut place)?;
         match place.check() {
             Ok(()) => Err(format!("the tripwire for {what} does not notice").into()),
@@ -195,7 +195,7 @@ fn play(row: Row, program: &Path, seed: u64, variant: u64) -> Result {
     });
     let random = Random::new(name.wrapping_add(variant.wrapping_mul(0x9e37_79b9)));
     let played = panic::catch_unwind(AssertUnwindSafe(|| {
-        let mut place = Place::new(program, random)?;
+        let mut place = TestSite::new(program, random)?;
         let held = (row.play)(&mut place).and_then(|()| place.check());
         held.map_err(|error| format!("{error}\n    with {}", place.told()).into())
     }));

@@ -5,7 +5,7 @@ use anamnesis_testkit::home::NoteText;
 use super::{
     Row,
     paths::is_inert,
-    place::{OWN, Place, SESSION, Variables},
+    place::{OWN, SESSION, TestSite, Variables},
 };
 use crate::Result;
 
@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
     row("bytes that are no text", no_text),
 ];
 
-const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
+const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
     Row {
         family: "yaml",
         name,
@@ -39,7 +39,7 @@ fn id(number: usize) -> String {
 }
 
 /// Adds a note whose front matter has these lines first, and uses the store.
-fn play(place: &mut Place, lines: &str) -> Result {
+fn play(place: &mut TestSite, lines: &str) -> Result {
     let note = NoteText::new(&id(0), "A note with odd lines").body("The gateway has odd lines.");
     let text = note.text();
     let text = match place.random.below(2) {
@@ -51,7 +51,7 @@ fn play(place: &mut Place, lines: &str) -> Result {
 }
 
 /// Runs everything that reads notes. The person's own note is found all the same.
-pub(super) fn use_notes(place: &Place) -> Result {
+pub(super) fn use_notes(place: &TestSite) -> Result {
     let none = Variables::new();
     let start = place.home.start(SESSION, "startup").to_string();
     place.hook(start.as_bytes(), &none)?;
@@ -83,7 +83,7 @@ pub(super) fn use_notes(place: &Place) -> Result {
     .into())
 }
 
-fn bomb(place: &mut Place) -> Result {
+fn bomb(place: &mut TestSite) -> Result {
     let depth = place.pick(&[9, 30, 200]);
     let mut lines = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..depth {
@@ -95,7 +95,7 @@ fn bomb(place: &mut Place) -> Result {
     play(place, &lines)
 }
 
-fn tags(place: &mut Place) -> Result {
+fn tags(place: &mut TestSite) -> Result {
     let forms = [
         "x: !!python/object/apply:os.system ['touch ran']",
         "x: !<tag:yaml.org,2002:binary> AAAA",
@@ -111,7 +111,7 @@ fn tags(place: &mut Place) -> Result {
     play(place, form)
 }
 
-fn depth(place: &mut Place) -> Result {
+fn depth(place: &mut TestSite) -> Result {
     let count = place.pick(&[100, 10_000, 100_000]);
     let lines = match place.random.below(4) {
         0 => format!("x: {}{}", "[".repeat(count), "]".repeat(count)),
@@ -125,7 +125,7 @@ fn depth(place: &mut Place) -> Result {
     play(place, &lines)
 }
 
-fn twice(place: &mut Place) -> Result {
+fn twice(place: &mut TestSite) -> Result {
     let keys = [
         "id: 01KDYSW6WTA3Z3SBW3AZ8XW4AA",
         "scope: machine-local",
@@ -142,7 +142,7 @@ fn twice(place: &mut Place) -> Result {
     play(place, &lines)
 }
 
-fn huge(place: &mut Place) -> Result {
+fn huge(place: &mut TestSite) -> Result {
     let size = place.pick(&[1 << 16, 1 << 20, 6 << 20]);
     let lines = match place.random.below(5) {
         0 => format!("x: {}", "y".repeat(size)),
@@ -155,7 +155,7 @@ fn huge(place: &mut Place) -> Result {
     play(place, &lines)
 }
 
-fn odd_values(place: &mut Place) -> Result {
+fn odd_values(place: &mut TestSite) -> Result {
     let forms = [
         "confidence: .nan\nimportance: -.inf",
         "confidence: 1e400\nuses: 99999999999999999999999999",
@@ -174,7 +174,7 @@ fn odd_values(place: &mut Place) -> Result {
     play(place, form)
 }
 
-fn fences(place: &mut Place) -> Result {
+fn fences(place: &mut TestSite) -> Result {
     let note = NoteText::new(&id(1), "Fences").body("The gateway.");
     let text = note.text();
     let forms = [
@@ -196,7 +196,7 @@ fn fences(place: &mut Place) -> Result {
     use_notes(place)
 }
 
-fn no_text(place: &mut Place) -> Result {
+fn no_text(place: &mut TestSite) -> Result {
     let note = NoteText::new(&id(2), "Bytes").body("The gateway.");
     let mut bytes = note.text().into_bytes();
     let share = place.pick(&[1, 20, 200]);

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Row,
-    place::{OWN, Place, SESSION, Variables, excerpt, write},
+    place::{OWN, SESSION, TestSite, Variables, excerpt, write},
 };
 use crate::{Result, at};
 
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     row("odd names in the store", odd_names),
 ];
 
-const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
+const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
     Row {
         family: "paths",
         name,
@@ -33,7 +33,7 @@ const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
 }
 
 /// Puts a link to `target` at a path of the store.
-fn link(place: &Place, path: &str, target: &PathBuf) -> Result {
+fn link(place: &TestSite, path: &str, target: &PathBuf) -> Result {
     let path = place.home.store().join(path);
     if path.is_dir() {
         fs::remove_dir_all(&path).map_err(at(&path))?;
@@ -47,7 +47,7 @@ fn link(place: &Place, path: &str, target: &PathBuf) -> Result {
 }
 
 /// Runs a session and the commands that repair, none of which may follow a link.
-fn use_store(place: &Place) -> Result {
+fn use_store(place: &TestSite) -> Result {
     place.session(&Variables::new())?;
     for words in [
         &["doctor"][..],
@@ -63,7 +63,7 @@ fn use_store(place: &Place) -> Result {
     Ok(())
 }
 
-fn linked_folder(place: &mut Place) -> Result {
+fn linked_folder(place: &mut TestSite) -> Result {
     let names = [
         "derived",
         "log",
@@ -82,7 +82,7 @@ fn linked_folder(place: &mut Place) -> Result {
     use_store(place)
 }
 
-fn linked_file(place: &mut Place) -> Result {
+fn linked_file(place: &mut TestSite) -> Result {
     let names = [
         "journal.db",
         "derived/index.db",
@@ -104,7 +104,7 @@ fn linked_file(place: &mut Place) -> Result {
     use_store(place)
 }
 
-fn linked_note(place: &mut Place) -> Result {
+fn linked_note(place: &mut TestSite) -> Result {
     let id = "01KDYSW6WTA3Z3SBW3AZ8XW4ZB.md";
     let targets = [
         place.evil_store().join("memory/semantic").join(id),
@@ -119,7 +119,7 @@ fn linked_note(place: &mut Place) -> Result {
     use_store(place)
 }
 
-fn linked_tree(place: &mut Place) -> Result {
+fn linked_tree(place: &mut TestSite) -> Result {
     let name = place.pick(&[
         "memory/procedural",
         "local",
@@ -149,7 +149,7 @@ fn names() -> Vec<Vec<u8>> {
     ]
 }
 
-fn folder_name(place: &mut Place) -> Result {
+fn folder_name(place: &mut TestSite) -> Result {
     let name = place.pick(&names());
     let name = OsString::from_vec(name);
     place.tell(name.display().to_string());
@@ -166,12 +166,12 @@ fn folder_name(place: &mut Place) -> Result {
     place.hook(payload.to_string().as_bytes(), &set)?;
     let write = ["write", "--title", "Gateway"];
     let invocation = place.home.command(write).within(&folder);
-    Place::run_with(invocation.by_agent(), b"It has port 7071.", &set)?;
+    TestSite::run_with(invocation.by_agent(), b"It has port 7071.", &set)?;
     payload["hook_event_name"] = "SessionEnd".into();
     place.hook(payload.to_string().as_bytes(), &set)?;
     for words in [&["status"][..], &["list"], &["project"], &["doctor"]] {
         let invocation = place.home.command(words).within(&folder);
-        let printed = Place::run_with(invocation, b"", &Variables::new())?;
+        let printed = TestSite::run_with(invocation, b"", &Variables::new())?;
         is_inert(&printed.stdout)?;
         is_inert(&printed.stderr)?;
     }
@@ -190,7 +190,7 @@ pub(super) fn is_inert(text: &str) -> Result {
     }
 }
 
-fn transcript(place: &mut Place) -> Result {
+fn transcript(place: &mut TestSite) -> Result {
     let folder = place.home.claude().join("projects/-shop");
     fs::create_dir_all(&folder).map_err(at(&folder))?;
     let linked = folder.join("linked.jsonl");
@@ -232,7 +232,7 @@ fn transcript(place: &mut Place) -> Result {
     Ok(())
 }
 
-fn session_id(place: &mut Place) -> Result {
+fn session_id(place: &mut TestSite) -> Result {
     let ids = [
         "../../../evil".to_owned(),
         "/etc/passwd".to_owned(),
@@ -259,7 +259,7 @@ fn session_id(place: &mut Place) -> Result {
     Ok(())
 }
 
-fn odd_names(place: &mut Place) -> Result {
+fn odd_names(place: &mut TestSite) -> Result {
     for _ in 0..5 {
         let name = OsString::from_vec(place.pick(&names()));
         let folder = place.pick(&[

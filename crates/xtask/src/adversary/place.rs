@@ -46,7 +46,7 @@ pub(super) struct Printed {
 }
 
 /// A temporary home with a store, a remote of the person, and the tripwires.
-pub(super) struct Place {
+pub(super) struct TestSite {
     pub(super) home: TestHome,
     pub(super) random: Random,
     told: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) struct Place {
 /// Every file below the tripwires, with its bytes.
 type Snapshot = BTreeMap<PathBuf, Vec<u8>>;
 
-impl Place {
+impl TestSite {
     pub(super) fn new(program: &Path, random: Random) -> Result<Self> {
         let home = TestHome::untouched(program);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     Row,
-    place::{Place, Variables, write},
+    place::{TestSite, Variables, write},
 };
 use crate::{Result, at};
 
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     row("a clock that is ahead", clock),
 ];
 
-const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
+const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
     Row {
         family: "settings",
         name,
@@ -44,7 +44,7 @@ const FILES: [&str; 4] = [
 ];
 
 /// Plays a session in a repository that sets these variables.
-fn play(place: &mut Place, set: &[(&str, String)]) -> Result {
+fn play(place: &mut TestSite, set: &[(&str, String)]) -> Result {
     let set: Variables = set
         .iter()
         .map(|(name, value)| ((*name).to_owned(), OsString::from(value)))
@@ -55,7 +55,7 @@ fn play(place: &mut Place, set: &[(&str, String)]) -> Result {
 }
 
 /// Writes the variables into a file of the project, in a random form.
-pub(super) fn plant(place: &mut Place, set: &Variables) -> Result {
+pub(super) fn plant(place: &mut TestSite, set: &Variables) -> Result {
     let file = place.pick(&FILES);
     let mut object = String::from("{");
     for (number, (name, value)) in set.iter().enumerate() {
@@ -95,7 +95,7 @@ pub(super) fn plant(place: &mut Place, set: &Variables) -> Result {
 }
 
 /// Returns a JSON string in which some characters are escaped.
-fn quoted(place: &mut Place, text: &str) -> String {
+fn quoted(place: &mut TestSite, text: &str) -> String {
     let share = place.pick(&[0, 1, 4]);
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -117,7 +117,7 @@ fn quoted(place: &mut Place, text: &str) -> String {
 }
 
 /// Adds what a tolerant reader skips: blanks, a byte order mark, comments.
-fn framed(place: &mut Place, text: String) -> Vec<u8> {
+fn framed(place: &mut TestSite, text: String) -> Vec<u8> {
     let frame = place.pick(&["", "blanks", "mark", "comments", "depth"]);
     place.tell(frame);
     let text = match frame {
@@ -133,12 +133,12 @@ fn framed(place: &mut Place, text: String) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn remote(place: &mut Place) -> Result {
+fn remote(place: &mut TestSite) -> Result {
     let address = evil_remote(place);
     play(place, &[("ANAMNESIS_GIT_REMOTE", address)])
 }
 
-fn plugin_remote(place: &mut Place) -> Result {
+fn plugin_remote(place: &mut TestSite) -> Result {
     let address = evil_remote(place);
     // The project's settings name the option, too.
     let options = json!({ "anamnesis@anamnesis": { "options": { "remote": address } } });
@@ -151,7 +151,7 @@ fn plugin_remote(place: &mut Place) -> Result {
 }
 
 /// Returns the evil remote's address in one of its forms.
-pub(super) fn evil_remote(place: &mut Place) -> String {
+pub(super) fn evil_remote(place: &mut TestSite) -> String {
     let path = place.evil_remote().display().to_string();
     let forms = [
         path.clone(),
@@ -163,7 +163,7 @@ pub(super) fn evil_remote(place: &mut Place) -> String {
     place.pick(&forms)
 }
 
-fn store(place: &mut Place) -> Result {
+fn store(place: &mut TestSite) -> Result {
     let (inner, outer) = (place.inner_store(), place.evil_store());
     let link = place.home.root().join("link");
     symlink(&outer, &link).map_err(at(&link))?;
@@ -182,7 +182,7 @@ fn store(place: &mut Place) -> Result {
     play(place, &[("ANAMNESIS_HOME", form)])
 }
 
-fn user_home(place: &mut Place) -> Result {
+fn user_home(place: &mut TestSite) -> Result {
     let project = place.home.project();
     let evil = project.join("evil");
     let insteads = format!(
@@ -223,7 +223,7 @@ fn user_home(place: &mut Place) -> Result {
     Ok(())
 }
 
-fn model(place: &mut Place) -> Result {
+fn model(place: &mut TestSite) -> Result {
     let url = format!("{}/v1", place.evil_address());
     let provider = place.pick(&["openai", "local", "deepseek"]);
     let set = [
@@ -241,7 +241,7 @@ fn model(place: &mut Place) -> Result {
 }
 
 /// Names a model of the person that cannot be reached.
-fn with_own_model(place: &mut Place) -> Result {
+fn with_own_model(place: &mut TestSite) -> Result {
     let own = place.own_remote();
     place.configure(&json!({
         "machine_id": "laptop",
@@ -253,7 +253,7 @@ fn with_own_model(place: &mut Place) -> Result {
     }))
 }
 
-fn proxy(place: &mut Place) -> Result {
+fn proxy(place: &mut TestSite) -> Result {
     with_own_model(place)?;
     let names = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
     let address = place.evil_address();
@@ -261,14 +261,14 @@ fn proxy(place: &mut Place) -> Result {
     play(place, &set)
 }
 
-fn key(place: &mut Place) -> Result {
+fn key(place: &mut TestSite) -> Result {
     with_own_model(place)?;
     let url = place.evil_address();
     let set = [("ANAMNESIS_REFLECTION_BASE_URL", url)];
     play(place, &set)
 }
 
-fn client_folder(place: &mut Place) -> Result {
+fn client_folder(place: &mut TestSite) -> Result {
     let inside = place.home.project().join("client");
     let outside = place.home.root().join("client");
     let address = place.evil_remote();
@@ -291,7 +291,7 @@ fn client_folder(place: &mut Place) -> Result {
     play(place, &set)
 }
 
-fn git_variables(place: &mut Place) -> Result {
+fn git_variables(place: &mut TestSite) -> Result {
     let program = place.home.project().join("bin/ssh");
     place.evil_program(&program)?;
     place.evil_program(&place.home.project().join("bin/git-upload-pack"))?;
@@ -337,7 +337,7 @@ fn git_variables(place: &mut Place) -> Result {
     play(place, &set)
 }
 
-fn programs(place: &mut Place) -> Result {
+fn programs(place: &mut TestSite) -> Result {
     let project = place.home.project();
     for folder in ["", "bin"] {
         for name in ["git", "ssh", "sh", "uname", "anamnesis"] {
@@ -350,7 +350,7 @@ fn programs(place: &mut Place) -> Result {
     play(place, &[("PATH", format!("{form}:{system}"))])
 }
 
-fn clock(place: &mut Place) -> Result {
+fn clock(place: &mut TestSite) -> Result {
     let forms = ["2999-01-02T03:04:05Z", "9999-12-31T23:59:59Z", "never", "0"];
     let form = place.pick(&forms).to_owned();
     play(place, &[("ANAMNESIS_NOW", form)])?;

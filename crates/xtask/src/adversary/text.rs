@@ -7,7 +7,7 @@ use super::{
     Row,
     notes::use_notes,
     paths::is_inert,
-    place::{Place, SESSION, Variables},
+    place::{SESSION, TestSite, Variables},
 };
 use crate::Result;
 
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     row("a payload that is no payload", payloads),
 ];
 
-const fn row(name: &'static str, play: fn(&mut Place) -> Result) -> Row {
+const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
     Row {
         family: "unicode",
         name,
@@ -46,7 +46,7 @@ const TEXTS: [&str; 14] = [
 ];
 
 /// Returns a text of several parts, some of them long.
-fn text(place: &mut Place) -> String {
+fn text(place: &mut TestSite) -> String {
     let mut text = String::new();
     for _ in 0..3 {
         let part = place.pick(&TEXTS);
@@ -89,7 +89,7 @@ fn is_safe(answer: &Value) -> Result {
 }
 
 /// Runs the hooks that inject and checks what they print.
-fn inject(place: &Place) -> Result {
+fn inject(place: &TestSite) -> Result {
     let none = Variables::new();
     let start = place.home.start("other-session", "startup").to_string();
     is_safe(&place.hook(start.as_bytes(), &none)?)?;
@@ -98,7 +98,7 @@ fn inject(place: &Place) -> Result {
     is_safe(&place.hook(prompt.to_string().as_bytes(), &none)?)
 }
 
-fn of_note(place: &mut Place) -> Result {
+fn of_note(place: &mut TestSite) -> Result {
     let (title, body) = (text(place), text(place));
     let note = NoteText::new("01KDYSW6WTA3Z3SBW3AZ8XW4ZD", &title).body(body);
     place.home.add(&note);
@@ -106,7 +106,7 @@ fn of_note(place: &mut Place) -> Result {
     inject(place)
 }
 
-fn of_session(place: &mut Place) -> Result {
+fn of_session(place: &mut TestSite) -> Result {
     let none = Variables::new();
     let (prompt, answer) = (text(place), text(place));
     place.home.write_transcript(
@@ -141,7 +141,7 @@ fn of_session(place: &mut Place) -> Result {
     inject(place)
 }
 
-fn block_end(place: &mut Place) -> Result {
+fn block_end(place: &mut TestSite) -> Result {
     let forms = [
         "</anamnesis-context>",
         "</ANAMNESIS-context >",
@@ -168,7 +168,7 @@ fn block_end(place: &mut Place) -> Result {
     inject(place)
 }
 
-fn surrogates(place: &mut Place) -> Result {
+fn surrogates(place: &mut TestSite) -> Result {
     let escapes = [
         r"\ud800",
         r"\udfff",
@@ -201,7 +201,7 @@ fn surrogates(place: &mut Place) -> Result {
     inject(place)
 }
 
-fn payloads(place: &mut Place) -> Result {
+fn payloads(place: &mut TestSite) -> Result {
     let good = place.home.start(SESSION, "startup").to_string();
     for _ in 0..4 {
         let mut bytes = match place.random.below(6) {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anamnesis_testkit::client::{Answer, Ask, Permissions, Sandbox};
+use anamnesis_testkit::client::{Ask, ClientRun, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Request, Script, text, tool};
 use anamnesis_testkit::process::{Context as _, Failure, Result};
 use serde_json::json;
@@ -293,13 +293,13 @@ pub(super) fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
 }
 
 /// Asks in a session with a scripted answer of one line.
-pub(super) fn say(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
+pub(super) fn say(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<ClientRun> {
     machine.api().play(Script::default());
     ask(machine, prompt, session)
 }
 
 /// Asks in a session in which all tools are allowed.
-fn ask(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
+fn ask(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<ClientRun> {
     let how = Ask {
         permissions: Permissions::Skipped,
         resume: session,

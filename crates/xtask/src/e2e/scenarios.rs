@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anamnesis_testkit::client::{Answer, Ask, Client, Marketplace, Permissions, Sandbox};
+use anamnesis_testkit::client::{Ask, Client, ClientRun, Marketplace, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Block, Kind, Reply, Request, Script, text, tool};
 use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
 use anamnesis_testkit::tmux::Terminal;
@@ -45,13 +45,13 @@ pub(super) struct Stage<'a> {
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    pub(super) place: Place,
+    pub(super) place: RunMode,
     pub(super) play: fn(&Stage) -> Result<()>,
 }
 
 /// How a scenario runs the client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RunMode {
     /// Without a terminal, as `claude -p`.
     Headless,
     /// In a terminal; needs tmux.
@@ -77,7 +77,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("hostile-project", machines::hostile_project),
     Scenario {
         name: "from-python",
-        place: Place::BesidePython,
+        place: RunMode::BesidePython,
         play: machines::from_python,
     },
     headless("commands", commands),
@@ -104,7 +104,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 const fn headless(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scenario {
     Scenario {
         name,
-        place: Place::Headless,
+        place: RunMode::Headless,
         play,
     }
 }
@@ -112,7 +112,7 @@ const fn headless(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scenari
 const fn in_terminal(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scenario {
     Scenario {
         name,
-        place: Place::Terminal,
+        place: RunMode::Terminal,
         play,
     }
 }
@@ -498,7 +498,7 @@ fn fake_token() -> String {
 
 /// Fails if a tool was refused, a hook failed, or a hook printed a message: nobody reads messages
 /// under `claude -p`.
-pub(super) fn clean(answer: &Answer) -> Result<()> {
+pub(super) fn clean(answer: &ClientRun) -> Result<()> {
     check(answer.denied.is_empty(), || {
         format!("refused for want of permission: {:?}", answer.denied)
     })?;

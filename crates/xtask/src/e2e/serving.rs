@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, thread, time::Duration};
 
-use anamnesis_testkit::client::{Answer, Ask, Permissions, Sandbox};
+use anamnesis_testkit::client::{Ask, ClientRun, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Block, Kind, Request, Script, text, tool};
 use anamnesis_testkit::process::{Context as _, Failure, Result};
 use anamnesis_testkit::tmux::Terminal;
@@ -606,7 +606,7 @@ fn told(machine: &Sandbox, prompt: &str, call: Block) -> Result<String> {
 }
 
 /// Types a command for which the model calls no tool.
-fn plain(machine: &Sandbox, prompt: &str) -> Result<Answer> {
+fn plain(machine: &Sandbox, prompt: &str) -> Result<ClientRun> {
     machine.api().play(Script::default());
     let answer = machine.ask(prompt, &Ask::default())?;
     clean(&answer)?;
@@ -620,7 +620,7 @@ fn calling(
     prompt: &str,
     session: Option<&str>,
     calls: &[Block],
-) -> Result<(Answer, Vec<(String, bool)>)> {
+) -> Result<(ClientRun, Vec<(String, bool)>)> {
     let turns = calls.iter().cloned();
     machine
         .api()

@@ -18,7 +18,7 @@ use chrono::TimeDelta;
 use super::{
     accounts::Accounts,
     fleet::{Fleet, Machine, NAMES, synced},
-    step::{Change, PROJECTS, Step, TAGS, draw},
+    step::{NoteEdit, PROJECTS, Step, TAGS, draw},
     trace::{Ended, Reach, Traced},
 };
 use crate::{Result, at};
@@ -261,7 +261,7 @@ impl History {
         None
     }
 
-    fn edit(&mut self, index: usize, change: Change) -> Result {
+    fn edit(&mut self, index: usize, change: NoteEdit) -> Result {
         let active = |_: NotePath, note: &Note| note.state == State::Active;
         let Some(path) = self.draw_note(index, active) else {
             return self.write(index);
@@ -277,7 +277,7 @@ impl History {
         index: usize,
         notes: &Notes,
         path: NotePath,
-        change: Change,
+        change: NoteEdit,
     ) -> Result<bool> {
         let lock = match notes.lock() {
             Err(notes::Error::Locked) => return Ok(false),
@@ -471,7 +471,7 @@ impl History {
         Ok(())
     }
 
-    fn meddle(&mut self, index: usize, step: usize, change: Change) -> Result {
+    fn meddle(&mut self, index: usize, step: usize, change: NoteEdit) -> Result {
         let active = |_: NotePath, note: &Note| note.state == State::Active;
         let Some(path) = self.draw_note(index, active) else {
             return self.write(index);

@@ -18,7 +18,7 @@ pub(super) const TAGS: [&str; 5] = ["sqlite", "git", "launcher", "ssh", "hooks"]
 
 /// A change of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum NoteEdit {
     Title,
     Paragraph,
     Append,
@@ -33,19 +33,19 @@ pub(super) enum Change {
     Project,
 }
 
-const CHANGES: [Change; 12] = [
-    Change::Title,
-    Change::Paragraph,
-    Change::Append,
-    Change::Insert,
-    Change::Item,
-    Change::Cut,
-    Change::AddTag,
-    Change::DropTag,
-    Change::Link,
-    Change::Supersede,
-    Change::Type,
-    Change::Project,
+const CHANGES: [NoteEdit; 12] = [
+    NoteEdit::Title,
+    NoteEdit::Paragraph,
+    NoteEdit::Append,
+    NoteEdit::Insert,
+    NoteEdit::Item,
+    NoteEdit::Cut,
+    NoteEdit::AddTag,
+    NoteEdit::DropTag,
+    NoteEdit::Link,
+    NoteEdit::Supersede,
+    NoteEdit::Type,
+    NoteEdit::Project,
 ];
 
 /// A step of a history.
@@ -56,7 +56,7 @@ pub(super) enum Step {
     /// A hook leaves a session note without a commit.
     Capture,
     /// A command changes a note.
-    Edit(Change),
+    Edit(NoteEdit),
     /// An editor changes a note's file without a commit.
     EditByHand,
     Forget,
@@ -69,7 +69,7 @@ pub(super) enum Step {
     /// A sync is killed before this step, counted in the program or on the whole machine.
     Kill(Reach, usize),
     /// A command runs while a sync is stopped before this step.
-    Meddle(usize, Change),
+    Meddle(usize, NoteEdit),
     /// Two machines sync at the same time.
     Together,
     /// A machine is discarded and set up again from the remote.
@@ -133,38 +133,38 @@ fn draw_step(random: &mut Random, most: u64) -> usize {
     usize::try_from(random.below(most) + 1).unwrap_or(1)
 }
 
-impl Change {
+impl NoteEdit {
     /// Applies a change that its mark makes unique.
     pub(super) fn apply(self, note: &mut Note, mark: &str, other: NoteId, place: usize) {
         let tag = TAGS[place % TAGS.len()];
         let mut paragraphs: Vec<String> = note.body.split("\n\n").map(str::to_owned).collect();
         let at = place % paragraphs.len();
         match self {
-            Change::Title => note.title = format!("Title of {mark}"),
-            Change::Paragraph => paragraphs[at] = format!("Changed paragraph. {mark}"),
-            Change::Append => paragraphs.push(format!("Added paragraph. {mark}")),
-            Change::Insert => paragraphs.insert(at, format!("Paragraph between. {mark}")),
-            Change::Item => {
+            NoteEdit::Title => note.title = format!("Title of {mark}"),
+            NoteEdit::Paragraph => paragraphs[at] = format!("Changed paragraph. {mark}"),
+            NoteEdit::Append => paragraphs.push(format!("Added paragraph. {mark}")),
+            NoteEdit::Insert => paragraphs.insert(at, format!("Paragraph between. {mark}")),
+            NoteEdit::Item => {
                 let list = paragraphs.iter_mut().find(|part| part.starts_with("- "));
                 match list {
                     Some(list) => *list = format!("{list}\n- item of {mark}"),
                     None => paragraphs.push(format!("- item of {mark}")),
                 }
             }
-            Change::Cut if paragraphs.len() > 2 => drop(paragraphs.remove(at)),
-            Change::AddTag => note.add_tags([tag]),
-            Change::DropTag => note.tags.retain(|own| own != tag),
-            Change::Link => note.links.push(format!("related-to {other}")),
-            Change::Supersede if other != note.id => note.supersedes.push(other.to_string()),
-            Change::Cut | Change::Supersede => {}
-            Change::Type => {
+            NoteEdit::Cut if paragraphs.len() > 2 => drop(paragraphs.remove(at)),
+            NoteEdit::AddTag => note.add_tags([tag]),
+            NoteEdit::DropTag => note.tags.retain(|own| own != tag),
+            NoteEdit::Link => note.links.push(format!("related-to {other}")),
+            NoteEdit::Supersede if other != note.id => note.supersedes.push(other.to_string()),
+            NoteEdit::Cut | NoteEdit::Supersede => {}
+            NoteEdit::Type => {
                 note.note_type = match note.note_type {
                     NoteType::Procedural => NoteType::Semantic,
                     _ => NoteType::Procedural,
                 };
                 note.kind = Some(Kind::of_type(note.note_type));
             }
-            Change::Project => PROJECTS[place % PROJECTS.len()].clone_into(&mut note.project),
+            NoteEdit::Project => PROJECTS[place % PROJECTS.len()].clone_into(&mut note.project),
         }
         note.body = paragraphs.join("\n\n");
     }

@@ -1,7 +1,7 @@
 //! The dialogue when a machine joins a remote, independent of the sync backend.
 
 use anamnesis_app::{Error, setup::NOTHING_CHANGED};
-use anamnesis_sync::{Answer, Held, Reached, SyncBackend, Synced};
+use anamnesis_sync::{Held, HeldDecision, Reached, SyncBackend, Synced};
 
 use crate::ui::{self, Ui};
 
@@ -73,7 +73,7 @@ const PRIVATE: &str = "  Everyone who can read this repository can read your not
 
 /// Shows what a remote contains, and asks whether to join it and what becomes of notes that it deleted.
 /// Returns `None` if it is not joined. An error means that nothing has changed.
-pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<Option<Answer>, Error>
+pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<Option<HeldDecision>, Error>
 where
     B: SyncBackend,
     Error: From<B::Error>,
@@ -97,7 +97,7 @@ where
         )
     };
     if !agreed || reached.deleted_there == 0 {
-        return Ok(agreed.then_some(Answer::None));
+        return Ok(agreed.then_some(HeldDecision::None));
     }
     // Every default keeps the notes, `--yes` included.
     let is_kept = talk.asks(
@@ -108,9 +108,9 @@ where
         Unsaid::Yes,
     );
     Ok(Some(if is_kept {
-        Answer::KeepAll
+        HeldDecision::KeepAll
     } else {
-        Answer::Accept
+        HeldDecision::Accept
     }))
 }
 

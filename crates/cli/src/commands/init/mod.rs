@@ -16,10 +16,10 @@ use anamnesis_app::{
     python_version::{self, Restored, SERVER_NAME},
     remote,
     setup::{NOTHING_CHANGED, Options, PATIENCE, Plan, Wanted, save, sync_backend},
-    terminal_command::{self, Place},
+    terminal_command::{self, LinkTarget},
 };
 use anamnesis_store::{fs::home::Home, settings};
-use anamnesis_sync::{Answer, SyncBackend};
+use anamnesis_sync::{HeldDecision, SyncBackend};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
@@ -264,10 +264,10 @@ fn text(plan: &Plan) -> String {
     let link = terminal_command::link(&context.environment).unwrap_or_default();
     let link = context.shown(&link);
     text.push_str(&match terminal_command::place(context) {
-        Place::Ours => format!("command  {link}\n"),
+        LinkTarget::Ours => format!("command  {link}\n"),
         _ if terminal_command::is_found(context) => "command  on your PATH\n".to_owned(),
-        Place::Free => "command  not on your PATH · anamnesis init --link\n".to_owned(),
-        Place::Taken => format!("command  {link} is something else, and is left alone\n"),
+        LinkTarget::Free => "command  not on your PATH · anamnesis init --link\n".to_owned(),
+        LinkTarget::Taken => format!("command  {link} is something else, and is left alone\n"),
     });
     text.push_str(&warnings(plan));
     text.push_str(&format!(
@@ -281,7 +281,7 @@ fn text(plan: &Plan) -> String {
 fn json_of(plan: &Plan) -> Value {
     let context = &plan.context;
     let link = terminal_command::link(&context.environment)
-        .filter(|_| matches!(terminal_command::place(context), Place::Ours));
+        .filter(|_| matches!(terminal_command::place(context), LinkTarget::Ours));
     json!({
         "store": context.home.as_named(context.home.root()).display().to_string(),
         "machine_id": plan.machine.name,
@@ -338,7 +338,7 @@ fn carry_out<B>(
     mut plan: Plan,
     args: &Args,
     talk: &mut impl Talk,
-    connect: impl Fn(&Context, Answer) -> Result<B, Error>,
+    connect: impl Fn(&Context, HeldDecision) -> Result<B, Error>,
 ) -> Result<(), Error>
 where
     B: SyncBackend,
@@ -360,7 +360,7 @@ fn settle_remote<B>(
     plan: &mut Plan,
     args: &Args,
     talk: &mut impl Talk,
-    connect: impl Fn(&Context, Answer) -> Result<B, Error>,
+    connect: impl Fn(&Context, HeldDecision) -> Result<B, Error>,
 ) -> Result<(), Error>
 where
     B: SyncBackend,
@@ -387,7 +387,7 @@ where
             talk.say(&format!("remote   {}\n", remote.shown()));
             save(&plan.context, machine, None)?;
             if !args.no_sync {
-                let backend = connect(&plan.context, Answer::None)?;
+                let backend = connect(&plan.context, HeldDecision::None)?;
                 dialogue::meet_again(&backend, talk, || plan.context.index().is_ok());
             }
         }
@@ -397,9 +397,9 @@ where
             let over = plan.context.environment.remote.take();
             plan.context.config.remote = Some(address.clone());
             let agreed = if args.no_sync {
-                dialogue::meet_unseen(talk).then_some(Answer::None)
+                dialogue::meet_unseen(talk).then_some(HeldDecision::None)
             } else {
-                dialogue::meet(&connect(&plan.context, Answer::None)?, talk)?
+                dialogue::meet(&connect(&plan.context, HeldDecision::None)?, talk)?
             };
             let decided = agreed.map(|_| address.into());
             save(&plan.context, machine, decided)?;
@@ -480,14 +480,14 @@ fn offer_link(plan: &Plan, args: &Args, talk: &mut impl Talk) -> Result<(), Erro
     };
     let shown = context.shown(&link);
     match terminal_command::place(context) {
-        Place::Taken if args.link => {
+        LinkTarget::Taken if args.link => {
             talk.say(&format!("! {shown} is something else, and is left alone\n"));
             return Ok(());
         }
-        Place::Taken => return Ok(()),
+        LinkTarget::Taken => return Ok(()),
         _ if !args.link && terminal_command::is_found(context) => return Ok(()),
-        Place::Ours if !args.link => return Ok(()),
-        Place::Free | Place::Ours => {}
+        LinkTarget::Ours if !args.link => return Ok(()),
+        LinkTarget::Free | LinkTarget::Ours => {}
     }
     // `--yes` does not include a file outside the store.
     let question = format!("Put `anamnesis` on your PATH, as {shown}?");

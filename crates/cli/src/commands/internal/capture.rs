@@ -18,7 +18,7 @@ use anamnesis_store::{
     journal::Journal,
     session_note::{Outcome as Captured, Request},
 };
-use anamnesis_sync::Answer;
+use anamnesis_sync::HeldDecision;
 use anamnesis_text::clean::one_line;
 
 use crate::{
@@ -165,7 +165,7 @@ fn send(id: NoteId, no_sync: bool, context: &Context, journal: Option<&Journal>,
         });
         return;
     }
-    match sync::run(context, journal, Answer::None, SYNC_PATIENCE) {
+    match sync::run(context, journal, HeldDecision::None, SYNC_PATIENCE) {
         Ok(synced) => ui.print(&format!("capture: synced ({})\n", outcome(&synced))),
         Err(failure) => ui.note(&failure.text()),
     }
