@@ -608,9 +608,10 @@ fn account_home() -> Option<PathBuf> {
     user.ok().flatten().map(|user| user.dir)
 }
 
-#[cfg(not(unix))]
+/// Returns the home folder of this process's account, from the system instead of the environment.
+#[cfg(windows)]
 fn account_home() -> Option<PathBuf> {
-    None
+    known_folders::get_known_folder_path(known_folders::KnownFolder::Profile)
 }
 
 impl Environment {
