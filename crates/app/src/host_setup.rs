@@ -5,7 +5,7 @@
 //! it, so an undo restores them exactly.
 
 use std::{
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -166,7 +166,8 @@ pub fn apply(context: &Context, changes: &[FileChange]) -> Result<(), Error> {
         terminal_command::install_copy(context, context.journal().as_ref())
             .map_err(|error| failed(&context.home.bin(), error))?;
         let home = context.environment.user_home.as_deref();
-        if !home.is_some_and(|home| home.join(PROGRAM).is_file()) {
+        let program = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);
+        if !home.is_some_and(|home| home.join(program).is_file()) {
             return Err(Error::environment(
                 "cannot add hooks: they start ~/.anamnesis/bin/anamnesis, and the store is elsewhere",
             )

@@ -168,7 +168,8 @@ fn hooks_of_a_host_are_added_once_and_removed_byte_for_byte() {
             added.contains("anamnesis") && added.contains("mine") == before.is_some(),
             "{added}"
         );
-        assert!(home.user().join(".anamnesis/bin/anamnesis").is_file());
+        let program = format!(".anamnesis/bin/anamnesis{}", std::env::consts::EXE_SUFFIX);
+        assert!(home.user().join(program).is_file());
         let again = home.run(&format!("init --host {host} --yes")).well();
         assert_eq!(again, format!("init: nothing to change for {host}\n"));
 
