@@ -122,9 +122,7 @@ fn check(git: &Path, since: Option<SystemTime>) -> Result<usize, Error> {
 
 /// Returns whether a file is unreadable for good: a bad sector, or a folder in its place.
 fn is_damage(error: &io::Error) -> bool {
-    const EIO: i32 = 5;
-    let is_bad_sector = cfg!(unix) && error.raw_os_error() == Some(EIO);
-    is_bad_sector || error.kind() == io::ErrorKind::IsADirectory
+    file::is_disk_failure(error) || error.kind() == io::ErrorKind::IsADirectory
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {

@@ -163,13 +163,45 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
         file.write_all(bytes)?;
         file.sync_all()?;
         let stamp = Stamp::from_metadata(&file.metadata()?);
-        fs::rename(&temporary, path)?;
+        rename(&temporary, path)?;
         sync_folder(folder);
         Ok(stamp)
     })();
     if result.is_err() {
         // The caller needs the first error. The deferred process removes leftovers.
         let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+/// Returns whether a device cannot read or write: `EIO`; on Windows `ERROR_CRC` or `ERROR_IO_DEVICE`,
+/// because 5 is denied access there.
+pub fn is_disk_failure(error: &io::Error) -> bool {
+    let codes: &[i32] = if cfg!(windows) { &[23, 1117] } else { &[5] };
+    error
+        .raw_os_error()
+        .is_some_and(|code| codes.contains(&code))
+}
+
+/// Moves a file, also onto another one. On Windows, a process that reads one of the two can refuse it, a
+/// virus scanner too, but only for a moment.
+///
+/// # Errors
+/// As [`fs::rename`]; on Windows after 0.2 s at most.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let mut result = fs::rename(from, to);
+    if cfg!(windows) {
+        // Error 32 is a sharing violation.
+        let is_refused = |error: &io::Error| {
+            error.kind() == io::ErrorKind::PermissionDenied || error.raw_os_error() == Some(32)
+        };
+        for _ in 0..20 {
+            if !result.as_ref().is_err_and(is_refused) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            result = fs::rename(from, to);
+        }
     }
     result
 }
@@ -222,7 +254,7 @@ fn put_in_place(
     }
     for (((path, _), stamp), (temporary, placed)) in files.iter().zip(stamps).zip(&mut *written) {
         if fs::symlink_metadata(path).is_err() {
-            fs::rename(temporary, path)?;
+            rename(temporary, path)?;
             *placed = Some(stamp);
         }
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     fs::{
-        file::{self, private_options},
+        file::{self, is_disk_failure, private_options},
         home::{Home, ensure_folder},
     },
     sqlite,
@@ -37,9 +37,6 @@ const SCHEMA_ERRORS: [&str; 6] = [
     "values were supplied",
     "ON CONFLICT clause does not match",
 ];
-
-/// `EIO`: the device cannot read or write.
-const DISK_FAILURE: i32 = 5;
 
 /// Why a folder in place of the file is damage.
 pub(super) const A_FOLDER: &str = "it is a folder";
@@ -93,7 +90,7 @@ impl Error {
     pub fn is_disk_failure(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure),
-            Self::Io(error) => error.raw_os_error() == Some(DISK_FAILURE),
+            Self::Io(error) => is_disk_failure(error),
             Self::Newer(_) | Self::Locked | Self::Replaced | Self::Damaged(_) => false,
         }
     }
@@ -222,7 +219,7 @@ pub(super) fn examine_file(path: &Path, limit: Option<Duration>) -> Result<Exami
 pub(super) fn read_through(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(mut file) if !path.is_dir() => io::copy(&mut file, &mut io::sink()).map(drop),
-        Err(error) if error.raw_os_error() == Some(DISK_FAILURE) => Err(error),
+        Err(error) if is_disk_failure(&error) => Err(error),
         _ => Ok(()),
     }
 }

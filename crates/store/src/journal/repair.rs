@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     fs::{
-        file::{private_options, sync_file},
+        file::{self, private_options, sync_file, sync_folder},
         home::{self, Home},
         lock::{self, Subject},
     },
@@ -120,7 +120,7 @@ pub(super) fn finish(home: &Home) -> io::Result<()> {
             Some(kept) => move_beside(&journal, &home.quarantine().join(kept))?,
             None => remove_beside(&journal)?,
         }
-        fs::rename(&new, &journal)?;
+        file::rename(&new, &journal)?;
     }
     remove(&new)?;
     remove(&copy_of_damaged(home))
@@ -419,18 +419,18 @@ fn fill(
 /// Moves the damaged file to `quarantine/`, and the new file into its place.
 fn swap(home: &Home, kept: &str) -> io::Result<()> {
     let (journal, kept) = (home.journal(), home.quarantine().join(kept));
-    fs::rename(&journal, &kept)?;
+    file::rename(&journal, &kept)?;
     move_beside(&journal, &kept)?;
-    fs::rename(new_file(home), &journal)?;
-    crate::fs::file::sync_folder(&home.quarantine());
-    crate::fs::file::sync_folder(home.root());
+    file::rename(&new_file(home), &journal)?;
+    sync_folder(&home.quarantine());
+    sync_folder(home.root());
     Ok(())
 }
 
 /// Moves the log with its database; otherwise SQLite would apply it to the new file.
 fn move_beside(from: &Path, to: &Path) -> io::Result<()> {
     for ending in BESIDE {
-        if_there(fs::rename(beside(from, ending), beside(to, ending)))?;
+        if_there(file::rename(&beside(from, ending), &beside(to, ending)))?;
     }
     Ok(())
 }
