@@ -11,6 +11,7 @@ use std::{
     io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, PoisonError, Weak},
     thread,
     time::{Duration, SystemTime},
 };
@@ -97,12 +98,21 @@ pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
     fs::write(folder.join("config.json"), settings.to_string())
 }
 
+/// Keeps the deferred process of a home from working.
+#[derive(Debug)]
+pub struct HeldBackground {
+    _lock: File,
+    _mark: Arc<()>,
+}
+
 /// A user's home with an empty store, Claude Code's folder and one git project.
 #[derive(Debug)]
 pub struct TestHome {
     root: PathBuf,
     program: PathBuf,
     trusts_variables: bool,
+    /// Whether the test keeps the deferred process from working.
+    held: Mutex<Weak<()>>,
     // Declared last, so that the folder is dropped last.
     _folder: TempDir,
 }
@@ -133,6 +143,7 @@ impl TestHome {
             root,
             program,
             trusts_variables,
+            held: Mutex::default(),
             _folder: folder,
         };
         make(&home.user());
@@ -362,9 +373,23 @@ impl TestHome {
     /// Returns the lines of the log, or none if there is no log.
     pub fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.store().join("log/anamnesis.log")).unwrap_or_default();
-        text.lines()
-            .map(|line| line.replace(&*self.root.to_string_lossy(), "[ROOT]"))
-            .collect()
+        let root = self.root.to_string_lossy();
+        text.lines().map(|line| without_root(line, &root)).collect()
+    }
+
+    /// Keeps the deferred process from working until the result is dropped.
+    ///
+    /// # Panics
+    /// Panics if the store has no lock for it.
+    pub fn hold_background(&self) -> HeldBackground {
+        let lock = File::create(self.store().join("derived/work.lock")).expect("a store");
+        lock.lock().expect("nothing else holds it for long");
+        let mark = Arc::new(());
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&mark);
+        HeldBackground {
+            _lock: lock,
+            _mark: mark,
+        }
     }
 
     /// Waits until no background process of this home is running.
@@ -391,8 +416,14 @@ impl TestHome {
     /// process.
     pub fn is_busy(&self) -> bool {
         if cfg!(not(target_os = "linux")) {
-            let lock = File::open(self.store().join("derived/work.lock"));
-            return lock.is_ok_and(|lock| lock.try_lock().is_err());
+            let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            if held.strong_count() > 0 {
+                return false;
+            }
+            // A test may have stores beside its own.
+            let files = files_below(&self.root).into_iter();
+            let mut locks = files.filter(|path| path.ends_with("derived/work.lock"));
+            return locks.any(|path| File::open(path).is_ok_and(|lock| lock.try_lock().is_err()));
         }
         let own = std::process::id().to_string();
         let root = self.root.as_os_str().as_encoded_bytes();
@@ -655,7 +686,7 @@ fn without_root(text: &str, root: &str) -> String {
     let mut parts = text.split(ROOT);
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let end = part.find(|c: char| c.is_whitespace() || "\"'`,;".contains(c));
+        let end = part.find(|c: char| "\n\"'`,;".contains(c));
         let (path, rest) = part.split_at(end.unwrap_or(part.len()));
         shown.push_str(ROOT);
         shown.push_str(&path.replace(r"\\", "/").replace('\\', "/"));

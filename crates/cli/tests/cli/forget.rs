@@ -51,7 +51,8 @@ fn holding(home: &TestHome, texts: &[&str]) -> Vec<String> {
                 .any(|part| part == text.as_bytes())
             {
                 let name = path.strip_prefix(home.store()).unwrap();
-                found.push(format!("{}: {text}", name.display()));
+                let name = name.display().to_string().replace('\\', "/");
+                found.push(format!("{name}: {text}"));
             }
         }
     }

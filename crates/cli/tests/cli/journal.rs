@@ -131,7 +131,8 @@ pub(crate) fn files_with(home: &TestHome, bytes: &[u8]) -> Vec<String> {
         text.windows(bytes.len()).any(|window| window == bytes)
     };
     let found = files_below(&home.store()).into_iter().filter(holds);
-    found.map(|path| path.display().to_string()).collect()
+    let shown = found.map(|path| path.display().to_string().replace('\\', "/"));
+    shown.collect()
 }
 
 /// A prompt, three tools, an answer: the payloads in their order.
@@ -236,6 +237,12 @@ fn a_session_becomes_rows_and_a_note() {
     assert_eq!(summary["next_steps"], json!(["the cart."]));
 }
 
+/// Returns the folder of a home as it is inside of a JSON string.
+fn root_in_json(home: &TestHome) -> String {
+    let quoted = json!(home.root()).to_string();
+    quoted.trim_matches('"').to_owned()
+}
+
 #[test]
 fn the_same_events_again_and_in_another_order_give_the_same_rows() {
     const ALL: [&str; 6] = [
@@ -247,7 +254,7 @@ fn the_same_events_again_and_in_another_order_give_the_same_rows() {
         "SELECT body FROM summary",
     ];
     let all = |home: &TestHome| {
-        let root = home.root().to_string_lossy().into_owned();
+        let root = root_in_json(home);
         ALL.map(|query| rows(home, query).join("\n").replace(&root, "[ROOT]"))
     };
     let home_in_order = home();
@@ -270,10 +277,7 @@ fn the_same_events_again_and_in_another_order_give_the_same_rows() {
         let shuffled = home();
         for index in order {
             let payload = payloads[index].to_string();
-            let own = payload.replace(
-                &*home_in_order.root().to_string_lossy(),
-                &shuffled.root().to_string_lossy(),
-            );
+            let own = payload.replace(&root_in_json(&home_in_order), &root_in_json(&shuffled));
             shuffled.hook_with(own).run().well();
         }
         shuffled.settle();
@@ -549,8 +553,7 @@ fn a_journal_that_is_locked_is_not_waited_for() {
     session.start();
     home.settle();
     // The deferred process would wait for the journal.
-    let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
-    work.lock().unwrap();
+    let _work = home.hold_background();
     let connection = Connection::open(home.store().join("journal.db")).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     // The lock is held until all three have ended.
@@ -611,8 +614,7 @@ fn details_of_an_event_are_kept_while_many_records_wait() {
     session.start();
     session.says("Add limits");
     home.settle();
-    let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
-    work.lock().unwrap();
+    let _work = home.hold_background();
     let connection = Connection::open(home.store().join("journal.db")).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     session.edits("a.rs");
@@ -792,10 +794,8 @@ fn a_session_whose_client_is_gone_is_closed_and_noted() {
     // The same events, all but the last.
     let template = home();
     for payload in &play(&template)[..6] {
-        let text = payload.to_string().replace(
-            &*template.root().to_string_lossy(),
-            &lost.root().to_string_lossy(),
-        );
+        let text = payload.to_string();
+        let text = text.replace(&root_in_json(&template), &root_in_json(&lost));
         by(&serde_json::from_str(&text).unwrap());
     }
     lost.settle();

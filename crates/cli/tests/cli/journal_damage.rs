@@ -329,13 +329,6 @@ fn zero(home: &TestHome, table: &str) {
     overwrite(&path, u64::from(page - 1) * PAGE, &[0; 4096]);
 }
 
-/// Keeps the deferred process from working until it is dropped.
-fn held(home: &TestHome) -> fs::File {
-    let lock = fs::File::create(home.store().join("derived/work.lock")).unwrap();
-    lock.lock().unwrap();
-    lock
-}
-
 #[test]
 fn the_person_is_told_once_that_the_journal_was_repaired() {
     let home = lived_in();
@@ -401,7 +394,7 @@ fn a_repair_that_failed_is_tried_again_after_a_while() {
 fn doctor_repairs_nothing_beside_the_deferred_process() {
     let home = lived_in();
     zero(&home, "job");
-    let work = held(&home);
+    let work = home.hold_background();
     let before = fs::read(home.store().join("journal.db")).unwrap();
     let _ = home.run("doctor --fix");
     assert!(fs::read(home.store().join("journal.db")).unwrap() == before);
@@ -465,7 +458,7 @@ fn a_hook_that_meets_damage_repairs_nothing_and_spools_its_record() {
     zero(&home, "hook");
     let path = home.store().join("journal.db");
     let before = fs::read(&path).unwrap();
-    let held = held(&home);
+    let held = home.hold_background();
     let mut session = Played::new(&home, OPEN);
     session.says("Go on");
     session.edits("cart/src/tests.rs");
@@ -539,7 +532,7 @@ fn what_is_private_does_not_reach_the_spool_of_a_damaged_journal() {
     let home = lived_in();
     // The hook's own row is written last, so everything else can still be read.
     zero(&home, "hook");
-    let held = held(&home);
+    let held = home.hold_background();
     let mut session = Played::new(&home, OPEN);
     session.says(&format!("Use <private>{secret}</private> and go on"));
     let echo = serde_json::json!({ "command": format!("echo {secret}") });
@@ -575,7 +568,7 @@ fn a_prompt_keeps_no_text_while_the_private_words_cannot_be_read() {
     session.says(&format!("Use <private>{secret}</private> and go on"));
     home.settle();
     zero(&home, "private_token");
-    let held = held(&home);
+    let held = home.hold_background();
     session.says(&format!("Is {secret} right?"));
     assert_eq!(files_with(&home, secret.as_bytes()), [""; 0]);
     drop(held);

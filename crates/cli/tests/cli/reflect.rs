@@ -306,8 +306,7 @@ fn a_reflection_waits_for_the_summary_of_the_latest_session() {
     name(&home, &server);
     play(&home, "s1");
     home.run("config set reflection.auto on").well();
-    let work = fs::File::create(home.store().join("derived/work.lock")).unwrap();
-    work.lock().unwrap();
+    let work = home.hold_background();
     let mut events = events_of(&home, "s2");
     let end = events.pop().unwrap();
     for payload in events {
@@ -320,6 +319,7 @@ fn a_reflection_waits_for_the_summary_of_the_latest_session() {
     home.settle();
     drop((journal, work));
     home.run("work").well();
+    home.settle();
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "{requests:?}");
     assert_eq!(

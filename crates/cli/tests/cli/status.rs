@@ -193,12 +193,14 @@ fn the_project_and_the_step_that_gave_it() {
     from the marker [ROOT]/shop/packages/cart/.anamnesis/project
     folder [ROOT]/shop/packages/cart/src
     ");
-    snapshot!(home.command(["project", "/"]).run().shown(), @"
-    exit 0
-    global
-    from nothing: there is no name to go by
-    folder /
-    ");
+    if cfg!(unix) {
+        snapshot!(home.command(["project", "/"]).run().shown(), @"
+        exit 0
+        global
+        from nothing: there is no name to go by
+        folder /
+        ");
+    }
     snapshot!(home.run("project --json").shown(), @r#"
     exit 0
     {
