@@ -233,7 +233,7 @@ impl<'a> GitBackend<'a> {
         } = &self.settings;
         let repository = Repository::open(self.home, machine_id, *now)?;
         match repository.filter(Repository::is_pruning) {
-            Some(repository) => {
+            Some(mut repository) => {
                 repository.recover(&lock, self.notes)?;
                 repository.prune(&self.git(&repository, place)?)
             }

@@ -525,7 +525,9 @@ impl Repository {
     }
 
     /// Removes all objects from the disk that no reference needs.
-    pub(crate) fn prune(&self, git: &Git) -> Result<(), Error> {
+    pub(crate) fn prune(&mut self, git: &Git) -> Result<(), Error> {
+        // Closes the packs: Windows lets nobody replace a file that is mapped.
+        self.git = git2::Repository::open(self.git_folder())?;
         for name in TRACES {
             let path = self.git_folder().join(name);
             // The file may not exist. If it cannot be removed, git's pruning reports it.

@@ -352,7 +352,7 @@ impl<'a> Run<'a> {
 
     /// Removes the objects of the old history, here and in a remote that is a folder, and the other
     /// branches and tags of the remote that name it.
-    pub(crate) fn finish_purge(&self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
+    pub(crate) fn finish_purge(&mut self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
         let remote = self.settings.remote.as_ref();
         let mut left = Vec::new();
         // This needs the old commits.
