@@ -12,8 +12,8 @@ use std::{env, ffi::OsStr, process::ExitCode};
 
 use anamnesis_app::environment::{Caller, Environment};
 
-// musl gives freed memory back to the kernel at once, so a session start of 10,000 notes had six
-// times as many page faults. SQLite uses it, too. See `docs/decisions/0064-platforms.md`.
+// musl gives freed memory back to the kernel at once, which costs page faults. SQLite uses this
+// allocator, too. See `docs/decisions/0064-platforms.md`.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
