@@ -5,7 +5,7 @@
 //! it, so an undo restores them exactly.
 
 use std::{
-    env, fs, io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -166,7 +166,7 @@ pub fn apply(context: &Context, changes: &[FileChange]) -> Result<(), Error> {
         terminal_command::install_copy(context, context.journal().as_ref())
             .map_err(|error| failed(&context.home.bin(), error))?;
         let home = context.environment.user_home.as_deref();
-        let program = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);
+        let program = Path::new(PROGRAM).with_file_name(terminal_command::program());
         if !home.is_some_and(|home| home.join(program).is_file()) {
             return Err(Error::environment(
                 "cannot add hooks: they start ~/.anamnesis/bin/anamnesis, and the store is elsewhere",

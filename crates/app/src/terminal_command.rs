@@ -55,7 +55,7 @@ fn copy_of(context: &Context) -> PathBuf {
 }
 
 /// The program's file name.
-fn program() -> String {
+pub(crate) fn program() -> String {
     format!("anamnesis{}", env::consts::EXE_SUFFIX)
 }
 
