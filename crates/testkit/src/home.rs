@@ -19,7 +19,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::wait::poll;
+use crate::{viewer::Viewer, wait::poll};
 
 /// The current time of every run.
 pub const NOW: &str = "2026-01-02T03:04:05Z";
@@ -363,7 +363,7 @@ impl TestHome {
         let mut names: Vec<String> = notes
             .filter_map(|path| {
                 let path = path.strip_prefix(self.store()).ok()?;
-                Some(path.to_string_lossy().replace('\\', "/"))
+                Some(with_slashes(path))
             })
             .collect();
         names.sort();
@@ -520,6 +520,15 @@ impl Invocation<'_> {
         Output::new(&root, output.status.code(), &output.stdout, &output.stderr)
     }
 
+    /// Starts a viewer; the arguments are those of `open --print`.
+    ///
+    /// # Panics
+    /// Panics if it does not start or lets nobody in.
+    pub fn viewer(mut self) -> Viewer {
+        self.home.trust_variables();
+        Viewer::start(&mut self.command).expect("the viewer starts")
+    }
+
     /// Runs the program with a terminal as stdin on which the input is typed. Its output is still
     /// captured.
     ///
@@ -669,6 +678,11 @@ impl Output {
             .take_while(char::is_ascii_alphanumeric)
             .collect()
     }
+}
+
+/// Returns a path with the same slashes on every system.
+pub fn with_slashes(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "/")
 }
 
 /// Replaces the path of the temporary folder by `[ROOT]`. On Windows, the rest of such a path gets `/`,

@@ -8,7 +8,7 @@ use anamnesis_testkit::{
 };
 
 use crate::{
-    home, id, open,
+    home, id,
     recall::{FITTING, filled, prompt},
 };
 
@@ -151,7 +151,8 @@ fn measurements_and_the_viewer_ask_the_model() {
     for ask in ["eval run", "eval gate", "/notes?q=red"] {
         let _ = std::fs::remove_file(&log);
         if ask.starts_with('/') {
-            let page = open::page(&home, ask);
+            let viewer = home.command(["open", "--print"]).viewer();
+            let page = viewer.visitor.read(ask).unwrap();
             assert!(page.contains("the red boat"), "{page}");
         } else {
             home.run(ask).well();

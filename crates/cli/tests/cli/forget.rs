@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, edited, files_below};
+use anamnesis_testkit::home::{
+    NoteText, TestHome, answered, asked, edited, files_below, with_slashes,
+};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -51,8 +53,7 @@ fn holding(home: &TestHome, texts: &[&str]) -> Vec<String> {
                 .any(|part| part == text.as_bytes())
             {
                 let name = path.strip_prefix(home.store()).unwrap();
-                let name = name.display().to_string().replace('\\', "/");
-                found.push(format!("{name}: {text}"));
+                found.push(format!("{}: {text}", with_slashes(name)));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use anamnesis_testkit::{
-    home::{TestHome, asked, edited, files_below},
+    home::{TestHome, asked, edited, files_below, with_slashes},
     wait_for,
 };
 use rusqlite::Connection;
@@ -131,8 +131,7 @@ pub(crate) fn files_with(home: &TestHome, bytes: &[u8]) -> Vec<String> {
         text.windows(bytes.len()).any(|window| window == bytes)
     };
     let found = files_below(&home.store()).into_iter().filter(holds);
-    let shown = found.map(|path| path.display().to_string().replace('\\', "/"));
-    shown.collect()
+    found.map(|path| with_slashes(&path)).collect()
 }
 
 /// A prompt, three tools, an answer: the payloads in their order.

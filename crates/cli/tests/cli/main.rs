@@ -83,7 +83,7 @@ macro_rules! snapshot {
         let filters = vec![
             (r"\b[0-9]+(\.[0-9])? ms\b", "[TIME]"),
             (r"\b[0-9,]+ (kB|MB)", "[SIZE]"),
-            (r#""bytes": [0-9]+"#, "\"bytes\": [SIZE]"),
+            (r#""bytes": [0-9]{4,}"#, "\"bytes\": [SIZE]"),
             (r"anamnesis undo [0-9A-Z]{6}\b", "anamnesis undo [BATCH]"),
             (r"\bhead=[0-9a-f]{7}\b", "head=[COMMIT]"),
             (r#""head": "[0-9a-f]{7}""#, "\"head\": [COMMIT]"),

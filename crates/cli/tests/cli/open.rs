@@ -53,20 +53,6 @@ fn ask(port: u16, head: &str) -> String {
     answer
 }
 
-/// Opens a viewer and reads one page as a visitor who has entered.
-pub(crate) fn page(home: &TestHome, path: &str) -> String {
-    let mut viewer = open(home, "notes --for 2s");
-    let host = format!("Host: 127.0.0.1:{}", viewer.port);
-    let get = |path: &str, more: &str| {
-        let head = format!("GET {path} HTTP/1.1\r\n{host}{more}");
-        ask(viewer.port, &head)
-    };
-    let cookie = cookie(&get(&format!("/notes?token={}", viewer.token), ""));
-    let page = get(path, &cookie);
-    assert!(viewer.child.wait().unwrap().success());
-    page
-}
-
 /// Returns the header with the cookie of an answer.
 fn cookie(entered: &str) -> String {
     let (_, cookie) = entered.split_once("set-cookie: ").unwrap();

@@ -224,7 +224,7 @@ fn a_session_row_by_row() {
           }
         gave
           {
-            "bytes": [SIZE],
+            "bytes": 33,
             "tail": "[ROOT]/shop/src/limit.rs"
           }
       03:00:09  failed      Bash  2.0 s

@@ -122,7 +122,7 @@ fn metadata_is_merged_into_the_keeper() {
 }
 
 /// A change that makes a note different, with a name.
-type NoteEdit<'a> = (&'a str, &'a dyn Fn(&mut Note));
+type NamedEdit<'a> = (&'a str, &'a dyn Fn(&mut Note));
 
 #[test]
 fn a_note_is_replaced_only_where_nothing_is_lost() {
@@ -133,7 +133,7 @@ fn a_note_is_replaced_only_where_nothing_is_lost() {
         replacements(vec![note("one", 1, text), other])
     };
     assert_eq!(other(&|_| {}).len(), 1);
-    let changes: [NoteEdit<'_>; 8] = [
+    let changes: [NamedEdit<'_>; 8] = [
         ("another project", &|note| note.project = "q".to_owned()),
         ("another kind", &|note| note.kind = Some(Kind::Preference)),
         ("it comes up elsewhere", &|note| {

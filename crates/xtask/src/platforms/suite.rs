@@ -72,10 +72,11 @@ const SKIPS: [Skip; 5] = [
     },
     Skip {
         kind: Kind::Windows,
-        reason: "it needs `true` as an editor, shell scripts, or messages of Linux",
+        reason: "it needs `true` as an editor, shell scripts, or messages or paths of Linux",
         tests: &[
             "reading_the_history_runs_nothing_that_its_configuration_names",
             "documents::every_command_line_of_the_documents_runs",
+            "sessions::a_session_row_by_row",
             "sessions::an_export_is_one_object",
         ],
     },
