@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_embedding::{FILE_NAME, Model, TextRole, compact};
+use anamnesis_embedding::{FILE_NAME, Model, TextRole};
 use anamnesis_recall::rank::Query;
 use anamnesis_store::{
     fs::{
@@ -314,9 +314,8 @@ pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
                 Some(loaded) => loaded,
                 none => none.insert(model.load().map_err(Error::caused_by)?),
             };
-            let text = note.texts.passage();
-            let vector = loaded.embed(&text, TextRole::Passage);
-            vectors.push((note, compact(&vector.map_err(Error::caused_by)?)));
+            let made = loaded.embed_passages(&note.texts.passages());
+            vectors.push((note, made.map_err(Error::caused_by)?));
         }
         let mut index = Index::open_if_usable(&context.home, PATIENCE)?;
         // Another model may have been added meanwhile.

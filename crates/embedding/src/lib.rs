@@ -121,6 +121,15 @@ impl Model {
         }
         Ok(vector)
     }
+
+    /// Returns the compact vectors of the passages of a note, one after another.
+    pub fn embed_passages(&mut self, passages: &[String]) -> Result<Vec<u8>, Error> {
+        let mut vectors = Vec::with_capacity(passages.len() * self.dimension());
+        for passage in passages {
+            vectors.extend(compact(&self.embed(passage, TextRole::Passage)?));
+        }
+        Ok(vectors)
+    }
 }
 
 /// Returns a vector with one byte per component. The direction is kept, the length is not, because
@@ -174,11 +183,18 @@ impl Comparison {
         }
     }
 
-    /// Returns the cosine of the vector and a compact one; 0 if their dimensions differ.
-    pub fn cosine(&self, compact: &[u8]) -> f32 {
-        if compact.len() != self.dimension {
+    /// Returns the highest cosine of the vector and compact ones, one after another; 0 if their
+    /// dimensions differ.
+    pub fn best_cosine(&self, compact: &[u8]) -> f32 {
+        if self.dimension == 0 || !compact.len().is_multiple_of(self.dimension) {
             return 0.0;
         }
+        let vectors = compact.chunks_exact(self.dimension);
+        let cosines = vectors.map(|compact| self.cosine(compact));
+        cosines.reduce(f32::max).unwrap_or(0.0)
+    }
+
+    fn cosine(&self, compact: &[u8]) -> f32 {
         let sign = i16x16::splat(0x80);
         let (mut product, mut squares) = (i32x8::ZERO, i32x8::ZERO);
         for (part, bytes) in self.vector.iter().zip(compact.chunks(LANES)) {

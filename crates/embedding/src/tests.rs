@@ -5,7 +5,7 @@ use anamnesis_testkit::tiny_model::{PIECES, TinyModel, tokenizer};
 use crate::{Comparison, Error, Model, TextRole, compact};
 
 fn cosine(vector: &[f32], other: &[u8]) -> f32 {
-    Comparison::new(vector).cosine(other)
+    Comparison::new(vector).best_cosine(other)
 }
 
 /// The variable with the path of `e5-small-q4.bin`. The tree has no model.
@@ -99,6 +99,15 @@ fn a_vector_has_length_one_and_depends_on_text_and_role() {
     assert!((cosine(&red, &compact(&red)) - 1.0).abs() < 1e-3);
     assert!(cosine(&red, &[1, 2]).abs() < 1e-6);
     assert!(cosine(&[0.0], &compact(&[0.0])).abs() < 1e-6);
+    assert!(cosine(&[], &[]).abs() < 1e-6);
+    // Of several vectors, the most similar one counts.
+    let passages = ["blue".to_owned(), "red".to_owned()];
+    let vectors = model.embed_passages(&passages).unwrap();
+    let alone = passages.map(|passage| {
+        let vector = model.embed(&passage, TextRole::Passage).unwrap();
+        cosine(&red, &compact(&vector))
+    });
+    assert!((cosine(&red, &vectors) - alone[0].max(alone[1])).abs() < 1e-6);
 }
 
 #[test]

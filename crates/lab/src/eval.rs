@@ -27,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_embedding::{Model, TextRole, compact};
+use anamnesis_embedding::{Model, TextRole};
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, NoteType, Scope, timestamp},
@@ -522,8 +522,8 @@ fn add_vectors(index: &mut Index, model: &mut Model) -> Result {
     let pending = index.pending_embeddings(usize::MAX)?;
     let mut vectors = Vec::with_capacity(pending.len());
     for note in pending {
-        let vector = model.embed(&note.texts.passage(), TextRole::Passage)?;
-        vectors.push((note, compact(&vector)));
+        let made = model.embed_passages(&note.texts.passages())?;
+        vectors.push((note, made));
     }
     Ok(index.add_embeddings(&vectors)?)
 }

@@ -1,7 +1,8 @@
 //! Notes whose vector is similar to that of a query or prompt, for paraphrases and other languages.
 //!
 //! A cosine alone says little: with this model, even unrelated texts have 0.8. It counts by how many
-//! standard deviations it exceeds the mean over the searched notes.
+//! standard deviations it exceeds what is expected of the best of as many unrelated notes: among ten
+//! thousand, one is four deviations above the mean by chance, among thirty hardly two.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,7 @@ const PRIOR_NOTES: f32 = 20.0;
 const MAX_BY_MEANING: usize = 10;
 
 /// The cosines of a query and the notes of a mask.
-pub(crate) struct Similarities {
+struct Similarities {
     cosines: HashMap<u32, f32>,
     mean: f32,
     deviation: f32,
@@ -29,13 +30,13 @@ pub(crate) struct Similarities {
 
 impl Similarities {
     /// Compares the query's vector with those of the mask's notes.
-    pub(crate) fn new(index: &Index, vector: &[f32], mask: &Mask) -> Result<Self, Error> {
+    fn new(index: &Index, vector: &[f32], mask: &Mask) -> Result<Self, Error> {
         let selected = selected(index, mask)?;
         let vector = Comparison::new(vector);
         let mut cosines = HashMap::new();
         index.each_embedding(|number, other| {
             if selected.contains(&number) {
-                cosines.insert(number, vector.cosine(other));
+                cosines.insert(number, vector.best_cosine(other));
             }
         })?;
         let (mean, deviation) = distribution(&cosines);
@@ -51,16 +52,13 @@ impl Similarities {
         let similarity = *self.cosines.get(&number)?;
         Some(Meaning {
             similarity,
-            deviation: (similarity - self.mean) / self.deviation,
+            deviation: (similarity - self.mean) / self.deviation
+                - expected_highest(self.cosines.len()),
         })
     }
 
     /// Returns the ids of the `limit` most similar notes, best first.
-    pub(crate) fn best(
-        &self,
-        index: &Index,
-        limit: usize,
-    ) -> Result<Vec<(NoteId, u32, Meaning)>, Error> {
+    fn best(&self, index: &Index, limit: usize) -> Result<Vec<(NoteId, u32, Meaning)>, Error> {
         let mut cosines: Vec<(u32, f32)> = self
             .cosines
             .iter()
@@ -82,8 +80,8 @@ impl Similarities {
     }
 }
 
-/// Adds to the candidates of a prompt what their meaning says, and the notes that only the meaning
-/// finds. Sorts them by the evidence of both.
+/// Adds to candidates what their meaning says, and the notes that only the meaning finds. Sorts them by
+/// the evidence of both, after those that the query names.
 pub(crate) fn add_meaning(
     index: &Index,
     ranked: &mut Ranked,
@@ -125,9 +123,20 @@ pub(crate) fn add_meaning(
     // The sort is stable: equal evidence keeps the order of the words.
     let is_named = |found: &Candidate| found.exact.is_some();
     ranked.candidates.sort_by(|one, two| {
-        (is_named(two).cmp(&is_named(one))).then(two.score.total_cmp(&one.score))
+        (is_named(two).cmp(&is_named(one))).then(two.place().total_cmp(&one.place()))
     });
     Ok(())
+}
+
+/// Returns by how many standard deviations the highest of so many normally distributed values is
+/// expected to exceed their mean.
+///
+/// Cramér, "Mathematical Methods of Statistics" (1946), 28.6.
+#[expect(clippy::cast_precision_loss, reason = "a number of notes")]
+fn expected_highest(count: usize) -> f32 {
+    let logarithm = (count.max(3) as f32).ln();
+    let most = (2.0 * logarithm).sqrt();
+    most - (logarithm.ln() + (4.0 * std::f32::consts::PI).ln()) / (2.0 * most)
 }
 
 /// Returns mean and standard deviation of the cosines, those of the prior included.
@@ -259,20 +268,62 @@ mod tests {
     }
 
     #[test]
-    fn common_words_without_a_common_meaning_are_not_enough() {
+    fn an_unrelated_meaning_counts_against_words_that_hardly_suffice() {
         let (fixture, ids) = store(&[
             ("Delete the screenshots of the merge request", 0.70),
             ("The red boat leaves at noon", 0.79),
             ("Invoices are rounded per line", 0.79),
         ]);
-        let prompt = "delete the screenshots";
-        assert_eq!(injected(&prompted(&fixture, prompt, None)), [ids[0]]);
-        assert_eq!(injected(&prompted(&fixture, prompt, Some(&[1.0, 0.0]))), []);
-        // A named note comes whatever its vector says.
-        let named = "what about: delete the screenshots of the merge request";
-        assert_eq!(
-            injected(&prompted(&fixture, named, Some(&[1.0, 0.0]))),
-            [ids[0]]
-        );
+        let far = Some(&[1.0, 0.0][..]);
+        let weak = "delete all screenshots from the red folder";
+        assert_eq!(injected(&prompted(&fixture, weak, None)), [ids[0]]);
+        assert_eq!(injected(&prompted(&fixture, weak, far)), []);
+        // Words that clearly suffice, and a named note, need no meaning.
+        for strong in [
+            "delete the old screenshots now",
+            "what about: delete the screenshots of the merge request",
+        ] {
+            assert_eq!(injected(&prompted(&fixture, strong, far)), [ids[0]]);
+        }
+    }
+
+    #[test]
+    fn the_most_similar_part_of_a_note_counts() {
+        let fixture = Fixture::new();
+        let long = fixture.add("A long day", |_| {}).path.id;
+        for number in 0..40 {
+            fixture.add(&format!("memo {number}"), |_| {});
+        }
+        let mut index = fixture.refreshed();
+        index.set_embedding_model(Some("tiny")).unwrap();
+        let pending = index.pending_embeddings(99).unwrap().into_iter();
+        let vector = |cosine: f32| {
+            let vector = [cosine, f32::sqrt(1.0 - cosine * cosine)];
+            anamnesis_embedding::compact(&vector)
+        };
+        let vectors: Vec<_> = pending
+            .map(|note| {
+                let is_long = note.texts.title == "A long day";
+                let parts: &[f32] = if is_long { &[0.79, 0.99] } else { &[0.79] };
+                let parts = parts.iter().flat_map(|cosine| vector(*cosine)).collect();
+                (note, parts)
+            })
+            .collect();
+        index.add_embeddings(&vectors).unwrap();
+        drop(index);
+        let prompt = "wie kommen die Daten von gestern zurück";
+        let outcome = prompted(&fixture, prompt, Some(&[1.0, 0.0]));
+        assert_eq!(injected(&outcome), [long]);
+    }
+
+    #[test]
+    fn the_highest_of_many_values_exceeds_their_mean_by_more() {
+        // Means of the highest of n normal values: Harter, "Expected values of normal order
+        // statistics" (1961), to the precision of the asymptotic formula.
+        for (count, expected) in [(10, 1.54), (100, 2.51), (1000, 3.24), (10_000, 3.85)] {
+            let found = super::expected_highest(count);
+            assert!((found - expected).abs() < 0.2, "{count}: {found}");
+        }
+        assert!(super::expected_highest(0).is_finite());
     }
 }

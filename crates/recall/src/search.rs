@@ -6,9 +6,9 @@
 //! it is the whole query, a phrase or prefix is a condition: other notes are excluded. No other
 //! character is an operator.
 //!
-//! Words and meaning are fused by reciprocal rank (Cormack, Clarke and Buettcher, 2009). A note that
-//! has none of the words is found only if its meaning stands out among the searched notes, so that a
-//! query about nothing still finds nothing. A required phrase or prefix switches meaning off.
+//! With the query's vector, candidates are sorted by the evidence of words and meaning. A note that has
+//! none of the words is found only if its meaning stands out among the searched notes, so that a query
+//! about nothing still finds nothing. A required phrase or prefix switches meaning off.
 
 use std::collections::HashMap;
 
@@ -17,9 +17,9 @@ use anamnesis_store::index::{Entry, Error, Filter, Index, WordCondition};
 
 use crate::{
     graph::with_neighbours,
-    meaning::Similarities,
+    meaning::add_meaning,
     note_set::CANDIDATES,
-    rank::{Candidate, Conditions, Mask, Meaning, Query, Ranked, rank_meeting},
+    rank::{Candidate, Conditions, Mask, Query, Ranked, rank_meeting},
 };
 
 /// The maximum number of results.
@@ -30,14 +30,6 @@ pub const POOL: usize = CANDIDATES;
 
 /// The maximum number of conditions in a query.
 const MAX_CONDITIONS: usize = 8;
-
-/// The constant of reciprocal rank fusion, and the weight of the rank by meaning beside that by
-/// words. 5 to 20 are equally good, and 1.5 to 3.
-const FUSION_RANK: f64 = 10.0;
-const MEANING_WEIGHT: f64 = 1.5;
-
-/// By how many standard deviations the meaning of a note without a matching word must stand out.
-const MIN_DEVIATION: f32 = 3.0;
 
 /// A search result.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,9 +60,17 @@ pub fn search_with_meaning(
     let mask = Mask::from_filter(filter);
     let k = k.min(MAX_HITS);
     let pool = k.max(POOL);
-    let found = ranked(index, query, &mask, pool)?.candidates;
+    let mut found = ranked(index, query, &mask, pool)?;
     let is_free = conditions(query).required.is_empty();
-    let mut scores = if is_free {
+    if let Some(vector) = vector.filter(|_| is_free && k > 0) {
+        add_meaning(index, &mut found, vector, &mask)?;
+        for found in &mut found.candidates {
+            // Notes of a session share in this, so it has to be positive.
+            found.score = found.place().exp();
+        }
+    }
+    let found = found.candidates;
+    let scores = if is_free {
         with_sessions(index, &found)?
     } else {
         // Neighbours from the session do not have to meet the conditions.
@@ -78,55 +78,26 @@ pub fn search_with_meaning(
             .map(|found| (found.id, found.score.into()))
             .collect::<Vec<(NoteId, f64)>>()
     };
-    let mut similarities = HashMap::new();
-    if let Some(vector) = vector.filter(|_| is_free && k > 0) {
-        let similar = Similarities::new(index, vector, &mask)?.best(index, pool)?;
-        scores = fuse(&scores, &similar);
-        similarities.extend(
-            similar
-                .iter()
-                .map(|(id, _, meaning)| (*id, meaning.similarity)),
-        );
-    }
-    let mut matched: HashMap<NoteId, Vec<String>> = (found.into_iter())
-        .map(|found| (found.id, found.matched))
-        .collect();
+    let mut found: HashMap<NoteId, Candidate> =
+        found.into_iter().map(|found| (found.id, found)).collect();
     let mut hits = Vec::with_capacity(k.min(scores.len()));
     for (id, score) in scores {
         if hits.len() == k {
             break;
         }
         if let Some(entry) = index.get(id)?.filter(|entry| mask.takes(entry)) {
-            let matched = matched.remove(&id).unwrap_or_default();
+            let found = found.remove(&id);
+            let meaning = found.as_ref().and_then(|found| found.meaning);
+            let meaning = meaning.filter(|meaning| meaning.gain() > 0.0);
             hits.push(Hit {
                 entry,
                 score,
-                matched,
-                similarity: similarities.remove(&id),
+                matched: found.map_or_else(Vec::new, |found| found.matched),
+                similarity: meaning.map(|meaning| meaning.similarity),
             });
         }
     }
     Ok(hits)
-}
-
-/// Fuses the ranks by words and by meaning. A note without words has to stand out.
-fn fuse(by_words: &[(NoteId, f64)], by_meaning: &[(NoteId, u32, Meaning)]) -> Vec<(NoteId, f64)> {
-    #[expect(clippy::cast_precision_loss, reason = "a rank")]
-    let reciprocal = |rank: usize| 1.0 / (FUSION_RANK + rank as f64);
-    let mut fused: HashMap<NoteId, f64> = (by_words.iter().enumerate())
-        .map(|(rank, (id, _))| (*id, reciprocal(rank)))
-        .collect();
-    for (rank, (id, _, meaning)) in by_meaning.iter().enumerate() {
-        let gain = MEANING_WEIGHT * reciprocal(rank);
-        if let Some(score) = fused.get_mut(id) {
-            *score += gain;
-        } else if meaning.deviation >= MIN_DEVIATION {
-            fused.insert(*id, gain);
-        }
-    }
-    let mut fused: Vec<(NoteId, f64)> = fused.into_iter().collect();
-    fused.sort_unstable_by(|(id, one), (other, two)| two.total_cmp(one).then(other.cmp(id)));
-    fused
 }
 
 /// Ranks the notes of a mask that meet the query's conditions.
@@ -445,6 +416,6 @@ mod tests {
         };
         assert!(found("undo the deploy", near, &elsewhere).is_empty());
         assert_eq!(found("\"red invoice\"", near, &all).len(), 1);
-        assert!(found("undo the deploy", Some(&[1.0][..]), &all).is_empty());
+        assert!(found("undo the deploy", Some(&[1.0; 3][..]), &all).is_empty());
     }
 }

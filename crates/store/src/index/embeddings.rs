@@ -1,6 +1,7 @@
 //! The vectors of notes, made by an embedding model in the background: one byte per component.
 //!
-//! A changed note loses its vector, and another model removes all of them.
+//! A long note has several, one after another in a row. A changed note loses its vectors, and another
+//! model removes all of them.
 
 use anamnesis_note::{id::NoteId, note::Note};
 use rusqlite::{Connection, params};

@@ -23,6 +23,7 @@ mod schema;
 mod supersession;
 mod tally;
 mod tasks;
+mod texts;
 mod triggers;
 mod usage;
 
@@ -36,11 +37,12 @@ pub use self::{
     entry::Entry,
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
     look::Look,
-    postings::{BLOCK_LENGTH, Block, Document, Documents, Postings, Texts},
+    postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
     project_notes::{Period, ProjectNotes, RelatedText},
     query::{Filter, NoteTotals, Recent},
     reference::Unresolvable,
     refresh::Refreshed,
+    texts::Texts,
     triggers::WordMatch,
     usage::ByMonth,
 };

@@ -25,7 +25,7 @@ use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::{
-    Error, Index, Part,
+    Error, Index, Part, Texts,
     entry::{Compressed, Tags},
 };
 
@@ -409,31 +409,6 @@ impl Index {
             numbers.push(number);
         }
         Ok(numbers)
-    }
-}
-
-/// The texts of a note that a search looks at.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Texts {
-    /// The title.
-    pub title: String,
-    /// The tags, separated by spaces.
-    pub tags: String,
-    /// What the note may be asked for with, one phrase a line.
-    pub asked: String,
-    /// The body.
-    pub body: String,
-}
-
-impl Texts {
-    /// Returns the text that the vector of a note stands for. A model reads its beginning only.
-    pub fn passage(&self) -> String {
-        format!("{}\n{}\n{}", self.title, self.asked, self.body)
-    }
-
-    /// Returns all texts.
-    pub fn each(&self) -> [&str; 4] {
-        [&self.title, &self.tags, &self.asked, &self.body]
     }
 }
 

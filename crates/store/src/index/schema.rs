@@ -11,7 +11,7 @@ use super::{
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 13;
+pub(super) const VERSION: i64 = 14;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
