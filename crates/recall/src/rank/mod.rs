@@ -78,6 +78,10 @@ const MAX_NAMED_NOTES: u32 = 2;
 const LINE_SHARE: f32 = 0.7;
 const SMALL_STORE_SHARE: f32 = 0.7;
 
+/// The share of the match of a note that says what it is asked for with: these words are many and
+/// general, so a prompt has some of them by chance.
+const ASKED_SHARE: f32 = 0.9;
+
 /// The minimum coverage for a title or an identifier to name a note.
 const MIN_NAMED_COVERAGE: f32 = 0.4;
 
@@ -405,7 +409,8 @@ fn fit(hit: &Hit, scorer: &Scorer<'_>, searched: &Searched<'_>) -> f32 {
     let of_line = LINE_SHARE * small_share;
     let coverage = (1.0 - of_line) * scorer.coverage(hit.terms) + of_line * hit.line_coverage;
     let share = 1.0 - (1.0 - SMALL_STORE_SHARE) * small_share;
-    coverage * hit.score / searched.max_rarity / searched.fit_divisor() * share
+    let of_asked = if hit.has_asked { ASKED_SHARE } else { 1.0 };
+    coverage * hit.score / searched.max_rarity / searched.fit_divisor() * share * of_asked
 }
 
 /// Adds notes that have no matching word.
@@ -735,6 +740,8 @@ struct Hit {
     terms: u32,
     /// The coverage of the line that covers most; set by reranking.
     line_coverage: f32,
+    /// Whether the note says what it is asked for with; set by reranking.
+    has_asked: bool,
     segment: usize,
 }
 

@@ -83,6 +83,7 @@ pub(super) fn rerank(
                 reranker.score(hit.terms, &text, highest, &mut rarity_of)?;
             hit.score += score;
             hit.line_coverage = line_coverage;
+            hit.has_asked = !text.asked.is_empty();
         }
     }
     Ok(())
