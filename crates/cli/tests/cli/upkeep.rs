@@ -33,14 +33,14 @@ pub(crate) fn applied(home: &TestHome, command: &str) -> Output {
     assert_eq!(output.code, Some(0), "{output:?}");
     let after = tree(home);
     assert_ne!(before, after, "{output:?}");
-    // U1: every note that was there is there.
+    // Every note that was there is there.
     for (path, bytes) in &before {
         assert!(after.contains_key(path), "{path}: {bytes:?}");
     }
-    // U2: twice is once.
+    // Twice is once.
     home.run(&format!("{command} --apply --no-sync")).well();
     assert_eq!(tree(home), after);
-    // U5, and that an undo can be undone.
+    // An undo restores every byte, and can be undone itself.
     let undone = home.run(&format!("undo {}", batch_of(&output)));
     assert_eq!(tree(home), before, "{undone:?}");
     home.run(&format!("undo {}", batch_of(&undone))).well();
@@ -121,7 +121,7 @@ fn what_can_be_put_in_order_is_shown_and_nothing_is_done() {
     let json = home.run("upkeep --json").json();
     assert_eq!(tree(&home), before);
     assert_eq!(json["applied"], false);
-    // U3: what is done is what was shown.
+    // What is done is what was shown.
     let done = home.run("upkeep --apply --no-sync --json").json();
     assert_eq!(done["actions"], json["actions"]);
     assert_eq!(done["applied"], true);
@@ -158,7 +158,7 @@ fn what_is_done_is_one_batch_that_is_undone_byte_for_byte() {
     committed on this machine (--no-sync)
     Undo: anamnesis undo [BATCH]
     "#);
-    // U4: nothing is touched that is not named, and no text of a note.
+    // Nothing is touched that is not named, and no text of a note.
     let after = tree(&home);
     for (path, bytes) in &after {
         let name = path.rsplit('/').next().unwrap().trim_end_matches(".md");
