@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anamnesis_note::{agent_policy, id::NoteId, note::Note};
 use anamnesis_recall::{
-    admission::{self, NewNote, Refusal},
+    admission::{self, AdmissionError, NewNote},
     novelty::Novelty,
 };
 use anamnesis_store::{
@@ -81,7 +81,7 @@ pub fn proposal(context: &Context, changed: Note) -> Note {
 /// Compares a new note with the existing ones.
 ///
 /// # Errors
-/// The reason why an agent may not write it. The source is the [`Refusal`].
+/// The reason why an agent may not write it. The source is the [`AdmissionError`].
 pub fn admit(
     context: &Context,
     journal: Option<&Journal>,
@@ -90,15 +90,15 @@ pub fn admit(
 ) -> Result<Novelty, Error> {
     admission::admit(index, &context.notes, journal, wanted).map_err(|refusal| {
         let (message, hint) = match refusal {
-            Refusal::Forgotten(at) => (format!("you forgot this on {}", format::date(at)), None),
-            Refusal::Known(id) => {
+            AdmissionError::Forgotten(at) => (format!("you forgot this on {}", format::date(at)), None),
+            AdmissionError::Known(id) => {
                 let (short, note) = named(index, id);
                 let hint = format!(
                     "anamnesis edit {short} --stdin, for what is new; --force writes another note all the same"
                 );
                 (format!("{note} says this already"), Some(hint))
             }
-            Refusal::Echo(id) => {
+            AdmissionError::Echo(id) => {
                 let (short, note) = named(index, id);
                 let hint =
                     format!("write only what is new, or add it by anamnesis edit {short} --stdin");
@@ -106,7 +106,7 @@ pub fn admit(
                     format!("most of this was injected into the session, mainly from {note}");
                 (message, Some(hint))
             }
-            Refusal::Index(error) => return error.into(),
+            AdmissionError::Index(error) => return error.into(),
         };
         let error = Error::failed(message).because(refusal);
         match hint {

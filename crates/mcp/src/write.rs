@@ -12,7 +12,7 @@ use anamnesis_note::{
 };
 use anamnesis_recall::render::inert_line;
 use anamnesis_recall::{
-    admission::{NewNote, Refusal},
+    admission::{AdmissionError, NewNote},
     novelty::Novelty,
     similar::Similar,
 };
@@ -213,13 +213,13 @@ impl<'a> Writing<'a> {
         };
         let admitted = write::admit(&self.context, Some(&self.journal), index, &wanted);
         admitted.map_err(|error| match error.cause() {
-            Some(Refusal::Forgotten(at)) => forgotten(*at),
-            Some(Refusal::Known(id)) => ToolError::new(
+            Some(AdmissionError::Forgotten(at)) => forgotten(*at),
+            Some(AdmissionError::Known(id)) => ToolError::new(
                 "known",
                 format!("{} says this already", name(index, *id)),
                 "memory_amend it with what is new, or write only that; `force` writes another note all the same",
             ),
-            Some(Refusal::Echo(id)) => ToolError::new(
+            Some(AdmissionError::Echo(id)) => ToolError::new(
                 "echo",
                 format!(
                     "most of this was injected into the session, mainly from {}",
@@ -227,7 +227,7 @@ impl<'a> Writing<'a> {
                 ),
                 "write only what is new, or add that with memory_amend",
             ),
-            Some(Refusal::Index(_)) | None => error.into(),
+            Some(AdmissionError::Index(_)) | None => error.into(),
         })
     }
 

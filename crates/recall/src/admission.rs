@@ -32,7 +32,7 @@ pub struct NewNote<'a> {
 
 /// Why a note is not admitted.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum AdmissionError {
     /// A person had this text forgotten at this time (milliseconds since 1970).
     #[error("the person had this text forgotten")]
     Forgotten(i64),
@@ -55,14 +55,14 @@ pub fn admit(
     notes: &Notes,
     journal: Option<&Journal>,
     wanted: &NewNote<'_>,
-) -> Result<Novelty, Refusal> {
+) -> Result<Novelty, AdmissionError> {
     let note = wanted.note;
     let is_by_agent = note.is_by_agent();
     if is_by_agent
         && let Some(journal) = journal
         && let Ok(Some(at)) = journal.forgotten_at(&note.body)
     {
-        return Err(Refusal::Forgotten(at));
+        return Err(AdmissionError::Forgotten(at));
     }
     let among = NoveltyScope {
         projects: wanted.projects,
@@ -72,8 +72,8 @@ pub fn admit(
     let read = |id| Some(notes.read(index.get(id).ok()??.path).ok()?.note());
     let found = novelty(index, note, &among, read)?;
     match found {
-        Novelty::Known(id) if is_by_agent && !wanted.is_forced => Err(Refusal::Known(id)),
-        Novelty::Echo(id) if is_by_agent => Err(Refusal::Echo(id)),
+        Novelty::Known(id) if is_by_agent && !wanted.is_forced => Err(AdmissionError::Known(id)),
+        Novelty::Echo(id) if is_by_agent => Err(AdmissionError::Echo(id)),
         _ => Ok(found),
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::messages_api::MessagesApi;
 use crate::npm;
-use crate::process::{self, Context, Failure, Finished, Result, Running};
+use crate::process::{self, Context, Finished, Result, Running, TestFailure};
 
 /// The client's pinned version. It is defined here only.
 pub const CLIENT_VERSION: &str = "2.1.330";
@@ -83,7 +83,7 @@ impl Client {
             Ok(client)
         } else {
             let found = client.version;
-            Err(Failure::new(format!(
+            Err(TestFailure::new(format!(
                 "npm installed client {found}, not {CLIENT_VERSION}"
             )))
         }
@@ -113,7 +113,9 @@ fn find_binary(folder: &Path) -> Result<PathBuf> {
         })
         .map(|path| path.join("claude"))
         .find(|path| path.is_file())
-        .ok_or_else(|| Failure::new(format!("{}: no client for this platform", scope.display())))
+        .ok_or_else(|| {
+            TestFailure::new(format!("{}: no client for this platform", scope.display()))
+        })
 }
 
 /// Returns a dummy API key. The mock never reads it.
@@ -192,7 +194,7 @@ impl ClientRun {
         let result = events
             .iter()
             .rfind(|event| event["type"] == "result")
-            .ok_or_else(|| Failure::new(format!("the client gave no result: {finished}")))?;
+            .ok_or_else(|| TestFailure::new(format!("the client gave no result: {finished}")))?;
         let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let hooks = events
             .iter()
@@ -350,7 +352,7 @@ impl<'a> Sandbox<'a> {
             .find(|plugin| plugin["id"] == PLUGIN);
         ours.and_then(|plugin| plugin["installPath"].as_str())
             .map(PathBuf::from)
-            .ok_or_else(|| Failure::new(format!("{PLUGIN} is not installed")))
+            .ok_or_else(|| TestFailure::new(format!("{PLUGIN} is not installed")))
     }
 
     /// Returns the complete environment of the client and its hooks.

@@ -19,25 +19,25 @@ const SHOWN: usize = 2_000;
 
 /// The reason why a test failed or could not go on.
 #[derive(Debug)]
-pub struct Failure(String);
+pub struct TestFailure(String);
 
-impl Failure {
+impl TestFailure {
     /// Returns a failure with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-impl Display for Failure {
+impl Display for TestFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for TestFailure {}
 
 /// The result type of the test drivers.
-pub type Result<T> = std::result::Result<T, Failure>;
+pub type Result<T> = std::result::Result<T, TestFailure>;
 
 /// Adds what was attempted to an error.
 pub trait Context<T> {
@@ -47,7 +47,7 @@ pub trait Context<T> {
 
 impl<T, E: Display> Context<T> for std::result::Result<T, E> {
     fn context(self, what: impl Display) -> Result<T> {
-        self.map_err(|cause| Failure(format!("{what}: {cause}")))
+        self.map_err(|cause| TestFailure(format!("{what}: {cause}")))
     }
 }
 
@@ -70,7 +70,7 @@ impl Finished {
     pub fn successful(self, what: impl Display) -> Result<Self> {
         match self.code {
             Some(0) => Ok(self),
-            _ => Err(Failure(format!("{what}: {self}"))),
+            _ => Err(TestFailure(format!("{what}: {self}"))),
         }
     }
 }
@@ -148,7 +148,7 @@ impl Running {
         };
         match ended {
             Ok(_) => Ok(finished),
-            Err(_) => Err(Failure(format!(
+            Err(_) => Err(TestFailure(format!(
                 "{} did not end in {} s, {finished}",
                 self.what,
                 limit.as_secs()
@@ -201,7 +201,7 @@ pub fn wait_until<T>(
 ) -> Result<T> {
     poll(limit, POLL, look).ok_or_else(|| {
         let seconds = limit.as_secs();
-        Failure(format!("{what} did not come in {seconds} s"))
+        TestFailure(format!("{what} did not come in {seconds} s"))
     })
 }
 

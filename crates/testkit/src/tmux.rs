@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::client::{Permissions, SYSTEM_PATH, Sandbox};
-use crate::process::{self, Failure, Result, wait_until};
+use crate::process::{self, Result, TestFailure, wait_until};
 
 /// Time limit for one tmux command.
 const TMUX_LIMIT: Duration = Duration::from_secs(20);
@@ -117,7 +117,7 @@ impl<'a> Terminal<'a> {
                 .lines()
                 .filter(|line| !line.trim().is_empty())
                 .collect();
-            Failure::new(format!("{failure}; the screen:\n{}", lines.join("\n")))
+            TestFailure::new(format!("{failure}; the screen:\n{}", lines.join("\n")))
         })
     }
 

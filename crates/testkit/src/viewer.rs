@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::process::{Context as _, Failure, Result};
+use crate::process::{Context as _, Result, TestFailure};
 
 /// A started viewer. It is killed when this is dropped.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Viewer {
             .lines()
             .find_map(|line| line.strip_prefix("set-cookie: "));
         let cookie = cookie.and_then(|cookie| cookie.split(';').next());
-        let cookie = cookie.ok_or_else(|| Failure::new(format!("no cookie in\n{entered}")))?;
+        let cookie = cookie.ok_or_else(|| TestFailure::new(format!("no cookie in\n{entered}")))?;
         cookie.clone_into(&mut viewer.visitor.cookie);
         Ok(viewer)
     }

@@ -16,7 +16,7 @@ use hyper::{
 use maud::Markup;
 use tokio::sync::mpsc;
 
-use crate::guard::{self, Refusal};
+use crate::guard::{self, AccessError};
 
 /// What a page may load and do: only its own style, script and requests. `form-action` and
 /// `base-uri` do not follow `default-src`.
@@ -139,11 +139,11 @@ fn headed(status: StatusCode, kind: &'static str, content: Content) -> Response<
 }
 
 /// Returns the answer to a refused request. It tells nothing about the server.
-pub(crate) fn refused(refusal: Refusal) -> Response<Content> {
+pub(crate) fn refused(error: AccessError) -> Response<Content> {
     let mut response = Response::new(Content::Text(None));
-    match refusal {
-        Refusal::Foreign => *response.status_mut() = StatusCode::FORBIDDEN,
-        Refusal::TooMany => {
+    match error {
+        AccessError::Foreign => *response.status_mut() = StatusCode::FORBIDDEN,
+        AccessError::TooMany => {
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             let seconds = HeaderValue::from(guard::RETRY_AFTER.as_secs());
             response.headers_mut().insert(RETRY_AFTER, seconds);

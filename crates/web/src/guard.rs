@@ -19,7 +19,7 @@ pub(crate) const TOKEN: &str = "token";
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AccessError {
     /// It does not come from a page of this server.
     Foreign,
     /// There are too many.
@@ -75,10 +75,10 @@ impl Guard {
         uri: &Uri,
         headers: &HeaderMap,
         token: Option<&str>,
-    ) -> Result<Entry, Refusal> {
+    ) -> Result<Entry, AccessError> {
         let is_for_us = uri.authority().is_none() && only(headers, &HOST) == Some(&self.host);
         if !is_for_us || !self.is_own_origin(method, headers) {
-            return Err(Refusal::Foreign);
+            return Err(AccessError::Foreign);
         }
         let entry = match token {
             Some(token) if *method == Method::GET => {
@@ -87,13 +87,13 @@ impl Guard {
                     .as_deref()
                     .is_some_and(|right| is_same(right, token));
                 if !is_right {
-                    return Err(Refusal::Foreign);
+                    return Err(AccessError::Foreign);
                 }
                 *unspent = None;
                 return Ok(Entry::ByToken);
             }
             _ if self.has_cookie(headers) => Entry::ByCookie,
-            _ => return Err(Refusal::Foreign),
+            _ => return Err(AccessError::Foreign),
         };
         // Another site's page may show a link, but its requests do not come from the person.
         let site = HeaderName::from_static("sec-fetch-site");
@@ -102,10 +102,10 @@ impl Guard {
             Some(_) => false,
         };
         if !is_own_page {
-            return Err(Refusal::Foreign);
+            return Err(AccessError::Foreign);
         }
         if self.is_over_rate() {
-            return Err(Refusal::TooMany);
+            return Err(AccessError::TooMany);
         }
         Ok(entry)
     }

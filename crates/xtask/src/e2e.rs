@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anamnesis_testkit::client::{CLIENT_VERSION, Client, Marketplace};
-use anamnesis_testkit::process::Failure;
+use anamnesis_testkit::process::TestFailure;
 use anamnesis_testkit::tmux;
 
 use crate::plugin::{self, Options, Profile};
@@ -148,12 +148,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
 }
 
 /// Returns the scenarios of these names in their usual order, or all without names.
-fn choose(names: &[String]) -> std::result::Result<Vec<&'static Scenario>, Failure> {
+fn choose(names: &[String]) -> std::result::Result<Vec<&'static Scenario>, TestFailure> {
     let known = |name: &String| SCENARIOS.iter().any(|scenario| scenario.name == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let all: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         let all = all.join(", ");
-        return Err(Failure::new(format!(
+        return Err(TestFailure::new(format!(
             "no scenario `{unknown}`; there are {all}"
         )));
     }

@@ -248,7 +248,7 @@ enum Verdict {
 }
 
 /// A command that failed and has not passed since.
-struct Failure<'a> {
+struct FailedCommand<'a> {
     index: usize,
     command: Command<'a>,
     agent: Option<&'a str>,
@@ -263,7 +263,7 @@ struct Failure<'a> {
 struct Scan<'a> {
     events: &'a [ToolEvent],
     /// In chronological order.
-    failures: Vec<Failure<'a>>,
+    failures: Vec<FailedCommand<'a>>,
     /// Per agent, the last passed test run, which accounts for all edits before it.
     tests: Vec<(Option<&'a str>, usize)>,
     /// Ranges of events that belong together, from first to last. The next call must not start
@@ -292,7 +292,7 @@ impl<'a> Scan<'a> {
             Some((command, Verdict::Passed)) => self.take_pass(index, event, &command),
             Some((command, Verdict::Failed)) if command.is_significant() => {
                 let error = event.error.as_deref().unwrap_or_else(|| output(event));
-                self.failures.push(Failure {
+                self.failures.push(FailedCommand {
                     index,
                     command,
                     agent: agent(event),
@@ -340,7 +340,7 @@ impl<'a> Scan<'a> {
         &self,
         index: usize,
         event: &ToolEvent,
-        fixed: &[Failure<'a>],
+        fixed: &[FailedCommand<'a>],
     ) -> Option<Observation> {
         let (first, last) = (fixed.first()?, fixed.last()?);
         // Without an edit it was not fixed: the command is flaky, or something outside changed.
@@ -439,7 +439,7 @@ impl<'a> Scan<'a> {
     ) -> Option<Observation> {
         let by = agent(event);
         // While another test fails, the change is not complete.
-        let fails = |failure: &Failure| failure.agent == by && failure.command.is_test();
+        let fails = |failure: &FailedCommand| failure.agent == by && failure.command.is_test();
         if !command.is_test() || self.failures.iter().any(fails) {
             return None;
         }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anamnesis_testkit::client::{Ask, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Kind, Reply, Script, text};
-use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
+use anamnesis_testkit::process::{Context as _, Result, TestFailure, wait_until};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(super) fn two_machines(stage: &Stage) -> Result<()> {
 pub(super) fn from_python(stage: &Stage) -> Result<()> {
     let remote = bare_repository(stage)?;
     let desktop = machine(stage, "desktop")?;
-    let missing = || Failure::new("the Python version is not there");
+    let missing = || TestFailure::new("the Python version is not there");
     let python = stage.python.ok_or_else(missing)?;
     let old = stage.folder.join("laptop");
     let store = old.join("store");
@@ -251,6 +251,6 @@ fn output(mut command: Command) -> Result<String> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::new(format!("{command:?} failed: {said}")))
+        Err(TestFailure::new(format!("{command:?} failed: {said}")))
     }
 }

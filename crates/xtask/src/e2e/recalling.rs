@@ -4,7 +4,7 @@ use std::fs;
 
 use anamnesis_testkit::client::{Ask, ClientRun, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Request, Script, text, tool};
-use anamnesis_testkit::process::{Context as _, Failure, Result};
+use anamnesis_testkit::process::{Context as _, Result, TestFailure};
 use serde_json::json;
 
 use super::machines::anamnesis;
@@ -243,7 +243,9 @@ pub(super) fn deleted_memory(stage: &Stage) -> Result<()> {
     let projects = machine.home().join(".claude/projects");
     let mut folders = fs::read_dir(&projects).context(projects.display())?;
     let Some(Ok(folder)) = folders.next() else {
-        return Err(Failure::new("the client made no folder for the project"));
+        return Err(TestFailure::new(
+            "the client made no folder for the project",
+        ));
     };
     let memory = folder.path().join("memory");
     fs::create_dir_all(&memory).context(memory.display())?;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anamnesis_testkit::client::{Ask, MARKETPLACE, Marketplace, PLUGIN, Sandbox};
 use anamnesis_testkit::messages_api::Script;
-use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
+use anamnesis_testkit::process::{Context as _, Result, TestFailure, wait_until};
 use anamnesis_testkit::tiny_model::TinyModel;
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn publish(stage: &Stage, repository: &Path, version: &str) -> Result<()> {
     write(&manifest, &content.to_string())?;
     release::publish(&tree, repository, "a test")
         .map(drop)
-        .map_err(|error| Failure::new(error.to_string()))
+        .map_err(|error| TestFailure::new(error.to_string()))
 }
 
 /// Publishes a made-up model on the branch of the plugin that has it.
@@ -101,7 +101,7 @@ fn publish_model(stage: &Stage, repository: &Path) -> Result<()> {
     let file = stage.folder.join("model.bin");
     fs::write(&file, TinyModel::new().bytes()).context(file.display())?;
     let tree = stage.folder.join("semantic");
-    let failure = |error: Box<dyn Error + Send + Sync>| Failure::new(error.to_string());
+    let failure = |error: Box<dyn Error + Send + Sync>| TestFailure::new(error.to_string());
     plugin::assemble_semantic(&root(), &file, &tree).map_err(failure)?;
     release::publish(&tree, repository, "a test")
         .map(drop)

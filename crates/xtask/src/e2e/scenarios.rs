@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anamnesis_testkit::client::{Ask, Client, ClientRun, Marketplace, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Block, Kind, Reply, Request, Script, text, tool};
-use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
+use anamnesis_testkit::process::{Context as _, Result, TestFailure, wait_until};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
@@ -131,7 +131,7 @@ fn validate(stage: &Stage) -> Result<()> {
         .claude(["plugin", "details", "anamnesis"])?
         .successful("plugin details")?;
     let cost = always_on_tokens(&details.stdout)
-        .ok_or_else(|| Failure::new(format!("no always-on cost in\n{}", details.stdout)))?;
+        .ok_or_else(|| TestFailure::new(format!("no always-on cost in\n{}", details.stdout)))?;
     check(cost <= ALWAYS_ON_LIMIT, || {
         format!("the plugin adds {cost} tokens to every session, over {ALWAYS_ON_LIMIT}")
     })
@@ -171,7 +171,7 @@ fn remembers(stage: &Stage) -> Result<()> {
         .flat_map(Request::tool_results)
         .find(|(_, failed)| *failed);
     if let Some((result, _)) = failed {
-        return Err(Failure::new(format!(
+        return Err(TestFailure::new(format!(
             "a scripted tool call failed: {result}"
         )));
     }
@@ -535,14 +535,14 @@ pub(super) fn last_request(machine: &Sandbox) -> Result<Request> {
     let mut requests = machine.api().requests_of(Kind::Main);
     requests
         .pop()
-        .ok_or_else(|| Failure::new("the client sent no request"))
+        .ok_or_else(|| TestFailure::new("the client sent no request"))
 }
 
 /// Returns the result of the last tool call, which must be the only one.
 pub(super) fn tool_result(machine: &Sandbox) -> Result<String> {
     match last_request(machine)?.tool_results().as_slice() {
         [(result, false)] => Ok(result.clone()),
-        other => Err(Failure::new(format!(
+        other => Err(TestFailure::new(format!(
             "not one tool call that worked: {other:?}"
         ))),
     }
@@ -587,7 +587,7 @@ pub(super) fn check(holds: bool, reason: impl FnOnce() -> String) -> Result<()> 
     if holds {
         Ok(())
     } else {
-        Err(Failure::new(reason()))
+        Err(TestFailure::new(reason()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, thread, time::Duration};
 
 use anamnesis_testkit::client::{Ask, ClientRun, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Block, Kind, Request, Script, text, tool};
-use anamnesis_testkit::process::{Context as _, Failure, Result};
+use anamnesis_testkit::process::{Context as _, Result, TestFailure};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::{Value, json};
 
@@ -175,7 +175,7 @@ pub(super) fn writing(stage: &Stage) -> Result<()> {
     })?;
     match store.notes_of_this_machine().as_slice() {
         [proposal] => proposal.expect("state", Some("proposed"))?,
-        other => return Err(Failure::new(format!("not one proposal: {other:#?}"))),
+        other => return Err(TestFailure::new(format!("not one proposal: {other:#?}"))),
     }
 
     let calls = [
@@ -468,7 +468,7 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     let edited = fs::File::open(&text).context(text.display())?;
     anamnesis_with(&machine, &["edit", left.id(), "--stdin"], edited)?;
     anamnesis(&machine, &["review", "--approve", left.id()])?;
-    let note = used().ok_or_else(|| Failure::new("what was approved is not used"))?;
+    let note = used().ok_or_else(|| TestFailure::new("what was approved is not used"))?;
     check(note.lasting().contains("wait for port 5672"), || {
         format!("the edit is not in\n{}", note.lasting())
     })?;
@@ -590,7 +590,7 @@ fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
     thread::sleep(DIALOGUE);
     let waits = |note: &Note| note.title() == LESSON && note.value("state") == Some("proposed");
     let found = store.notes_of_this_machine().into_iter().find(waits);
-    let found = found.ok_or_else(|| Failure::new("the note is not proposed"))?;
+    let found = found.ok_or_else(|| TestFailure::new("the note is not proposed"))?;
     terminal.press(key)?;
     terminal.wait_for("That is decided.")?;
     terminal.exit()?;
@@ -638,7 +638,7 @@ fn calling(
         .len()
         .checked_sub(calls.len())
         .and_then(|earlier| results.get(earlier..))
-        .ok_or_else(|| Failure::new(format!("{} calls gave {results:#?}", calls.len())))?;
+        .ok_or_else(|| TestFailure::new(format!("{} calls gave {results:#?}", calls.len())))?;
     Ok((answer, new.to_vec()))
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anamnesis_testkit::process::{Failure, Result, wait_until};
+use anamnesis_testkit::process::{Result, TestFailure, wait_until};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
@@ -86,7 +86,7 @@ impl Note {
         if found == wanted {
             Ok(())
         } else {
-            Err(Failure::new(format!(
+            Err(TestFailure::new(format!(
                 "{key} is {found:?}, not {wanted:?}, in\n{}",
                 self.front_matter
             )))
@@ -141,7 +141,7 @@ impl Store {
                 .into_iter()
                 .map(|note| note.front_matter)
                 .collect();
-            Failure::new(format!(
+            TestFailure::new(format!(
                 "{failure}; the notes are\n{}",
                 notes.join("\n---\n")
             ))
@@ -158,7 +158,7 @@ impl Store {
     /// Returns the rows of a query on the journal, with `|` between columns.
     pub(super) fn rows(&self, query: &str) -> Result<Vec<String>> {
         self.query(query)
-            .map_err(|error| Failure::new(format!("journal.db: {error}: {query}")))
+            .map_err(|error| TestFailure::new(format!("journal.db: {error}: {query}")))
     }
 
     fn query(&self, query: &str) -> rusqlite::Result<Vec<String>> {
@@ -193,7 +193,7 @@ impl Store {
         {
             Ok(())
         } else {
-            Err(Failure::new(format!("{query} gives {found:#?}")))
+            Err(TestFailure::new(format!("{query} gives {found:#?}")))
         }
     }
 
@@ -208,7 +208,7 @@ impl Store {
     pub(super) fn expect_free_of(&self, secret: &str) -> Result<()> {
         let files = files_below(&self.root);
         if files.is_empty() {
-            return Err(Failure::new(format!(
+            return Err(TestFailure::new(format!(
                 "{}: nothing to look through",
                 self.root.display()
             )));
@@ -218,7 +218,7 @@ impl Store {
                 .windows(secret.len())
                 .any(|window| window == secret.as_bytes())
             {
-                return Err(Failure::new(format!(
+                return Err(TestFailure::new(format!(
                     "{} holds a secret in clear",
                     path.display()
                 )));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anamnesis_testkit::client::Sandbox;
-use anamnesis_testkit::process::{Failure, Result};
+use anamnesis_testkit::process::{Result, TestFailure};
 use anamnesis_testkit::viewer::Viewer;
 use chrono::{DateTime, Utc};
 
@@ -71,7 +71,7 @@ impl LivePage {
     fn wait_for(&self, what: &str, text: &str) -> Result<Look> {
         loop {
             let look = self.looks.recv_timeout(LIMIT);
-            let look = look.map_err(|_| Failure::new(format!("{what} is not on the page")))?;
+            let look = look.map_err(|_| TestFailure::new(format!("{what} is not on the page")))?;
             if look.page.contains(text) {
                 return Ok(look);
             }
