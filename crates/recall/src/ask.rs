@@ -18,6 +18,7 @@ use anamnesis_store::{
 use chrono::{DateTime, Utc};
 
 use crate::{
+    graph::Activated,
     last_word::{EarlierText, LaterNotes},
     note_set::{
         Admitted, CANDIDATES, DUPLICATE, Knowledge, linked, recalled, replace_superseded,
@@ -159,7 +160,9 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
         .iter()
         .filter(|note| shown.contains(&note.id))
         .collect();
-    let mut linked = linked(index, &seeds, &ranked.candidates, question.knowledge, hops)?;
+    let admits = Activated::is_admitted;
+    let candidates = &ranked.candidates;
+    let mut linked = linked(index, &seeds, candidates, question.knowledge, hops, admits)?;
     chosen.drop_hidden_paths(&mut linked)?;
     chosen.take(&linked, MAX_LINKED_NOTES, false)?;
     chosen.take(&chosen.linked_warnings()?, 0, false)?;

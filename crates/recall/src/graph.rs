@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{
     id::NoteId,
-    link::{Edge, combined_weight},
+    link::{Edge, Relation, combined_weight},
 };
 use anamnesis_store::index::{Error, Index};
 
@@ -79,6 +79,8 @@ pub struct Neighbour {
     pub edge: Edge,
     /// Whether one of the links was declared.
     pub is_declared: bool,
+    /// Whether the text of the activating note names this one.
+    pub is_named: bool,
 }
 
 /// Returns the notes that `id` activates: at most [`MAX_LINKS`], strongest first, ties by id.
@@ -106,6 +108,9 @@ pub fn neighbours(id: NoteId, edges: &[Edge]) -> Vec<Neighbour> {
                 weight: combined_weight(links.iter().map(|(weight, _)| *weight)),
                 edge,
                 is_declared: links.iter().any(|(_, edge)| edge.relation.is_declared()),
+                is_named: links
+                    .iter()
+                    .any(|(_, edge)| edge.relation == Relation::Mentions && edge.from == id),
             })
         })
         .collect();
@@ -130,6 +135,8 @@ pub struct Activated {
     pub hops: usize,
     /// Whether a path of declared links leads to it.
     pub is_declared: bool,
+    /// Whether the text of a note before it on a path names it.
+    pub is_named: bool,
 }
 
 impl Activated {
@@ -138,9 +145,19 @@ impl Activated {
     /// Its activation must be high enough, and either a declared path leads to it, or it has
     /// `terms` words of the question that cover enough of it.
     pub fn is_admitted(&self, terms: usize, coverage: f64) -> bool {
-        let touches = terms >= 1 && coverage >= MIN_COVERAGE;
-        self.activation >= MIN_ACTIVATION && (self.is_declared || touches)
+        self.activation >= MIN_ACTIVATION && (self.is_declared || touches(terms, coverage))
     }
+
+    /// Like [`Self::is_admitted`], for a prompt, which did not ask for links: a declared link is not
+    /// enough, unless the previous note names this one in its text.
+    pub fn is_admitted_to_prompt(&self, terms: usize, coverage: f64) -> bool {
+        self.activation >= MIN_ACTIVATION && (self.is_named || touches(terms, coverage))
+    }
+}
+
+/// Returns whether a note has so many words of the question that it may come by a link.
+fn touches(terms: usize, coverage: f64) -> bool {
+    terms >= 1 && coverage >= MIN_COVERAGE
 }
 
 /// Spreads the scores of found notes along links, `hops` steps far. Returns linked notes, strongest
@@ -184,6 +201,7 @@ pub fn spread<G: Graph>(
                     edge: neighbour.edge,
                     hops: hop,
                     is_declared: *is_declared && neighbour.is_declared,
+                    is_named: neighbour.is_named,
                 });
             }
         }
@@ -204,6 +222,7 @@ pub fn spread<G: Graph>(
             let note = Activated {
                 activation: (joined * hub_share(degrees.get(&id).copied())).min(limit),
                 is_declared: paths.iter().any(|path| path.is_declared),
+                is_named: paths.iter().any(|path| path.is_named),
                 ..*strongest
             };
             frontier.push((id, note.activation, note.is_declared));
@@ -271,8 +290,6 @@ pub fn with_neighbours(ranked: &[(NoteId, f64)], groups: &[Vec<NoteId>]) -> Vec<
 #[cfg(test)]
 pub(crate) mod tests {
     use std::convert::Infallible;
-
-    use anamnesis_note::link::Relation;
 
     use super::*;
 
@@ -443,6 +460,7 @@ pub(crate) mod tests {
             edge: edge(2, 1, relation),
             hops: 1,
             is_declared: relation.is_declared(),
+            is_named: relation == Relation::Mentions,
         };
         for (activation, relation, terms, coverage, expected) in [
             (0.12, Relation::Mentions, 0, 0.0, true),
@@ -456,6 +474,15 @@ pub(crate) mod tests {
                 expected,
                 "{activation} {relation} {terms} {coverage}"
             );
+        }
+        // A prompt takes a declared link only where the found note names the other.
+        for (relation, terms, coverage, expected) in [
+            (Relation::Mentions, 0, 0.0, true),
+            (Relation::RelatedTo, 0, 0.0, false),
+            (Relation::RelatedTo, 1, 0.10, true),
+        ] {
+            let admitted = note(0.5, relation).is_admitted_to_prompt(terms, coverage);
+            assert_eq!(admitted, expected, "{relation} {terms} {coverage}");
         }
     }
 

@@ -32,7 +32,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     freshness::freshness,
-    graph::{Links, spread},
+    graph::{Activated, Links, spread},
     last_word::{LastWord, LaterNotes},
     meaning::add_meaning,
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
@@ -312,7 +312,15 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
     };
     chosen.take(index, &admitted, request.limits.notes)?;
     let seeds: Vec<&Admitted> = admitted.iter().collect();
-    let linked = linked(index, &seeds, &ranked.candidates, request.knowledge, 1)?;
+    let admits = Activated::is_admitted_to_prompt;
+    let linked = linked(
+        index,
+        &seeds,
+        &ranked.candidates,
+        request.knowledge,
+        1,
+        admits,
+    )?;
     let most = chosen.counted().count() + request.limits.linked;
     if !chosen.outcome.given.is_empty() {
         chosen.take(index, &linked, most)?;
@@ -470,13 +478,15 @@ pub(crate) fn sort_admitted(
     Ok(())
 }
 
-/// Returns the notes that links of the admitted notes lead to, up to `hops` links away.
+/// Returns the notes that links of the admitted notes lead to, up to `hops` links away, if `admits`
+/// accepts the number of their own words of the question and its coverage.
 pub(crate) fn linked(
     index: &Index,
     admitted: &[&Admitted],
     candidates: &[Candidate],
     knowledge: &dyn Knowledge,
     hops: usize,
+    admits: impl Fn(&Activated, usize, f64) -> bool,
 ) -> Result<Vec<Admitted>, Error> {
     let seeds: Vec<(NoteId, f64)> = admitted
         .iter()
@@ -495,7 +505,7 @@ pub(crate) fn linked(
             let own = found.get(&note.id).copied();
             let terms = own.map_or(0, |found| found.matched.len());
             let coverage = own.map_or(0.0, |found| f64::from(found.coverage));
-            note.is_admitted(terms, coverage)
+            admits(&note, terms, coverage)
                 .then(|| Admitted::by_link(&note.edge, note.via, note.activation, own))
         })
         .collect())
@@ -689,6 +699,75 @@ fn best_offset(body: &str, matched: &[String]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        knowledge::StoreKnowledge,
+        session_start::tests::{Fixture, now},
+    };
+
+    #[test]
+    fn a_linked_note_comes_with_a_prompt_if_the_match_names_it_or_it_matches_itself() {
+        let fixture = Fixture::new();
+        let add = |title: &str, body: String, links: Vec<String>| {
+            let note = fixture.add(title, |note| {
+                note.body = body;
+                note.links = links;
+            });
+            note.path.id
+        };
+        let keys = add("Keyring", "In the vault.".to_owned(), Vec::new());
+        let named = format!("4000 is declined, see [[{keys}]].");
+        let cards = add("Test cards", named, Vec::new());
+        let refund = add("Undo payments by hand", "A refund.".to_owned(), Vec::new());
+        let named = "Trying a refund in the sandbox needs a card, see [[Test cards]].";
+        // Named, and linked more strongly.
+        let elaborates = vec![format!("elaborates {cards}")];
+        let first = add(
+            "Trying a refund in the sandbox",
+            named.to_owned(),
+            elaborates,
+        );
+        let other = "Trying a chargeback in the playground takes two days.";
+        let links = [keys, refund].map(|id| format!("related-to {id}"));
+        let second = add("Trying a chargeback", other.to_owned(), links.into());
+        let index = fixture.refreshed();
+        let injected = |prompt: &str| {
+            let request = Request {
+                query: &Query::from_segments(&[prompt.to_owned()]),
+                project: "p",
+                also: &[],
+                limits: Limits {
+                    floor: Floor::Usual,
+                    notes: 1,
+                    linked: 3,
+                    changes: 0,
+                },
+                ledger: &Ledger::new(),
+                own: None,
+                knowledge: &StoreKnowledge {
+                    index: &index,
+                    journal: None,
+                    with_learned: false,
+                    now: now(),
+                },
+                vector: WORDS_ALONE,
+            };
+            let outcome = recall(&index, &fixture.notes, &request).unwrap();
+            let given = outcome.given.into_iter();
+            given
+                .map(|given| given.recalled.note.id)
+                .collect::<Vec<_>>()
+        };
+        // The second note has no word of the prompt, but the first names it.
+        assert_eq!(injected("try the refund in the sandbox"), [first, cards]);
+        // A note that names the match does not come with it.
+        assert_eq!(injected("the keyring is in the vault"), [keys]);
+        // A declared link is not enough without an own match.
+        assert_eq!(injected("try the chargeback in the playground"), [second]);
+        assert_eq!(
+            injected("try the chargeback in the playground with payments"),
+            [second, refund]
+        );
+    }
 
     #[test]
     fn small_talk_needs_no_index() {

@@ -174,18 +174,36 @@ fn a_replaced_note_brings_the_one_that_replaces_it() {
 }
 
 #[test]
-fn a_link_brings_a_note_that_shares_no_word() {
-    let home = filled();
-    home.run(&format!(
-        "connect 7Q4KZ9 {} --relation caused-by",
-        id("AAAA05")
-    ))
-    .well();
-    let given = prompt(&home, "03:00:01", FITTING);
-    assert!(
-        given.contains("#7Q4KZ9") && given.contains("Photos are cut to squares"),
-        "{given}"
-    );
+fn a_link_brings_a_note_that_the_match_names_or_that_matches_a_little_itself() {
+    let photos = "Photos are cut to squares";
+    let room = "The server room is locked at night";
+    // The linked note, whether a line of `links` leads to it, and whether the text names it.
+    for (title, is_declared, is_named, is_brought) in [
+        (photos, true, false, false),
+        (photos, false, true, true),
+        (room, false, false, false),
+        (room, true, false, true),
+    ] {
+        let home = filled();
+        home.add(&NoteText::new(&id("AAAA10"), room));
+        let short = if title == photos { "AAAA05" } else { "AAAA10" };
+        if is_declared {
+            home.run(&format!("connect 7Q4KZ9 {short} --relation caused-by"))
+                .well();
+        }
+        if is_named {
+            let path = format!("memory/procedural/{}.md", id("7Q4KZ9"));
+            home.write(&path, format!("{}\nSee [[{title}]].\n", home.read(&path)));
+        }
+        home.run("reindex").well();
+        let given = prompt(&home, "03:00:01", FITTING);
+        assert!(given.contains("#7Q4KZ9"), "{given}");
+        assert_eq!(
+            given.contains(&format!("] {title}\n")),
+            is_brought,
+            "{title}: {given}"
+        );
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use anamnesis_testkit::home::{Output, TestHome, files_below};
+use anamnesis_testkit::home::{NoteText, Output, TestHome, files_below};
 use serde_json::json;
 
 use crate::{
@@ -63,11 +63,10 @@ const PROMPTS: [(&str, &str); 9] = [
 #[test]
 fn what_eval_prints_is_what_the_hook_gives_byte_for_byte() {
     let home = filled();
-    home.run(&format!(
-        "connect B2M6RD {} --relation caused-by",
-        id("AAAA05")
-    ))
-    .well();
+    let uploads = id("AAAA10");
+    home.add(&NoteText::new(&uploads, "Uploads have limits of their own"));
+    home.run(&format!("connect B2M6RD {uploads} --relation caused-by"))
+        .well();
     let mut given = Vec::new();
     for (time, text) in PROMPTS {
         let tried = eval(&home, time, &[text]);
@@ -256,10 +255,7 @@ fn what_keeps_a_hook_silent_keeps_a_trial_silent() {
 #[test]
 fn what_the_index_does_not_know_yet_is_said() {
     let home = filled();
-    let later = home.add(&anamnesis_testkit::home::NoteText::new(
-        &id("LATER0"),
-        "Later",
-    ));
+    let later = home.add(&NoteText::new(&id("LATER0"), "Later"));
     // The index recognizes a change by the time of the folder, which may be coarse.
     let folder = fs::File::open(later.parent().unwrap()).unwrap();
     let newer = std::time::SystemTime::now() + std::time::Duration::from_secs(2);
