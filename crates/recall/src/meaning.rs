@@ -48,7 +48,7 @@ impl Similarities {
     }
 
     /// Returns the meaning of the note with this number, if it has a vector.
-    fn of(&self, number: u32) -> Option<Meaning> {
+    fn meaning(&self, number: u32) -> Option<Meaning> {
         let similarity = *self.cosines.get(&number)?;
         Some(Meaning {
             similarity,
@@ -71,7 +71,7 @@ impl Similarities {
         let mut best = Vec::with_capacity(cosines.len());
         for (number, _) in cosines {
             if let Some((id, _)) = index.heading(number)?
-                && let Some(meaning) = self.of(number)
+                && let Some(meaning) = self.meaning(number)
             {
                 best.push((id, number, meaning));
             }
@@ -90,7 +90,7 @@ pub(crate) fn add_meaning(
 ) -> Result<(), Error> {
     let similarities = Similarities::new(index, vector, mask)?;
     for found in &mut ranked.candidates {
-        found.meaning = similarities.of(found.number);
+        found.meaning = similarities.meaning(found.number);
     }
     for (id, number, meaning) in similarities.best(index, MAX_BY_MEANING)? {
         let is_known = ranked.candidates.iter().any(|found| found.id == id);

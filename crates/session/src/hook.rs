@@ -264,7 +264,7 @@ impl Wire {
         let Ok(mut payload) = serde_json::from_str::<Map<String, Value>>(text) else {
             return Ok((Host::ClaudeCode, None, wire));
         };
-        let host = Host::of(&payload, environment);
+        let host = Host::from_payload(&payload, environment);
         if host == Host::ClaudeCode {
             return Ok((host, None, wire));
         }

@@ -106,6 +106,17 @@ const FORMATS: &[Format] = &[
     own::FORMAT,
 ];
 
+/// Checks the name of a source: one of [`source_names`], `auto` or `claude`.
+pub fn source_name(text: &str) -> Result<String, Error> {
+    let mut names = vec!["claude", "auto"];
+    names.extend(source_names());
+    if names.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    let names = names.join(", ");
+    Err(Error::usage(format!("expected one of {names}")))
+}
+
 /// The names that `--from` accepts, except `auto` and `claude`.
 pub fn source_names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.name)

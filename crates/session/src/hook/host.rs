@@ -133,7 +133,7 @@ const ARGUMENTS: [(&str, &[&str]); 6] = [
 impl Host {
     /// Returns the host of a payload. `environment` is the host that set variables, if one did; what the
     /// payload says comes first, because a host can run in another's terminal.
-    pub(super) fn of(payload: &Object, environment: Option<Self>) -> Self {
+    pub(super) fn from_payload(payload: &Object, environment: Option<Self>) -> Self {
         let text = |name: &str| payload.get(name).and_then(Value::as_str);
         let is_event_of_gemini = |event: &str| {
             let mut events = EVENTS[..GEMINI_EVENTS].iter();

@@ -166,7 +166,7 @@ pub(super) fn informative_line(error: &str) -> Option<String> {
             best = (weight, Some(text));
         }
         if !text.is_empty() {
-            above = Above::of(text);
+            above = Above::from_line(text);
         }
     }
     best.1.map(|text| line(text, MAX_ERROR_LINE))
@@ -182,7 +182,7 @@ enum Above {
 }
 
 impl Above {
-    fn of(text: &str) -> Self {
+    fn from_line(text: &str) -> Self {
         let is_panic = text.contains("panicked at") && text.ends_with(':');
         if is_panic || text.starts_with("--- FAIL") || text.contains("What went wrong") {
             Self::Announcement

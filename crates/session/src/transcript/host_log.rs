@@ -46,7 +46,7 @@ struct Probe {
 }
 
 impl Format {
-    fn of(line: &str) -> Self {
+    fn from_line(line: &str) -> Self {
         let Ok(probe) = serde_json::from_str::<Probe>(line) else {
             return Self::Unknown;
         };
@@ -65,7 +65,7 @@ impl HostLog {
     /// Returns the records of a line; `None` if it is one of Claude Code's own.
     pub(super) fn take(&mut self, line: &str) -> Option<Vec<Value>> {
         if self.format == Format::Unknown {
-            self.format = Format::of(line);
+            self.format = Format::from_line(line);
         }
         if !matches!(self.format, Format::Codex | Format::Gemini) {
             return None;

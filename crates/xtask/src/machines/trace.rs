@@ -169,7 +169,7 @@ impl Traced {
             match status {
                 WaitStatus::PtraceSyscall(thread) => {
                     if is_entered(thread)?
-                        && let Some(call) = Call::of(thread)?
+                        && let Some(call) = Call::entered_by(thread)?
                         && is_stop(thread, &call)?
                     {
                         self.waiting = Some(thread);
@@ -295,7 +295,7 @@ pub(super) struct Call {
 
 impl Call {
     /// Returns the system call that a thread enters.
-    fn of(thread: Pid) -> Result<Option<Self>> {
+    fn entered_by(thread: Pid) -> Result<Option<Self>> {
         // The call's number and arguments: `257 0xffffff9c 0x7ffd… 0x80241 …`.
         let line = fs::read_to_string(format!("/proc/{thread}/syscall"))?;
         let mut words = line.split_whitespace();

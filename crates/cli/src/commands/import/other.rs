@@ -19,7 +19,7 @@ use crate::ui::{self, Outcome, ProgressBar, Ui};
 #[derive(Debug, clap::Args)]
 pub(super) struct OtherArgs {
     /// The program: claude (Claude Code's own memory), auto (every known place), or a name listed below
-    #[arg(long, value_name = "SOURCE", default_value = "claude", value_parser = source_name)]
+    #[arg(long, value_name = "SOURCE", default_value = "claude", value_parser = import::source_name)]
     pub(super) from: String,
     /// Its file or folder [default: where the program keeps it]
     #[arg(value_name = "PATH")]
@@ -90,15 +90,6 @@ impl OtherArgs {
         }
         format!("{command} {option}")
     }
-}
-
-fn source_name(text: &str) -> Result<String, String> {
-    let mut names = vec!["claude", "auto"];
-    names.extend(import::source_names());
-    if names.contains(&text) {
-        return Ok(text.to_owned());
-    }
-    Err(format!("expected one of {}", names.join(", ")))
 }
 
 /// Imports from every source that is found.
