@@ -153,19 +153,27 @@ fn distribution(found: &HashMap<u32, f32>) -> (f32, f32) {
 #[cfg(test)]
 mod tests {
     use anamnesis_note::id::NoteId;
-    use anamnesis_store::journal::Ledger;
 
     use crate::{
-        knowledge::StoreKnowledge,
-        note_set::{Limits, Outcome, Request, recall},
-        rank::Query,
-        session_start::tests::{Fixture, now},
-        threshold::Floor,
+        note_set::{
+            self, Outcome,
+            tests::{LIMITS, injected},
+        },
+        session_start::tests::Fixture,
     };
 
     /// A store of notes with a title each, whose vectors have these cosines with (1, 0), and of forty
     /// others.
     fn store(notes: &[(&str, f32)]) -> (Fixture, Vec<NoteId>) {
+        let notes: Vec<_> = notes
+            .iter()
+            .map(|(title, cosine)| (*title, vec![*cosine]))
+            .collect();
+        store_of_parts(&notes)
+    }
+
+    /// Like [`store`], with a vector for each part of a note.
+    fn store_of_parts(notes: &[(&str, Vec<f32>)]) -> (Fixture, Vec<NoteId>) {
         let fixture = Fixture::new();
         let ids = notes
             .iter()
@@ -177,12 +185,16 @@ mod tests {
         let mut index = fixture.refreshed();
         index.set_embedding_model(Some("tiny")).unwrap();
         let pending = index.pending_embeddings(99).unwrap().into_iter();
+        let vector = |cosine: &f32| {
+            let vector = [*cosine, f32::sqrt(1.0 - cosine * cosine)];
+            anamnesis_embedding::compact(&vector)
+        };
         let vectors: Vec<_> = pending
             .map(|note| {
                 let known = notes.iter().find(|(title, _)| *title == note.texts.title);
-                let cosine = known.map_or(0.79, |(_, cosine)| *cosine);
-                let vector = [cosine, f32::sqrt(1.0 - cosine * cosine)];
-                (note, anamnesis_embedding::compact(&vector))
+                let cosines = known.map_or(&[0.79][..], |(_, cosines)| cosines);
+                let vectors = cosines.iter().flat_map(vector).collect();
+                (note, vectors)
             })
             .collect();
         index.add_embeddings(&vectors).unwrap();
@@ -190,36 +202,7 @@ mod tests {
     }
 
     fn prompted(fixture: &Fixture, prompt: &str, vector: Option<&[f32]>) -> Outcome {
-        let index = fixture.refreshed();
-        let request = Request {
-            query: &Query::from_segments(&[prompt.to_owned()]),
-            project: "p",
-            also: &[],
-            limits: Limits {
-                floor: Floor::Usual,
-                notes: 3,
-                linked: 0,
-                changes: 0,
-            },
-            ledger: &Ledger::new(),
-            own: None,
-            knowledge: &StoreKnowledge {
-                index: &index,
-                journal: None,
-                with_learned: false,
-                now: now(),
-            },
-            vector: &|| vector.map(<[f32]>::to_vec),
-        };
-        recall(&index, &fixture.notes, &request).unwrap()
-    }
-
-    fn injected(outcome: &Outcome) -> Vec<NoteId> {
-        outcome
-            .given
-            .iter()
-            .map(|given| given.recalled.note.id)
-            .collect()
+        note_set::tests::prompted(fixture, prompt, LIMITS, vector)
     }
 
     #[test]
@@ -289,31 +272,10 @@ mod tests {
 
     #[test]
     fn the_most_similar_part_of_a_note_counts() {
-        let fixture = Fixture::new();
-        let long = fixture.add("A long day", |_| {}).path.id;
-        for number in 0..40 {
-            fixture.add(&format!("memo {number}"), |_| {});
-        }
-        let mut index = fixture.refreshed();
-        index.set_embedding_model(Some("tiny")).unwrap();
-        let pending = index.pending_embeddings(99).unwrap().into_iter();
-        let vector = |cosine: f32| {
-            let vector = [cosine, f32::sqrt(1.0 - cosine * cosine)];
-            anamnesis_embedding::compact(&vector)
-        };
-        let vectors: Vec<_> = pending
-            .map(|note| {
-                let is_long = note.texts.title == "A long day";
-                let parts: &[f32] = if is_long { &[0.79, 0.99] } else { &[0.79] };
-                let parts = parts.iter().flat_map(|cosine| vector(*cosine)).collect();
-                (note, parts)
-            })
-            .collect();
-        index.add_embeddings(&vectors).unwrap();
-        drop(index);
+        let (fixture, ids) = store_of_parts(&[("A long day", vec![0.79, 0.99])]);
         let prompt = "wie kommen die Daten von gestern zurück";
         let outcome = prompted(&fixture, prompt, Some(&[1.0, 0.0]));
-        assert_eq!(injected(&outcome), [long]);
+        assert_eq!(injected(&outcome), ids);
     }
 
     #[test]

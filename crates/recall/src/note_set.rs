@@ -697,12 +697,51 @@ fn best_offset(body: &str, matched: &[String]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{
         knowledge::StoreKnowledge,
         session_start::tests::{Fixture, now},
     };
+
+    /// No linked or later notes.
+    pub(crate) const LIMITS: Limits = Limits {
+        floor: Floor::Usual,
+        notes: 3,
+        linked: 0,
+        changes: 0,
+    };
+
+    /// Returns what a prompt gets in the project `p`, and by meaning, too, if its vector is given.
+    pub(crate) fn prompted(
+        fixture: &Fixture,
+        prompt: &str,
+        limits: Limits,
+        vector: Option<&[f32]>,
+    ) -> Outcome {
+        let index = fixture.refreshed();
+        let request = Request {
+            query: &Query::from_segments(&[prompt.to_owned()]),
+            project: "p",
+            also: &[],
+            limits,
+            ledger: &Ledger::new(),
+            own: None,
+            knowledge: &StoreKnowledge {
+                index: &index,
+                journal: None,
+                with_learned: false,
+                now: now(),
+            },
+            vector: &|| vector.map(<[f32]>::to_vec),
+        };
+        recall(&index, &fixture.notes, &request).unwrap()
+    }
+
+    pub(crate) fn injected(outcome: &Outcome) -> Vec<NoteId> {
+        let given = outcome.given.iter();
+        given.map(|given| given.recalled.note.id).collect()
+    }
 
     #[test]
     fn a_linked_note_comes_with_a_prompt_if_the_match_names_it_or_it_matches_itself() {
@@ -729,34 +768,12 @@ mod tests {
         let other = "Trying a chargeback in the playground takes two days.";
         let links = [keys, refund].map(|id| format!("related-to {id}"));
         let second = add("Trying a chargeback", other.to_owned(), links.into());
-        let index = fixture.refreshed();
-        let injected = |prompt: &str| {
-            let request = Request {
-                query: &Query::from_segments(&[prompt.to_owned()]),
-                project: "p",
-                also: &[],
-                limits: Limits {
-                    floor: Floor::Usual,
-                    notes: 1,
-                    linked: 3,
-                    changes: 0,
-                },
-                ledger: &Ledger::new(),
-                own: None,
-                knowledge: &StoreKnowledge {
-                    index: &index,
-                    journal: None,
-                    with_learned: false,
-                    now: now(),
-                },
-                vector: WORDS_ALONE,
-            };
-            let outcome = recall(&index, &fixture.notes, &request).unwrap();
-            let given = outcome.given.into_iter();
-            given
-                .map(|given| given.recalled.note.id)
-                .collect::<Vec<_>>()
+        let limits = Limits {
+            notes: 1,
+            linked: 3,
+            ..LIMITS
         };
+        let injected = |prompt: &str| injected(&prompted(&fixture, prompt, limits, None));
         // The second note has no word of the prompt, but the first names it.
         assert_eq!(injected("try the refund in the sandbox"), [first, cards]);
         // A note that names the match does not come with it.

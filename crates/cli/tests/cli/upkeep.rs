@@ -121,7 +121,7 @@ fn what_can_be_put_in_order_is_shown_and_nothing_is_done() {
     let json = home.run("upkeep --json").json();
     assert_eq!(tree(&home), before);
     assert_eq!(json["applied"], false);
-    // What is done is what was shown.
+    // --apply does exactly what was shown.
     let done = home.run("upkeep --apply --no-sync --json").json();
     assert_eq!(done["actions"], json["actions"]);
     assert_eq!(done["applied"], true);

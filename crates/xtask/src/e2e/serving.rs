@@ -468,7 +468,7 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     let edited = fs::File::open(&text).context(text.display())?;
     anamnesis_with(&machine, &["edit", left.id(), "--stdin"], edited)?;
     anamnesis(&machine, &["review", "--approve", left.id()])?;
-    let note = used().ok_or_else(|| TestFailure::new("what was approved is not used"))?;
+    let note = used().ok_or_else(|| TestFailure::new("the approved note is not used"))?;
     check(note.lasting().contains("wait for port 5672"), || {
         format!("the edit is not in\n{}", note.lasting())
     })?;
