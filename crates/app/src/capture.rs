@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, Seek as _, SeekFrom},
+    io::{self, BufReader, Read as _, Seek as _, SeekFrom},
     ops::Range,
     path::Path,
     time::Duration,
@@ -293,6 +293,14 @@ pub fn read(
         ));
     }
     Ok(Some(transcript))
+}
+
+/// Returns the last `bytes` bytes of a session's transcript; `None` if it cannot be read.
+pub fn transcript_end(context: &Context, path: &Path, bytes: u64) -> Option<Vec<u8>> {
+    let mut end = Vec::new();
+    let mut file = open(context, path, Some(bytes)).ok()??;
+    file.read_to_end(&mut end).ok()?;
+    Some(end)
 }
 
 /// A span that includes all times.

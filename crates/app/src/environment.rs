@@ -319,6 +319,8 @@ pub struct Environment {
     pub is_internal: bool,
     /// Whether Claude Code runs this process as a command of the model.
     pub is_agent: bool,
+    /// Whether a prompt of a session named this command. A program may have sent the prompt.
+    pub is_in_prompt: bool,
     /// The session that this command runs in, if the model runs it.
     pub session: Option<String>,
     /// Whether Claude Code runs interactively on a person's screen.
@@ -383,6 +385,7 @@ impl Environment {
             is_internal: text(INTERNAL).is_some(),
             reflection: Reflection::read(text),
             is_agent,
+            is_in_prompt: false,
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             client_process: text(CLAUDE_PROCESS),

@@ -10,7 +10,7 @@ use anamnesis_sync::{
 };
 use ulid::Ulid;
 
-use crate::{Error, context::Context, history::Past, sync};
+use crate::{Error, context::Context, format::quoted, history::Past, sync};
 
 /// The result of an undo.
 pub struct UndoOutcome<'a> {
@@ -52,6 +52,16 @@ pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Er
     }
     let past = Past::open(context)?;
     let event = past.find_change(typed)?;
+    if context.environment.is_in_prompt && event.notes.len() > 1 {
+        let count = event.notes.len();
+        return Err(Error::failed(format!(
+            "this change has {count} notes; a prompt undoes changes of one note only"
+        ))
+        .hint(format!(
+            "anamnesis undo {}   (in a terminal)",
+            quoted(typed)
+        )));
+    }
     let ids = event.notes.keys();
     let titles = ids.map(|id| (*id, past.title_of(*id))).collect();
     let act = Act {

@@ -327,7 +327,7 @@ impl Payload {
                 idle_seconds: wire.seconds_since_last_response.as_i64(),
             },
             "UserPromptSubmit" => Event::UserPromptSubmit {
-                prompt: RawPrompt::new(self::text(wire.prompt).unwrap_or_default()),
+                prompt: submitted(self::text(wire.prompt), &wire.source),
             },
             "PreToolUse" => Event::PreToolUse(call),
             "PostToolUse" => Event::PostToolUse(call),
@@ -361,6 +361,16 @@ impl Payload {
             cwd: present(wire.cwd),
         })
     }
+}
+
+/// Returns a prompt. Clients that send `source` say whether a person typed it: `user` in the client, or
+/// `sdk` for `claude -p`.
+fn submitted(text: Option<String>, source: &Value) -> RawPrompt {
+    let mut prompt = RawPrompt::new(text.unwrap_or_default());
+    if !source.is_null() && !matches!(source.as_str(), Some("user" | "sdk")) {
+        prompt.mark_untyped();
+    }
+    prompt
 }
 
 /// Parses the calls of a batch and skips anything else.

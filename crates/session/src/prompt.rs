@@ -8,31 +8,73 @@ use crate::event::{MAX_TEXT, Privacy, PromptKind};
 use anamnesis_text::{
     private_tokens::PrivateTokens,
     prompt_text::{self, typed_part},
-    sanitize::{Ends, Sanitized, uncut},
+    redact::redact,
+    sanitize::{Ends, Sanitized, head, uncut},
 };
 
 /// A prompt as the client sent it.
 ///
 /// Its text can only be read by [`SafePrompt::new`], so it can be neither stored nor searched for.
 /// The arguments of our own slash commands are the exception: they become notes.
+///
+/// A prompt counts as typed by a person until it is marked.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RawPrompt(String);
+pub struct RawPrompt {
+    text: String,
+    is_untyped: bool,
+}
 
 impl RawPrompt {
     /// Wraps a prompt.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self {
+            text: text.into(),
+            is_untyped: false,
+        }
+    }
+
+    /// Marks it as sent by a program. It is no command then, and nothing of it is a person's words.
+    pub fn mark_untyped(&mut self) {
+        self.is_untyped = true;
+    }
+
+    /// Returns whether a person typed it, as far as it is known.
+    pub fn is_typed(&self) -> bool {
+        !self.is_untyped
     }
 
     /// Returns what a person typed after one of our slash commands, not sanitised. The client
     /// passes it to the hook before any model sees it.
     pub fn command(&self, name: &str) -> Option<&str> {
-        let typed = self.0.trim_start().strip_prefix('/')?;
+        self.arguments_of(name).filter(|_| self.is_typed())
+    }
+
+    /// Returns whether it is one of our slash commands, whoever sent it.
+    pub fn names(&self, name: &str) -> bool {
+        self.arguments_of(name).is_some()
+    }
+
+    fn arguments_of(&self, name: &str) -> Option<&str> {
+        let typed = self.text.trim_start().strip_prefix('/')?;
         let typed = typed.strip_prefix("anamnesis:").unwrap_or(typed);
         let rest = typed.strip_prefix(name)?;
         (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
     }
+
+    /// Returns whether it is the same as a prompt that a program may send. That one may be sanitised
+    /// already, and the client may have changed its spaces.
+    pub fn repeats(&self, other: &str) -> bool {
+        let plain = |text: &str| {
+            let (text, _) = uncut(head(text, MAX_COMPARED));
+            let words: Vec<&str> = text.split_whitespace().collect();
+            redact(&words.join(" ")).text.into_owned()
+        };
+        plain(&self.text) == plain(other)
+    }
 }
+
+/// How many bytes of two prompts are compared.
+const MAX_COMPARED: usize = 4 << 10;
 
 impl fmt::Debug for RawPrompt {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,9 +103,10 @@ impl SafePrompt {
     /// `private_tokens` are those of the session. Without them the prompt may repeat a private
     /// token, so its text is not kept.
     pub fn new(raw: &RawPrompt, private_tokens: Option<&PrivateTokens>) -> Sanitized<Self> {
-        let (text, removed) = uncut(&raw.0);
-        let is_private = text.is_empty() && !raw.0.trim().is_empty();
+        let (text, removed) = uncut(&raw.text);
+        let is_private = text.is_empty() && !raw.text.trim().is_empty();
         let (kind, typed) = match typed_part(&text) {
+            _ if raw.is_untyped => (PromptKind::Notification, ""),
             _ if is_private => (PromptKind::Person, ""),
             (prompt_text::PromptKind::Person | prompt_text::PromptKind::Private, typed) => {
                 (PromptKind::Person, typed)

@@ -11,6 +11,7 @@ mod recalling;
 mod recording;
 mod released;
 mod scenarios;
+mod scheduled;
 mod serving;
 mod store;
 mod viewing;

@@ -10,6 +10,7 @@ mod record;
 mod start;
 mod tool;
 mod typed;
+mod typed_by;
 
 use std::{
     cell::OnceCell,
@@ -47,7 +48,7 @@ use self::{
     plan::{Action, Plan, Worker, plan},
     record::{FIRST_PATIENCE, MAX_READ},
     start::{is_beginning, line},
-    typed::{RunTyped, Typed},
+    typed::RunTyped,
 };
 
 const PATIENT_NOTES: Duration = Duration::from_secs(30);
@@ -112,22 +113,22 @@ fn answer(
     let Ok(context) = Context::new(environment, NOTES_PATIENCE) else {
         return Reply::no_op();
     };
-    let payload = input.map_err(|error| error.to_string()).and_then(|bytes| {
+    let mut payload = input.map_err(|error| error.to_string()).and_then(|bytes| {
         Payload::parse_from(&bytes, context.environment.host).map_err(|error| error.to_string())
     });
     // This precedes every write: an excluded session must leave no trace.
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
-    let typed =
-        (payload.as_ref().ok()).and_then(|payload| typed::typed(run_typed, payload, &context));
-    if typed.is_some() {
-        watchdog.be_patient(Patient::Typed);
-    }
     if let Some(off) = pause::why(&context, &all, || context.project_of(&folder)) {
-        if let Some(typed) = &typed {
-            // The way out of a pause, too. The prompt itself is not recorded.
-            return Reply::only(&typed.answer(&context, &folder), "UserPromptSubmit");
+        if let Ok(payload) = &mut payload {
+            typed_by::mark(payload, &context, &folders, None, &[]);
+            if let Some(typed) = typed::typed(payload, &context) {
+                // The prompt itself is not recorded.
+                watchdog.be_patient(Patient::Typed);
+                let answer = typed.answer(run_typed, &context, &folder);
+                return Reply::only(&answer, "UserPromptSubmit");
+            }
         }
         return switched_off(off, &context, payload.as_ref().ok());
     }
@@ -138,7 +139,7 @@ fn answer(
     }
     match payload {
         Ok(_) if context.home.contains(&folder) => Reply::no_op(),
-        Ok(payload) => answer_event(context, folder, payload, typed.as_ref(), started, watchdog),
+        Ok(payload) => answer_event(run_typed, context, &folders, payload, started, watchdog),
         Err(error) => {
             context.log(&format!("hook: {error}"));
             if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
@@ -152,22 +153,30 @@ fn answer(
 
 /// Handles an event, records it and writes the session's note, as its plan says.
 fn answer_event(
+    run_typed: RunTyped,
     mut context: Context,
-    folder: PathBuf,
+    folders: &[PathBuf],
     mut payload: Payload,
-    typed: Option<&Typed>,
     started: Instant,
     watchdog: &Watchdog,
 ) -> Reply {
     event_filter::unrecorded(&context, &mut payload.event);
-    let plan = plan(&payload);
-    let (worker, note, is_awaited) = (plan.worker, plan.note, plan.is_awaited);
+    let is_awaited = plan(&payload).is_awaited;
     if !is_awaited {
         watchdog.be_patient(Patient::SessionEnd);
         context.be_patient(PATIENT_NOTES);
     }
     let waiting = Spool::new(&context.home).waiting(MAX_READ);
+    let folder = folders.first().cloned().unwrap_or_default();
     let hook = Hook::new(context, folder, &payload, &waiting);
+    let journal = hook.journal_to_read();
+    typed_by::mark(&mut payload, &hook.context, folders, journal, &waiting);
+    let typed = typed::typed(&payload, &hook.context);
+    if typed.is_some() {
+        watchdog.be_patient(Patient::Typed);
+    }
+    let plan = plan(&payload);
+    let (worker, note) = (plan.worker, plan.note);
     let safe = match plan.action {
         Action::Prompt(raw) => Some(SafePrompt::new(raw, hook.all_private_tokens())),
         _ => None,
@@ -176,7 +185,10 @@ fn answer_event(
     let record = Arc::new(hook.record_of(&payload, safe, &waiting));
     watchdog.hold(&hook.context.home, &record);
     let mut handled = match typed {
-        Some(typed) => hook.typed(typed),
+        Some(typed) => Handled {
+            answer: typed.answer(run_typed, &hook.context, &hook.folder),
+            ..Handled::default()
+        },
         None => hook.handle(&plan, prompt.as_ref()),
     };
     let transcript = payload.transcript_path.as_ref().map(PathBuf::from);

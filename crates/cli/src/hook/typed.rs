@@ -1,62 +1,101 @@
-//! Slash commands that a person types in the client, answered without a turn of the model.
+//! Our slash commands, answered without a turn of the model.
 //!
 //! The hook runs the command line and returns its output as the reason for blocking the prompt, which
-//! the client shows unchanged. What the person types is the person's act, as in a terminal.
+//! the client shows unchanged. A program can send a prompt, too ([`super::typed_by`]), so a prompt only
+//! looks, or changes one note in a way that `undo` reverts. Anything else is done in a terminal.
 
 use std::{env, path::Path};
 
-use anamnesis_app::{context::Context, environment::Environment, sync, terminal_command};
+use anamnesis_app::{context::Context, environment::Environment, format::quoted, terminal_command};
 use anamnesis_note::id::IdPrefix;
 use anamnesis_session::{
     hook::{Event, HookOutput, Payload},
     prompt::RawPrompt,
 };
-
-use super::{Handled, Hook};
+use anamnesis_text::redact::redact;
 
 /// Runs a command line that a person typed, and returns what it prints.
 pub(crate) type RunTyped = fn(&[String], Environment) -> String;
 
-/// A command line that a person typed as a slash command.
-pub(super) struct Typed {
-    run: RunTyped,
-    words: Vec<String>,
+/// What the hook does with one of our slash commands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// Runs this command line as the person.
+    Run(Vec<String>),
+    /// Names this command line for a terminal.
+    InTerminal(Vec<String>),
+    /// Does nothing, because no person typed it. Names this command for a terminal.
+    Refused(&'static str),
 }
 
-/// Returns the command line for a prompt that is one of our slash commands.
+/// Our slash commands, and the commands of a terminal that do the same.
+const COMMANDS: [(&str, &str); 15] = [
+    ("memory-config", "config"),
+    ("memory-doctor", "doctor"),
+    ("memory-forget", "forget"),
+    ("memory-open", "open"),
+    ("memory-pause", "pause"),
+    ("memory-reflect", "reflect"),
+    ("memory-remember", "write"),
+    ("memory-resume", "resume"),
+    ("memory-review", "review"),
+    ("memory-search", "search"),
+    ("memory-setup", "init"),
+    ("memory-status", "status"),
+    ("memory-task", "task"),
+    ("memory-undo", "undo"),
+    ("memory-why", "why"),
+];
+
+/// Returns what to do with a prompt that is one of our slash commands; `None` for any other, and for
+/// those that Claude answers.
 ///
 /// Only in an interactive session: headless, the client prints no reason, and a prompt may come from
 /// the agent.
-pub(super) fn typed(run: RunTyped, payload: &Payload, context: &Context) -> Option<Typed> {
+pub(super) fn typed(payload: &Payload, context: &Context) -> Option<Typed> {
     let Event::UserPromptSubmit { prompt } = &payload.event else {
         return None;
     };
+    if !prompt.is_typed() {
+        let ours = COMMANDS.iter().find(|(name, _)| prompt.names(name))?;
+        return Some(Typed::Refused(ours.1));
+    }
     if !context.environment.is_interactive || payload.agent.is_some() {
         return None;
     }
-    let words = command_line(prompt, &payload.session_id)?;
-    Some(Typed { run, words })
+    command_line(prompt, &payload.session_id)
 }
 
-fn command_line(prompt: &RawPrompt, session: &str) -> Option<Vec<String>> {
-    let line = |first: &[&str], rest: &str| {
+fn command_line(prompt: &RawPrompt, session: &str) -> Option<Typed> {
+    let words = |first: &[&str], rest: &str| -> Vec<String> {
         let first = first.iter().copied();
-        Some(
-            first
-                .chain(rest.split_whitespace())
-                .map(str::to_owned)
-                .collect(),
-        )
+        let words = first.chain(rest.split_whitespace());
+        words.map(str::to_owned).collect()
     };
+    let run = |first: &[&str], rest: &str| Some(Typed::Run(words(first, rest)));
+    let in_terminal = |first: &[&str], rest: &str| Some(Typed::InTerminal(words(first, rest)));
     // The text of a search is one argument, whatever characters it has.
-    let search = |text: &str| Some(["search", "--", text].map(str::to_owned).to_vec());
-    for name in ["status", "doctor", "pause", "resume", "undo"] {
+    let search = |text: &str| {
+        let words = ["search", "--", text].map(str::to_owned);
+        Some(Typed::Run(words.to_vec()))
+    };
+    for name in ["status", "pause", "undo"] {
         if let Some(rest) = prompt.command(&format!("memory-{name}")) {
-            return line(&[name], rest);
+            return run(&[name], rest);
         }
     }
+    if let Some(rest) = prompt.command("memory-doctor") {
+        return if rest.is_empty() {
+            run(&["doctor"], "")
+        } else {
+            in_terminal(&["doctor"], rest)
+        };
+    }
+    if let Some(rest) = prompt.command("memory-resume") {
+        return in_terminal(&["resume"], rest);
+    }
     if prompt.command("memory-why").is_some() {
-        return line(&["why", session], "");
+        return run(&["why", session], "");
     }
     if let Some(text) = prompt.command("memory-search") {
         return search(text);
@@ -64,41 +103,60 @@ fn command_line(prompt: &RawPrompt, session: &str) -> Option<Vec<String>> {
     if let Some(text) = prompt.command("memory-forget") {
         let is_id = !text.contains(char::is_whitespace) && IdPrefix::parse(text).is_ok();
         return if is_id {
-            line(&["forget"], text)
+            run(&["forget"], text)
         } else {
             search(text)
         };
     }
     if prompt.command("memory-task") == Some("") {
-        return line(&["task", "list"], "");
+        return run(&["task", "list"], "");
     }
     if let Some(rest) = prompt.command("memory-config") {
         let mut words = rest.split_whitespace();
         return match (words.next(), words.next()) {
-            (None, _) => line(&["config", "list"], ""),
-            (Some("get" | "list" | "set" | "unset"), _) => line(&["config"], rest),
-            (_, None) => line(&["config", "get"], rest),
-            _ => line(&["config", "set"], rest),
+            (None, _) => run(&["config", "list"], ""),
+            (Some("get" | "list"), _) => run(&["config"], rest),
+            (Some("set" | "unset"), _) => in_terminal(&["config"], rest),
+            (_, None) => run(&["config", "get"], rest),
+            _ => in_terminal(&["config", "set"], rest),
         };
     }
     let rest = prompt.command("memory-setup")?;
     match rest.split_whitespace().collect::<Vec<_>>()[..] {
-        [] => line(&["init", "--print"], ""),
-        ["link"] => line(&["init", "--link", "--no-sync"], ""),
-        ["remote", "none"] => line(&["config", "unset", "remote"], ""),
-        ["remote", address] => line(&["config", "set", "remote"], address),
-        _ => line(&["init", "--help"], ""),
+        [] => run(&["init", "--print"], ""),
+        // Terminal commands need it. It changes no note and no setting.
+        ["link"] => run(&["init", "--link", "--no-sync"], ""),
+        ["remote", "none"] => in_terminal(&["init", "--local-only"], ""),
+        ["remote", address] => in_terminal(&["init", "--remote"], address),
+        _ => in_terminal(&["init", "--help"], ""),
     }
 }
 
 impl Typed {
-    /// Runs a command line as the person, in the project's folder, and returns its output as the answer.
-    pub(super) fn answer(&self, context: &Context, folder: &Path) -> HookOutput {
-        let mut environment = context.environment.clone();
-        environment.is_agent = false;
-        // Commands act on the current folder, and the session's shell may have left the project.
-        let _ = env::set_current_dir(folder);
-        let mut text = in_session(&(self.run)(&self.words, environment)).replace(JOIN, JOINED);
+    /// Returns the answer. Runs a command line in the project's folder.
+    pub(super) fn answer(&self, run: RunTyped, context: &Context, folder: &Path) -> HookOutput {
+        let mut text = match self {
+            Self::Run(words) => {
+                let mut environment = context.environment.clone();
+                environment.is_agent = false;
+                environment.is_in_prompt = true;
+                // Commands act on the current folder, and the session's shell may have left the project.
+                let _ = env::set_current_dir(folder);
+                in_session(&run(words, environment))
+            }
+            Self::InTerminal(words) => {
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                format!(
+                    "Nothing was changed: a program can send a prompt, so this is done in a terminal.\n\
+                     → anamnesis {}\n",
+                    redact(&words.join(" ")).text
+                )
+            }
+            Self::Refused(command) => format!(
+                "Nothing was done: this prompt was not typed by you.\n\
+                 → anamnesis {command}   (in a terminal)\n"
+            ),
+        };
         if text.contains("→ anamnesis ") && !terminal_command::is_found(context) {
             text.push_str("The command `anamnesis` is not on your PATH: /memory-setup link\n");
         }
@@ -109,47 +167,14 @@ impl Typed {
     }
 }
 
-/// The hint of `config set remote`, and its counterpart in a session, whose sync joins the remote.
-const JOIN: &str = "→ /memory-setup   (reaches it and joins)\n";
-const JOINED: &str = "Everyone who can read this repository can read your notes, session notes included.\n\
-    It is joined in the background · /memory-status\nUndo: /memory-setup remote none\n";
-
-impl Hook {
-    /// Runs a slash command of the person.
-    pub(super) fn typed(&self, typed: &Typed) -> Handled {
-        let mut handled = Handled {
-            answer: typed.answer(&self.context, &self.folder),
-            ..Handled::default()
-        };
-        let is_remote = typed
-            .words
-            .iter()
-            .map(String::as_str)
-            .take(3)
-            .eq(["config", "set", "remote"]);
-        if is_remote {
-            let now = self.context.environment.now.timestamp_millis();
-            handled.meta.push((sync::WANTED, now.to_string()));
-            handled.start_work = true;
-        }
-        handled
-    }
-}
-
-/// The commands of a terminal that have a slash command.
-const SLASH: [(&str, &str); 18] = [
+/// The commands of a terminal that have a slash command with the same effect.
+const SLASH: [(&str, &str); 12] = [
     ("init --link", "setup link"),
-    ("init --local-only", "setup remote none"),
-    ("init --remote", "setup remote"),
-    ("init", "setup"),
-    ("config set", "config"),
     ("config list", "config"),
-    ("config unset", "config unset"),
     ("doctor", "doctor"),
     ("forget", "forget"),
     ("pause", "pause"),
     ("reflect", "reflect"),
-    ("resume", "resume"),
     ("review", "review"),
     ("search", "search"),
     ("status", "status"),
@@ -158,7 +183,8 @@ const SLASH: [(&str, &str); 18] = [
     ("why", "why"),
 ];
 
-/// Replaces the commands in hints by the slash commands that do the same. Options have none.
+/// Replaces the commands in hints by the slash commands that do the same. Options have none, nor do hints
+/// for a terminal.
 fn in_session(text: &str) -> String {
     let mut parts = text.split("anamnesis ");
     let mut said = parts.next().unwrap_or_default().to_owned();
@@ -167,8 +193,8 @@ fn in_session(text: &str) -> String {
         let slash = SLASH.iter().find_map(|(command, slash)| {
             let rest = part.strip_prefix(command)?;
             let is_whole = rest.is_empty() || rest.starts_with([' ', '\n', ')']);
-            let is_same = !rest.trim_start_matches(' ').starts_with('-')
-                || matches!(*command, "resume" | "pause");
+            let is_same = !rest.trim_start_matches(' ').starts_with('-') || *command == "pause";
+            let is_same = is_same && !rest.contains("(in a terminal)");
             (is_whole && is_same).then_some((slash, rest))
         });
         match slash.filter(|_| is_hint) {
@@ -187,7 +213,7 @@ mod tests {
     fn a_slash_command_is_a_command_line() {
         for (prompt, line) in [
             ("/memory-status", "status"),
-            ("/anamnesis:memory-resume --all", "resume --all"),
+            ("/anamnesis:memory-pause --all", "pause --all"),
             ("/memory-why", "why s1"),
             (
                 "/memory-search --json it's $(x)",
@@ -198,17 +224,27 @@ mod tests {
             ("/memory-task", "task list"),
             ("/memory-config", "config list"),
             ("/memory-config sync.auto", "config get sync.auto"),
-            ("/memory-config sync.auto off", "config set sync.auto off"),
-            ("/memory-config unset sync.auto", "config unset sync.auto"),
+            ("/memory-doctor", "doctor"),
             ("/memory-setup", "init --print"),
             ("/memory-setup link", "init --link --no-sync"),
+            ("/memory-undo 7Q4K", "undo 7Q4K"),
+            // Nothing of this is done by a prompt.
+            ("/memory-doctor --fix", "terminal doctor --fix"),
+            (
+                "/memory-config sync.auto off",
+                "terminal config set sync.auto off",
+            ),
+            (
+                "/memory-config unset sync.auto",
+                "terminal config unset sync.auto",
+            ),
             (
                 "/memory-setup remote git@h:me/m.git",
-                "config set remote git@h:me/m.git",
+                "terminal init --remote git@h:me/m.git",
             ),
-            ("/memory-setup remote none", "config unset remote"),
-            ("/memory-setup everything", "init --help"),
-            ("/memory-undo 7Q4K", "undo 7Q4K"),
+            ("/memory-setup remote none", "terminal init --local-only"),
+            ("/memory-setup everything", "terminal init --help"),
+            ("/memory-resume --all", "terminal resume --all"),
             // Claude has to see these.
             ("/memory-remember it", ""),
             ("/memory-task it", ""),
@@ -216,9 +252,13 @@ mod tests {
             ("/memory-statuses", ""),
             ("what does /memory-status do?", ""),
         ] {
-            let found = command_line(&RawPrompt::new(prompt), "s1").unwrap_or_default();
             let separator = if line.contains('|') { "|" } else { " " };
-            assert_eq!(found.join(separator), line, "{prompt}");
+            let found = match command_line(&RawPrompt::new(prompt), "s1") {
+                Some(Typed::Run(words)) => words.join(separator),
+                Some(Typed::InTerminal(words)) => format!("terminal {}", words.join(separator)),
+                other => other.map_or("", |_| "refused").to_owned(),
+            };
+            assert_eq!(found, line, "{prompt}");
         }
     }
 
@@ -233,7 +273,7 @@ mod tests {
             ("→ anamnesis doctor --fix", "→ anamnesis doctor --fix"),
             (
                 "Resume: anamnesis resume --all",
-                "Resume: /memory-resume --all",
+                "Resume: anamnesis resume --all",
             ),
             ("another anamnesis status", "another anamnesis status"),
         ] {

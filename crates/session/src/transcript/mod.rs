@@ -17,6 +17,7 @@
 mod host_log;
 mod lines;
 mod record;
+pub mod scheduled;
 mod tools;
 
 use std::borrow::Cow;

@@ -22,6 +22,11 @@ pub(super) type Text<'a> = Option<Cow<'a, str>>;
 pub(super) struct Record<'a> {
     /// The top-level `type`. Records of other types contain messages, too.
     pub(super) kind: Text<'a>,
+    pub(super) subtype: Text<'a>,
+    /// The text of a record that has no message.
+    pub(super) content: Text<'a>,
+    /// The prompt of a scheduled task.
+    pub(super) prompt: Text<'a>,
     pub(super) is_sidechain: bool,
     pub(super) is_meta: bool,
     pub(super) is_compact_summary: bool,
@@ -209,6 +214,9 @@ impl<'de> FromAny<'de> for Record<'de> {
         while let Some(key) = next_key(&mut object)? {
             match key.as_ref() {
                 "type" => record.kind = next_value(&mut object)?,
+                "subtype" => record.subtype = next_value(&mut object)?,
+                "content" => record.content = next_value(&mut object)?,
+                "prompt" => record.prompt = next_value(&mut object)?,
                 "isSidechain" => record.is_sidechain = next_value(&mut object)?,
                 "isMeta" => record.is_meta = next_value(&mut object)?,
                 "isCompactSummary" => record.is_compact_summary = next_value(&mut object)?,
@@ -228,6 +236,45 @@ impl<'de> FromAny<'de> for Record<'de> {
             }
         }
         Ok(record)
+    }
+}
+
+/// A file of scheduled tasks: the prompt of each.
+#[derive(Default)]
+pub(super) struct Tasks<'a>(pub(super) Vec<Text<'a>>);
+
+/// The list in a file of scheduled tasks.
+#[derive(Default)]
+struct TaskList<'a>(Vec<Text<'a>>);
+
+impl<'a> Tasks<'a> {
+    /// Parses a file. As in JavaScript, numbers may have any size and values any depth.
+    pub(super) fn parse(text: &'a str) -> serde_json::Result<Self> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        Tolerant::new().deserialize(&mut deserializer)
+    }
+}
+
+impl<'de> FromAny<'de> for Tasks<'de> {
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut tasks = TaskList::default();
+        while let Some(key) = next_key(&mut object)? {
+            match key.as_ref() {
+                "tasks" => tasks = next_value(&mut object)?,
+                _ => skip_value(&mut object)?,
+            }
+        }
+        Ok(Self(tasks.0))
+    }
+}
+
+impl<'de> FromAny<'de> for TaskList<'de> {
+    fn from_array<A: SeqAccess<'de>>(mut array: A) -> Result<Self, A::Error> {
+        let mut prompts = Vec::new();
+        while let Some(task) = array.next_element_seed(Tolerant::<Record>::new())? {
+            prompts.push(task.prompt);
+        }
+        Ok(Self(prompts))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use anamnesis_note::id::NoteId;
+use anamnesis_session::transcript::scheduled::TOOLS;
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -211,6 +212,15 @@ impl Journal {
             )?
             .query_row([session, kind], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?)
+    }
+
+    /// Returns the prompts that tools of this session scheduled.
+    pub fn scheduled_prompts(&self, session: &str) -> Result<Vec<String>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached("SELECT prompt FROM delegation WHERE session = ? AND kind IN (?, ?)")?
+            .query_map([session, TOOLS[0], TOOLS[1]], |row| row.get(0))?
+            .collect::<Result<_, _>>()?)
     }
 
     /// Records which subagent took a task.

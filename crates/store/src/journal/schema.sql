@@ -75,7 +75,7 @@ CREATE TABLE turn_end (
   UNIQUE (session, prompt_id, agent_id, speaker, hash)
 ) STRICT;
 
--- `agent` is the subagent that took the task.
+-- `agent` is the subagent that took the task. A prompt that a tool scheduled has the tool as its `kind`.
 CREATE TABLE delegation (
   session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, id TEXT NOT NULL, kind TEXT NOT NULL,
   prompt TEXT NOT NULL, at INTEGER NOT NULL, agent TEXT, PRIMARY KEY (session, id)

@@ -4,6 +4,7 @@ use anamnesis_session::{
     event::{Host, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
     observe,
     prompt::SafePrompt,
+    transcript::scheduled,
 };
 use anamnesis_text::hash::text_hash;
 use rusqlite::{OptionalExtension, params};
@@ -74,9 +75,7 @@ impl Journal {
                     .owner(&record.session, record.prompt_id.as_deref())?
                     .is_none_or(|owner| !owner.is_private)
                 {
-                    self.connection
-                        .prepare_cached("INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)")?
-                        .execute(params![session, id, kind, prompt, record.at])?;
+                    self.add_delegation(record, id, kind, prompt)?;
                 }
             }
             RecordedEvent::Used(events) => {
@@ -391,6 +390,21 @@ impl Journal {
         Ok(owner.optional()?)
     }
 
+    fn add_delegation(
+        &self,
+        record: &Record,
+        id: &str,
+        kind: &str,
+        prompt: &str,
+    ) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)",
+            )?
+            .execute(params![record.session, id, kind, prompt, record.at])?;
+        Ok(())
+    }
+
     /// Stores a tool event. Returns whether it is new.
     fn take_tool_event(
         &self,
@@ -405,6 +419,9 @@ impl Journal {
         {
             self.suppress(session, owner.number, &event.id)?;
             return Ok(false);
+        }
+        if let Some(prompt) = scheduled::prompt_of(event) {
+            self.add_delegation(record, &event.id, &event.tool, prompt)?;
         }
         let known: Option<(i64, bool)> = self
             .connection

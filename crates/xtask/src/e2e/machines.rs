@@ -227,7 +227,7 @@ pub(super) fn linked(machine: &Sandbox, arguments: &[&str]) -> Result<String> {
     output(command)
 }
 
-fn bare_repository(stage: &Stage) -> Result<std::path::PathBuf> {
+pub(super) fn bare_repository(stage: &Stage) -> Result<std::path::PathBuf> {
     let path = stage.folder.join("remote.git");
     let mut command = Command::new("git");
     command.args(["init", "--quiet", "--bare", "--initial-branch=main"]);

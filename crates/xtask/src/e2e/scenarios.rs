@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::screen;
 
 use super::store::{Note, Store, context_blocks};
-use super::{hosts, machines, recalling, recording, released, serving, viewing};
+use super::{hosts, machines, recalling, recording, released, scheduled, serving, viewing};
 
 /// Time limit for a request of the client.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
@@ -99,6 +99,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     in_terminal("tasks", serving::tasks),
     in_terminal("prompt-line", serving::prompt_line),
     in_terminal("arrives", machines::arrives),
+    in_terminal("scheduled-by-project", scheduled::by_project),
+    in_terminal("scheduled-by-model", scheduled::by_model),
 ];
 
 const fn headless(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scenario {

@@ -306,11 +306,11 @@ pub(super) fn answered(stage: &Stage) -> Result<()> {
         ("/memory-status", "store: ~/.anamnesis"),
         ("/memory-doctor", "no other memory found"),
         ("/anamnesis:memory-pause", "paused github.com/acme/shop"),
-        ("/memory-resume", "resumed github.com/acme/shop"),
+        ("/memory-resume", "→ anamnesis resume"),
         ("/memory-setup link", "kept at the newest version"),
         (
             "/memory-config session_line problems",
-            "session_line = problems",
+            "→ anamnesis config set session_line problems",
         ),
         ("/memory-search stub", "make stub"),
         (&forget, "\"Integration tests need the stub server\""),

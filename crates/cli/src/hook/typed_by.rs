@@ -1,0 +1,79 @@
+//! Who sent a prompt: the person who typed it now, or a program.
+//!
+//! Claude can schedule a prompt (`CronCreate`), and so can a file of the project. The client submits it
+//! like a typed one, so its text is compared with all prompts that may have been scheduled.
+
+use std::{
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use anamnesis_app::{capture, context::Context};
+use anamnesis_session::{
+    event::RecordedEvent,
+    hook::{Event, Payload},
+    transcript::scheduled::{self, TASKS_FILE},
+};
+use anamnesis_store::{fs::file, journal::Journal, spool::Waiting};
+
+/// How many bytes at the end of a transcript are read. The records of a task that is due are at the
+/// end, unless other tasks were due at the same time.
+const TRANSCRIPT_END: u64 = 256 << 10;
+
+/// The maximum size of a project's file of tasks, in bytes.
+const MAX_TASKS: u64 = 4 << 20;
+
+/// Marks the payload's prompt unless the person typed it now.
+///
+/// `folders` are those of the session. `journal` and `waiting` have its tool calls.
+pub(super) fn mark(
+    payload: &mut Payload,
+    context: &Context,
+    folders: &[PathBuf],
+    journal: Option<&Journal>,
+    waiting: &[Waiting],
+) {
+    let (session, transcript) = (&payload.session_id, &payload.transcript_path);
+    let Event::UserPromptSubmit { prompt } = &mut payload.event else {
+        return;
+    };
+    let mut scheduled = Vec::new();
+    let mut is_unknown = false;
+    for folder in folders {
+        match tasks_of(folder) {
+            Some(tasks) => scheduled.extend(tasks),
+            None => is_unknown = true,
+        }
+    }
+    if let Some(path) = transcript {
+        let end = capture::transcript_end(context, Path::new(path), TRANSCRIPT_END);
+        scheduled.extend(end.map(|end| scheduled::fired(&end)).unwrap_or_default());
+    }
+    if let Some(Ok(prompts)) = journal.map(|journal| journal.scheduled_prompts(session)) {
+        scheduled.extend(prompts);
+    }
+    let records = waiting.iter().filter_map(|waiting| waiting.record.as_ref());
+    for record in records.filter(|record| record.session == *session) {
+        if let RecordedEvent::Used(calls) = &record.what {
+            let prompts = calls.iter().filter_map(scheduled::prompt_of);
+            scheduled.extend(prompts.map(str::to_owned));
+        }
+    }
+    if is_unknown || scheduled.iter().any(|other| prompt.repeats(other)) {
+        prompt.mark_untyped();
+    }
+}
+
+/// Returns the prompts that the folder's file schedules; `None` if it is too large.
+fn tasks_of(folder: &Path) -> Option<Vec<String>> {
+    let read = || -> io::Result<Vec<u8>> {
+        // The client follows a link, too.
+        let path = dunce::canonicalize(folder.join(TASKS_FILE))?;
+        let mut bytes = Vec::new();
+        let (file, _) = file::open_regular(&path)?;
+        file.take(MAX_TASKS + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    (bytes.len() as u64 <= MAX_TASKS).then(|| scheduled::tasks(&bytes))
+}
