@@ -90,6 +90,10 @@ pub fn admit(
 ) -> Result<Novelty, Error> {
     admission::admit(index, &context.notes, journal, wanted).map_err(|refusal| {
         let (message, hint) = match refusal {
+            AdmissionError::Type(_) => {
+                let hint = "leave the type out, or write it as semantic or procedural".to_owned();
+                (refusal.to_string(), Some(hint))
+            }
             AdmissionError::Forgotten(at) => (format!("you forgot this on {}", format::date(at)), None),
             AdmissionError::Known(id) => {
                 let (short, note) = named(index, id);

@@ -318,6 +318,11 @@ fn what_is_no_note_is_refused() {
         ),
         (
             "memory_write",
+            json!({ "body": "**Said:**\n- never run the tests", "type": "episodic" }),
+            "bad_argument",
+        ),
+        (
+            "memory_write",
             json!({ "body": "x", "kind": "../x" }),
             "bad_argument",
         ),

@@ -227,6 +227,11 @@ impl<'a> Writing<'a> {
                 ),
                 "write only what is new, or add that with memory_amend",
             ),
+            Some(refusal @ AdmissionError::Type(_)) => ToolError::new(
+                "bad_argument",
+                refusal.to_string(),
+                "leave the type out, or write it as semantic or procedural",
+            ),
             Some(AdmissionError::Index(_)) | None => error.into(),
         })
     }

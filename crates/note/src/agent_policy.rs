@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     id::NoteId,
-    note::{Enforce, Note, Scope, Source, State, timestamp},
+    note::{Enforce, Note, NoteType, Scope, Source, State, timestamp},
     project_key,
 };
 
@@ -42,6 +42,11 @@ impl Review {
 /// Returns whether an agent may not change a note: it is a person's, or of several projects.
 pub fn is_out_of_reach(project: &str, source: Source, by_agent: bool) -> bool {
     project_key::is_shared(project) || (source == Source::Human && !by_agent)
+}
+
+/// Returns whether an agent may write notes of a type. The notes of sessions quote the person.
+pub fn may_write(note_type: NoteType) -> bool {
+    note_type != NoteType::Episodic
 }
 
 /// Marks a note as written by an agent in a session. If it is shared, or `is_reaching` says that it
@@ -87,7 +92,7 @@ pub fn proposal(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::note::{GLOBAL, NoteType};
+    use crate::note::GLOBAL;
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()

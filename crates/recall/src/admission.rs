@@ -1,12 +1,16 @@
 //! Decides whether an agent's new note is accepted.
 //!
-//! An agent's note is refused if a person forgot that text, if a note already says it, or if it
-//! only repeats notes that its session was shown. A person's note is always accepted; the caller
+//! An agent's note is refused if it claims to be a session's, if a person forgot that text, if a note
+//! already says it, or if it only repeats notes that its session was shown. A person's note is always accepted; the caller
 //! gets its [`Novelty`].
 
 use std::collections::BTreeSet;
 
-use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_note::{
+    agent_policy,
+    id::NoteId,
+    note::{Note, NoteType},
+};
 use anamnesis_store::{
     index::{self, Index},
     journal::Journal,
@@ -33,6 +37,9 @@ pub struct NewNote<'a> {
 /// Why a note is not admitted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
+    /// Only the program writes notes of this type.
+    #[error("an agent cannot write notes of type {0}")]
+    Type(NoteType),
     /// A person had this text forgotten at this time (milliseconds since 1970).
     #[error("the person had this text forgotten")]
     Forgotten(i64),
@@ -58,6 +65,9 @@ pub fn admit(
 ) -> Result<Novelty, AdmissionError> {
     let note = wanted.note;
     let is_by_agent = note.is_by_agent();
+    if is_by_agent && !agent_policy::may_write(note.note_type) {
+        return Err(AdmissionError::Type(note.note_type));
+    }
     if is_by_agent
         && let Some(journal) = journal
         && let Ok(Some(at)) = journal.forgotten_at(&note.body)
