@@ -122,6 +122,7 @@ pub fn at_start(
         folder,
         now,
         had: &claude_memory::copies(journal, &project.key),
+        journal,
     };
     let set = session_start::working_set(index, &context.notes, &request)?;
     let injected = set.with_texts().count();

@@ -3,7 +3,7 @@
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::rank::{Mask, Query, rank};
 use anamnesis_session::{
-    directive::sounds_lasting, prompt::SafePrompt, prose::Prose, session_note::says_the_same,
+    directive::standing_instructions, prompt::SafePrompt, session_note::says_the_same,
 };
 use anamnesis_store::{
     index::Index,
@@ -13,9 +13,6 @@ use anamnesis_store::{
 use anamnesis_text::{clean::one_line, hash::text_hash};
 
 use crate::{Error, context::Context, format};
-
-/// The maximum number of suggestions in a session.
-const MAX_SUGGESTIONS: usize = 3;
 
 /// How many of the best matching notes are compared with a sentence.
 const COMPARED_NOTES: usize = 5;
@@ -34,8 +31,7 @@ pub struct Suggestion {
     pub shown: ShownNote,
 }
 
-/// Suggests to keep the first sentence of a prompt that sounds lasting, if no note has it and the
-/// session has suggestions left.
+/// Suggests to keep the first standing instruction of a prompt, if no note has it, once in a session.
 pub fn suggestion(
     context: &Context,
     journal: &Journal,
@@ -46,22 +42,13 @@ pub fn suggestion(
     let Some(typed) = prompt.question().filter(|_| context.config.learn.suggest) else {
         return Ok(None);
     };
-    let sentences = Prose::new(&typed).sentences;
-    let mut lasting = sentences
-        .iter()
-        .filter(|sentence| sounds_lasting(sentence))
-        .peekable();
-    if lasting.peek().is_none() {
-        return Ok(None);
-    }
-    let suggested = journal.suggested(session)?;
-    if suggested.len() >= MAX_SUGGESTIONS {
+    let lasting = standing_instructions(&typed);
+    if lasting.is_empty() || !journal.suggested(session)?.is_empty() {
         return Ok(None);
     }
     let index = Index::open(&context.home)?;
-    for sentence in lasting {
-        let hash = text_hash(sentence);
-        if suggested.contains(&hash) || is_known(context, &index, project, sentence)? {
+    for sentence in &lasting {
+        if is_known(context, &index, project, sentence)? {
             continue;
         }
         let quote = format::shorten(&one_line(sentence), MAX_QUOTE);
@@ -72,7 +59,7 @@ pub fn suggestion(
             ),
             shown: ShownNote {
                 note: NoteId::of_session(session),
-                hash,
+                hash: text_hash(sentence),
                 level: SUGGESTION,
                 reason: "a sentence of the prompt sounds lasting, and no note had it",
                 evidence: None,

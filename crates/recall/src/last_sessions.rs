@@ -8,8 +8,9 @@ use anamnesis_session::session_note::part_of;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What each part of a session's note is worth. Something that still fails outweighs a week.
-const PARTS: [(&str, f64); 5] = [
+const PARTS: [(&str, f64); 6] = [
     ("Still failing", 3.0),
+    ("Rules", 1.0),
     ("Said", 1.0),
     ("Decided", 1.0),
     ("Next steps", 1.0),

@@ -566,6 +566,7 @@ mod tests {
             folder: None,
             now: now(),
             had: &[],
+            journal: None,
         };
         let give = |chosen| {
             let given =

@@ -26,8 +26,10 @@ use anamnesis_note::{
 use anamnesis_store::{
     fs::file::Stamp,
     index::{Entry, Error, Index, Recent},
+    journal::Journal,
     notes::Notes,
     project::branch_of,
+    session_note,
 };
 use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
@@ -66,6 +68,9 @@ pub struct Request<'a> {
     /// Notes that the session has from elsewhere, with the file stamp for which that holds. They
     /// are not repeated.
     pub had: &'a [(NoteId, Stamp)],
+    /// The journal, which knows the session notes that this machine wrote. Without it there are no
+    /// standing instructions.
+    pub journal: Option<&'a Journal>,
 }
 
 impl Request<'_> {
@@ -108,10 +113,13 @@ pub fn working_set(
         let entry = entries.iter().find(|entry| entry.id() == note)?;
         current(notes, entry, request, Reason::LastSession)
     };
-    let mut said = instructions(&sessions);
-    said.retain(|instruction| {
-        let note = read(instruction.note);
-        note.is_some_and(|note| text_hash(&note.body) == instruction.hash)
+    let said = instructions(&sessions, |session| {
+        let is_captured = |note: &Note| {
+            text_hash(&note.body) == text_hash(&session.body)
+                && (request.journal)
+                    .is_some_and(|journal| session_note::is_as_captured(journal, note))
+        };
+        read(session.id).as_ref().is_some_and(is_captured)
     });
     let with_tasks = tasks.iter().filter_map(|task| task.note.session.as_deref());
     let situation = Situation {
@@ -408,7 +416,7 @@ pub(crate) mod tests {
 
     use anamnesis_note::{
         id::NoteId,
-        note::{State, timestamp},
+        note::{Source, State, timestamp},
     };
     use anamnesis_store::{fs::home::Home, notes::Stored};
 
@@ -469,6 +477,7 @@ pub(crate) mod tests {
             folder: None,
             now: now(),
             had: &[],
+            journal: None,
         }
     }
 
@@ -552,11 +561,15 @@ pub(crate) mod tests {
     #[test]
     fn a_resumed_session_does_not_get_its_own_note_and_no_conflicting_text_is_given() {
         let fixture = Fixture::new();
-        fixture.add("", |note| {
+        let journal = Journal::open(&fixture.home, PATIENCE).unwrap();
+        let own = fixture.add("", |note| {
             note.id = NoteId::of_session("s");
             session("own", 1)(note);
-            note.body = "**Said:**\n- never touch the login".to_owned();
+            note.source = Source::SessionEnd;
+            note.session = Some("s".to_owned());
+            note.body = "**Rules:**\n- never touch the login".to_owned();
         });
+        session_note::keep_own(&journal, "s", &own.note()).unwrap();
         fixture.add("", session("other", 2));
         fixture.add("second text", |note| {
             note.tags.push(CONFLICT_TAG.to_owned());
@@ -568,16 +581,15 @@ pub(crate) mod tests {
             chosen.into_iter().map(|chosen| chosen.note.title).collect()
         };
         assert_eq!(titles(&request), ["own", "other"]);
-        let said = working_set(&index, &fixture.notes, &request).unwrap().said;
-        assert_eq!(said[0].text, "never touch the login");
+        // Without the journal nobody can tell who wrote the note.
+        let said =
+            |request: &Request<'_>| working_set(&index, &fixture.notes, request).unwrap().said;
+        assert!(said(&request).is_empty());
+        request.journal = Some(&journal);
+        assert_eq!(said(&request)[0].text, "never touch the login");
         request.resumed = Some("s");
         assert_eq!(titles(&request), ["other"]);
-        assert!(
-            working_set(&index, &fixture.notes, &request)
-                .unwrap()
-                .said
-                .is_empty()
-        );
+        assert!(said(&request).is_empty());
     }
 
     #[test]

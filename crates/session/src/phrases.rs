@@ -35,13 +35,47 @@ impl Words {
     pub(crate) fn contain(&self, phrases: &str) -> bool {
         phrases.split('|').any(|phrase| {
             self.starts.iter().any(|at| self.has_at(*at, phrase))
-                || !phrase.is_ascii() && is_dense(phrase) && self.text.contains(phrase)
+                || !phrase.is_ascii() && is_prefix(phrase) && self.text.contains(phrase)
         })
     }
 
     /// Returns whether the sentence begins with one of these phrases.
     pub(crate) fn begin(&self, phrases: &str) -> bool {
-        phrases.split('|').any(|phrase| self.has_at(1, phrase))
+        self.end_of_first(1, phrases).is_some()
+    }
+
+    /// Removes these phrases from the beginning, as often as they are there.
+    pub(crate) fn after(&self, phrases: &str) -> Self {
+        let mut at = 1;
+        while let Some(end) = self.end_of_first(at, phrases) {
+            at = end;
+        }
+        Self::new(self.text.get(at..).unwrap_or_default())
+    }
+
+    /// Removes these phrases everywhere.
+    pub(crate) fn without(&self, phrases: &str) -> Self {
+        let mut text = self.text.clone();
+        for phrase in phrases.split('|') {
+            if is_prefix(phrase) {
+                text = text.replace(phrase, " ");
+            } else {
+                text = text.replace(&format!(" {phrase} "), "  ");
+            }
+        }
+        Self::new(&text)
+    }
+
+    /// Returns the words, separated by one space.
+    pub(crate) fn as_str(&self) -> &str {
+        self.text.trim()
+    }
+
+    /// Returns where the phrase that is at an offset ends, with the space behind it.
+    fn end_of_first(&self, at: usize, phrases: &str) -> Option<usize> {
+        let phrase = phrases.split('|').find(|phrase| self.has_at(at, phrase))?;
+        let end = at + phrase.len();
+        Some(end + usize::from(self.text[end..].starts_with(' ')))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
@@ -54,7 +88,7 @@ impl Words {
         self.text.as_bytes().get(at) == phrase.as_bytes().first()
             && self.text[at..]
                 .strip_prefix(phrase)
-                .is_some_and(|after| after.starts_with(' ') || is_dense(phrase))
+                .is_some_and(|after| after.starts_with(' ') || is_prefix(phrase))
     }
 }
 
@@ -72,6 +106,12 @@ pub(crate) fn length(text: &str) -> f32 {
 /// Returns whether a text is written without spaces between words: Chinese, Japanese.
 pub(crate) fn is_dense(text: &str) -> bool {
     text.chars().any(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ff00}'..='\u{ff9f}'))
+}
+
+/// Returns whether a phrase may be followed by the rest of a word: in a dense script and in Korean,
+/// which appends endings.
+fn is_prefix(phrase: &str) -> bool {
+    is_dense(phrase) || phrase.contains(|c| matches!(c, '\u{ac00}'..='\u{d7af}'))
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! Separates what a person or a model says from what they paste, sentence by sentence.
 
-use crate::phrases::{Words, is_dense};
+use std::{borrow::Cow, ops::Range};
+
+use crate::{
+    directive,
+    phrases::{Words, is_dense},
+};
 
 /// How many bytes of a text are read, from its beginning.
 const MAX_READ: usize = 64 << 10;
@@ -18,6 +23,51 @@ const SMALL_TALK: &str = "\
 const DENSE_SMALL_TALK: &str = "\
     继续|你好|谢谢|好的|可以|続けて|ありがとう|こんにちは|はい|好";
 
+/// Beginnings of lines that a person types after pasted ones.
+const TYPED: &str = "\
+    please|pls|can|could|would|how|why|what|where|when|is|are|do|does|did|should|i|i'm|i've|im|we|fix|help|so|but|and|\
+    explain|now|bitte|kannst|wie|warum|was|ich|peux|pourquoi|comment|je|puedes|por qué|cómo|proszę|jak|dlaczego|\
+    czy|możesz|请|帮|怎么|为什么|可以|我|これ|なぜ|почему|как";
+
+/// Greetings at the beginning of a letter.
+const GREETINGS: &str = "\
+    hi|hello|hey|dear|good morning|good afternoon|hallo|liebe|lieber|sehr geehrte|guten tag|bonjour|salut|cher|chère|\
+    hola|estimado|estimada|buenos días|olá|ciao|beste|cześć|dzień dobry|szanowni|drodzy|здравствуйте|привет|你好|您好|各位";
+
+/// Endings of a letter.
+const CLOSINGS: &str = "\
+    best regards|kind regards|regards|best wishes|sincerely|yours|cheers|mit freundlichen grüßen|viele grüße|\
+    beste grüße|cordialement|bien à vous|saludos|un saludo|atenciosamente|cordiali saluti|pozdrawiam|z poważaniem|\
+    с уважением|此致|敬上";
+
+/// Fields at the head of a mail.
+const MAIL_FIELDS: [&str; 14] = [
+    "from:",
+    "to:",
+    "subject:",
+    "sent:",
+    "cc:",
+    "von:",
+    "an:",
+    "betreff:",
+    "objet:",
+    "asunto:",
+    "temat:",
+    "发件人",
+    "主题",
+    "re:",
+];
+
+/// Phrases that refer to a text of somebody else.
+const REFERRING: &str = "\
+    below|above|following|attached|forwarded|wrote|writes|says|he said|she said|they said|this mail|this email|\
+    this e-mail|the mail|the email|this message|the message|this text|this comment|this ticket|this issue|this article|\
+    this post|this page|this readme|this doc|these instructions|the docs say|summarize|summarise|translate|reply to|\
+    respond to|proofread|diese mail|diese nachricht|schreibt|schrieb|folgende|folgenden|oben|unten|übersetze|\
+    fasse|ce mail|ce message|ci-dessous|ci-dessus|traduis|résume|este correo|este mensaje|abajo|traduce|escribió|\
+    ten mail|tego maila|tę wiadomość|poniżej|powyżej|przetłumacz|streść|napisał|napisała|邮件|下面|以下|上面|翻译|总结|\
+    他说|她说|メール|以下|上記|翻訳";
+
 /// A text without the material that was pasted into it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prose {
@@ -25,41 +75,146 @@ pub struct Prose {
     pub sentences: Vec<String>,
     /// The first pasted line that names an error.
     pub error: Option<String>,
+    /// The sentences of each list of rules, with its head.
+    lists: Vec<Range<usize>>,
 }
 
 impl Prose {
     /// Splits a sanitised text.
     pub fn new(text: &str) -> Self {
         let mut prose = Self::default();
+        let head = anamnesis_text::sanitize::head(text, MAX_READ);
+        let lines: Vec<_> = head
+            .lines()
+            .map(|line| without_placeholders(line.trim()))
+            .collect();
+        let typed_again = typed_again(&lines);
         let mut is_code = false;
-        // What follows a colon was pasted, unless it is a list or a sentence.
+        // What follows a colon, a greeting or an open quotation mark was pasted. A list was typed.
         let mut is_quoted = false;
+        let mut is_open = false;
+        let mut is_announced = false;
         let mut announces_error = false;
-        for line in anamnesis_text::sanitize::head(text, MAX_READ).lines() {
-            let line = line.trim();
+        let mut is_in_list = false;
+        for (number, line) in lines.iter().enumerate() {
             let item = without_marker(line);
             if line.starts_with("```") {
                 is_code = !is_code;
-                is_quoted = false;
+                is_announced = false;
                 continue;
             }
-            let ends_sentence = line.ends_with(['.', '?', '!', '。', '？', '！']);
-            is_quoted &= item.len() == line.len() && !ends_sentence;
-            if is_code || is_quoted || is_pasted(line) {
+            if line.is_empty() {
+                continue;
+            }
+            let is_item = item.len() != line.len() && !line.starts_with('#');
+            let is_typed_again = typed_again == Some(number) && !is_announced;
+            is_quoted = (is_quoted && !is_typed_again)
+                || is_announced && !is_item
+                || number > 0 && begins_letter(line);
+            is_announced = false;
+            is_in_list &= is_item;
+            let marks = line.matches(['"', '“', '”']).count();
+            let begins_quote = line.starts_with(['"', '“']) && marks == 1;
+            let is_in_quote = is_open || begins_quote;
+            is_open = if is_open {
+                marks == 0 && !is_typed_again
+            } else {
+                begins_quote
+            };
+            if is_code || is_quoted || is_in_quote || is_pasted(line) {
                 if prose.error.is_none() {
                     prose.error = error_in(line).or_else(|| {
-                        let is_announced = announces_error && line.chars().any(char::is_alphabetic);
-                        is_announced.then(|| line.to_owned())
+                        let is_named = announces_error && line.chars().any(char::is_alphabetic);
+                        is_named.then(|| (*line).to_string())
                     });
                 }
-            } else {
-                split(item, SentenceEnd::AnyStop, &mut prose.sentences);
-                is_quoted = line.ends_with([':', '：']);
-                announces_error = is_quoted && names_error(line);
+                continue;
+            }
+            let start = prose.sentences.len();
+            split(item, SentenceEnd::AnyStop, &mut prose.sentences);
+            let end = prose.sentences.len();
+            if is_in_list && let Some(list) = prose.lists.last_mut() {
+                list.end = end;
+            }
+            is_announced = line.ends_with([':', '：']);
+            announces_error = is_announced && names_error(line);
+            if is_announced && end > start && directive::announces_rules(line) {
+                prose.lists.push(end - 1..end);
+                is_in_list = true;
             }
         }
+        prose.lists.retain(|list| list.len() > 1);
         prose
     }
+
+    /// Returns the lists of rules as one text each, with the positions of their sentences.
+    pub(crate) fn rule_lists(&self) -> impl Iterator<Item = (Range<usize>, String)> {
+        self.lists.iter().filter_map(|list| {
+            let (head, items) = self.sentences.get(list.clone())?.split_first()?;
+            let items: Vec<&str> = items
+                .iter()
+                .map(|item| item.trim_end_matches(['.', ';', '。', '；']))
+                .collect();
+            Some((list.clone(), format!("{head} {}", items.join("; "))))
+        })
+    }
+}
+
+/// Returns the part of a prompt that a person plainly typed: its first paragraph, if nothing says that
+/// the prompt contains or refers to a text of somebody else.
+pub(crate) fn typed_part(prompt: &str) -> Option<&str> {
+    let is_foreign = |line: &str| {
+        line.starts_with('>') || begins_letter(line) || Words::new(line).begin(CLOSINGS)
+    };
+    if prompt.lines().any(|line| is_foreign(line.trim())) || Words::new(prompt).contain(REFERRING) {
+        return None;
+    }
+    let mut end = 0;
+    for line in prompt.split_inclusive('\n') {
+        let is_blank = line.trim().is_empty();
+        if is_blank && !directive::announces_rules(prompt[..end].trim_end()) {
+            break;
+        }
+        end += line.len();
+    }
+    Some(&prompt[..end])
+}
+
+/// Returns the line at which a person types again behind pasted lines: the last paragraph or line, if it
+/// begins like a request.
+fn typed_again(lines: &[Cow<'_, str>]) -> Option<usize> {
+    let is_typed = |line: &usize| Words::new(&lines[*line]).begin(TYPED);
+    let last = lines.iter().rposition(|line| !line.is_empty())?;
+    let before = lines[..last].iter().rposition(|line| line.is_empty());
+    before
+        .map(|blank| blank + 1)
+        .filter(is_typed)
+        .or(Some(last).filter(is_typed))
+}
+
+/// Returns whether a line is at the head of a mail or a letter.
+fn begins_letter(line: &str) -> bool {
+    const MAX_GREETING: usize = 50;
+    let lower = line.to_lowercase();
+    MAIL_FIELDS.iter().any(|field| lower.starts_with(field))
+        || line.ends_with([',', '，', '!', '！', ':', '：'])
+            && line.chars().count() <= MAX_GREETING
+            && Words::new(line).begin(GREETINGS)
+}
+
+/// Removes what the client puts in place of an image or a pasted text: `[Image #1]`.
+fn without_placeholders(line: &str) -> Cow<'_, str> {
+    const PLACEHOLDERS: [&str; 3] = ["[Image", "[Pasted text", "[...Truncated text"];
+    let mut line = Cow::Borrowed(line);
+    for placeholder in PLACEHOLDERS {
+        while let Some(start) = line.find(placeholder)
+            && let Some(length) = line[start..].find(']')
+        {
+            let text = format!("{}{}", &line[..start], &line[start + length + 1..]);
+            line = Cow::Owned(text.trim().to_owned());
+        }
+    }
+    line
 }
 
 /// Returns whether a text only tells the model to continue, thanks it or greets it.
@@ -122,7 +277,11 @@ pub(crate) fn split(line: &str, at: SentenceEnd, sentences: &mut Vec<String>) {
                     })
                     .is_some()
                 {}
+                let next = characters.peek().map_or(line.len(), |(next, _)| *next);
+                let goes_on = line[stop..next].starts_with("...")
+                    && line[next..].trim_start().starts_with(char::is_lowercase);
                 characters.peek().is_none_or(|(_, c)| c.is_whitespace())
+                    && !goes_on
                     && !is_abbreviation(&line[start..stop])
             }
             _ => false,
@@ -154,9 +313,9 @@ fn is_abbreviation(before: &str) -> bool {
 
 /// Returns whether a line was copied from a terminal, a log, a trace or code.
 pub(crate) fn is_pasted(line: &str) -> bool {
-    const PROMPTS: [&str; 6] = ["$ ", "❯", "PS ", "⎿", ">>> ", "% "];
-    const CODE: [char; 14] = [
-        '│', '├', '└', '─', '╭', '╰', '┌', '|', '{', '}', '<', '^', '=', ';',
+    const PROMPTS: [&str; 5] = ["$ ", "❯", "PS ", "⎿", "% "];
+    const CODE: [char; 15] = [
+        '│', '├', '└', '─', '╭', '╰', '┌', '|', '{', '}', '<', '>', '^', '=', ';',
     ];
     let starts_with_time = || {
         let mut characters = line.chars().take(5).filter(|c| !c.is_ascii_digit());
@@ -169,7 +328,6 @@ pub(crate) fn is_pasted(line: &str) -> bool {
     PROMPTS.iter().any(|prompt| line.starts_with(prompt))
         || line.starts_with(CODE)
         || is_stack_frame(line)
-        || line.starts_with("[Image")
         || starts_with_time()
         || is_link()
         || is_diagnostic(line)

@@ -304,6 +304,21 @@ pub fn is_own(journal: &Journal, session: &str, note: &Note) -> bool {
         .unwrap_or(false)
 }
 
+/// Returns whether a note is a session's, word for word as rules wrote it on this machine.
+///
+/// Only such a note quotes the person: a tool, an import, a remote or a model may write any text, and
+/// a note's front matter is only a label.
+pub fn is_as_captured(journal: &Journal, note: &Note) -> bool {
+    let session = note.session.as_deref();
+    note.note_type == NoteType::Episodic
+        && note.source == Source::SessionEnd
+        && note.actor.is_none()
+        && note.model.is_none()
+        && session.is_some_and(|session| {
+            NoteId::of_session(session) == note.id && is_own(journal, session, note)
+        })
+}
+
 /// Records the current text of a session's note as written by capture, after a text in it was masked.
 pub fn keep_own(journal: &Journal, session: &str, note: &Note) -> Result<(), journal::Error> {
     journal.session_body_written(session, &own_text(&note.title, &note.body))

@@ -186,6 +186,7 @@ fn working_sets(
             folder: None,
             now,
             had: &[],
+            journal: None,
         };
         let set = session_start::working_set(index, &context.notes, &request)?;
         let block =

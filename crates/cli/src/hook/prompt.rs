@@ -142,6 +142,7 @@ impl Hook {
             folder: Some(&self.folder),
             now: self.context.environment.now,
             had: &claude_memory::copies(Some(journal), &self.project().key),
+            journal: None,
         };
         let set = session_start::working_set(&index, &self.context.notes, &request).ok()?;
         let mut chosen: Vec<_> = set.with_texts().cloned().collect();

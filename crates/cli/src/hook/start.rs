@@ -86,6 +86,7 @@ impl Hook {
             folder: Some(&self.folder),
             now: self.context.environment.now,
             had: &claude_memory::copies(journal, &project.key),
+            journal,
         };
         let notes = &self.context.notes;
         let WorkingSet { mut chosen, said } =

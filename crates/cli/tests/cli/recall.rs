@@ -441,12 +441,6 @@ fn the_line_and_the_switch() {
 #[test]
 fn a_lasting_sentence_that_no_note_has_is_suggested_to_the_agent() {
     let home = filled();
-    let add = |time: &str| prompt(&home, time, "We never add dependencies here. Add a parser.");
-    snapshot!(add("03:00:01"), @r#"
-    anamnesis: "We never add dependencies here." sounds lasting, and no note has it. If it holds beyond this session, keep it with memory_write (kind preference).
-    "#);
-    // It is not suggested a second time.
-    assert_eq!(add("03:00:02"), "");
     // A note has it already.
     let known = "From now on the search page has no paging.";
     assert!(!prompt(&home, "03:00:03", known).contains("memory_write"));
@@ -465,41 +459,16 @@ fn a_lasting_sentence_that_no_note_has_is_suggested_to_the_agent() {
             "{text}"
         );
     }
-    let count = |times: &[&str]| {
-        let said = times.iter().enumerate().map(|(number, time)| {
-            prompt(
-                &home,
-                time,
-                &format!("Always use tool{number} for part{number}."),
-            )
-        });
-        said.filter(|text| text.contains("memory_write")).count()
-    };
-    // Three a session.
-    assert_eq!(count(&["03:00:08", "03:00:09", "03:00:10", "03:00:11"]), 2);
-    snapshot!(home.run("why").well(), @"
-    session 5b0c8f1e of github.com/acme/shop, 4 min ago
-
-    suggested to Claude at prompt 1 · 4 min ago
-              a sentence of the prompt sounds lasting, and no note had it
-
-    prompt 3 · 4 min ago
-      AAAA04  fact        The search page has no paging                      you, 10 d
-              matches the question · matched search, page, no · score 1.44, 0.45
-              needed
-
-    suggested to Claude at prompt 8 · 3 min ago
-              a sentence of the prompt sounds lasting, and no note had it
-
-    suggested to Claude at prompt 9 · 3 min ago
-              a sentence of the prompt sounds lasting, and no note had it
-
-    9 prompts or events without a matching note
-    → anamnesis edit AAAA04   |   anamnesis forget AAAA04
-    ");
+    let add = |time: &str| prompt(&home, time, "We never add dependencies here. Add a parser.");
+    snapshot!(add("03:00:08"), @r#"
+    anamnesis: "We never add dependencies here." sounds lasting, and no note has it. If it holds beyond this session, keep it with memory_write (kind preference).
+    "#);
+    // Only one sentence is suggested in a session.
+    assert_eq!(add("03:00:09"), "");
+    assert!(!prompt(&home, "03:00:10", "Always use tool1 for part1.").contains("memory_write"));
     // The session's own note is not counted as injected.
     let shown = rows(&home, "SELECT note FROM shown WHERE lane = 'suggestion'");
-    assert_eq!(shown.len(), 3);
+    assert_eq!(shown.len(), 1);
     home.settle();
     let receipts = rows(&home, "SELECT text FROM receipt");
     assert!(

@@ -9,7 +9,8 @@ use anamnesis_session::session_note::labelled;
 use anamnesis_text::terms::terms;
 
 /// How much a line of each part tells without a prompt; a line of any other part tells 1.
-const WORTH: [(&str, f32); 9] = [
+const WORTH: [(&str, f32); 10] = [
+    ("Rules", 3.2),
     ("Said", 3.0),
     ("Still failing", 2.8),
     ("Decided", 2.2),

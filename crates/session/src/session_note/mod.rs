@@ -79,6 +79,12 @@ const MAX_LINE: usize = 160;
 /// The label of the person's sentences.
 const SAID_LABEL: &str = "Said";
 
+/// The label of the person's standing instructions, which are not repeated under the other label.
+const RULES_LABEL: &str = "Rules";
+
+/// The maximum number of standing instructions of a session.
+const MAX_RULES: usize = 4;
+
 /// Branches that say nothing, because most work is done on them.
 const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
 
@@ -213,6 +219,11 @@ pub fn said_in(body: &str) -> impl Iterator<Item = &str> {
     part_of(body, SAID_LABEL)
 }
 
+/// Returns the standing instructions of the person in the text of a session's note.
+pub fn rules_in(body: &str) -> impl Iterator<Item = &str> {
+    part_of(body, RULES_LABEL)
+}
+
 /// Splits a line of a session's note that begins with the label of a part: `**Files:** a.rs`. The text
 /// is empty before a list.
 pub fn labelled(line: &str) -> Option<(&str, &str)> {
@@ -325,6 +336,61 @@ impl TypedPrompt {
     }
 }
 
+/// What a person said that matters beyond its step.
+struct Statement {
+    /// One sentence, with the one before if its subject is there; or a list of rules.
+    text: String,
+    position: usize,
+    weight: f32,
+}
+
+impl TypedPrompt {
+    /// Returns what can be understood without the prompt.
+    fn statements(&self) -> Vec<Statement> {
+        const OF_A_LIST: f32 = 6.0;
+        let lists: Vec<_> = self.prose.rule_lists().collect();
+        let mut statements: Vec<Statement> = Vec::new();
+        for (position, sentence) in self.prose.sentences.iter().enumerate() {
+            if let Some((list, text)) = lists.iter().find(|(list, _)| list.contains(&position)) {
+                if position == list.start {
+                    statements.push(Statement {
+                        text: text.clone(),
+                        position,
+                        weight: OF_A_LIST,
+                    });
+                }
+                continue;
+            }
+            let mut weight = directive::weight(sentence);
+            if weight <= 0.0 {
+                continue;
+            }
+            let mut text = sentence.clone();
+            if !directive::has_own_subject(sentence) {
+                let before = position.checked_sub(1);
+                let before = before.and_then(|before| self.prose.sentences.get(before));
+                let before = before.filter(|before| !is_small_talk(before));
+                let Some(before) = before else { continue };
+                text = format!("{before} {sentence}");
+                if text.chars().count() > SAID.line {
+                    continue;
+                }
+                // The sentence before is in this one.
+                if statements.last().is_some_and(|last| last.text == *before) {
+                    let last = statements.pop();
+                    weight = weight.max(last.map_or(0.0, |last| last.weight));
+                }
+            }
+            statements.push(Statement {
+                text: shorten(&text, SAID.line),
+                position,
+                weight,
+            });
+        }
+        statements
+    }
+}
+
 fn prompts(digest: &SessionDigest) -> Vec<TypedPrompt> {
     let turns = digest.turns.iter().enumerate();
     let typed = turns.filter_map(|(turn, Turn { prompt, .. })| {
@@ -385,8 +451,9 @@ fn body(account: &Account, title: &str) -> String {
     {
         paragraph(&mut body, "Branch", branch);
     }
-    let said = said(&account.prompts, &ask);
-    list(&mut body, SAID_LABEL, &said);
+    let rules = rules(account);
+    list(&mut body, RULES_LABEL, &rules);
+    list(&mut body, SAID_LABEL, &said(&account.prompts, &ask, &rules));
     let failing = failing(account);
     list(&mut body, "Still failing", &failing);
     let fixed: Vec<String> = lines(&digest.fixed, MAX_FIXED);
@@ -429,35 +496,54 @@ fn ask(prompts: &[TypedPrompt]) -> String {
     ask
 }
 
-/// Chooses what the person said besides the request.
-fn said(prompts: &[TypedPrompt], ask: &str) -> Vec<String> {
+/// Returns the person's standing instructions, the newest last. Of two that repeat each other the newer
+/// is returned.
+fn rules(account: &Account) -> Vec<String> {
+    let mut rules: Vec<String> = Vec::new();
+    for prompt in &account.prompts {
+        let turn = account.digest.turns.get(prompt.turn);
+        let text = turn.and_then(|turn| turn.prompt.as_deref());
+        for rule in directive::standing_instructions(text.unwrap_or_default()) {
+            rules.retain(|known| !says_the_same(known, &rule));
+            rules.push(rule);
+        }
+    }
+    rules.drain(..rules.len().saturating_sub(MAX_RULES));
+    rules
+}
+
+/// Chooses what the person said besides the request and the standing instructions.
+fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
     let asked = word_set(ask);
-    let mut candidates = Vec::new();
+    let rules: Vec<_> = rules.iter().map(|rule| word_set(rule)).collect();
+    let mut candidates: Vec<Candidate> = Vec::new();
     for prompt in prompts {
         let later = if prompt.turn > first { 1.0 } else { 0.0 };
-        for (position, sentence) in prompt.sentences().enumerate() {
-            let is_asked = prompt.turn == first && repeats(&word_set(sentence), &asked);
-            let weight = directive::weight(sentence);
-            if !is_asked && weight + later > 0.0 {
+        for Statement {
+            text,
+            position,
+            weight,
+        } in prompt.statements()
+        {
+            let words = word_set(&text);
+            let is_asked = prompt.turn == first && repeats(&words, &asked);
+            if !is_asked && !rules.iter().any(|rule| repeats(&words, rule)) {
                 candidates.push(Candidate {
                     weight: weight + later,
                     turn: prompt.turn,
                     position,
-                    text: sentence.clone(),
+                    text,
                 });
             }
         }
-        if let Some(error) = prompt.prose.error.clone().filter(|_| prompt.turn > first) {
-            candidates.push(Candidate {
-                weight: 1.2,
-                turn: prompt.turn,
-                position: usize::MAX,
-                text: error,
-            });
-        }
     }
-    choose(candidates, SAID)
+    // A list of rules is kept whole.
+    let limits = Limits {
+        line: SAID.characters,
+        ..SAID
+    };
+    choose(candidates, limits)
         .into_iter()
         .map(|(_, text)| text)
         .collect()

@@ -115,11 +115,6 @@ fn a_session_that_is_resumed_and_compacted() {
     lines 21, skipped 0
 
     # one
-    **Said:**
-    - two
-    - three
-    - five
-
     **Outcome:** R-aftercompact
 
     **Files:** w.txt

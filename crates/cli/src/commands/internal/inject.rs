@@ -51,6 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         folder: None,
         now: context.environment.now,
         had: &[],
+        journal: None,
     };
     let set = session_start::working_set(&index, &context.notes, &request)?;
     let chosen: Vec<_> = set.with_texts().cloned().collect();

@@ -1,0 +1,495 @@
+//! Tells which sentences of a person matter beyond the step they were said for.
+//!
+//! The rules are cue words of several languages. An order for one step ("don't run it yet"), a report
+//! ("it never works"), an opinion, a question and a choice give no directive: a wrong instruction in a
+//! note costs more than a missing one.
+
+mod cues;
+
+use self::cues::{Cues, cues};
+use crate::{
+    phrases::{Words, is_dense, length, sum_of_marks},
+    prose::{Prose, is_small_talk, typed_part},
+};
+
+/// What a lasting sentence does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Directive {
+    /// It holds in general, or forbids: "never push to main".
+    Rule,
+    /// It says that something was wrong, and often what is right: "no, use pnpm".
+    Correction,
+    /// It says how a person or a team does things: "we use pnpm".
+    Preference,
+}
+
+/// Words before the beginning of a sentence or a clause, in all languages.
+const LEAD_INS: &str = "\
+    ok|okay|yes|yeah|yep|no|please|pls|and|also|so|but|then|well|actually|great|thanks|hmm|alright|just|again|\
+    important|note|remember|reminder|bitte|und|aber|nein|ja|et|mais|non|oui|y|pero|sí|por favor|e|ma|mas|não|en|maar|\
+    nee|a|ale|tak|и|но|нет|да|пожалуйста|请|好的|另外|还有|但是|但";
+
+/// Orders to tell somebody a rule, which is then the sentence: "mention that rules are short".
+const TELLING: [&str; 9] = [
+    "mention that ",
+    "remember that ",
+    "keep in mind that ",
+    "note that ",
+    "be aware that ",
+    "document that ",
+    "pamiętaj, że ",
+    "denk daran, dass ",
+    "recuerda que ",
+];
+
+/// Verbs that make "you always …" or "we never …" a complaint.
+const COMPLAINT: &str = "\
+    forget|forgot|forgets|fail|failed|break|broke|get|gets|got|miss|missed|had|have|did|see|saw|know|knew|said|\
+    happened|worked|works|ignore|ignored|seem";
+
+/// Beginnings of orders that make a rule of what follows: "make sure to always …".
+const INSISTING: &str =
+    "make sure|be sure|ensure|try to|remember|i want you|i need you|i'd like you|please";
+
+/// Beginnings of conditions that are met again: "if you propose a fix, …".
+const CONDITIONS: &str = "if you|when you|when writing|when adding|when changing|when creating|jeśli|wenn du|si tu|如果你";
+
+/// Words that make such a condition polite.
+const POLITE: &str =
+    "can|could|want|need|have|like|think|wish|kannst|willst|peux|veux|możesz|chcesz|可以|想|能";
+
+/// The longest sentence that is taken for a standing instruction, in characters. A longer one describes.
+const MAX_STANDING: usize = 200;
+
+/// The longest prompt that gives standing instructions, in lines. A longer one is a document.
+const MAX_STANDING_LINES: usize = 5;
+
+/// Returns what a sentence of a person says beyond this one step, if it does.
+pub fn directive(sentence: &str) -> Option<Directive> {
+    Judged::new(sentence).directive()
+}
+
+/// Returns the standing instructions of a prompt: sentences that hold in general by their own words,
+/// can be understood alone, and were plainly typed.
+pub fn standing_instructions(prompt: &str) -> Vec<String> {
+    let prompt = prompt.trim();
+    if prompt.lines().count() > MAX_STANDING_LINES {
+        return Vec::new();
+    }
+    let Some(typed) = typed_part(prompt) else {
+        return Vec::new();
+    };
+    let prose = Prose::new(typed);
+    let lists: Vec<_> = prose.rule_lists().collect();
+    let mut instructions = Vec::new();
+    for (position, sentence) in prose.sentences.iter().enumerate() {
+        if let Some((list, text)) = lists.iter().find(|(list, _)| list.contains(&position)) {
+            if position == list.start && stands_alone(sentence) {
+                instructions.push(text.clone());
+            }
+        } else if let Some(part) = standing_part(sentence) {
+            instructions.push(part.to_owned());
+        }
+    }
+    instructions
+}
+
+/// Returns the part of a sentence that is a standing instruction.
+pub(crate) fn standing_part(sentence: &str) -> Option<&str> {
+    let told = TELLING.iter().find_map(|telling| {
+        let head = sentence.get(..telling.len())?;
+        head.eq_ignore_ascii_case(telling)
+            .then(|| &sentence[telling.len()..])
+    });
+    let sentence = told.unwrap_or(sentence);
+    let judged = Judged::new(sentence);
+    let holds = sentence.chars().count() <= MAX_STANDING
+        && judged.is_general()
+        && judged.directive() == Some(Directive::Rule)
+        && !judged.words.contain(judged.cues.step)
+        && judged.stands_alone();
+    holds.then_some(sentence)
+}
+
+/// Returns whether a sentence can be understood without the text around it.
+pub fn stands_alone(sentence: &str) -> bool {
+    Judged::new(sentence).stands_alone()
+}
+
+/// Returns whether the subject of a sentence is in the sentence.
+pub(crate) fn has_own_subject(sentence: &str) -> bool {
+    Judged::new(sentence).has_own_subject()
+}
+
+/// Returns whether a line announces a list of rules: "the rules are:".
+pub(crate) fn announces_rules(line: &str) -> bool {
+    let words = Words::new(line);
+    line.ends_with([':', '：']) && words.contain(cues(&words).rules)
+}
+
+/// Returns how much a sentence of a person tells a later session; 0 or less is nothing.
+pub(crate) fn weight(sentence: &str) -> f32 {
+    let judged = Judged::new(sentence);
+    let Judged { words, cues, .. } = &judged;
+    let lasting = match judged.directive() {
+        Some(Directive::Rule | Directive::Correction) => 2.0,
+        Some(Directive::Preference) => 1.0,
+        None if judged.is_telling() => 0.8,
+        None => return 0.0,
+    };
+    let marks = [
+        (judged.is_general(), 4.0),
+        (words.contain(cues.negation), 2.0),
+        (words.contain(cues.contrast), 2.0),
+        (words.contain(cues.wrong), 2.0),
+        (words.begin(cues.contradicting), 1.5),
+        (words.contain(cues.habit) || words.contain(cues.wish), 1.5),
+        (words.contain(cues.reason), 1.5),
+    ];
+    sum_of_marks(&marks) + lasting + (0.7 * specifics(sentence)).min(2.0) - length(sentence) / 300.0
+}
+
+/// A sentence with what its rules look at.
+struct Judged<'a> {
+    sentence: &'a str,
+    /// The words, without quoted ones.
+    words: Words,
+    /// The words of its clauses, without words that lead in.
+    clauses: Vec<Words>,
+    cues: &'static Cues,
+}
+
+impl<'a> Judged<'a> {
+    fn new(sentence: &'a str) -> Self {
+        let text = unquoted(sentence);
+        let words = Words::new(&text);
+        let clauses = text.split([',', ';', ':', '—', '–', '(', '，', '；', '：', '、', '。']);
+        let clauses = clauses.map(|clause| Words::new(clause).after(LEAD_INS));
+        Self {
+            sentence,
+            cues: cues(&words),
+            clauses: clauses
+                .filter(|clause| !clause.as_str().is_empty())
+                .collect(),
+            words,
+        }
+    }
+
+    fn directive(&self) -> Option<Directive> {
+        let (words, cues) = (&self.words, self.cues);
+        if is_small_talk(self.sentence)
+            || self.is_too_short()
+            || self.is_choice()
+            || self.is_unfinished()
+        {
+            return None;
+        }
+        let is_wrong = words.contain(cues.wrong);
+        if self.is_asking() {
+            // "we use pnpm, can you …?" says something before it asks.
+            let says = |holds: bool| holds && self.clauses.len() > 1;
+            return if self.is_complaint() || says(is_wrong) {
+                Some(Directive::Correction)
+            } else {
+                says(self.first().contain(cues.habit)).then_some(Directive::Preference)
+            };
+        }
+        let is_general = self.is_general();
+        let is_opposed = words.contain(cues.contrast) || words.contain(cues.negation);
+        if !is_general {
+            let is_wanted = words.begin("i want|i don't want|i dont want|i do not want");
+            let is_told = self.first().begin(cues.report) || words.contain(cues.failing);
+            if words.contain(cues.step) && !is_wanted
+                || self.first().begin(cues.opinion)
+                || is_told && !is_wrong && !self.first().begin(cues.habit)
+            {
+                return None;
+            }
+        }
+        if is_general || !is_wrong && self.is_forbidding() {
+            return Some(Directive::Rule);
+        }
+        if self.is_order() {
+            return None;
+        }
+        if is_wrong || words.begin(cues.contradicting) && is_opposed {
+            return Some(Directive::Correction);
+        }
+        let is_weak = words.contain(WANTING);
+        if is_opposed && (is_weak || words.contain(cues.wish)) {
+            return Some(Directive::Correction);
+        }
+        (words.contain(cues.habit)
+            || words.contain(cues.wish)
+            || self.first().begin(USING) && !self.first().after(USING).begin(DETERMINERS))
+        .then_some(Directive::Preference)
+    }
+
+    /// Returns the first clause that is more than words that lead in.
+    fn first(&self) -> &Words {
+        self.clauses.first().unwrap_or(&self.words)
+    }
+
+    /// Returns whether a statement tells a reason or what is not so, and is no order, report or opinion.
+    fn is_telling(&self) -> bool {
+        let (words, cues, first) = (&self.words, self.cues, self.first());
+        let is_other = self.is_asking()
+            || self.is_too_short()
+            || self.is_choice()
+            || self.is_order()
+            || is_small_talk(self.sentence)
+            || first.begin(cues.report)
+            || first.begin(cues.opinion)
+            || self.sentence.chars().count() > MAX_STANDING
+            || self.is_unfinished();
+        let has_reason = words.contain(cues.reason);
+        let is_passing = words.contain(cues.step) || words.contain(cues.failing);
+        let is_told_to = |clause: &Words| {
+            clause.begin(cues.order) || clause.begin(cues.forbidding) || clause.begin(USING)
+        };
+        let is_condition = first.begin(CONDITIONS)
+            && !first.contain(POLITE)
+            && self.clauses.get(1).is_some_and(is_told_to);
+        !is_other
+            && (has_reason
+                || is_condition
+                || !is_passing && words.contain(cues.contrast)
+                || !is_passing && words.contain(cues.negation) && specifics(self.sentence) > 0.0)
+    }
+
+    /// Returns whether the sentence holds in general by its own words.
+    fn is_general(&self) -> bool {
+        let (words, cues) = (&self.words, self.cues);
+        if self.is_asking() {
+            return false;
+        }
+        if words.contain(cues.general) && !words.contain(cues.failing) {
+            return true;
+        }
+        let is_ever = words.as_str().ends_with(" ever") && words.contain(cues.negation);
+        let is_here = words.contain(cues.here)
+            && !self.is_order()
+            && (words.contain(cues.habit) || words.contain(cues.wish) || self.is_forbidding());
+        let is_told = self.first().begin(cues.report) || self.first().begin(cues.opinion);
+        is_ever
+            || is_here
+            || !is_told
+                && self.clauses.iter().any(|clause| {
+                    clause.begin(cues.general_first)
+                        && (self.clauses.len() > 1 || is_dense(words.as_str()))
+                        && !words.contain(cues.failing)
+                        || self.has_directing_adverb(clause)
+                })
+    }
+
+    /// Returns whether "always" or "never" in a clause belongs to an order or a habit, not to a report.
+    fn has_directing_adverb(&self, clause: &Words) -> bool {
+        let cues = self.cues;
+        if !clause.contain(cues.adverb)
+            || self.words.contain(cues.failing) && !clause.begin(cues.adverb)
+        {
+            return false;
+        }
+        if cues.before_adverb.is_empty() {
+            return true;
+        }
+        let is_in = |word: &str, list: &str| list.split('|').any(|known| known == word);
+        let list: Vec<&str> = clause.iter().collect();
+        list.iter().enumerate().any(|(at, word)| {
+            if !is_in(word, cues.adverb) {
+                return false;
+            }
+            let next = list.get(at + 1).copied().unwrap_or_default();
+            match at
+                .checked_sub(1)
+                .and_then(|before| list.get(before))
+                .copied()
+            {
+                None => !next.is_empty(),
+                Some("you" | "we") => !is_in(next, COMPLAINT),
+                Some("to" | "that") => !self.is_order() || self.first().begin(INSISTING),
+                Some(before) => is_in(before, cues.before_adverb),
+            }
+        })
+    }
+
+    fn is_forbidding(&self) -> bool {
+        let forbids = |clause: &Words| {
+            let clause = clause.without(self.cues.here);
+            clause.begin(self.cues.forbidding)
+                && (is_dense(clause.as_str()) || clause.iter().count() > 2)
+                && !clause.begin(self.cues.report)
+        };
+        self.clauses.iter().any(forbids)
+    }
+
+    /// Returns whether the sentence orders a step. What to do instead of something else is more.
+    fn is_order(&self) -> bool {
+        let first = self.first();
+        first.begin(self.cues.order)
+            && !self.is_forbidding()
+            && (!self.words.contain(self.cues.contrast) || points_out(&self.words))
+    }
+
+    fn is_unfinished(&self) -> bool {
+        let sentence = self.sentence.trim_end_matches(['"', ')']);
+        sentence.ends_with(['…', ':', '：']) || sentence.ends_with("...")
+    }
+
+    /// Returns whether a question complains: "why are you still using npm?".
+    fn is_complaint(&self) -> bool {
+        self.clauses
+            .iter()
+            .any(|clause| clause.begin(self.cues.why))
+            && self.words.contain(self.cues.again)
+            && (is_dense(self.sentence) || self.words.iter().count() > 3)
+            && !self.words.contain("why not")
+    }
+
+    fn is_asking(&self) -> bool {
+        is_question(self.sentence)
+            || is_dense(self.sentence) && self.sentence.ends_with(['吗', '呢', '么'])
+    }
+
+    /// Returns whether the sentence chooses an option by its number.
+    fn is_choice(&self) -> bool {
+        const OPTION: &str = "option|options|choice|variant|number|opcja|opción|variante|方案|选项";
+        let first = self.first();
+        let list: Vec<&str> = first.iter().collect();
+        let is_number = match list[..] {
+            [word] => word.len() == 1 || word.parse::<u32>().is_ok(),
+            [word, ..] => word.parse::<u32>().is_ok(),
+            [] => false,
+        };
+        let is_short = self.words.iter().count() <= 7 && !self.words.contain(self.cues.reason);
+        is_short && (is_number || first.begin(OPTION))
+    }
+
+    /// Returns whether a sentence is too short to be understood alone.
+    fn is_too_short(&self) -> bool {
+        if is_dense(self.sentence) {
+            self.sentence.chars().count() < 4
+        } else {
+            Words::new(self.sentence).iter().count() < 3
+        }
+    }
+
+    /// Returns whether the subject is in the sentence. "That is wrong, …" only leads in.
+    fn has_own_subject(&self) -> bool {
+        let mut clauses = self.clauses.iter().peekable();
+        while let Some(clause) = clauses.next() {
+            let leads_in = clause.contain(self.cues.wrong)
+                && clause.iter().count() <= 4
+                && clauses.peek().is_some();
+            if !leads_in {
+                return clause.begin(self.cues.here) || !clause.begin(self.cues.pronoun);
+            }
+        }
+        true
+    }
+
+    fn stands_alone(&self) -> bool {
+        let words = self
+            .words
+            .without(self.cues.general)
+            .without(self.cues.here);
+        self.has_own_subject() && !words.contain(self.cues.deixis) && !points_out(&words)
+    }
+}
+
+/// Wishes that are orders for the step, unless something else is ruled out.
+const WANTING: &str = "\
+    should|need to|needs to|has to|have to|make sure|be sure|ensure|important|i want|we want|i'd like|remember";
+
+/// Orders to use something, which is named without a determiner: "use uv pip".
+const USING: &str = "use|verwende|nutze|utilise|usa|używaj|используй|用|使用|gebruik";
+const DETERMINERS: &str = "\
+    the|your|this|that|these|those|a|an|it|den|die|das|deine|diese|le|la|ton|ta|el|tu|este|tego|tej|этот|这个|那个|你的|de|het";
+
+/// Returns whether an English sentence has a pronoun for which nothing before it can stand.
+fn points_out(words: &Words) -> bool {
+    const FUNCTION: &str = "\
+        a|an|the|to|of|and|or|but|so|in|on|for|with|if|when|please|always|never|not|don't|do|just|then|you|we|i|be|is|\
+        are|must|should|also|no|ok|from|now|use|make|keep";
+    const BARE: &str = "|and|or|but|when|if|in|on|at|to|for|by|with|every|next|again|too|as|because|so|before|after";
+    // Words after which "that" begins no clause.
+    const DETERMINED: &str = "use|in|of|to|for|with|like|do|than|on|at|from|by|about|into|after|before|all|always|never|move|and";
+    let is_in = |word: &str, list: &str| list.split('|').any(|known| known == word);
+    let list: Vec<&str> = words.iter().collect();
+    let mut told = 0;
+    for (at, word) in list.iter().enumerate() {
+        let next = list.get(at + 1).copied().unwrap_or_default();
+        let before = at.checked_sub(1).and_then(|at| list.get(at)).copied();
+        let is_pronoun = matches!(*word, "it" | "its" | "it's" | "them" | "they" | "their");
+        let is_bare = matches!(*word, "this" | "that") && is_in(next, BARE);
+        let is_determiner = *word == "this" && !is_bare
+            || *word == "that" && !is_bare && before.is_some_and(|word| is_in(word, DETERMINED));
+        if is_determiner || (is_pronoun || is_bare) && told < 3 {
+            return true;
+        }
+        told += usize::from(!is_in(word, FUNCTION));
+    }
+    false
+}
+
+/// Replaces quoted words and code, which a person names and does not say.
+fn unquoted(sentence: &str) -> String {
+    let mut text = String::with_capacity(sentence.len());
+    let mut quote = None;
+    for c in sentence.chars() {
+        match (quote, c) {
+            (Some(end), c) if c == end => quote = None,
+            (Some(_), _) => {}
+            (None, '"') => quote = Some('"'),
+            (None, '`') => quote = Some('`'),
+            (None, '“' | '„') => quote = Some('”'),
+            (None, '「') => quote = Some('」'),
+            (None, c) => text.push(c),
+        }
+        if quote.is_some() && !text.ends_with('x') {
+            text.push('x');
+        }
+    }
+    // A quote that never ends is none.
+    if quote.is_some() {
+        sentence.to_owned()
+    } else {
+        text
+    }
+}
+
+/// Counts what can be looked up: names of files and of code, options, quoted terms, numbers.
+pub(crate) fn specifics(sentence: &str) -> f32 {
+    let quoted = sentence.matches(['`', '"']).count() / 2;
+    let words = sentence.split_whitespace().map(|word| {
+        word.trim_matches(|c: char| !c.is_alphanumeric() && !"@#-_/.".contains(c))
+            .trim_end_matches(['.', ',', ':'])
+    });
+    let named = words.filter(|word| is_specific(word)).count();
+    f32::from(u8::try_from(quoted.max(named)).unwrap_or(u8::MAX))
+}
+
+fn is_specific(word: &str) -> bool {
+    let count = |is: fn(char) -> bool| word.chars().filter(|c| is(*c)).count();
+    let pairs = || word.chars().zip(word.chars().skip(1));
+    let extension = word.rsplit_once('.').map(|(name, end)| (name.len(), end));
+    word.starts_with('@') && word.len() > 2
+        || word.starts_with("--") && word.len() > 3
+        || word.starts_with('#') && count(|c| c.is_ascii_digit()) > 0
+        || word.contains(['_', '/']) && word.len() > 3 && count(char::is_alphabetic) > 1
+        || extension.is_some_and(|(name, end)| {
+            name > 0 && (1..=5).contains(&end.len()) && end.chars().all(char::is_alphabetic)
+        })
+        || pairs().any(|(one, next)| one.is_lowercase() && next.is_uppercase())
+        || word.len() >= 3
+            && (count(char::is_uppercase) == word.len() || count(|c| c.is_ascii_digit()) >= 3)
+}
+
+pub(crate) fn is_question(sentence: &str) -> bool {
+    sentence
+        .trim_end_matches(['"', ')', '*', ' ', '!'])
+        .ends_with(['?', '？'])
+}
+
+#[cfg(test)]
+mod tests;
