@@ -110,7 +110,7 @@ const ENGLISH: Cues = Cues {
     general_first: "next time|in future|in the future|every time|each time|whenever|in general|generally",
     adverb: "always|never",
     before_adverb: "please|pls|and|or|but|also|so|then|no|ok|you|we|should|shouldn't|must|shall|to|do|be|just|that|\
-        are|is|remember|important|note",
+        remember|important|note",
     here: "in this repo|in this repository|in this project|in this codebase|in our repo|in our repository|\
         in our project|in our codebase|in this team|in our team|this repo|this repository|this project|this codebase|this workspace|around here|throughout the project|across the project|across the codebase|across the application",
     forbidding: "don't|dont|do not|never|avoid|stop|we don't|we dont|we do not|you shouldn't|you should not|we never|\

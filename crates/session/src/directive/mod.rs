@@ -286,7 +286,8 @@ impl<'a> Judged<'a> {
     fn has_directing_adverb(&self, clause: &Words) -> bool {
         let cues = self.cues;
         if !clause.contain(cues.adverb)
-            || self.words.contain(cues.failing) && !clause.begin(cues.adverb)
+            || self.words.contain(cues.failing)
+                && (cues.before_adverb.is_empty() || !clause.begin(cues.adverb))
         {
             return false;
         }

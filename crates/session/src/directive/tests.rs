@@ -126,6 +126,7 @@ fn standing_instructions_hold_in_general_and_stand_alone() {
         "you always forget the tests",
         "whenever I open the page it crashes",
         "the api always returns json",
+        "the tests are always red",
         "zawsze wywala się przy starcie",
         "总是报错，看看日志",
         // What it is about is elsewhere.
@@ -142,8 +143,8 @@ fn standing_instructions_hold_in_general_and_stand_alone() {
         assert_eq!(standing_instructions(prompt), [""; 0], "{prompt}");
     }
     assert_eq!(
-        standing_instructions("mention that names are always in english"),
-        ["names are always in english"]
+        standing_instructions("mention that names must always be in english"),
+        ["names must always be in english"]
     );
     assert_eq!(
         standing_instructions("The rules for commits are:\n- one topic each\n- no emoji"),
