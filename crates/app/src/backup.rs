@@ -148,7 +148,7 @@ pub fn restore(context: &Context, path: &Path) -> Result<Restored, Error> {
     })?;
     // A folder without files is in no archive, and git needs these.
     let git = new.join("memory/.git");
-    for folder in ["objects", "refs"].iter().filter(|_| git.is_dir()) {
+    for folder in ["objects/pack", "refs"].iter().filter(|_| git.is_dir()) {
         ensure_folder(&git.join(folder)).map_err(|error| Error::failed(error.to_string()))?;
     }
     let unpacked = Home::new(&new);

@@ -213,7 +213,10 @@ impl Journal {
     pub fn open(home: &Home, patience: Duration) -> Result<Self, Error> {
         let path = home.journal();
         match connect(&path, patience, sqlite::open_existing) {
-            Ok((connection, VERSION)) => return Ok(Self { connection }.configured()?),
+            Ok((connection, VERSION)) => {
+                use_log(&connection, patience)?;
+                return Ok(Self { connection }.configured()?);
+            }
             Ok((_, newer)) if newer > VERSION => return Err(Error::Newer(newer)),
             Ok(_) => {}
             // A repair may be moving the file. It is only created under the lock.
@@ -227,9 +230,8 @@ impl Journal {
         let (mut connection, version) = connect(&path, patience, sqlite::open_write)?;
         if version == 0 {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
-            // Without shared memory on the file system, SQLite keeps another mode.
-            let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         }
+        use_log(&connection, patience)?;
         schema::migrate(&mut connection)?;
         let journal = Self { connection }.configured()?;
         if version == 0 && !known::has_notes(home) {
@@ -671,6 +673,20 @@ fn connect(
     let path = path.to_owned();
     connection.commit_hook(Some(move || inode(&path) != opened))?;
     Ok((connection, version))
+}
+
+/// Turns on the write-ahead log if it is off, as in a copy of a database that SQLite or a backup made.
+/// Without it a writer blocks readers.
+fn use_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    if mode == "wal" {
+        return Ok(());
+    }
+    // The mode cannot change while others use the file, and a hook does not wait for that. Without
+    // shared memory on the file system, SQLite keeps another mode.
+    connection.busy_timeout(Duration::ZERO)?;
+    let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+    connection.busy_timeout(patience)
 }
 
 fn inode(path: &Path) -> Option<i64> {

@@ -28,6 +28,25 @@ pub(super) fn now() -> DateTime<Utc> {
 }
 
 #[test]
+fn a_journal_without_a_write_ahead_log_gets_one_when_it_is_opened() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    assert_eq!(journal.log_mode().unwrap(), "wal");
+    let copy = home.root().join("copy.db");
+    journal.copy_to(&copy).unwrap();
+    drop(journal);
+    for suffix in ["-wal", "-shm"] {
+        let _ = fs::remove_file(home.root().join(format!("journal.db{suffix}")));
+    }
+    fs::rename(&copy, home.journal()).unwrap();
+    let reader = Journal::open_to_read(&home, PATIENCE).unwrap().unwrap();
+    assert_eq!(reader.log_mode().unwrap(), "delete");
+    drop(reader);
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    assert_eq!(journal.log_mode().unwrap(), "wal");
+}
+
+#[test]
 fn thirty_two_at_once_on_no_journal_lose_nothing() {
     // SQL-06
     let (_folder, home) = fresh();
