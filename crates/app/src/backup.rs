@@ -20,6 +20,7 @@ use crate::{
     Error,
     context::{Context, PATIENCE},
     format::home_path,
+    purge::left::{self, KnownBackup},
 };
 
 /// The folders of the store that a backup has. `derived/`, `bin/`, `log/` and `quarantine/` can be
@@ -30,6 +31,10 @@ const FOLDERS: [&str; 5] = ["memory", "local", "trash", "spool", "eval"];
 const FILES: [&str; 2] = ["config.json", JOURNAL];
 
 const JOURNAL: &str = "journal.db";
+
+/// The words in the names of a store that is being restored, and of the former one.
+const RESTORING: &str = "restoring";
+const BEFORE: &str = "before-restore";
 
 /// A backup that was written.
 #[derive(Debug)]
@@ -92,10 +97,20 @@ pub fn back_up(
     let mut file = File::open(path).map_err(failed)?;
     archive::check(&mut file, is_known)
         .map_err(|error| Error::failed(format!("the backup cannot be read back: {error}")))?;
+    if let Some(journal) = context.journal() {
+        left::add_backups(&journal, [known(context, path)])?;
+    }
     Ok(Backup {
         files,
         bytes: file.metadata().map_err(failed)?.len(),
     })
+}
+
+fn known(context: &Context, path: &Path) -> KnownBackup {
+    KnownBackup {
+        path: path.to_owned(),
+        at: context.environment.now.timestamp_millis(),
+    }
 }
 
 fn write(
@@ -141,7 +156,7 @@ pub fn restore(context: &Context, path: &Path) -> Result<Restored, Error> {
     let mut file = open(path)?;
     archive::check(&mut file, is_known).map_err(|error| invalid(path, &error))?;
     // Beside the store, so that renaming needs no copy.
-    let new = beside(root, "restoring");
+    let new = beside(root, RESTORING);
     archive::unpack(&mut file, &new, is_known).map_err(|error| {
         let _ = fs::remove_dir_all(&new);
         invalid(path, &error)
@@ -155,8 +170,16 @@ pub fn restore(context: &Context, path: &Path) -> Result<Restored, Error> {
     unpacked
         .create()
         .map_err(|error| Error::failed(error.to_string()))?;
+    // The journal of the backup does not know this backup, nor those that were written since.
+    let mut backups = vec![known(context, path)];
+    backups.extend(context.journal().iter().flat_map(left::backups));
+    if unpacked.journal().exists() {
+        let journal = Journal::open(&unpacked, PATIENCE)?;
+        left::add_backups(&journal, backups)?;
+        journal.checkpoint()?;
+    }
     anamnesis_store::fs::file::flush_tree(&new).map_err(failed)?;
-    let before = root.exists().then(|| beside(root, "before-restore"));
+    let before = root.exists().then(|| beside(root, BEFORE));
     if let Some(before) = &before {
         fs::rename(root, before).map_err(failed)?;
     }
@@ -174,6 +197,18 @@ pub fn restore(context: &Context, path: &Path) -> Result<Restored, Error> {
     Ok(Restored {
         files: files.len(),
         before,
+    })
+}
+
+/// Returns whether a restore made a folder of this name beside the store.
+pub(crate) fn is_beside(root: &Path, name: &str) -> bool {
+    let store = root.file_name().unwrap_or_default().to_string_lossy();
+    let word = name
+        .strip_prefix(&*store)
+        .and_then(|rest| rest.strip_prefix('.'));
+    let word = word.and_then(|rest| rest.rsplit_once('-'));
+    word.is_some_and(|(word, number)| {
+        [RESTORING, BEFORE].contains(&word) && number.parse::<u32>().is_ok()
     })
 }
 

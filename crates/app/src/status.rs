@@ -21,6 +21,7 @@ use crate::{
     doctor::{self, HealthSummary},
     embedding::InstalledModel,
     pause::{self, Off},
+    purge::{LeftPlace, left},
     sync::SyncStatus,
 };
 
@@ -50,6 +51,8 @@ pub struct Overview {
     pub vectors: Option<EmbeddingCounts>,
     /// Whether all is well.
     pub verdict: HealthSummary,
+    /// The places that earlier purges could not reach.
+    pub purge_left: Vec<LeftPlace>,
     /// The journal, if it can be opened.
     pub journal: Option<Journal>,
 }
@@ -86,6 +89,10 @@ impl Overview {
                 .map(|_| index.count_embeddings())
                 .transpose()?,
             verdict: doctor::verdict(context, &index),
+            purge_left: journal
+                .as_ref()
+                .map(|journal| left::load(journal, context.environment.now))
+                .unwrap_or_default(),
             journal,
             folder,
             project,

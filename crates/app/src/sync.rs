@@ -21,7 +21,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::{Error, claude_memory, context::Context, format, remote};
+use crate::{
+    Error, claude_memory,
+    context::Context,
+    format,
+    purge::{LeftPlace, left},
+    remote,
+};
 
 /// The timeout for one call of git.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -297,6 +303,14 @@ pub fn held_text(held: &Held) -> String {
     }
 }
 
+/// Says that another machine brought back what was purged.
+pub fn returned_text(note: NoteId) -> String {
+    let short = note.short();
+    format!(
+        "another machine brought purged text back with #{short}: anamnesis purge {short}, or: anamnesis purge --find"
+    )
+}
+
 /// Returns what to do about an error, if known.
 fn advice(error: &anamnesis_sync::Error) -> Option<String> {
     match error {
@@ -391,6 +405,15 @@ impl<'a> Carrier<'a> {
             let mut history = History::load(journal);
             history.add(result, self.begun.timestamp_millis());
             history.save(journal)?;
+        }
+        let returned = result.iter().flat_map(|synced| &synced.returned);
+        let returned = returned.map(|id| {
+            let text = returned_text(*id);
+            LeftPlace::new(text, None, environment.now)
+        });
+        let returned: Vec<LeftPlace> = returned.collect();
+        if !returned.is_empty() {
+            left::add(journal, &returned, environment.now)?;
         }
         if result.as_ref().is_ok_and(|synced| synced.pulled > 0) {
             // Receipts may carry project identities that other machines found.
@@ -507,7 +530,9 @@ pub fn backend<'a>(
         answer,
         installation: installation.and_then(Result::ok),
     };
-    GitBackend::new(&context.home, &context.notes, settings)
+    // The purged texts are recognised in every session.
+    let purged = journal.and_then(|journal| journal.echoes("").ok());
+    GitBackend::new(&context.home, &context.notes, settings).recognising(purged.unwrap_or_default())
 }
 
 /// Returns the other machines in the git history of the notes.

@@ -7,7 +7,7 @@
 //!
 //! Invariant: a masked file does not contain the text, and masking is idempotent.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
@@ -23,18 +23,30 @@ pub const MIN_LENGTH: usize = 4;
 /// The longest text, in bytes. A private key has about three thousand.
 pub const MAX_LENGTH: usize = 16 * 1024;
 
+/// A part of a note that is searched by itself, has at least this many characters and words. A shorter
+/// one occurs elsewhere by chance.
+const MIN_PART_LENGTH: usize = 24;
+const MIN_PART_WORDS: usize = 4;
+
+/// The shortest text of a note that is searched as a whole, in characters.
+const MIN_BODY_LENGTH: usize = 8;
+
 /// Replaces the text in front matter where [`MASK`] would be read as a list.
 const PLAIN_MASK: &str = "REDACTED";
 
-/// A text to purge.
+/// A text to purge, or several.
 ///
 /// `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PurgePattern {
-    /// For each word, its possible forms.
-    words: Vec<Vec<Vec<u8>>>,
+    texts: Vec<Words>,
+    /// The texts that begin with each byte, by their positions.
+    by_first_byte: Vec<Vec<usize>>,
     text: String,
 }
+
+/// The words of one text, each with its possible forms.
+type Words = Vec<Vec<Vec<u8>>>;
 
 /// Why a text cannot be purged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -71,10 +83,7 @@ impl PurgePattern {
         if text.len() > MAX_LENGTH {
             return Err(InvalidPattern::TooLong);
         }
-        let pattern = Self {
-            words: text.split_ascii_whitespace().map(forms).collect(),
-            text: text.to_owned(),
-        };
+        let pattern = Self::from_texts([text]);
         // Adjacent masks form texts that a single mask does not contain.
         let masks = format!(
             "{MASK}{MASK} {MASK}{PLAIN_MASK}{PLAIN_MASK} {}",
@@ -86,7 +95,47 @@ impl PurgePattern {
         Ok(pattern)
     }
 
-    /// Returns the text.
+    /// Creates a pattern from a note: its body, and each part of body and title that is long enough to
+    /// belong to no other text. `None` if there is none.
+    pub fn from_note(note: &Note) -> Option<Self> {
+        let body = note.body.trim();
+        let whole = (body.chars().count() >= MIN_BODY_LENGTH).then_some(body);
+        let lines = body.lines().chain([note.title.as_str()]);
+        let parts = lines.map(without_markup).filter(|part| {
+            part.chars().count() >= MIN_PART_LENGTH
+                && part.split_whitespace().count() >= MIN_PART_WORDS
+        });
+        let mut texts: Vec<&str> = whole.into_iter().chain(parts).collect();
+        texts.retain(|text| Self::new(text).is_ok());
+        let mut seen = BTreeSet::new();
+        texts.retain(|text| seen.insert(*text));
+        (!texts.is_empty()).then(|| Self::from_texts(texts))
+    }
+
+    /// Combines patterns into one that finds what any of them finds.
+    pub fn any(patterns: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut patterns = patterns.into_iter();
+        let mut all = patterns.next()?;
+        for pattern in patterns {
+            all.texts.extend(pattern.texts);
+        }
+        all.by_first_byte = by_first_byte(&all.texts);
+        Some(all)
+    }
+
+    fn from_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut texts = texts.into_iter().peekable();
+        let text = texts.peek().copied().unwrap_or_default().to_owned();
+        let words = |text: &str| text.split_ascii_whitespace().map(forms).collect();
+        let texts: Vec<Words> = texts.map(words).collect();
+        Self {
+            by_first_byte: by_first_byte(&texts),
+            texts,
+            text,
+        }
+    }
+
+    /// Returns the typed text; the first one of a note.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -176,20 +225,53 @@ impl PurgePattern {
         Some(out)
     }
 
-    /// Returns the first byte and the byte after the last of the next occurrence.
+    /// Returns the first byte and the byte after the last of the next occurrence: the longest one at
+    /// the first position.
     fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
-        let (first, others) = self.words.split_first()?;
-        let is_start = |byte: u8| first.iter().any(|form| form.first() == Some(&byte));
-        (from..bytes.len())
-            .filter(|start| is_start(bytes[*start]))
-            .find_map(|start| {
-                let mut end = word_end(bytes, start, first)?;
-                for word in others {
-                    end = word_end(bytes, gap_end(bytes, end)?, word)?;
-                }
-                Some((start, end))
+        let rest = bytes.iter().enumerate().skip(from);
+        rest.filter_map(|(start, byte)| Some((start, self.by_first_byte.get(usize::from(*byte))?)))
+            .find_map(|(start, texts)| {
+                let texts = texts.iter().filter_map(|text| self.texts.get(*text));
+                let ends = texts.filter_map(|text| text_end(bytes, start, text));
+                Some((start, ends.max()?))
             })
     }
+}
+
+/// Returns the texts that begin with each byte, by their positions.
+fn by_first_byte(texts: &[Words]) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new(); 256];
+    for (number, text) in texts.iter().enumerate() {
+        for form in text.iter().take(1).flatten() {
+            let first = form
+                .first()
+                .and_then(|byte| all.get_mut(usize::from(*byte)));
+            if let Some(numbers) = first
+                && numbers.last() != Some(&number)
+            {
+                numbers.push(number);
+            }
+        }
+    }
+    all
+}
+
+/// Returns a line of markdown without the marks of lists, quotations and headings, and without a label
+/// in bold at its start.
+fn without_markup(line: &str) -> &str {
+    let line = line.trim_start_matches(|mark: char| mark.is_whitespace() || "-*+>#".contains(mark));
+    let line = line.split_once(":** ").map_or(line, |(_, text)| text);
+    line.trim_end().trim_end_matches('…')
+}
+
+/// Returns the end of a text at a position.
+fn text_end(bytes: &[u8], start: usize, text: &Words) -> Option<usize> {
+    let (first, others) = text.split_first()?;
+    let mut end = word_end(bytes, start, first)?;
+    for word in others {
+        end = word_end(bytes, gap_end(bytes, end)?, word)?;
+    }
+    Some(end)
 }
 
 /// Returns the end of a word at a position, in its longest matching form.
@@ -316,6 +398,44 @@ mod tests {
         assert_eq!(
             PurgePattern::new(&"x".repeat(MAX_LENGTH + 1)),
             Err(InvalidPattern::TooLong)
+        );
+    }
+
+    #[test]
+    fn the_text_of_a_note_is_found_whole_and_in_its_parts() {
+        let id: NoteId = ID.parse().unwrap();
+        let now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
+        let note = |title: &str, body: &str| Note {
+            title: title.to_owned(),
+            body: body.to_owned(),
+            ..Note::new(id, NoteType::Semantic, now)
+        };
+        let long = note(
+            "The mill closes every second Tuesday…",
+            "## Notes\n\n- **Said:** the sluice key hangs behind the door\n- ok\n- cargo test\n",
+        );
+        let pattern = PurgePattern::from_note(&long).unwrap();
+        for (text, is_in) in [
+            ("x: \"the sluice key\\n  hangs behind the door.\"", true),
+            (
+                "the mill: The mill closes every second Tuesday at six",
+                true,
+            ),
+            ("ok", false),
+            ("cargo test", false),
+            ("## Notes", false),
+            ("the sluice key hangs", false),
+        ] {
+            assert_eq!(pattern.is_in(text.as_bytes()), is_in, "{text}");
+        }
+        let short = PurgePattern::from_note(&note("x", "hunter-two")).unwrap();
+        assert!(short.is_in(b"it is hunter-two."));
+        assert_eq!(PurgePattern::from_note(&note("x", "TODO")), None);
+        let both = PurgePattern::any([pattern, short]).unwrap();
+        let text = "hunter-two and the sluice key hangs behind the door and hunter-two";
+        assert_eq!(
+            both.mask_text(text).unwrap(),
+            "[REDACTED] and [REDACTED] and [REDACTED]"
         );
     }
 

@@ -73,12 +73,24 @@ enum Kind {
     NotOurs,
 }
 
-/// Finds a text. Nothing is changed.
-pub fn find(home: &Home, needle: &PurgePattern) -> Result<Places, Error> {
-    walk(home, needle, |_, _| Ok(()))
+/// The files that a purge masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaskedFiles {
+    /// All files of ours.
+    All,
+    /// All but notes: the text of purged notes, which others may have, too.
+    WithoutNotes,
 }
 
-/// Masks a text everywhere. Returns where it was.
+/// Finds a text. Nothing is changed.
+///
+/// # Errors
+/// [`Error::Structural`] if a file that would be masked is no note afterwards.
+pub fn find(home: &Home, needle: &PurgePattern, masked: MaskedFiles) -> Result<Places, Error> {
+    walk(home, needle, masked, |_, _| Ok(()))
+}
+
+/// Masks a text in files. Returns where it was.
 ///
 /// The lock keeps others from writing notes. After a kill, the next run masks the rest.
 pub fn mask(
@@ -86,10 +98,11 @@ pub fn mask(
     lock: &Lock,
     notes: &Notes,
     needle: &PurgePattern,
+    masked: MaskedFiles,
 ) -> Result<Places, Error> {
     // Checked first, so that either everything or nothing is changed.
-    find(home, needle)?;
-    walk(home, needle, |path, change| {
+    find(home, needle, masked)?;
+    walk(home, needle, masked, |path, change| {
         let written = match change {
             PurgeAction::Note(note, bytes) => {
                 notes.place(lock, note, bytes)?;
@@ -115,6 +128,7 @@ enum PurgeAction<'a> {
 fn walk(
     home: &Home,
     needle: &PurgePattern,
+    masked: MaskedFiles,
     mut apply: impl FnMut(&Path, PurgeAction<'_>) -> Result<(), Error>,
 ) -> Result<Places, Error> {
     let mut places = Places::default();
@@ -146,6 +160,10 @@ fn walk(
             let name = home.relative(&path);
             let structural = |_| Error::Structural(name.clone());
             match kind {
+                Kind::Note(note) if masked == MaskedFiles::WithoutNotes => {
+                    places.notes.insert(note);
+                    continue;
+                }
                 Kind::Note(note) => {
                     let masked = needle.mask_note(note.id, &bytes).map_err(structural)?;
                     apply(&path, PurgeAction::Note(note, &masked.unwrap_or_default()))?;
@@ -324,13 +342,13 @@ mod tests {
         for path in &others {
             put(path.clone(), &text);
         }
-        let before = find(&home, &needle).unwrap();
-        let masked = mask(&home, &lock, &notes, &needle).unwrap();
+        let before = find(&home, &needle, MaskedFiles::All).unwrap();
+        let masked = mask(&home, &lock, &notes, &needle, MaskedFiles::All).unwrap();
         assert_eq!(before, masked);
         assert_eq!(masked.notes, BTreeSet::from([shared.path, local.path]));
         assert_eq!(masked.files.len(), 6, "{masked:?}");
         assert_eq!(masked.left.len(), others.len(), "{masked:?}");
-        let after = find(&home, &needle).unwrap();
+        let after = find(&home, &needle, MaskedFiles::All).unwrap();
         assert_eq!((after.count(), after.left), (0, masked.left));
         let title = notes.read(shared.path).unwrap().note().title;
         assert_eq!(title, anamnesis_text::redact::MASK);
@@ -347,7 +365,7 @@ mod tests {
         fs::write(home.log(), format!("{}", stored.path.id)).unwrap();
         let id = stored.path.id.to_string();
         let needle = PurgePattern::new(&id[10..]).unwrap();
-        let refused = mask(&home, &lock, &notes, &needle);
+        let refused = mask(&home, &lock, &notes, &needle, MaskedFiles::All);
         assert!(matches!(refused, Err(Error::Structural(_))), "{refused:?}");
         assert_eq!(fs::read_to_string(home.log()).unwrap(), id);
     }
@@ -363,6 +381,9 @@ mod tests {
         bury(&home, &lock, &notes, &BTreeSet::from([id]), now()).unwrap();
         assert!(notes.is_forgotten(stored.path));
         let needle = PurgePattern::new(SECRET).unwrap();
-        assert_eq!(find(&home, &needle).unwrap(), Places::default());
+        assert_eq!(
+            find(&home, &needle, MaskedFiles::All).unwrap(),
+            Places::default()
+        );
     }
 }

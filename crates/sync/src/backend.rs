@@ -1,7 +1,8 @@
 //! The interface of a synchronization, independent of its transport.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use anamnesis_note::id::NoteId;
 use anamnesis_store::notes::{NotePath, Problem};
 use chrono::{DateTime, Utc};
 
@@ -97,6 +98,8 @@ pub struct Synced {
     pub detail: String,
     /// Notes whose files were written or removed, sorted.
     pub changed: Vec<NotePath>,
+    /// Notes with which other machines brought back what was purged here.
+    pub returned: BTreeSet<NoteId>,
     /// Refused files of the remote, with reasons.
     pub problems: Vec<Problem>,
     /// The change that is held back, if any.

@@ -11,6 +11,7 @@ use anamnesis_store::{
     fs::{home::Home, lock::Lock},
     notes::Notes,
 };
+use anamnesis_text::private_tokens::PrivateTokens;
 use git2::{Commit, Tree};
 use ulid::Ulid;
 
@@ -44,6 +45,7 @@ pub struct GitBackend<'a> {
     notes: &'a Notes,
     settings: Settings,
     set_aside: RefCell<Option<SetAside>>,
+    purged: PrivateTokens,
     on_step: Box<dyn Fn(SyncStep) + 'a>,
 }
 
@@ -55,8 +57,15 @@ impl<'a> GitBackend<'a> {
             notes,
             settings,
             set_aside: RefCell::default(),
+            purged: PrivateTokens::default(),
             on_step: Box::new(|_| ()),
         }
+    }
+
+    /// Recognises texts that were purged here, if another machine brings them back.
+    #[must_use]
+    pub fn recognising(self, purged: PrivateTokens) -> Self {
+        Self { purged, ..self }
     }
 
     /// Calls a function at the beginning of each step of a sync.
@@ -235,7 +244,7 @@ impl<'a> GitBackend<'a> {
         match repository.filter(Repository::is_pruning) {
             Some(mut repository) => {
                 repository.recover(&lock, self.notes)?;
-                repository.prune(&self.git(&repository, place)?)
+                repository.prune(&self.git(&repository, place)?).map(drop)
             }
             None => Ok(()),
         }
@@ -254,6 +263,7 @@ impl<'a> GitBackend<'a> {
             self.notes,
             &self.settings,
             self.set_aside(),
+            &self.purged,
             repository,
         )
     }

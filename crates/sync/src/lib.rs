@@ -21,6 +21,7 @@ mod layout;
 mod loose;
 mod new_notes;
 pub mod purge;
+pub mod purge_search;
 pub mod remote;
 mod repository;
 mod stage;

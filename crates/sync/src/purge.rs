@@ -22,7 +22,6 @@ use anamnesis_note::{
     usage_log::{FoldFile, PortableId, Receipt, ReceiptKey},
 };
 use anamnesis_text::clean::one_line;
-use chrono::{DateTime, Utc};
 use git2::{Commit, ObjectType, Oid, Sort, Tree};
 
 use crate::{
@@ -62,33 +61,6 @@ pub struct Purge {
     pub ids: BTreeSet<NoteId>,
     /// A text to mask wherever it occurs.
     pub needle: Option<PurgePattern>,
-}
-
-/// Where a purge's notes and text occur in history.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Occurrences {
-    /// The notes, each with the commits that wrote it.
-    pub notes: BTreeMap<NoteId, Written>,
-    /// Other files.
-    pub others: BTreeSet<String>,
-    /// The number of commits with the text in their message.
-    pub messages: usize,
-}
-
-impl Occurrences {
-    /// Returns whether history does not contain it.
-    pub fn is_empty(&self) -> bool {
-        self.notes.is_empty() && self.others.is_empty() && self.messages == 0
-    }
-}
-
-/// Commits that wrote a note.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
-    /// The number of commits.
-    pub commits: usize,
-    /// The time of the first pushed commit; `None` if none was pushed.
-    pub pushed_at: Option<DateTime<Utc>>,
 }
 
 /// The result of a purge.
@@ -342,80 +314,6 @@ impl<'a> Rewriting<'a> {
 }
 
 impl Repository {
-    /// Finds a purge's notes and text in the history of the branch. Changes nothing.
-    pub fn standing(&self, purge: &Purge) -> Result<Occurrences, Error> {
-        let mut standing = Occurrences::default();
-        let Some(head) = self.head()? else {
-            return Ok(standing);
-        };
-        let pushed = self.joined()?.map(|tip| tip.id());
-        let mut known: HashMap<Oid, bool> = HashMap::new();
-        let mut holds = |oid: Oid| -> Result<bool, Error> {
-            let Some(needle) = &purge.needle else {
-                return Ok(false);
-            };
-            if let Some(known) = known.get(&oid) {
-                return Ok(*known);
-            }
-            let holds = needle.is_in(&self.read(oid)?);
-            known.insert(oid, holds);
-            Ok(holds)
-        };
-        let mut walk = self.git.revwalk()?;
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
-        walk.push(head.id())?;
-        for oid in walk {
-            let commit = self.git.find_commit(oid?)?;
-            if let Some(needle) = &purge.needle
-                && needle.is_in(commit.message_raw_bytes())
-            {
-                standing.messages += 1;
-            }
-            let before = match commit.parent(0) {
-                Ok(parent) => Some(parent.tree()?),
-                Err(_) => None,
-            };
-            let tree = commit.tree()?;
-            let changes = Changes::between(&self.git, before.as_ref(), Some(&tree))?;
-            let is_pushed = || -> Result<bool, Error> {
-                Ok(match pushed {
-                    Some(pushed) if pushed == commit.id() => true,
-                    Some(pushed) => self.git.graph_descendant_of(pushed, commit.id())?,
-                    None => false,
-                })
-            };
-            for (id, change) in changes.notes {
-                let Some((_, oid)) = change.new else { continue };
-                if purge.ids.contains(&id) || holds(oid)? {
-                    let written = standing.notes.entry(id).or_default();
-                    // A merge commit repeats what other commits wrote.
-                    if commit.parent_count() < 2 || written.commits == 0 {
-                        written.commits += 1;
-                    }
-                    if written.pushed_at.is_none() && is_pushed()? {
-                        written.pushed_at = DateTime::from_timestamp(commit.time().seconds(), 0);
-                    }
-                }
-            }
-            for (path, change) in changes.others {
-                let Some((oid, _)) = change.new else { continue };
-                if self.is_blob(oid)? && holds(oid)? {
-                    standing.others.insert(path);
-                }
-            }
-        }
-        Ok(standing)
-    }
-
-    fn is_blob(&self, oid: Oid) -> Result<bool, Error> {
-        // A submodule's commit is not in this repository.
-        match self.git.odb()?.read_header(oid) {
-            Ok((_, kind)) => Ok(kind == ObjectType::Blob),
-            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Copies a tree's tombstones of these notes into another tree.
     pub(crate) fn with_tombstones(
         &self,
@@ -524,8 +422,10 @@ impl Repository {
         self.git_folder().join(PRUNING).exists()
     }
 
-    /// Removes all objects from the disk that no reference needs.
-    pub(crate) fn prune(&mut self, git: &Git) -> Result<(), Error> {
+    /// Deletes the references to the old history, and all objects from the disk that no reference
+    /// needs. Returns the names of the references that a person made.
+    pub(crate) fn prune(&mut self, git: &Git) -> Result<Vec<String>, Error> {
+        let dropped = self.drop_references()?;
         // Closes the packs: Windows lets nobody replace a file that is mapped.
         self.git = git2::Repository::open(self.git_folder())?;
         for name in TRACES {
@@ -543,7 +443,7 @@ impl Repository {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::io(&marker)(error))
             }
-            _ => Ok(()),
+            _ => Ok(dropped),
         }
     }
 
@@ -579,28 +479,32 @@ impl Repository {
         Ok(head == commit || self.git.graph_descendant_of(head, commit)?)
     }
 
-    /// Deletes the references that could name an old history, except the branch and its ancestors.
-    /// Returns the names of those that are not ours.
-    pub(crate) fn drop_references(&self) -> Result<Vec<String>, Error> {
+    /// Deletes the references that name an old history. Those of a person and the remote's tip stay if
+    /// they are in the branch's history. Our others, such as [`PURGED`], are no longer needed, and would
+    /// keep what a later purge removes. Returns the names of a person's references.
+    fn drop_references(&self) -> Result<Vec<String>, Error> {
         let head = self.head()?.map(|head| head.id());
         let mut dropped = Vec::new();
         for reference in self.git.references()? {
             let mut reference = reference?;
             let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
-            if [BRANCH, JOINED, INCOMING].contains(&name.as_str()) || name == "HEAD" {
+            let is_symbolic = reference.symbolic_target_bytes().is_some();
+            if name == BRANCH || name == "HEAD" || is_symbolic {
                 continue;
             }
+            let is_ours = name.starts_with("refs/anamnesis/");
+            let is_needed = !is_ours || [JOINED, INCOMING].contains(&name.as_str());
             let commit = reference.peel_to_commit().ok().map(|commit| commit.id());
             let is_in_branch = match commit {
                 Some(commit) => self.is_in_history(commit, head)?,
                 None => false,
             };
-            if !is_in_branch && reference.symbolic_target_bytes().is_none() {
-                reference.delete()?;
-                let is_known = ["refs/anamnesis/", "refs/remotes/origin/"];
-                if !is_known.iter().any(|folder| name.starts_with(folder)) {
-                    dropped.push(name);
-                }
+            if is_needed && is_in_branch {
+                continue;
+            }
+            reference.delete()?;
+            if !is_ours && !name.starts_with("refs/remotes/origin/") {
+                dropped.push(name);
             }
         }
         Ok(dropped)

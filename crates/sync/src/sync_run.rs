@@ -7,8 +7,9 @@ use anamnesis_store::{
     fs::{file, home::Home},
     index::Index,
     notes::{Notes, Problem},
-    purge,
+    purge::{self, MaskedFiles},
 };
+use anamnesis_text::private_tokens::PrivateTokens;
 use git2::{Commit, Oid};
 
 use crate::{
@@ -35,6 +36,8 @@ pub(crate) struct Run<'a> {
     settings: &'a Settings,
     /// The damaged repository that was set aside, if any.
     set_aside: Option<SetAside>,
+    /// The tokens of texts that were purged here.
+    purged: &'a PrivateTokens,
     pub(crate) repository: Repository,
     pub(crate) committed: usize,
     pulled: usize,
@@ -42,6 +45,7 @@ pub(crate) struct Run<'a> {
     is_in_step: bool,
     pub(crate) has_sent: bool,
     changed: BTreeSet<NoteId>,
+    returned: BTreeSet<NoteId>,
     problems: Vec<Problem>,
     pub(crate) held: Option<Held>,
 }
@@ -52,6 +56,7 @@ impl<'a> Run<'a> {
         notes: &'a Notes,
         settings: &'a Settings,
         set_aside: Option<SetAside>,
+        purged: &'a PrivateTokens,
         repository: Repository,
     ) -> Self {
         Self {
@@ -59,8 +64,10 @@ impl<'a> Run<'a> {
             notes,
             settings,
             set_aside,
+            purged,
             repository,
             committed: 0,
+            returned: BTreeSet::new(),
             pulled: 0,
             conflicts: 0,
             is_in_step: false,
@@ -124,6 +131,11 @@ impl<'a> Run<'a> {
             if is_purged && self.home.index().exists() {
                 self.rebuild_index();
             }
+            let head = joined.head;
+            let returned = self
+                .repository
+                .returned(joined.incoming, head, self.purged)?;
+            self.returned.extend(returned);
             self.pulled += joined.pulled;
             self.conflicts += joined.conflicts;
             for problem in joined.problems {
@@ -261,7 +273,7 @@ impl<'a> Run<'a> {
         purge::bury(home, &lock, notes, &what.ids, self.settings.now)?;
         let mut ids = what.ids.clone();
         if let Some(needle) = &what.needle {
-            let places = purge::mask(home, &lock, notes, needle)?;
+            let places = purge::mask(home, &lock, notes, needle, MaskedFiles::All)?;
             ids.extend(places.notes.iter().map(|path| path.id));
         }
         let applied = Applied {
@@ -366,8 +378,7 @@ impl<'a> Run<'a> {
             }
         }
         let lock = self.notes.lock()?;
-        purged.dropped.extend(self.repository.drop_references()?);
-        self.repository.prune(git)?;
+        purged.dropped.extend(self.repository.prune(git)?);
         drop(lock);
         let Some(remote) = remote else {
             return Ok(());
@@ -397,12 +408,18 @@ impl<'a> Run<'a> {
         }
         let lock = self.notes.lock().map_err(Error::from);
         let pruned = lock.and_then(|_lock| self.repository.prune(git));
-        if let Err(error) = pruned {
-            self.problems.push(Problem {
-                path: "memory/.git".to_owned(),
-                reason: format!("it still contains purged objects: {error}"),
-            });
-        }
+        let reason = match pruned {
+            Ok(dropped) if dropped.is_empty() => return,
+            Ok(dropped) => format!(
+                "deleted {}: another machine purged notes that they contained",
+                dropped.join(", ")
+            ),
+            Err(error) => format!("it still contains purged objects: {error}"),
+        };
+        self.problems.push(Problem {
+            path: "memory/.git".to_owned(),
+            reason,
+        });
     }
 
     /// Updates the changed notes in the index. The caller holds the notes lock: the index takes the
@@ -443,6 +460,7 @@ impl<'a> Run<'a> {
             head: self.repository.short_head()?,
             detail,
             changed: changed.collect(),
+            returned: self.returned,
             problems: self.problems,
             held: self.held,
         })

@@ -549,6 +549,194 @@ fn two_purges_are_both_done() {
 }
 
 #[test]
+fn nothing_that_a_machine_kept_of_an_earlier_purge_has_what_another_purges() {
+    // DEL-01
+    let fleet = Fleet::new();
+    let machines = [fleet.machine("laptop"), fleet.machine("desktop")];
+    let [laptop, desktop] = &machines;
+    laptop.write("x", "another-v4lue");
+    laptop.write("y", SECRET);
+    laptop.sync();
+    desktop.sync();
+    laptop.purge(&Purge {
+        needle: Some(PurgePattern::new("another-v4lue").unwrap()),
+        ..Purge::default()
+    });
+    desktop.sync();
+    desktop.purge(&text());
+    assert_in_step(&fleet, &machines);
+    for machine in &machines {
+        machine.assert_clean();
+    }
+}
+
+#[test]
+fn tags_branches_and_stashes_of_a_person_are_searched_and_dropped_where_a_purge_arrives() {
+    // DEL-01
+    let fleet = Fleet::new();
+    let machines = [fleet.machine("laptop"), fleet.machine("desktop")];
+    let [laptop, desktop] = &machines;
+    laptop.write("clean", "x");
+    laptop.sync();
+    desktop.sync();
+    desktop.git(&["tag", "clean"]);
+    let leaked = laptop.write("x", SECRET);
+    laptop.sync();
+    desktop.sync();
+    desktop.git(&["tag", "plain"]);
+    desktop.git(&["tag", "-a", "-m", SECRET, "signed"]);
+    desktop.git(&["branch", "other"]);
+    let path = desktop.home.tree(Scope::Portable).join("semantic");
+    let path = path.join(format!("{}.md", leaked.id));
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, [&bytes[..], b"more\n"].concat()).unwrap();
+    desktop.git(&["stash"]);
+    laptop.purge(&text());
+    let synced = desktop.sync();
+    let said = format!("{:?}", synced.problems);
+    for name in [
+        "refs/tags/plain",
+        "refs/tags/signed",
+        "refs/heads/other",
+        "refs/stash",
+    ] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+    assert_in_step(&fleet, &machines);
+    desktop.assert_clean();
+    assert_eq!(desktop.git(&["tag"]), "clean\n");
+}
+
+#[test]
+fn a_text_is_found_in_what_only_a_tag_or_a_reflog_keeps() {
+    let fleet = Fleet::new();
+    let mut laptop = fleet.machine("laptop");
+    laptop.remote = None;
+    laptop.write("x", "nothing");
+    laptop.sync();
+    laptop.git(&["checkout", "--quiet", "-b", "side"]);
+    let folder = laptop.home.tree(Scope::Portable);
+    fs::write(folder.join("own.txt"), SECRET).unwrap();
+    laptop.git(&["add", "own.txt"]);
+    laptop.git(&["commit", "--quiet", "-m", "x"]);
+    laptop.git(&["tag", "kept"]);
+    laptop.git(&["switch", "--quiet", "main"]);
+    laptop.git(&["branch", "--quiet", "-D", "side"]);
+    let found = || {
+        let repository = Repository::open(&laptop.home, "laptop", now()).unwrap();
+        repository.unwrap().occurrences(&text()).unwrap()
+    };
+    assert_eq!(
+        found().references,
+        BTreeSet::from(["refs/tags/kept".to_owned()])
+    );
+    laptop.git(&["tag", "-d", "kept"]);
+    assert!(!found().is_empty());
+    laptop.purge(&text());
+    assert!(found().is_empty(), "{:?}", found());
+    laptop.assert_clean();
+}
+
+#[test]
+fn histories_with_tags_stashes_and_two_purges_keep_neither_text() {
+    // DEL-01
+    const OTHER: &str = "another-v4lue";
+    let other = Purge {
+        needle: Some(PurgePattern::new(OTHER).unwrap()),
+        ..Purge::default()
+    };
+    for seed in 1..=2_u64 {
+        let fleet = Fleet::new();
+        let machines = [fleet.machine("laptop"), fleet.machine("desktop")];
+        let mut state = seed;
+        let mut draw = |below: u64| {
+            // A linear congruential generator (Knuth, MMIX).
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        machines[0].write("first", "x");
+        for machine in &machines {
+            machine.sync();
+        }
+        for step in 0..16 {
+            let machine = &machines[usize::try_from(draw(2)).unwrap()];
+            match draw(6) {
+                0 => drop(machine.write("a", SECRET)),
+                1 => drop(machine.write(OTHER, "b")),
+                2 => drop(machine.git(&["tag", &format!("tag-{step}")])),
+                3 => drop(machine.git(&["branch", &format!("branch-{step}")])),
+                4 => {
+                    let own = machine.home.tree(Scope::Portable).join("semantic/own.txt");
+                    fs::write(own, format!("{SECRET} {OTHER}")).unwrap();
+                    machine.git(&["stash", "--include-untracked"]);
+                }
+                _ => drop(machine.sync()),
+            }
+        }
+        let first = usize::try_from(draw(2)).unwrap();
+        machines[first].purge(&text());
+        machines[1 - first].purge(&other);
+        for machine in machines.iter().chain(&machines) {
+            machine.sync();
+        }
+        // A text that was written beside the purge is purged by a second one.
+        machines[first].purge(&text());
+        machines[first].purge(&other);
+        assert_in_step(&fleet, &machines);
+        for machine in &machines {
+            machine.assert_clean();
+            let repository = Repository::open(&machine.home, machine.name, now()).unwrap();
+            let found = repository.unwrap().occurrences(&other).unwrap();
+            assert!(found.is_empty(), "seed {seed}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_was_offline_and_brings_a_purged_text_or_note_back_is_named() {
+    let fleet = Fleet::new();
+    let [laptop, desktop, _] = fleet.three();
+    let leaked = laptop.write("x", SECRET);
+    let other = laptop.write("y", "other words");
+    laptop.sync();
+    desktop.sync();
+    laptop.purge(&text());
+    laptop.purge(&notes(&[other.id]));
+    let quoting = desktop.write("z", &format!("it was {SECRET}"));
+    // Another git merges the old history.
+    desktop.git(&["add", "."]);
+    desktop.git(&["commit", "--quiet", "-m", "x"]);
+    desktop.git(&["fetch", "--quiet", fleet.remote().to_str().unwrap(), "main"]);
+    desktop.git(&[
+        "merge",
+        "--quiet",
+        "-s",
+        "ours",
+        "--allow-unrelated-histories",
+        "FETCH_HEAD",
+    ]);
+    let remote = fleet.remote();
+    desktop.git(&["push", "--quiet", remote.to_str().unwrap(), "main"]);
+    let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
+    journal.purged(&needle()).unwrap();
+    let backend = laptop.backend(HeldDecision::None);
+    let backend = backend.recognising(journal.echoes("").unwrap());
+    let returned = backend.sync().unwrap().returned;
+    for note in [leaked, other, quoting] {
+        assert!(returned.contains(&note.id), "{returned:?}");
+    }
+    let repository = Repository::open(&laptop.home, laptop.name, now()).unwrap();
+    let found = repository.unwrap().occurrences(&text()).unwrap();
+    assert!(found.notes.contains_key(&quoting.id), "{found:?}");
+    laptop.purge(&text());
+    laptop.purge(&notes(&[other.id]));
+    laptop.assert_clean();
+    fleet.assert_clean();
+}
+
+#[test]
 fn a_store_without_a_remote_is_purged_too() {
     let fleet = Fleet::new();
     let laptop = Machine {
@@ -576,6 +764,17 @@ fn a_store_without_a_remote_is_purged_too() {
 }
 
 #[test]
+fn a_store_whose_remote_was_unset_keeps_no_reference_to_the_old_history() {
+    let fleet = Fleet::new();
+    let mut laptop = fleet.machine("laptop");
+    laptop.write("x", SECRET);
+    laptop.sync();
+    laptop.remote = None;
+    laptop.purge(&text());
+    laptop.assert_clean();
+}
+
+#[test]
 fn history_keeps_what_is_not_purged() {
     let fleet = Fleet::new();
     let [laptop, desktop, _] = fleet.three();
@@ -596,8 +795,8 @@ fn history_keeps_what_is_not_purged() {
     let repository = Repository::open(&laptop.home, "laptop", now())
         .unwrap()
         .unwrap();
-    assert!(repository.standing(&text()).unwrap().is_empty());
-    let standing = repository.standing(&notes(&[leaked.id])).unwrap();
+    assert!(repository.occurrences(&text()).unwrap().is_empty());
+    let standing = repository.occurrences(&notes(&[leaked.id])).unwrap();
     assert_eq!(standing.notes[&leaked.id].commits, 1);
     assert!(standing.notes[&leaked.id].pushed_at.is_some());
 }

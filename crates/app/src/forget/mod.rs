@@ -127,6 +127,7 @@ pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> 
         context.notes.forget(&lock, *path, now)?;
         drop(lock);
         let record = |journal: &Journal, text: &str| -> Result<(), journal::Error> {
+            journal.forget_injected(path.id)?;
             journal.forgot(path.id, text, now)?;
             if context.environment.is_agent {
                 let request = request(context, journal, path.id)?;

@@ -69,12 +69,35 @@ fn purge_as_asked(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let _progress = ui::Progress::new("rewriting the history …");
         found.purge(&again)?
     };
+    let state = if done.remaining.is_empty() && done.other_notes.is_empty() {
+        "the text is in no file and no commit here".to_owned()
+    } else {
+        let places = done.remaining.len() + done.other_notes.len();
+        format!("{} here still have its text", ui::count(places, "place"))
+    };
     ui.print(&format!(
-        "purged #{}: a tombstone stays, the text is in no file and no commit here\n{}",
+        "purged #{}: a tombstone stays, {state}\n{}{}",
         ids.join(" #"),
+        remaining_text(&done),
         outcome_text(&done, &found.steps(&done))
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(&done))
+}
+
+/// The places of ours that still contain the text, one line each.
+fn remaining_text(done: &PurgeOutcome) -> String {
+    let names = done.remaining.iter();
+    names
+        .map(|name| format!("left     {}\n", one_line(name)))
+        .collect()
+}
+
+fn exit_code(done: &PurgeOutcome) -> ExitCode {
+    if done.remaining.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Masks a text everywhere.
@@ -99,16 +122,10 @@ fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> O
         ui::count(places, "place"),
         done.remaining.len()
     );
-    for name in &done.remaining {
-        text.push_str(&format!("left     {}\n", one_line(name)));
-    }
+    text.push_str(&remaining_text(&done));
     text.push_str(&outcome_text(&done, &found.steps(&done)));
     ui.print(&text);
-    Ok(if done.remaining.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(&done))
 }
 
 /// The places, one line each.

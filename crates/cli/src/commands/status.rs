@@ -7,6 +7,7 @@ use anamnesis_app::{
 };
 use anamnesis_note::{note::GLOBAL, project_key::is_shared};
 use anamnesis_store::settings::config::Retention;
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::project::explain;
@@ -58,6 +59,7 @@ fn as_json(context: &Context, status: &Overview, found: Option<&FindingCounts>) 
         "sync": status.sync.json(),
         "kept": kept.map(|(sessions, bytes)| json!({ "sessions": sessions, "bytes": bytes })),
         "upkeep": found,
+        "purge_left": status.purge_left.iter().map(|place| &place.text).collect::<Vec<_>>(),
         "state": { "ok": status.verdict.is_well, "text": status.verdict.text },
     });
     if let Some(vectors) = status.vectors {
@@ -97,6 +99,10 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
             ui::number(found.actions),
             ui::number(found.decisions)
         ));
+    }
+    for place in &status.purge_left {
+        let line = one_line(&place.text);
+        text.push_str(&format!("purge: {line}\n"));
     }
     if let Some(vectors) = status.vectors {
         text.push_str(&format!(

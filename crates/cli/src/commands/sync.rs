@@ -53,6 +53,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "problems": synced.problems.iter()
                 .map(|problem| json!({ "path": problem.path, "reason": problem.reason }))
                 .collect::<Vec<_>>(),
+            "returned": synced.returned.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "held": synced.held.as_ref().map(held_text),
         }));
         return Ok(ExitCode::SUCCESS);
@@ -67,6 +68,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             problem.path,
             one_line(&problem.reason)
         ));
+    }
+    for note in &synced.returned {
+        ui.note(&format!("{}\n", sync::returned_text(*note)));
     }
     if let Some(held) = &synced.held {
         ui.note(&format!(

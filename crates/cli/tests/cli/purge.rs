@@ -263,6 +263,92 @@ fn a_note_is_purged_by_its_id() {
 }
 
 #[test]
+fn an_injected_note_leaves_the_records_when_it_is_forgotten_or_purged() {
+    // DEL-01
+    let home = home();
+    for (short, verb) in [
+        ("F0RG0T", "forget F0RG0T"),
+        ("PVRGE1", "purge PVRGE1 --yes"),
+    ] {
+        let body = format!("The staging greeting is {SECRET} until the autumn.");
+        home.add(&NoteText::new(&id(short), "Staging").body(&body));
+        run(&home, "sync").well();
+        let session = SESSION.replace("5b0c", if short == "F0RG0T" { "5b0c" } else { "6b0c" });
+        // Brings the index up to date.
+        run(&home, "list").well();
+        let started = event(
+            &home,
+            "SessionStart",
+            &session,
+            json!({ "source": "startup" }),
+        );
+        let injected = hook_at(&home, "03:00:00", &started).well();
+        assert!(injected.contains(SECRET), "{injected:?}");
+        home.settle();
+        let in_records = || {
+            let holding = holding(&home.store());
+            holding.iter().any(|name| name.starts_with("journal.db"))
+        };
+        assert!(in_records());
+        let done = run(&home, verb).well();
+        assert!(!in_records(), "{verb}: {done:?}");
+    }
+    // The first note is in the trash and in the history.
+    let other = run(&home, "purge F0RG0T --yes").well();
+    assert!(
+        other.contains("the text is in no file and no commit here"),
+        "{other:?}"
+    );
+    assert_eq!(holding(&home.store()), [""; 0]);
+}
+
+#[test]
+fn a_text_that_stays_after_a_purge_of_a_note_is_named() {
+    let home = home();
+    let body = format!("The staging greeting is {SECRET} until the autumn.");
+    home.add(&NoteText::new(&id("PVRGE1"), "Staging").body(&body));
+    home.add(&NoteText::new(&id("PVRGE2"), "Also").body(&body));
+    run(&home, "sync").well();
+    home.write("own.txt", &body);
+    let done = run(&home, "purge PVRGE1 --yes");
+    assert_eq!(done.code, Some(1));
+    for text in [
+        "2 places here still have its text",
+        "left     own.txt",
+        "#PVRGE2 has the same text: anamnesis purge PVRGE2",
+    ] {
+        assert!(done.stdout.contains(text), "{text}: {done:?}");
+    }
+}
+
+#[test]
+fn former_stores_are_purged_and_backups_are_named_until_they_are_gone() {
+    // DEL-01
+    let (home, _remote) = with_remote();
+    leak(&home);
+    run(&home, "sync").well();
+    let backup = home.root().join("b.tar");
+    let path = backup.display().to_string();
+    run(&home, &format!("backup {path}")).well();
+    run(&home, &format!("backup --restore {path} --yes")).well();
+    let former = PathBuf::from(format!("{}.before-restore-1", home.store().display()));
+    assert!(holding(&former).contains(&"objects".to_owned()));
+    let done = purge_text(&home, SECRET).well();
+    assert!(
+        done.contains("store    ~/.anamnesis.before-restore-1"),
+        "{done:?}"
+    );
+    assert_eq!(holding(&former), [""; 0]);
+    let named = "may hold it: rm ";
+    assert!(done.contains(named), "{done:?}");
+    assert!(run(&home, "status").well().contains(named));
+    fs::remove_file(&backup).unwrap();
+    assert!(!run(&home, "status").well().contains(named));
+    let doctor = run(&home, "doctor");
+    assert!(!doctor.stdout.contains("write-ahead log"), "{doctor:?}");
+}
+
+#[test]
 fn what_cannot_be_purged_is_said() {
     // DEL-02
     let (home, remote) = with_remote();

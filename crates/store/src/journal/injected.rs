@@ -65,12 +65,13 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// Removes every injected text in which a note was.
+    /// Removes every injected text in which a note was: by the record of it, or because the text names
+    /// the note's id. A later injection replaces the record, not the text.
     pub fn forget_injected(&self, note: NoteId) -> Result<(), Error> {
         self.connection.execute(
-            "DELETE FROM injected WHERE EXISTS (SELECT 1 FROM shown
-               WHERE shown.session = injected.session AND shown.at = injected.at AND shown.note = ?)",
-            [note.to_string()],
+            "DELETE FROM injected WHERE instr(text, ?2) OR EXISTS (SELECT 1 FROM shown
+               WHERE shown.session = injected.session AND shown.at = injected.at AND shown.note = ?1)",
+            [note.to_string(), note.short()],
         )?;
         Ok(())
     }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purged_note_is_in_no_injected_text() {
+    fn a_forgotten_note_is_in_no_injected_text() {
         let (_folder, journal) = journal_with_session("s");
         let note = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let shown = ShownNote {
@@ -146,6 +147,10 @@ mod tests {
         let other = now() + chrono::TimeDelta::seconds(1);
         journal
             .injected("s", "", "UserPromptSubmit", "other", other)
+            .unwrap();
+        let named = now() + chrono::TimeDelta::seconds(2);
+        journal
+            .injected("s", "", "SessionStart", "- body (#9G5FAV)", named)
             .unwrap();
         journal.forget_injected(note).unwrap();
         let left = journal.injected_texts("s").unwrap();

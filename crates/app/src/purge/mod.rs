@@ -1,0 +1,690 @@
+//! Removes notes or a text from the store, the git history and the remote.
+
+pub(crate) mod left;
+mod search;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    time::Duration,
+};
+
+use anamnesis_note::{
+    id::NoteId,
+    note::{NoteFile, Scope},
+    purge_pattern::PurgePattern,
+    usage_log::{PortableId, Receipt},
+};
+use anamnesis_store::{
+    fs::{file, home::ensure_folder},
+    index::{Entry, Index},
+    journal::{Journal, Mentions},
+    notes::NotePath,
+    purge::{self as files, MaskedFiles},
+    session_note,
+    usage_log::Receipts,
+};
+use anamnesis_sync::{
+    HeldDecision, Repository,
+    purge::{Purge, Purged, Record},
+    purge_search::Written,
+    set_aside_repositories,
+};
+use anamnesis_text::clean::one_line;
+use chrono::{DateTime, Utc};
+
+use self::search::{former_stores, has_text, search};
+pub use self::{left::LeftPlace, search::FoundText};
+use crate::{
+    Error,
+    context::Context,
+    evaluation_set,
+    format::{self, ago, count},
+    sync,
+};
+
+/// Timeout for other processes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most old versions of a note whose text is searched.
+const MAX_VERSIONS: usize = 200;
+
+/// A note that a purge removes or changes.
+#[derive(Debug)]
+pub struct PlannedNote {
+    /// The shortest unique id.
+    pub short: String,
+    /// The kind for people; `gone` if only history has the note.
+    pub kind: &'static str,
+    /// The title, without the text that is purged.
+    pub title: String,
+    /// The commits that wrote it.
+    pub written: Option<Written>,
+}
+
+/// What a purge would reach. Nothing was changed yet.
+#[derive(Debug)]
+pub struct PurgePlan<'a> {
+    context: &'a Context,
+    journal: Option<Journal>,
+    purge: Purge,
+    /// The text: the typed one, or that of the notes.
+    text: Option<PurgePattern>,
+    /// The notes.
+    pub notes: Vec<PlannedNote>,
+    /// Where notes and text are.
+    pub found: FoundText,
+    /// The client's transcripts, which are not changed.
+    pub transcripts: BTreeSet<PathBuf>,
+}
+
+/// The result of a purge, and what the person has to do now.
+#[derive(Debug)]
+pub struct PurgeOutcome {
+    /// What became of the history and the remote.
+    pub purged: Purged,
+    /// The places of ours that still contain the text.
+    pub remaining: BTreeSet<String>,
+    /// Other notes with the same text. A purge of notes leaves them.
+    pub other_notes: Vec<String>,
+    /// When the text was first pushed to the remote.
+    pub pushed_at: Option<DateTime<Utc>>,
+    /// The remote, for people.
+    pub remote: Option<String>,
+    /// The places that were not reached.
+    pub left: Vec<LeftPlace>,
+}
+
+/// Completes an earlier purge that was killed. Only a person may purge.
+pub fn begin(context: &Context) -> Result<(), Error> {
+    if context.environment.is_agent {
+        return Err(
+            Error::failed("0 places: only a person purges, since that cannot be undone")
+                .hint("anamnesis forget ID   (one note, which can be brought back)"),
+        );
+    }
+    let unfinished =
+        sync::backend(context, None, None, HeldDecision::None, PATIENCE).finish_purge();
+    unfinished.map_err(|error| {
+        Error::failed(format!(
+            "0 places: an earlier purge is not finished: {error}"
+        ))
+        .because(error)
+    })
+}
+
+/// Finds whole notes by their ids.
+pub fn find_notes<'a>(context: &'a Context, ids: &[String]) -> Result<PurgePlan<'a>, Error> {
+    let index = context.index()?;
+    let mut entries = BTreeMap::new();
+    for typed in ids {
+        let entry = Context::resolve(&index, typed).map_err(|failure| {
+            let text = failure.text();
+            let text = text.trim_start_matches("anamnesis: ").trim_end();
+            Error::failed(format!("0 places: {text}"))
+        })?;
+        entries.insert(entry.id(), entry);
+    }
+    let ids: BTreeSet<NoteId> = entries.keys().copied().collect();
+    let patterns = ids.iter().flat_map(|id| texts_of(context, *id));
+    let text = PurgePattern::any(patterns);
+    let purge = Purge { ids, needle: None };
+    let mut plan = PurgePlan::search(context, purge, text)?;
+    let notes = entries.iter().map(|(id, entry)| PlannedNote {
+        short: Context::short(&index, *id),
+        kind: entry.shown_kind(),
+        title: one_line(&entry.title),
+        written: plan.found.history.notes.get(id).cloned(),
+    });
+    plan.notes = notes.collect();
+    plan.find_transcripts();
+    Ok(plan)
+}
+
+/// The texts that a note has and had.
+fn texts_of(context: &Context, id: NoteId) -> Vec<PurgePattern> {
+    let path = context.notes.find(id);
+    let current = path.and_then(|path| context.notes.bytes(path).ok());
+    let machine = context.machine_id();
+    let repository = Repository::open(&context.home, &machine, context.environment.now);
+    let versions = repository.ok().flatten();
+    let versions = versions.and_then(|it| it.versions(id, MAX_VERSIONS).ok());
+    let versions = versions.unwrap_or_default().into_iter();
+    let versions = versions.filter_map(|version| Some(version.file?.bytes));
+    let all = current.into_iter().chain(context.notes.trashed(id));
+    let all: BTreeSet<Vec<u8>> = all.chain(versions).collect();
+    let notes = all
+        .iter()
+        .filter_map(|bytes| NoteFile::parse(bytes, id).ok());
+    notes
+        .filter_map(|file| PurgePattern::from_note(file.note()))
+        .collect()
+}
+
+/// Finds a text everywhere.
+pub fn find_text<'a>(context: &'a Context, needle: &PurgePattern) -> Result<PurgePlan<'a>, Error> {
+    let purge = Purge {
+        needle: Some(needle.clone()),
+        ..Purge::default()
+    };
+    let mut plan = PurgePlan::search(context, purge, Some(needle.clone()))?;
+    let of_files = plan.found.files.notes.iter().map(|path| path.id);
+    let of_history = plan.found.history.notes.keys().copied();
+    let ids: BTreeSet<NoteId> = of_files.chain(of_history).collect();
+    // Also removes from the index what was deleted by hand.
+    let index = context.index()?;
+    for id in ids {
+        let entry = index.get(id)?;
+        plan.notes.push(PlannedNote {
+            short: Context::short(&index, id),
+            kind: entry.as_ref().map_or("gone", Entry::shown_kind),
+            title: entry.map_or_else(String::new, |entry| {
+                one_line(&needle.mask_text(&entry.title).unwrap_or(entry.title))
+            }),
+            written: plan.found.history.notes.get(&id).cloned(),
+        });
+    }
+    plan.find_transcripts();
+    Ok(plan)
+}
+
+/// A place that a purge changes or names, for people.
+#[derive(Debug)]
+pub struct FoundPlace {
+    /// What it is: `note`, `file`, `history`, `records`, `Claude` or `left`.
+    pub what: &'static str,
+    /// Which one, in one or two lines.
+    pub text: String,
+}
+
+impl FoundPlace {
+    fn new(what: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { what, text }
+    }
+}
+
+impl<'a> PurgePlan<'a> {
+    fn search(
+        context: &'a Context,
+        purge: Purge,
+        text: Option<PurgePattern>,
+    ) -> Result<Self, Error> {
+        let mut plan = Self {
+            context,
+            journal: context.journal(),
+            purge,
+            text,
+            notes: Vec::new(),
+            found: FoundText::default(),
+            transcripts: BTreeSet::new(),
+        };
+        plan.found = plan.search_again()?;
+        // The index is compressed, so no search finds what a purge that was killed left there.
+        if marker(context).exists() {
+            let index = context.home.relative(&context.home.index());
+            plan.found.databases.insert(index);
+        }
+        Ok(plan)
+    }
+
+    fn search_again(&self) -> Result<FoundText, Error> {
+        let searched = Purge {
+            ids: self.purge.ids.clone(),
+            needle: self.text.clone(),
+        };
+        search(self.context, self.journal.as_ref(), &searched)
+    }
+
+    /// The database files that have the text only in free pages: their rows are listed already.
+    fn free_pages(&self) -> impl Iterator<Item = &String> {
+        let has_rows = self.found.records.count() > 0;
+        let has_notes = !self.found.files.notes.is_empty();
+        let databases = self.found.databases.iter();
+        databases.filter(move |name| {
+            let is_journal = name.starts_with("journal.db");
+            !(if is_journal { has_rows } else { has_notes })
+        })
+    }
+
+    /// Returns the places that were found, including those that are left alone.
+    pub fn listed(&self) -> Vec<FoundPlace> {
+        let now = self.context.environment.now;
+        let notes = self.notes.iter().map(|note| note_place(note, now));
+        let mut listed: Vec<FoundPlace> = notes.collect();
+        let FoundText {
+            files,
+            records,
+            history,
+            former,
+            ..
+        } = &self.found;
+        let names = files.files.iter().chain(self.free_pages());
+        listed.extend(names.map(|name| FoundPlace::new("file", one_line(name))));
+        let names = history.others.iter().chain(&history.references);
+        listed.extend(names.map(|name| FoundPlace::new("history", one_line(name))));
+        if history.messages > 0 {
+            let commits = count(history.messages, "commit");
+            let text = format!("messages or authors of {commits}");
+            listed.push(FoundPlace::new("history", text));
+        }
+        if records.count() > 0 {
+            listed.push(FoundPlace::new("records", records_text(records)));
+        }
+        for path in former {
+            let text = format!(
+                "{}\na store that a restore kept aside",
+                one_line(&self.context.shown(path))
+            );
+            listed.push(FoundPlace::new("store", text));
+        }
+        for path in &self.transcripts {
+            let path = one_line(&self.context.shown(path));
+            let text = format!("{path}\nits transcript: not ours, left alone");
+            listed.push(FoundPlace::new("Claude", text));
+        }
+        listed.extend(self.left());
+        listed
+    }
+
+    /// Returns the places that contain the text but do not belong to us.
+    pub fn left(&self) -> Vec<FoundPlace> {
+        let left = self.found.files.left.iter().map(|name| {
+            let whose = if name == "config.json" {
+                "your settings: change them yourself, with anamnesis config"
+            } else {
+                "not ours, left alone"
+            };
+            FoundPlace::new("left", format!("{}   {whose}", one_line(name)))
+        });
+        left.collect()
+    }
+
+    /// Returns what the person has to do after the purge.
+    pub fn steps(&self, done: &PurgeOutcome) -> Vec<String> {
+        let mut steps = Vec::new();
+        if self.purge.needle.is_some() {
+            steps.push(match (done.pushed_at, &done.remote) {
+                (Some(since), Some(place)) => {
+                    let lasted = lasted(since, self.context.environment.now);
+                    format!("change the secret: it was on {place} for {lasted}")
+                }
+                _ => "if it is a secret, change it: it was on this disk".to_owned(),
+            });
+        }
+        steps.extend(done.left.iter().map(|place| place.text.clone()));
+        if !self.transcripts.is_empty() {
+            steps.push("remove Claude's transcript, or let it expire".to_owned());
+        }
+        for note in &done.other_notes {
+            steps.push(format!("#{note} has the same text: anamnesis purge {note}"));
+        }
+        steps
+    }
+
+    /// The places that were not reached: another purge here cannot do more.
+    fn left_places(&self, purged: &Purged) -> Vec<LeftPlace> {
+        let context = self.context;
+        let now = context.environment.now;
+        let mut left = Vec::new();
+        let machines = sync::other_machines(context);
+        if self.purge.needle.is_some() && !machines.is_empty() {
+            let text = format!(
+                "on {} too: anamnesis purge --find   (its records are its own)",
+                one_line(&machines.join(", "))
+            );
+            left.push(LeftPlace::new(text, None, now));
+        }
+        for folder in set_aside_repositories(&context.home) {
+            let text = format!(
+                "a damaged repository that was set aside may hold it: rm -rf {}",
+                one_line(&context.shown(&folder))
+            );
+            left.push(LeftPlace::new(text, Some(&folder), now));
+        }
+        let backups = self.journal.as_ref().map(left::backups);
+        for backup in backups.unwrap_or_default() {
+            let path = one_line(&context.shown(&backup.path));
+            let day = format::date(backup.at);
+            let (text, path) = if backup.path.exists() {
+                let text = format!("the backup of {day} may hold it: rm {path}");
+                (text, Some(backup.path.as_path()))
+            } else {
+                let text =
+                    format!("the backup of {day} may hold it: delete it if {path} was moved");
+                (text, None)
+            };
+            left.push(LeftPlace::new(text, path, now));
+        }
+        if let Some(reason) = &purged.remote_left {
+            let remote = sync::remote(context).ok().flatten();
+            let text = format!(
+                "on {}, drop what is no longer named: git gc --prune=now\n        ({})",
+                remote
+                    .map(|remote| one_line(remote.place()))
+                    .unwrap_or_default(),
+                one_line(reason)
+            );
+            left.push(LeftPlace::new(text, None, now));
+        }
+        left
+    }
+
+    /// The number of places that the purge changes.
+    pub fn count(&self) -> usize {
+        let FoundText {
+            files,
+            records,
+            history,
+            former,
+            ..
+        } = &self.found;
+        let in_history = history.others.len() + history.references.len();
+        let files = files.files.len() + self.free_pages().count();
+        let messages = usize::from(history.messages > 0);
+        self.notes.len() + files + records.count() + in_history + messages + former.len()
+    }
+
+    /// Purges everything that was found. `again` is the command that continues after a failure.
+    pub fn purge(&self, again: &str) -> Result<PurgeOutcome, Error> {
+        let context = self.context;
+        let now = context.environment.now;
+        let marker = marker(context);
+        ensure_folder(&context.home.derived()).map_err(Error::caused_by)?;
+        file::write_atomic(&marker, b"").map_err(Error::caused_by)?;
+        self.remove_from(context, self.journal.as_ref())?;
+        let mut left = Vec::new();
+        for former in former_stores(context) {
+            if let Err(error) = self.remove_from_former(&former) {
+                let root = former.home.root();
+                let text = format!(
+                    "a store that a restore kept aside may hold it: rm -rf {}   ({})",
+                    one_line(&context.shown(root)),
+                    one_line(error.message())
+                );
+                left.push(LeftPlace::new(text, Some(root), now));
+            }
+        }
+        let purged = self.rewrite(again);
+        // Derived files are rebuilt even if the history could not be rewritten.
+        Index::rebuild(&context.home, &context.notes, PATIENCE)?;
+        let purged = match purged {
+            Ok(purged) => purged,
+            Err(error) => {
+                let text = format!("{}; again: {again}", one_line(error.message()));
+                self.keep_left(&[left, vec![LeftPlace::new(text, Some(&marker), now)]].concat())?;
+                return Err(error);
+            }
+        };
+        fs::remove_file(&marker).map_err(Error::caused_by)?;
+        left.extend(self.left_places(&purged));
+        self.keep_left(&left)?;
+        let written = self.notes.iter().filter_map(|note| note.written.as_ref());
+        let (remaining, other_notes) = self.remaining()?;
+        Ok(PurgeOutcome {
+            purged,
+            remaining,
+            other_notes,
+            pushed_at: written.filter_map(|written| written.pushed_at).min(),
+            remote: sync::remote(context)?.map(|remote| one_line(remote.place())),
+            left,
+        })
+    }
+
+    fn keep_left(&self, left: &[LeftPlace]) -> Result<(), Error> {
+        match &self.journal {
+            Some(journal) => Ok(left::add(journal, left, self.context.environment.now)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes notes and text from the records and files of a store.
+    fn remove_from(&self, store: &Context, journal: Option<&Journal>) -> Result<(), Error> {
+        let now = store.environment.now;
+        let Purge { ids, needle } = &self.purge;
+        if let Some(journal) = journal {
+            for id in ids {
+                journal.forget_injected(*id)?;
+                if let Some(stored) = store.notes.find(*id)
+                    && let Ok(stored) = store.notes.read(stored)
+                {
+                    journal.forgot(*id, &stored.file.note().body, now)?;
+                }
+            }
+            if let Some(needle) = needle {
+                journal.purged(needle)?;
+            }
+            if let Some(text) = &self.text {
+                journal.mask(text)?;
+            }
+        }
+        let own = match (journal, needle) {
+            (Some(journal), Some(_)) => own_notes(store, journal, &self.found.files.notes),
+            _ => Vec::new(),
+        };
+        let lock = store.notes.lock()?;
+        evaluation_set::forget_notes(&store.home, |id| ids.contains(&id))?;
+        files::bury(&store.home, &lock, &store.notes, ids, now).map_err(refused)?;
+        if let Some(text) = &self.text {
+            files::mask(
+                &store.home,
+                &lock,
+                &store.notes,
+                text,
+                masked_files(&self.purge),
+            )
+            .map_err(refused)?;
+        }
+        drop(lock);
+        for (session, path) in own {
+            if let (Some(journal), Ok(stored)) = (journal, store.notes.read(path)) {
+                session_note::keep_own(journal, &session, stored.file.note())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes notes and text from a store that a restore kept aside, also from its history.
+    fn remove_from_former(&self, former: &Context) -> Result<(), Error> {
+        let journal = former.home.journal().exists();
+        let journal = journal
+            .then(|| Journal::open(&former.home, PATIENCE))
+            .transpose()?;
+        self.remove_from(former, journal.as_ref())?;
+        let backend = sync::backend(former, None, None, HeldDecision::None, PATIENCE);
+        backend.purge(&self.purge, &mut |_| Ok(()))?;
+        // Nobody uses the index of this store, and it can be built again.
+        fs::remove_dir_all(former.home.derived()).map_err(Error::caused_by)
+    }
+
+    /// Rewrites notes, history and remote, and writes the receipt for other machines.
+    fn rewrite(&self, again: &str) -> Result<Purged, Error> {
+        let context = self.context;
+        let remote = sync::remote(context)?;
+        let machine = context.machine_id();
+        let receipts = Receipts::new(context.home.clone());
+        let journal = Journal::open(&context.home, PATIENCE)?;
+        // A portable history may contain a note that is machine-local now.
+        let portable = |ids: &BTreeSet<NoteId>| {
+            let ids = ids.iter();
+            ids.filter_map(|id| PortableId::new(*id, Scope::Portable))
+                .collect()
+        };
+        let mut write_record = |what: &Record| {
+            let mut receipt = Receipt::new(context.environment.now);
+            receipt.gone = portable(&what.gone);
+            receipt.masked = portable(&what.masked);
+            Ok(receipts.append(&journal, &machine, &receipt, PATIENCE)?)
+        };
+        let backend = sync::backend(
+            context,
+            Some(&journal),
+            remote,
+            HeldDecision::None,
+            PATIENCE,
+        );
+        let purged = backend.purge(&self.purge, &mut write_record);
+        purged.map_err(|error| match error {
+            anamnesis_sync::Error::Held => Error::caused_by(error).hint(format!(
+                "anamnesis sync   (says what needs a decision); then: {again}"
+            )),
+            anamnesis_sync::Error::Network(ref network) => {
+                let hint = match network.advice() {
+                    Some(advice) => format!("{advice}\n  then: {again}"),
+                    None => format!("once that is fixed: {again}"),
+                };
+                Error::failed(format!(
+                    "files and records here are purged, git history and the remote are as before: {error}"
+                ))
+                .because(error)
+                .hint(hint)
+            }
+            error => Error::failed(format!("not all is purged: {error}"))
+                .because(error)
+                .hint(format!("again: {again}")),
+        })
+    }
+
+    /// Finds the places that still contain the text, and other notes that do.
+    fn remaining(&self) -> Result<(BTreeSet<String>, Vec<String>), Error> {
+        let found = self.search_again()?;
+        let index = self.context.index()?;
+        let is_of_ids = self.purge.needle.is_none();
+        let mut others = BTreeSet::new();
+        let mut left = found.files.files;
+        left.extend(found.files.left);
+        for path in found.files.notes {
+            if is_of_ids && !self.purge.ids.contains(&path.id) {
+                others.insert(path.id);
+            } else {
+                left.insert(path.to_string());
+            }
+        }
+        let mut history = found.history;
+        if is_of_ids {
+            history.notes.retain(|id, _| self.purge.ids.contains(id));
+        }
+        if found.records.count() > 0 {
+            left.insert("journal.db".to_owned());
+        }
+        // The index has the text of other notes.
+        let index_name = self.context.home.relative(&self.context.home.index());
+        let databases = found.databases.into_iter();
+        left.extend(databases.filter(|name| others.is_empty() || !name.starts_with(&index_name)));
+        if !history.is_empty() {
+            left.insert("memory/.git".to_owned());
+        }
+        let former = found.former.iter().map(|path| self.context.shown(path));
+        left.extend(former);
+        let others = others.iter().map(|id| Context::short(&index, *id));
+        Ok((left, others.collect()))
+    }
+
+    /// Finds the transcripts that contain the text, among sessions whose records or notes do.
+    fn find_transcripts(&mut self) {
+        let context = self.context;
+        let Some(text) = &self.text else { return };
+        let of_history = self.found.history.notes.keys().copied();
+        let of_files = self.found.files.notes.iter().map(|path| path.id);
+        let ids: BTreeSet<NoteId> = of_history.chain(of_files).collect();
+        let of_notes = ids.iter().filter_map(|id| {
+            let path = context.notes.find(*id)?;
+            context.notes.read(path).ok()?.file.into_note().session
+        });
+        let of_records = self.found.records.sessions.iter().cloned();
+        let sessions: BTreeSet<String> = of_notes.chain(of_records).collect();
+        let paths = sessions.iter().filter_map(|session| {
+            let session = self.journal.as_ref()?.session(session).ok().flatten()?;
+            session.transcript.map(PathBuf::from)
+        });
+        self.transcripts = paths.filter(|path| has_text(path, text)).collect();
+    }
+}
+
+/// The session notes whose text capture wrote.
+fn own_notes(
+    store: &Context,
+    journal: &Journal,
+    notes: &BTreeSet<NotePath>,
+) -> Vec<(String, NotePath)> {
+    let own = notes.iter().filter_map(|path| {
+        let stored = store.notes.read(*path).ok()?;
+        let note = stored.file.note();
+        let session = note.session.clone()?;
+        session_note::is_own(journal, &session, note).then_some((session, *path))
+    });
+    own.collect()
+}
+
+/// The file that exists while a purge is under way.
+fn marker(context: &Context) -> PathBuf {
+    context.home.derived().join("purge.unfinished")
+}
+
+/// Other notes with the text of a purged note are not those that the person named.
+fn masked_files(purge: &Purge) -> MaskedFiles {
+    if purge.ids.is_empty() {
+        MaskedFiles::All
+    } else {
+        MaskedFiles::WithoutNotes
+    }
+}
+
+fn refused(error: files::Error) -> Error {
+    let hint = match error {
+        files::Error::Structural(_) => "ask for a longer part of the text",
+        _ => "anamnesis doctor",
+    };
+    Error::caused_by(error).hint(hint)
+}
+
+fn note_place(note: &PlannedNote, now: DateTime<Utc>) -> FoundPlace {
+    let history = match &note.written {
+        None => "in no commit".to_owned(),
+        Some(written) => {
+            let commits = count(written.commits, "commit");
+            match written.pushed_at {
+                Some(at) => format!("{commits}, pushed {}", ago(at, now)),
+                None => format!("{commits}, not pushed"),
+            }
+        }
+    };
+    let title = match note.title.as_str() {
+        "" => String::new(),
+        title => format!(" \"{title}\""),
+    };
+    let text = format!("#{} {}{title} · {history}", note.short, note.kind);
+    FoundPlace::new("note", text)
+}
+
+fn records_text(mentions: &Mentions) -> String {
+    let (prompts, events) = (mentions.count_in("prompt"), mentions.count_in("tool_event"));
+    let others = mentions.count() - prompts - events;
+    let named = [
+        (prompts, "prompt"),
+        (events, "tool event"),
+        (others, "other record"),
+    ];
+    let named: Vec<String> = named
+        .into_iter()
+        .filter(|(amount, _)| *amount > 0)
+        .map(|(amount, thing)| count(amount, thing))
+        .collect();
+    let sessions = match mentions.sessions.len() {
+        0 => String::new(),
+        1 => " of one session".to_owned(),
+        many => format!(" of {}", count(many, "session")),
+    };
+    format!("{}{sessions}", named.join(", "))
+}
+
+/// Formats how long something has existed.
+fn lasted(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    match (now - since).num_minutes() {
+        ..1 => "a moment".to_owned(),
+        minutes @ 1..60 => format!("{minutes} min"),
+        minutes @ 60..2_880 => format!("{} h", minutes / 60),
+        minutes => format!("{} d", minutes / 1_440),
+    }
+}
