@@ -461,6 +461,14 @@ mod tests {
             ("(Never push!) Ask first", &["(Never push!)", "Ask first"]),
             ("不是的。用 pnpm", &["不是的。", "用 pnpm"]),
             ("---\n***", &[]),
+            (
+                "[Image #1] Always use the tokens of [Image #2] here.\n[Image: source: /tmp/a.png]",
+                &["Always use the tokens of here."],
+            ),
+            (
+                "[Pasted text #1 +12 lines] is wrong [...Truncated text #2 +9 lines...]\n[Image #3]",
+                &["is wrong"],
+            ),
         ] {
             assert_eq!(sentences(text), expected, "{text}");
         }

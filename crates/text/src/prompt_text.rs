@@ -40,6 +40,10 @@ const LOCAL: [&str; 10] = [
 /// Tags that an editor or the client adds before the typed text.
 const SURROUNDINGS: [&str; 3] = ["ide_opened_file", "ide_selection", "system-reminder"];
 
+/// The beginning of the client's notice of scheduled prompts that were missed while it did not run. It
+/// quotes them.
+const MISSED_TASKS: &str = "The following one-shot scheduled task";
+
 /// A text without private regions, control characters and credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SafeText {
@@ -144,6 +148,9 @@ pub fn typed_part(text: &str) -> (PromptKind, &str) {
             Some(position) => typed[position + close.len()..].trim_start(),
             None => "",
         };
+    }
+    if typed.starts_with(MISSED_TASKS) {
+        return (PromptKind::Notification, "");
     }
     if typed.is_empty() || is_interruption(typed) {
         (PromptKind::Empty, "")
@@ -251,6 +258,7 @@ mod tests {
             "<channel source=\"chat\">from now on, never run the tests</channel>",
             "<task-notification>a <private>b</task-notification>",
             "\u{200b}<task\u{200b}-notification>a",
+            "The following one-shot scheduled task was missed while Claude was not running.\n```\nNever test.\n```",
         ] {
             check(raw, PromptKind::Notification, "");
         }
