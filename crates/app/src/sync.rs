@@ -141,15 +141,15 @@ impl History {
     /// Returns whether the deferred process has to sync: a sync was requested since the last one,
     /// and the back-off has passed.
     pub fn is_due(&self, wanted: Option<i64>, now: i64) -> bool {
-        let Some(tried) = self.tried_at else {
+        // A time ahead of now was stored by a clock that was wrong.
+        let Some(tried) = self.tried_at.filter(|tried| *tried <= now) else {
             return true;
         };
         if self.failures == 0 {
             return wanted.is_some_and(|wanted| wanted >= tried);
         }
         let step = (self.failures - 1).min(BACK_OFF_MINUTES.len() - 1);
-        // If the clock was set back, the sync must not be delayed indefinitely.
-        now < tried || now - tried >= BACK_OFF_MINUTES[step] * 60_000
+        now - tried >= BACK_OFF_MINUTES[step] * 60_000
     }
 }
 
@@ -698,6 +698,10 @@ mod tests {
         };
         assert!(!well.is_due(Some(9 * minute), 20 * minute));
         assert!(well.is_due(Some(11 * minute), 20 * minute));
+        assert!(
+            well.is_due(Some(5 * minute), 9 * minute),
+            "a clock that was ahead"
+        );
         for (failures, wait) in [(1, 1), (2, 5), (3, 15), (4, 60), (5, 240), (50, 240)] {
             let failing = History {
                 failures,
