@@ -53,6 +53,8 @@ pub(super) enum Patient {
 
 /// Where the event's record is.
 enum RecordState {
+    /// The payload was not read yet: stdin may never close.
+    Unread,
     /// The main thread has not made it yet.
     Expected,
     /// It is made, for this store, but not stored.
@@ -73,8 +75,9 @@ impl RecordProgress {
         self.changed.notify_all();
     }
 
-    /// Waits until the record is made, then writes it to the spool unless it is stored. That it may
-    /// also reach the journal does no harm: the same record twice gives the same rows.
+    /// Waits until the record is made, if the payload was read, then writes it to the spool unless it is
+    /// stored. That it may also reach the journal does no harm: the same record twice gives the same
+    /// rows.
     fn keep(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let made = self
@@ -127,7 +130,7 @@ pub(super) fn watched(
     let watchdog = Watchdog {
         sender,
         record: Arc::new(RecordProgress {
-            state: Mutex::new(RecordState::Expected),
+            state: Mutex::new(RecordState::Unread),
             changed: Condvar::new(),
         }),
     };
@@ -141,6 +144,7 @@ pub(super) fn watched(
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
+    watchdog.record.set(RecordState::Expected);
     let reply = answer(run_typed, environment, payload, started, &watchdog);
     // An event without a record did not say so.
     watchdog.release();
@@ -232,4 +236,24 @@ pub(super) fn read_stdin() -> io::Result<Vec<u8>> {
         io::copy(&mut stdin, &mut io::sink())?;
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_record_is_waited_for_if_the_payload_was_not_read() {
+        // HOOK-06
+        let progress = RecordProgress {
+            state: Mutex::new(RecordState::Unread),
+            changed: Condvar::new(),
+        };
+        // It would wait forever.
+        progress.keep();
+        assert!(matches!(
+            *progress.state.lock().unwrap(),
+            RecordState::Settled
+        ));
+    }
 }
