@@ -19,7 +19,7 @@ pub struct SavedNote {
     pub entry: Option<Entry>,
     /// What it is to the existing notes.
     pub novelty: Novelty,
-    /// A note that says the same, or may contradict it, in a sentence.
+    /// A note that says the same or part of it, in a sentence.
     pub remark: Option<String>,
     /// Why the index could not be updated. The note is on disk, so this is not a failure.
     pub index_failure: Option<Error>,

@@ -26,9 +26,6 @@ use crate::{context::Context, embedding::PromptEncoder, format, pause::Off};
 /// How many held-back notes the journal keeps per recall.
 const MAX_HELD: usize = 10;
 
-/// The maximum number of later notes that come with a note whose statements they change.
-const CHANGES: usize = 2;
-
 /// An occasion at which notes are injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
@@ -69,7 +66,6 @@ impl Lane {
                 Self::Prompt => 1,
                 Self::Agent => 0,
             },
-            changes: CHANGES,
         };
         let tokens = number(recall.tokens);
         let budget = match self {
@@ -198,6 +194,7 @@ impl Asker<'_> {
             limits,
             ledger: &self.ledger,
             own: self.own,
+            now: self.context.environment.now,
             knowledge: &known(self.context, &index, self.journal),
             vector: &|| encoder.as_ref()?.vector(self.context, &index),
         };

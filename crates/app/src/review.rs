@@ -13,7 +13,7 @@ use anamnesis_note::{
 use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
     review::{self, PendingGroup, PendingNote, PendingReason},
-    stale::{self, StaleSearch},
+    stale::StaleSearch,
 };
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
@@ -181,13 +181,12 @@ pub fn waiting(
 ) -> Result<Vec<PendingGroup>, Error> {
     let search = StaleSearch {
         projects,
-        changes: &stale::changes(index, projects)?,
         max_old: usize::MAX,
     };
     waiting_with(context, index, journal, &search)
 }
 
-/// Like [`waiting`], with known changes and a limit.
+/// Like [`waiting`], with a limit.
 pub fn waiting_with(
     context: &Context,
     index: &Index,
@@ -310,7 +309,6 @@ impl PendingDetails {
             details.similar = match novelty(index, &note, &among, read)? {
                 Novelty::Known(id) => Some(("says what", id)),
                 Novelty::Extends(id) => Some(("adds to", id)),
-                Novelty::MayContradict(id) => Some(("may contradict", id)),
                 Novelty::Novel | Novelty::Echo(_) => None,
             };
             like = details.similar.map(|(_, id)| id);

@@ -2,10 +2,10 @@
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Note, NoteType, State, parse_timestamp, timestamp},
+    note::{Note, NoteType, State, parse_timestamp},
     trigger::Call,
 };
-use anamnesis_recall::last_word::{EarlierText, LaterNotes};
+use anamnesis_recall::correction::remarks_on;
 use anamnesis_recall::render::{KnownFix, denial, fix_block, warning_block};
 use anamnesis_recall::warning::{
     Relevance, WarningAction, WarningCandidate, fitting_by_text, warning,
@@ -113,8 +113,7 @@ pub fn warn(
     };
     let now = context.environment.now;
     let short = Context::short(&index, note.id);
-    let later = LaterNotes::new(&index, project.all_keys());
-    let remarks = later.remarks(&EarlierText::of_note(note, &[]), |_| false, NoteId::short)?;
+    let remarks = remarks_on(&index, note.id, now, NoteId::short)?;
     let block = warning_block(note, found.trigger.as_deref(), now, &short, &remarks);
     let level = block
         .levels
@@ -160,8 +159,11 @@ pub fn mended(
     if ledger.get(&id).is_some_and(|seen| seen.hash == hash) {
         return None;
     }
-    mended.remarks = later_than(context, project, &mended, id).unwrap_or_default();
-    let block = fix_block(&[mended], context.environment.now);
+    let now = context.environment.now;
+    let index = Index::open(&context.home).ok();
+    let remarks = index.and_then(|index| remarks_on(&index, id, now, NoteId::short).ok());
+    mended.remarks = remarks.unwrap_or_default();
+    let block = fix_block(&[mended], now);
     Some(AtTool {
         context: Some(block.text),
         denial: None,
@@ -173,26 +175,6 @@ pub fn mended(
             evidence: None,
         },
     })
-}
-
-/// Returns the remarks about notes that may change a known fix.
-fn later_than(
-    context: &Context,
-    project: &Project,
-    known: &KnownFix,
-    id: NoteId,
-) -> Option<Vec<String>> {
-    let index = Index::open(&context.home).ok()?;
-    let text = EarlierText {
-        id,
-        project: &project.key,
-        updated_at: &timestamp(known.at),
-        title: &known.title,
-        body: &known.narrative,
-        matched: &[],
-    };
-    let later = LaterNotes::new(&index, project.all_keys());
-    later.remarks(&text, |_| false, NoteId::short).ok()
 }
 
 /// Looks for the same failure in this machine's journal.

@@ -120,8 +120,7 @@ pub fn admit(
     })
 }
 
-/// Returns a remark about a new note that repeats or may contradict another; `None` for a novel
-/// one.
+/// Returns a remark about a new note that repeats another; `None` for a novel one.
 pub fn remark_of(index: &Index, short: &str, novelty: Novelty) -> Option<String> {
     let (other, note) = named(index, novelty.note()?);
     Some(match novelty {
@@ -129,9 +128,6 @@ pub fn remark_of(index: &Index, short: &str, novelty: Novelty) -> Option<String>
         Novelty::Known(_) | Novelty::Echo(_) => format!("{note} says this, too"),
         Novelty::Extends(_) => format!(
             "{note} says part of this; to replace it: anamnesis connect {short} {other} --relation supersedes"
-        ),
-        Novelty::MayContradict(_) => format!(
-            "{note} may say otherwise; to replace it: anamnesis connect {short} {other} --relation supersedes"
         ),
     })
 }

@@ -1,7 +1,7 @@
 //! Plans upkeep of notes by rule, without a model.
 //!
 //! [`plan`] is a pure function and changes nothing. Its `actions` may be applied as they are.
-//! Contradictions and similar notes are for a person to check.
+//! Similar notes are for a person to check.
 //!
 //! Invariants: a note's text is never changed and no note is removed. A redundant note is listed
 //! under `supersedes` and can still be read by its id. Only portable notes in use are planned for,
@@ -98,8 +98,6 @@ pub type Pair = (NoteId, NoteId);
 pub struct Plan {
     /// The changes, in the order in which they have to be applied.
     pub actions: Vec<Action>,
-    /// Notes that may contradict each other.
-    pub contradictions: Vec<Pair>,
     /// Notes with similar texts that each have something of their own.
     pub alike: Vec<Pair>,
     /// Existing notes in their new form.
@@ -129,8 +127,8 @@ pub fn plan(note_set: &NoteSet) -> Plan {
             state.make(note.clone());
         }
     }
-    let (contradictions, alike) = duplicates::to_look_at(&state);
-    state.finish(contradictions, alike)
+    let alike = duplicates::alike(&state);
+    state.finish(alike)
 }
 
 /// The notes as the plan so far leaves them.
@@ -217,7 +215,7 @@ impl<'a> PlanState<'a> {
         self.notes.insert(note.id, note);
     }
 
-    fn finish(mut self, contradictions: Vec<Pair>, alike: Vec<Pair>) -> Plan {
+    fn finish(mut self, alike: Vec<Pair>) -> Plan {
         let mut take = |ids: &BTreeSet<NoteId>| -> Vec<Note> {
             let notes = ids.iter().filter_map(|id| self.notes.remove(id));
             notes.collect()
@@ -226,7 +224,6 @@ impl<'a> PlanState<'a> {
             changed: take(&self.touched),
             made: take(&self.made),
             actions: self.actions,
-            contradictions,
             alike,
         }
     }

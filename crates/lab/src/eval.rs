@@ -70,12 +70,11 @@ const WAYS: [&str; 3] = ["function", "search", "prompt"];
 /// Number of results per question.
 const DEPTH: usize = 50;
 
-/// The limits of an injection, as the settings have them; no later notes, which nothing is labelled for.
+/// The limits of an injection, as the settings have them.
 const LIMITS: Limits = Limits {
     floor: Floor::Usual,
     notes: 3,
     linked: 1,
-    changes: 0,
 };
 
 /// Number of listed false results.
@@ -386,6 +385,7 @@ impl Set {
             limits: Limits { floor, ..LIMITS },
             ledger: &Ledger::new(),
             own: None,
+            now: Utc::now(),
             knowledge: &StoreKnowledge {
                 index: &self.index,
                 journal: None,
@@ -785,6 +785,30 @@ mod tests {
         );
         check(&[], &[a], "0.000 0.000 0.000 0.000 0.000 0.000");
         check(&[a], &[], "0.000 0.000 0.000 0.000 0.000 0.000");
+    }
+
+    /// No decision of the realistic set changes, so no note of it corrects another one.
+    #[test]
+    fn few_notes_of_the_realistic_set_have_a_remark_about_a_later_one() {
+        let sets = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/realistic");
+        let (mut all, mut remarked) = (0, 0);
+        for half in ["dev", "held"] {
+            let rows = rows(&sets.join(half).join("notes.jsonl")).unwrap();
+            let notes = rows
+                .iter()
+                .map(|row| stored(NoteId::made_of(&text(row, "id")), row, None).unwrap());
+            let notes: Vec<Stored> = notes.collect();
+            let ids: Vec<NoteId> = notes.iter().map(|note| note.path.id).collect();
+            let index = Index::in_memory(notes).unwrap();
+            for id in ids {
+                let later = index.corrections_of(id, Utc::now()).unwrap();
+                let earlier = index.corrected_by(id, Utc::now()).unwrap();
+                all += 1;
+                remarked += usize::from(!later.is_empty() || !earlier.is_empty());
+            }
+        }
+        assert!(all > 200, "{all}");
+        assert!(100 * remarked <= 2 * all, "{remarked} of {all}");
     }
 
     #[test]

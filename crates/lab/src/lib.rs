@@ -2,7 +2,6 @@
 //!
 //! Each measurement is a task of `cargo xtask`. Nothing here is part of the product.
 
-pub mod amendments;
 #[cfg(unix)]
 pub mod bench;
 pub mod chart;

@@ -50,10 +50,9 @@ const CHANGES: [(&str, Derivation); 7] = [
     }),
 ];
 
-const DECISIONS: [&str; 6] = [
+const DECISIONS: [&str; 5] = [
     "known",
     "extends",
-    "may_contradict",
     "novel",
     "known by another",
     "about another",

@@ -443,11 +443,11 @@ fn what_is_known_is_refused_and_what_is_like_it_is_named() {
     let elsewhere = session.gives("memory_write", json!({ "body": text, "project": "other" }));
     assert_eq!(elsewhere["decision"], "novel");
     let otherwise = session.gives("memory_write", json!({ "body": text.replace("30", "60") }));
-    assert_eq!(otherwise["decision"], "may_contradict");
+    assert_eq!(otherwise["decision"], "extends");
     assert_eq!(otherwise["similar"][0]["id"], first["id"]);
     assert_eq!(
         otherwise["similar"][0]["consider"],
-        json!(["supersedes", "contradicts"])
+        json!(["supersedes", "elaborates"])
     );
     let forced = session.gives("memory_write", json!({ "body": text, "force": true }));
     assert_eq!(forced["decision"], "known");

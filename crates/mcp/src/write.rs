@@ -49,10 +49,10 @@ pub(crate) struct Written {
     #[serde(flatten)]
     pub(crate) note: Note,
     body: String,
-    /// novel, extends, may_contradict or, if forced, known
+    /// novel, extends or, if forced, known
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<&'static str>,
-    /// Notes that say part of it, nearly the same, or otherwise; the one that was decided by comes first
+    /// Notes that say part of it or nearly the same; the one that was decided by comes first
     #[serde(skip_serializing_if = "Vec::is_empty")]
     similar: Vec<Like>,
 }
@@ -300,14 +300,11 @@ impl<'a> Writing<'a> {
             }
         }
         ids.truncate(MAX_SIMILAR);
-        let likes = Named::all(index, &ids)?.into_iter().enumerate();
+        let likes = Named::all(index, &ids)?.into_iter();
         Ok(likes
-            .map(|(place, note)| Like {
+            .map(|note| Like {
                 note,
-                consider: match novelty {
-                    Novelty::MayContradict(_) if place == 0 => ["supersedes", "contradicts"],
-                    _ => ["supersedes", "elaborates"],
-                },
+                consider: ["supersedes", "elaborates"],
             })
             .collect())
     }

@@ -19,7 +19,6 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     graph::Activated,
-    last_word::{EarlierText, LaterNotes},
     note_set::{
         Admitted, CANDIDATES, DUPLICATE, Knowledge, linked, recalled, replace_superseded,
         similarity, sort_admitted,
@@ -141,7 +140,7 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
         let ids: Vec<NoteId> = admitted.iter().map(|note| note.id).collect();
         let standings = question.knowledge.standings(&ids);
         sort_admitted(index, &mut admitted, question.knowledge, &standings)?;
-        Ok::<_, Error>(admitted)
+        Admitted::corrected(index, question.now, admitted)
     };
     let strong = in_order(&strong)?;
     let mut chosen = AnswerBuilder {
@@ -164,6 +163,7 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
     let candidates = &ranked.candidates;
     let mut linked = linked(index, &seeds, candidates, question.knowledge, hops, admits)?;
     chosen.drop_hidden_paths(&mut linked)?;
+    let linked = Admitted::corrected(index, question.now, linked)?;
     chosen.take(&linked, MAX_LINKED_NOTES, false)?;
     chosen.take(&chosen.linked_warnings()?, 0, false)?;
     let room = if question.with_weak { k - found } else { 0 };
@@ -280,12 +280,6 @@ impl AnswerBuilder<'_> {
         let ids = self.ids();
         let mut answer = self.answer;
         let short = |id: NoteId| self.index.short_id(id).unwrap_or_else(|_| id.to_string());
-        let later = LaterNotes::new(self.index, self.question.own.to_vec());
-        for found in answer.notes.iter_mut().chain(&mut answer.warnings) {
-            let text = EarlierText::of_note(&found.recalled.note, &found.evidence.matched);
-            let remarks = later.remarks(&text, |id| ids.contains(&id), short)?;
-            found.recalled.remarks.extend(remarks);
-        }
         let mut links = self.index.links_of(&ids)?;
         links.extend(self.question.knowledge.links(&ids));
         links.retain(|edge| ids.contains(&edge.from) && ids.contains(&edge.to));

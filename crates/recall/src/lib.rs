@@ -5,12 +5,12 @@
 
 pub mod admission;
 pub mod ask;
+pub mod correction;
 pub mod evaluation;
 pub mod freshness;
 pub mod graph;
 pub mod knowledge;
 mod last_sessions;
-pub mod last_word;
 pub mod learned;
 mod meaning;
 pub mod mining;

@@ -7,8 +7,6 @@
 //! Only relevance admits a note. Usage, freshness and confidence reorder notes of nearly equal
 //! relevance.
 
-mod changes;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::render::Recalled;
@@ -31,9 +29,9 @@ use anamnesis_text::{
 use chrono::{DateTime, Utc};
 
 use crate::{
+    correction::{Shown, with_corrections},
     freshness::freshness,
     graph::{Activated, Links, spread},
-    last_word::{LastWord, LaterNotes},
     meaning::add_meaning,
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     reason::{InjectionReason, WithholdingReason},
@@ -128,8 +126,6 @@ pub struct Limits {
     pub notes: usize,
     /// The maximum number of linked notes, in addition.
     pub linked: usize,
-    /// The maximum number of later notes that come with each note whose statements they change.
-    pub changes: usize,
 }
 
 /// A recall request.
@@ -147,6 +143,8 @@ pub struct Request<'a> {
     pub ledger: &'a Ledger,
     /// The note of the session that asks. The context has what it tells.
     pub own: Option<NoteId>,
+    /// The current time.
+    pub now: DateTime<Utc>,
     /// Usage, staleness and derived links of notes.
     pub knowledge: &'a dyn Knowledge,
     /// Returns the prompt's vector, to compare meanings. Called once the words were compared, and not
@@ -191,8 +189,6 @@ pub struct InjectedNote {
     pub reason: InjectionReason,
     /// The evidence that it matches.
     pub evidence: Evidence,
-    /// The later notes that may change what it says.
-    later: Vec<LastWord>,
 }
 
 /// The result of recall.
@@ -221,11 +217,48 @@ pub(crate) struct Admitted {
     score: f64,
     pub(crate) reason: InjectionReason,
     pub(crate) remarks: Vec<String>,
-    /// Whether it comes because it changes another note; the limits do not hold it back.
-    comes_with_changed: bool,
+    /// Whether it comes because it corrects another note; the limits do not hold it back.
+    is_correction: bool,
+}
+
+impl Shown for Admitted {
+    fn id(&self) -> NoteId {
+        self.id
+    }
+
+    fn remarks(&mut self) -> &mut Vec<String> {
+        &mut self.remarks
+    }
 }
 
 impl Admitted {
+    /// Makes a note that corrects an admitted one.
+    fn by_correction(id: NoteId, corrected: &Self) -> Self {
+        Self {
+            id,
+            origin: corrected.origin,
+            evidence: Evidence {
+                via: Some(("changes".to_owned(), corrected.id.to_string())),
+                ..corrected.evidence.clone()
+            },
+            score: corrected.score,
+            reason: InjectionReason::ChangesMatch,
+            remarks: Vec::new(),
+            is_correction: true,
+        }
+    }
+
+    /// Puts the later notes before the notes that they correct.
+    pub(crate) fn corrected(
+        index: &Index,
+        now: DateTime<Utc>,
+        admitted: Vec<Self>,
+    ) -> Result<Vec<Self>, Error> {
+        with_corrections(index, now, admitted, |correction, corrected| {
+            Ok(Some(Self::by_correction(correction.later, corrected)))
+        })
+    }
+
     /// Makes a note that `edge` leads to from `via`; `own` is its own match, if it has one.
     pub(crate) fn by_link(edge: &Edge, via: NoteId, score: f64, own: Option<&Candidate>) -> Self {
         let relation = edge.relation.as_str();
@@ -242,7 +275,7 @@ impl Admitted {
             score,
             reason: InjectionReason::LinkedToMatch,
             remarks: vec![format!("{relation} #{}", via.short())],
-            comes_with_changed: false,
+            is_correction: false,
         }
     }
 }
@@ -302,12 +335,12 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         return Ok(outcome);
     }
     sort_admitted(index, &mut admitted, request.knowledge, &standings)?;
+    let admitted = Admitted::corrected(index, request.now, admitted)?;
     let mut chosen = Selection {
         notes,
         request,
         outcome,
         mask: &mask,
-        later: LaterNotes::new(index, mask.own.clone()),
         has_seen_match: false,
     };
     chosen.take(index, &admitted, request.limits.notes)?;
@@ -321,12 +354,15 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         1,
         admits,
     )?;
+    let linked = Admitted::corrected(index, request.now, linked)?;
     let most = chosen.counted().count() + request.limits.linked;
     if !chosen.outcome.given.is_empty() {
         chosen.take(index, &linked, most)?;
     }
-    chosen.remark_later();
     let mut outcome = chosen.outcome;
+    let given = outcome.given.iter();
+    let given: BTreeSet<String> = given.map(|it| it.recalled.note.id.to_string()).collect();
+    outcome.held.retain(|held| !given.contains(&held.note));
     if outcome.given.is_empty() {
         outcome.silence = Some(if chosen.has_seen_match {
             Silence::AlreadySeen
@@ -440,7 +476,7 @@ pub(crate) fn replace_superseded(
                 score,
                 reason,
                 remarks: Vec::new(),
-                comes_with_changed: false,
+                is_correction: false,
             });
             known.score = known.score.max(score);
         }
@@ -517,7 +553,6 @@ struct Selection<'a> {
     request: &'a Request<'a>,
     outcome: Outcome,
     mask: &'a Mask,
-    later: LaterNotes<'a>,
     /// Whether a matching note was withheld because the context has seen it.
     has_seen_match: bool,
 }
@@ -545,19 +580,18 @@ impl Selection<'_> {
             } else {
                 self.read_note(index, candidate)?
             };
-            let refusal = match read {
-                ReadNote::Injected(given) => self.give(index, admitted, candidate, *given)?,
-                ReadNote::Withheld(reason) => Some(reason),
-            };
-            if let Some(reason) = refusal {
-                let evidence = candidate.evidence.clone();
-                self.outcome.held.push(held(candidate.id, reason, evidence));
+            match read {
+                ReadNote::Injected(given) => self.outcome.given.push(*given),
+                ReadNote::Withheld(reason) => {
+                    let evidence = candidate.evidence.clone();
+                    self.outcome.held.push(held(candidate.id, reason, evidence));
+                }
             }
         }
         Ok(())
     }
 
-    /// Returns the notes that count for the limits: not those that come with a note they change.
+    /// Returns the notes that count for the limits: not those that come with a note they correct.
     fn counted(&self) -> impl Iterator<Item = &InjectedNote> {
         let given = self.outcome.given.iter();
         given.filter(|given| given.reason != InjectionReason::ChangesMatch)
@@ -589,8 +623,8 @@ impl Selection<'_> {
             return Ok(ReadNote::Withheld(WithholdingReason::GivenBefore));
         }
         let given = || self.counted().map(|given| &given.recalled.note);
-        let is_change = candidate.comes_with_changed;
-        if !is_change
+        let is_correction = candidate.is_correction;
+        if !is_correction
             && note.note_type == NoteType::Episodic
             && given()
                 .filter(|other| other.note_type == NoteType::Episodic)
@@ -599,7 +633,7 @@ impl Selection<'_> {
         {
             return Ok(ReadNote::Withheld(WithholdingReason::EnoughSessionNotes));
         }
-        if !is_change
+        if !is_correction
             && note.session.is_some()
             && given()
                 .filter(|other| other.session == note.session)
@@ -608,7 +642,7 @@ impl Selection<'_> {
         {
             return Ok(ReadNote::Withheld(WithholdingReason::EnoughOfItsSession));
         }
-        for other in given().filter(|_| !is_change) {
+        for other in given().filter(|_| !is_correction) {
             if similarity(index, other, &note)? >= DUPLICATE {
                 return Ok(ReadNote::Withheld(WithholdingReason::Duplicate));
             }
@@ -617,7 +651,6 @@ impl Selection<'_> {
             recalled: recalled(index, note, candidate)?,
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
-            later: Vec::new(),
         })))
     }
 }
@@ -704,12 +737,11 @@ pub(crate) mod tests {
         session_start::tests::{Fixture, now},
     };
 
-    /// No linked or later notes.
+    /// No linked notes.
     pub(crate) const LIMITS: Limits = Limits {
         floor: Floor::Usual,
         notes: 3,
         linked: 0,
-        changes: 0,
     };
 
     /// Returns what a prompt gets in the project `p`, and by meaning, too, if its vector is given.
@@ -727,6 +759,7 @@ pub(crate) mod tests {
             limits,
             ledger: &Ledger::new(),
             own: None,
+            now: now(),
             knowledge: &StoreKnowledge {
                 index: &index,
                 journal: None,

@@ -1,13 +1,10 @@
 //! Decides whether a new text is already in the store.
 //!
 //! A text is compared with its nearest notes by idf-weighted coverage in both directions. A text
-//! that differs only in a number, a name or a negation (see [`contradiction`]) is never "known"; it
-//! may contradict. A text that mostly repeats what its session was shown is an echo: storing echoes
+//! that differs only in a number, a name or a negation (see [`Statement`]) is never "known". A text that mostly repeats what its session was shown is an echo: storing echoes
 //! would crowd out the original notes.
 //!
 //! This module only classifies. The caller decides who may write anyway.
-//!
-//! [`contradiction`]: anamnesis_text::amendment::contradiction
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,7 +13,7 @@ use anamnesis_note::{
     note::{Kind, Note},
 };
 use anamnesis_store::index::{Error, Filter, Index};
-use anamnesis_text::amendment::contradiction::{Difference, Statement};
+use anamnesis_text::statement::{Sentence, Statement};
 
 use crate::rank::{self, Mask, Query, rank};
 
@@ -50,10 +47,8 @@ pub enum Novelty {
     Novel,
     /// This note already says it.
     Known(NoteId),
-    /// It says what this note says, and more.
+    /// It says what this note says, and more or another value.
     Extends(NoteId),
-    /// It is about the same topic as this note and may contradict it.
-    MayContradict(NoteId),
     /// It repeats notes that its session was shown, this one most of all.
     Echo(NoteId),
 }
@@ -65,7 +60,6 @@ impl Novelty {
             Self::Novel => "novel",
             Self::Known(_) => "known",
             Self::Extends(_) => "extends",
-            Self::MayContradict(_) => "may_contradict",
             Self::Echo(_) => "echo",
         }
     }
@@ -74,9 +68,7 @@ impl Novelty {
     pub fn note(self) -> Option<NoteId> {
         match self {
             Self::Novel => None,
-            Self::Known(id) | Self::Extends(id) | Self::MayContradict(id) | Self::Echo(id) => {
-                Some(id)
-            }
+            Self::Known(id) | Self::Extends(id) | Self::Echo(id) => Some(id),
         }
     }
 }
@@ -113,12 +105,12 @@ impl ComparedText {
     /// Returns the words of the text.
     pub fn terms(&self) -> impl Iterator<Item = &String> {
         let sentences = self.statement.sentences().iter();
-        sentences.flat_map(anamnesis_text::amendment::contradiction::Sentence::terms)
+        sentences.flat_map(Sentence::terms)
     }
 
-    /// Returns how this text differs from another in numbers, names and negations.
-    pub fn difference(&self, other: &Self) -> Difference {
-        self.statement.difference(&other.statement)
+    /// Returns whether this text has a number, name or negation that the other one lacks.
+    pub fn differs(&self, other: &Self) -> bool {
+        self.statement.differs(&other.statement)
     }
 
     /// Returns whether texts of these kinds can say the same. A task is not a fact, and a warning
@@ -164,9 +156,9 @@ pub fn classify(
         let said_by = mean(&said.statement, &shares, weigh);
         // A short sentence that the note does not cover hardly lowers the mean of a long text.
         let is_said = said_by >= KNOWN && shares.iter().all(|share| *share >= ALIKE);
-        let difference = said.difference(note);
+        let is_other = said.differs(note);
         if given.contains(id) {
-            differs |= difference != Difference::None;
+            differs |= is_other;
             repeated.push((*id, shares));
         }
         if !note.is_comparable(said) {
@@ -178,13 +170,12 @@ pub fn classify(
             .collect();
         let says = mean(&note.statement, &backwards, weigh);
         let in_common = similarity(said, note, weigh);
-        let is_alike = in_common >= ALIKE || said_by >= KNOWN || says >= EXTENDS;
-        let judged = match difference {
-            Difference::Contradicts if is_alike => (2, Novelty::MayContradict(*id)),
-            Difference::None if is_said => (3, Novelty::Known(*id)),
-            Difference::None | Difference::Adds if said_by >= KNOWN => (1, Novelty::Extends(*id)),
-            _ if says >= EXTENDS => (1, Novelty::Extends(*id)),
-            _ => continue,
+        let judged = if is_said && !is_other {
+            (2, Novelty::Known(*id))
+        } else if said_by >= KNOWN || says >= EXTENDS {
+            (1, Novelty::Extends(*id))
+        } else {
+            continue;
         };
         let order = (judged.0, in_common);
         if best.is_none_or(|(best, _)| order > best) {
@@ -192,7 +183,7 @@ pub fn classify(
         }
     }
     let judged = best.map_or(Novelty::Novel, |(_, judged)| judged);
-    if matches!(judged, Novelty::Known(_) | Novelty::MayContradict(_)) || differs {
+    if matches!(judged, Novelty::Known(_)) || differs {
         return judged;
     }
     echo(said, &repeated, weigh).unwrap_or(judged)
@@ -391,25 +382,24 @@ mod tests {
             } else {
                 judged.as_str()
             };
-            if decision == "may_contradict" {
-                said += 1;
-                right += usize::from(*what == "another");
-            }
+            let is_known = decision == "known";
+            said += usize::from(is_known);
+            right += usize::from(is_known && *what == "same");
             let halves = table.entry(what).or_default();
             *halves[number % 2].entry(decision).or_default() += 1;
         }
         let expected = [
             (
                 "another",
-                "{\"may_contradict\": 35}",
-                "{\"may_contradict\": 35}",
+                "{\"another note\": 1, \"extends\": 25, \"novel\": 9}",
+                "{\"extends\": 27, \"novel\": 8}",
             ),
             ("more", "{\"extends\": 15}", "{\"extends\": 15}"),
             ("other", "{\"novel\": 20}", "{\"novel\": 20}"),
             (
                 "same",
                 "{\"extends\": 4, \"known\": 25, \"novel\": 1}",
-                "{\"extends\": 1, \"known\": 23, \"may_contradict\": 2, \"novel\": 4}",
+                "{\"extends\": 3, \"known\": 23, \"novel\": 4}",
             ),
         ];
         let found: Vec<_> = table
@@ -515,7 +505,7 @@ mod tests {
         // Neither a correction nor a new text is an echo.
         assert_eq!(
             judged("Deploys do not go through GitLab pipelines of platform"),
-            Novelty::MayContradict(given)
+            Novelty::Extends(given)
         );
         assert_eq!(judged("Fonts are subset to Latin"), Novelty::Novel);
         // A person may repeat anything; the result still names the note.

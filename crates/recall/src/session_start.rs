@@ -7,13 +7,12 @@
 
 use std::{
     cmp::Ordering,
-    collections::VecDeque,
     path::{Component, Path},
 };
 
 use crate::{
+    correction::{Shown, with_corrections},
     last_sessions::{Situation, by_worth},
-    last_word::{EarlierText, LastWord, LaterNotes},
     note_set::Knowledge,
     render::{Chosen, MAX_GLOBAL, Reason},
     standing::{Instruction, instructions},
@@ -173,77 +172,35 @@ pub fn mark_stale(chosen: &mut [Chosen], knowledge: &impl Knowledge) {
     }
 }
 
-/// Puts the later notes directly before the project's notes whose statements they change, and says
-/// so. A note of which nothing is left is dropped. A later note that only may change another one is
-/// quoted in one line.
-pub fn with_last_words(
+impl Shown for Chosen {
+    fn id(&self) -> NoteId {
+        self.note.id
+    }
+
+    fn remarks(&mut self) -> &mut Vec<String> {
+        &mut self.remarks
+    }
+}
+
+/// Puts the later notes directly before the notes that they correct, and says so.
+pub fn corrected(
     index: &Index,
     notes: &Notes,
     request: &Request<'_>,
     chosen: Vec<Chosen>,
 ) -> Result<Vec<Chosen>, Error> {
-    let mut rest = VecDeque::from(chosen);
-    let mut given: Vec<Chosen> = Vec::new();
-    let own = std::iter::once(request.project.to_owned());
-    let later_notes = LaterNotes::new(index, own.chain(request.also.iter().cloned()).collect());
-    while let Some(mut next) = rest.pop_front() {
-        let is_of_project = matches!(next.reason, Reason::Project | Reason::LastSession);
-        let mut words = Vec::new();
-        if is_of_project {
-            words = later_notes.last_words(&EarlierText::of_note(&next.note, &[]))?;
-        }
-        let mut is_whole = false;
-        for word in words {
-            let later = given.iter().position(|given| given.note.id == word.later);
-            let place = match later {
-                Some(place) => place,
-                None if word.is_certain => {
-                    let place = rest.iter().position(|rest| rest.note.id == word.later);
-                    let later = match place.and_then(|place| rest.remove(place)) {
-                        Some(later) => Some(later),
-                        None => last_word(index, notes, request, &word, next.reason)?,
-                    };
-                    let Some(later) = later else { continue };
-                    given.push(later);
-                    given.len() - 1
-                }
-                // One that comes by itself needs no line.
-                None if rest.iter().any(|rest| rest.note.id == word.later) => continue,
-                None => {
-                    next.remarks.push(word.line(NoteId::short));
-                    continue;
-                }
-            };
-            if let Some(later) = given.get_mut(place) {
-                later.remarks.push(word.remark(NoteId::short));
-            }
-            next.remarks.push(word.remark_on_earlier(NoteId::short));
-            is_whole |= word.is_whole;
-        }
-        if !is_whole {
-            given.push(next);
-        }
-    }
-    Ok(given)
-}
-
-/// Reads a note that changes another one, if it may be injected.
-fn last_word(
-    index: &Index,
-    notes: &Notes,
-    request: &Request<'_>,
-    word: &LastWord,
-    reason: Reason,
-) -> Result<Option<Chosen>, Error> {
-    let entry = index.get(word.later)?;
-    let entry = entry.filter(|entry| !request.is_own(entry));
-    let note = entry.and_then(|entry| current(notes, &entry, request, reason));
-    Ok(note.map(|note| Chosen {
-        note,
-        reason,
-        stale: None,
-        remarks: Vec::new(),
-    }))
+    with_corrections(index, request.now, chosen, |correction, corrected| {
+        let entry = index.get(correction.later)?;
+        let entry = entry.filter(|entry| !request.is_own(entry));
+        let reason = corrected.reason;
+        let note = entry.and_then(|entry| current(notes, &entry, request, reason));
+        Ok(note.map(|note| Chosen {
+            note,
+            reason,
+            stale: None,
+            remarks: Vec::new(),
+        }))
+    })
 }
 
 /// Returns the notes of the project's latest sessions, newest first.

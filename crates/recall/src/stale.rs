@@ -20,15 +20,11 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::{
     freshness::{STALE, freshness, stale_after},
-    last_word::{EarlierText, LaterNotes},
     usefulness::DecayedCounts,
 };
 
 /// The final states of a task.
 const FINISHED: &[Status] = &[Status::Done, Status::Archived];
-
-/// How many notes are compared with later ones. Each comparison takes about a millisecond.
-const MAX_COMPARED: usize = 300;
 
 /// Relations between a note and a task, in either direction.
 const BELONGS: [&str; 2] = ["about", "part-of"];
@@ -49,15 +45,6 @@ pub enum StaleReason {
     Gone(String),
     /// Another note contradicts it.
     Disputed(NoteId),
-    /// A later note changes what it says.
-    Changed {
-        /// The later note.
-        by: NoteId,
-        /// What was replaced, in a few words.
-        remark: String,
-        /// When the later note was written.
-        at: DateTime<Utc>,
-    },
     /// It is old and was never used.
     Old,
 }
@@ -70,7 +57,6 @@ impl StaleReason {
             Self::ReviewDue(_) => "review due",
             Self::Gone(_) => "gone",
             Self::Disputed(_) => "disputed",
-            Self::Changed { .. } => "changed",
             Self::Old => "old",
         }
     }
@@ -88,9 +74,6 @@ impl StaleReason {
             Self::ReviewDue(day) => format!("its review was due on {day}"),
             Self::Gone(what) => one_line(what),
             Self::Disputed(note) => format!("#{} may contradict it", short(*note)),
-            Self::Changed { by, remark, .. } => {
-                format!("#{} may replace it ({remark})", short(*by))
-            }
             Self::Old => "old, and never used".to_owned(),
         }
     }
@@ -109,8 +92,6 @@ pub struct Facts {
     pub gone: Option<(String, DateTime<Utc>)>,
     /// Notes in use that contradict it, with the time of their last change.
     pub disputed_by: Vec<(NoteId, DateTime<Utc>)>,
-    /// Notes that change what it says, each a [`StaleReason::Changed`].
-    pub changes: Vec<StaleReason>,
     /// Its freshness.
     pub freshness: f64,
     /// Whether a session ever used it.
@@ -148,11 +129,6 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<StaleReason> {
     reasons.extend(gone.map(|(what, _)| StaleReason::Gone(what.clone())));
     let disputes = facts.disputed_by.iter().filter(|(_, at)| is_open(*at));
     reasons.extend(disputes.map(|(note, _)| StaleReason::Disputed(*note)));
-    let changes = facts.changes.iter().filter(|reason| match reason {
-        StaleReason::Changed { at, .. } => is_open(*at),
-        _ => true,
-    });
-    reasons.extend(changes.cloned());
     if facts.freshness < STALE && !facts.was_used {
         reasons.push(StaleReason::Old);
     }
@@ -165,8 +141,6 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<StaleReason> {
 pub struct StaleSearch<'a> {
     /// The keys of their projects; all projects if there is none.
     pub projects: &'a [String],
-    /// What [`changes`] returned.
-    pub changes: &'a [ChangedNote],
     /// How many of the notes that are only old are found, the oldest first. In a large store that
     /// is most notes.
     pub max_old: usize,
@@ -201,11 +175,6 @@ pub fn find(
         suspects.notes.insert(entry.id(), Some((entry, facts)));
     }
     suspects.take_links(&filter)?;
-    for (note, change) in search.changes {
-        if let Some((_, facts)) = suspects.note(*note)? {
-            facts.changes.push(change.clone());
-        }
-    }
     let gone = journal.and_then(|journal| journal.stale(&journal.citing_gone().ok()?).ok());
     for (note, stale) in gone.unwrap_or_default() {
         if let Some((_, facts)) = suspects.note(note)? {
@@ -299,42 +268,6 @@ fn in_force(projects: &[String]) -> Filter {
         state: Some(State::Active),
         ..Filter::default()
     }
-}
-
-/// A note with a later one that changes what it says, a [`StaleReason::Changed`].
-pub type ChangedNote = (NoteId, StaleReason);
-
-/// Returns the later notes that change what the newest notes of these projects say. Depends on the
-/// index alone, and takes about a millisecond per note. Session notes are left out: each tells of
-/// its day, and a person does not correct them.
-pub fn changes(index: &Index, projects: &[String]) -> Result<Vec<ChangedNote>, Error> {
-    let filter = Filter {
-        except: &[Kind::Experience, Kind::Task],
-        ..in_force(projects)
-    };
-    let mut newest = index.list(&filter, MAX_COMPARED)?;
-    // The texts of one project at a time are in memory.
-    newest.sort_by(|one, other| one.project.cmp(&other.project));
-    let mut later = LaterNotes::new(index, Vec::new());
-    let mut changes = Vec::new();
-    for of_project in newest.chunk_by(|one, other| one.project == other.project) {
-        for entry in of_project {
-            let Some(text) = index.related_text(entry.id())? else {
-                continue;
-            };
-            let words = later.last_words(&EarlierText::of_text(&text, &[]))?;
-            for word in words.into_iter().filter(|word| word.is_certain) {
-                let change = StaleReason::Changed {
-                    by: word.later,
-                    remark: word.remark(NoteId::short),
-                    at: word.until.unwrap_or_default(),
-                };
-                changes.push((entry.id(), change));
-            }
-        }
-        later.drop_texts();
-    }
-    Ok(changes)
 }
 
 fn changed(entry: &Entry) -> Option<DateTime<Utc>> {
@@ -501,7 +434,6 @@ mod tests {
         let found = |max_old| {
             let search = StaleSearch {
                 projects: &[],
-                changes: &[],
                 max_old,
             };
             let found = find(&index, None, &search, now).unwrap();

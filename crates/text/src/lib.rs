@@ -4,8 +4,8 @@
 //! text safe to store: it removes private regions, then invisible characters, then masks
 //! credentials.
 
-pub mod amendment;
 pub mod clean;
+pub mod correction;
 pub mod glob;
 pub mod hash;
 mod joiner;
@@ -16,6 +16,8 @@ pub mod redact;
 pub mod sanitize;
 pub mod shell;
 pub mod similarity;
+pub mod statement;
 pub mod surrogates;
 pub mod terms;
 pub mod truncate;
+pub mod values;

@@ -51,7 +51,7 @@ function changed(what) {
 channel.onmessage = (message) => changed(message.data);
 navigator.locks.request("anamnesis-events", () => new Promise(() => {
   const events = new EventSource("/events");
-  for (const what of ["journal", "notes", "review"]) {
+  for (const what of ["journal", "notes"]) {
     events.addEventListener(what, () => {
       changed(what);
       channel.postMessage(what);

@@ -187,7 +187,6 @@ impl Site {
                 is_known: |path| routes::find(path).is_some(),
                 context,
                 is_read_only: self.is_read_only,
-                streams: Arc::clone(&self.streams),
                 kept: Arc::clone(&self.kept),
                 encoder: Arc::clone(&self.encoder),
                 path,

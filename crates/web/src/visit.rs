@@ -8,7 +8,7 @@ use anamnesis_store::index::Index;
 use anamnesis_text::clean::clean;
 use ulid::Ulid;
 
-use crate::{answer::PageResponse, kept::Kept, layout, streams::Streams};
+use crate::{answer::PageResponse, kept::Kept, layout};
 
 /// How many parameters of an address or a form are read.
 const MAX_PARAMS: usize = 2_000;
@@ -56,8 +56,6 @@ pub(crate) struct Visit {
     pub(crate) context: Context,
     /// Whether writes are refused, so forms are not shown.
     pub(crate) is_read_only: bool,
-    /// The pages that are open.
-    pub(crate) streams: Arc<Streams>,
     /// What takes long to find.
     pub(crate) kept: Arc<Kept>,
     /// The embedding model, once a search has loaded it.

@@ -35,8 +35,7 @@ mod tools;
 use std::process::ExitCode;
 
 use anamnesis_lab::{
-    Result, amendments, at, cargo, chart, eval, frequencies, masks, novelty, root, run, say,
-    target_folder,
+    Result, at, cargo, chart, eval, frequencies, masks, novelty, root, run, say, target_folder,
 };
 #[cfg(unix)]
 use anamnesis_lab::{bench, references, retention};
@@ -63,7 +62,6 @@ enum Task {
     Chart(chart::Arguments),
     Frequencies(frequencies::Arguments),
     Novelty(novelty::Arguments),
-    Amendments(amendments::Arguments),
     Masks(masks::Arguments),
     #[cfg(unix)]
     Platforms(platforms::Arguments),
@@ -106,7 +104,6 @@ fn main() -> ExitCode {
         Task::Chart(arguments) => chart::run(arguments),
         Task::Frequencies(arguments) => frequencies::run(&root, arguments),
         Task::Novelty(arguments) => novelty::run(arguments),
-        Task::Amendments(arguments) => amendments::run(arguments),
         Task::Masks(arguments) => masks::run(arguments),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),

@@ -197,6 +197,7 @@ impl Gate<'_> {
             },
             ledger: &Ledger::new(),
             own: None,
+            now: self.context.environment.now,
             knowledge: &known(self.context, self.index, self.journal),
             vector: &|| question.vector.clone(),
         };

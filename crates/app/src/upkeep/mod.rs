@@ -89,8 +89,7 @@ impl Findings {
         suggestions: Vec<(Entry, Suggestion)>,
     ) -> Self {
         let mut named: Vec<NoteId> = plan.actions.iter().flat_map(named).collect();
-        let pairs = plan.contradictions.iter().chain(&plan.alike);
-        named.extend(pairs.flat_map(|(one, other)| [*one, *other]));
+        named.extend(plan.alike.iter().flat_map(|(one, other)| [*one, *other]));
         named.extend(suggestions.iter().map(|(entry, _)| entry.id()));
         let made = plan.made.iter().map(|note| (note.id, note.clone()));
         let notes: BTreeMap<NoteId, Note> = named
@@ -169,7 +168,7 @@ pub fn count_after_sync(context: &Context, journal: &Journal) -> Result<(), Erro
     let counts = FindingCounts {
         day,
         actions: plan.actions.len(),
-        decisions: plan.contradictions.len() + plan.alike.len() + found.suggestions.len(),
+        decisions: plan.alike.len() + found.suggestions.len(),
     };
     let counts = serde_json::to_string(&counts).unwrap_or_default();
     Ok(journal.set_meta(FOUND, &counts)?)

@@ -233,10 +233,6 @@ fn tell(
         let (says, hint) = match judged {
             Novelty::Known(_) | Novelty::Echo(_) => ("repeats", "forget {new}"),
             Novelty::Extends(_) => ("extends", "connect {new} {old} --relation supersedes"),
-            Novelty::MayContradict(_) => (
-                "may contradict",
-                "connect {new} {old} --relation supersedes",
-            ),
             Novelty::Novel => continue,
         };
         let Some(old) = judged.note().and_then(read) else {

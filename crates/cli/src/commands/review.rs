@@ -327,7 +327,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
 /// What is shown of a pending note.
 struct Item {
     text: String,
-    /// A similar or contradicting note that it could replace.
+    /// A similar note that it could replace.
     like: Option<(NoteId, String)>,
 }
 
@@ -440,7 +440,7 @@ impl ReferredNotes<'_> {
         text
     }
 
-    /// A note that says part of the same or may contradict it.
+    /// A note that says the same or part of it.
     fn like(&self, note: &Note) -> Result<Option<(&'static str, NoteId)>, Error> {
         let among = NoveltyScope {
             projects: std::slice::from_ref(&note.project),
@@ -451,7 +451,6 @@ impl ReferredNotes<'_> {
             match novelty(&self.index, note, &among, |id| self.note(id))? {
                 Novelty::Known(id) => Some(("says what", id)),
                 Novelty::Extends(id) => Some(("adds to", id)),
-                Novelty::MayContradict(id) => Some(("may contradict", id)),
                 Novelty::Novel | Novelty::Echo(_) => None,
             },
         )

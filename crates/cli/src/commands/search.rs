@@ -13,7 +13,7 @@ use anamnesis_note::{
     note::{Kind, NoteType, Scope},
 };
 use anamnesis_recall::{
-    last_word::LaterNotes,
+    correction,
     search::{self, Hit, MAX_HITS},
 };
 use anamnesis_store::{
@@ -125,7 +125,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let now = context.environment.now;
     let mut text = String::new();
-    let later = LaterNotes::new(&index, filter.projects.clone());
     for hit in &hits {
         let short = Context::short(&index, hit.entry.id());
         text.push_str(&ui::note_line(&hit.entry, &short, now));
@@ -138,7 +137,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         {
             text.push_str(&format!("{:SNIPPET_INDENT$}{snippet}\n", ""));
         }
-        for remark in later.remarks_of(hit.entry.id(), &hit.matched)? {
+        let of_hit = |id| Context::short(&index, id);
+        for remark in correction::remarks_on(&index, hit.entry.id(), now, of_hit)? {
             text.push_str(&format!("  {}\n", one_line(&remark)));
         }
     }

@@ -12,7 +12,7 @@ use anamnesis_note::{
     note::{Note, State},
     project_key,
 };
-use anamnesis_recall::last_word::{EarlierText, LastWord, LaterNotes};
+use anamnesis_recall::correction;
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::one_line;
 
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
     }
     if entry.visibility().may_answer() {
-        text.push_str(&last_word(&index, &entry, &note)?);
+        text.push_str(&corrections(&index, &entry, context)?);
     }
     if entry.state == State::Forgotten {
         let hint = if context.notes.trashed(entry.id()).is_some() {
@@ -99,32 +99,21 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Names the later notes that change what a note says, and the earlier ones that it changes.
-fn last_word(index: &Index, entry: &Entry, note: &Note) -> Result<String, Error> {
+/// Names the later notes that give up what a note says, and the earlier ones that it corrects.
+fn corrections(index: &Index, entry: &Entry, context: &Context) -> Result<String, Error> {
     let short = |id| Context::short(index, id);
-    let mut text = String::new();
-    let mut add = |other, says: &str, word: &LastWord| {
-        let title = index.get(other)?.map(|other| one_line(&other.title));
-        let title = title.unwrap_or_default();
-        text.push_str(&format!("{says} {title}"));
-        if word.is_certain {
-            text.push_str(&format!(" ({})", one_line(&word.remark(short))));
-        }
-        text.push('\n');
-        Ok::<_, Error>(())
-    };
-    let later = LaterNotes::new(index, Vec::new());
-    for word in later.last_words(&EarlierText::of_note(note, &[]))? {
-        add(word.later, &word.remark_on_earlier(short), &word)?;
+    let now = context.environment.now;
+    let mut lines = correction::remarks_on(index, entry.id(), now, short)?;
+    for corrected in index.corrected_by(entry.id(), now)? {
+        let title = index.get(corrected.earlier)?.map(|earlier| earlier.title);
+        lines.push(format!(
+            "changes #{} {} ({})",
+            short(corrected.earlier),
+            title.unwrap_or_default(),
+            correction::remark(&corrected)
+        ));
     }
-    for word in later.changed_by(entry, note)? {
-        add(
-            word.earlier,
-            &format!("changes #{}", short(word.earlier)),
-            &word,
-        )?;
-    }
-    Ok(text)
+    Ok(lines.iter().map(|line| one_line(line) + "\n").collect())
 }
 
 /// Shows a past version of a note.

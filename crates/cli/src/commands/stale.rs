@@ -46,7 +46,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = context.journal();
     let search = StaleSearch {
         projects: &projects,
-        changes: &stale::changes(&index, &projects)?,
         max_old: usize::MAX,
     };
     let found = stale::find(&index, journal.as_ref(), &search, now)?;

@@ -22,13 +22,10 @@ use ulid::Ulid;
 use super::bulk::{self, Apply};
 use crate::ui::{self, LIST_LENGTH, Outcome, ProjectFilter, Ui};
 
-/// How many characters of a text are shown for notes that may contradict each other.
-const SHOWN: usize = 240;
-
 /// Find duplicates, broken links and more, and fix them
 ///
 /// Finds notes that repeat another one, broken links, long notes to split, and recurring failures.
-/// For you to decide, it also lists notes that contradict each other or may be outdated. No text is
+/// For you to decide, it also lists notes that say much the same or may be outdated. No text is
 /// changed and no note removed. Changes are made only with --apply; `undo` reverts them. With
 /// --only, it runs single steps over all notes instead. With --project, notes for all projects are
 /// included.
@@ -219,10 +216,7 @@ impl Report<'_> {
             text.push_str(&self.action(action));
         }
         more(&mut text, self.0.plan.actions.len());
-        let has_advice = !self.0.suggestions.is_empty()
-            || !self.0.plan.contradictions.is_empty()
-            || !self.0.plan.alike.is_empty();
-        if has_advice {
+        if !self.0.suggestions.is_empty() || !self.0.plan.alike.is_empty() {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -280,15 +274,6 @@ impl Report<'_> {
     }
 
     fn advise(&self, text: &mut String) {
-        for (one, other) in self.0.plan.contradictions.iter().take(LIST_LENGTH) {
-            text.push_str("may contradict each other:\n");
-            for id in [one, other] {
-                text.push_str(&self.line("  ", *id));
-                let body = self.0.notes.get(id).map_or("", |note| note.body.as_str());
-                text.push_str(&ui::wrapped(&shorten(&one_line(body), SHOWN), 4));
-            }
-        }
-        more(text, self.0.plan.contradictions.len());
         for (one, other) in self.0.plan.alike.iter().take(LIST_LENGTH) {
             text.push_str(&self.line("", *one));
             text.push_str(&self.line("  says much the same as ", *other));
@@ -373,7 +358,6 @@ impl Report<'_> {
             "applied": is_applied,
             "batch": batch.map(|batch| batch.to_string()),
             "actions": actions.collect::<Vec<_>>(),
-            "contradictions": pairs(&self.0.plan.contradictions),
             "alike": pairs(&self.0.plan.alike),
             "suggestions": suggestions.collect::<Vec<_>>(),
             "left_alone": self.0.unchangeable,

@@ -91,7 +91,7 @@ impl Hook {
         let notes = &self.context.notes;
         let WorkingSet { mut chosen, said } =
             match session_start::working_set(index, notes, &request).and_then(|set| {
-                let chosen = session_start::with_last_words(index, notes, &request, set.chosen)?;
+                let chosen = session_start::corrected(index, notes, &request, set.chosen)?;
                 Ok(WorkingSet { chosen, ..set })
             }) {
                 Ok(set) => set,

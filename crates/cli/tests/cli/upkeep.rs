@@ -108,13 +108,6 @@ fn what_can_be_put_in_order_is_shown_and_nothing_is_done() {
       becomes KNDCA5 "Deploys: Staging"
       becomes KE2280 "Deploys: Production"
 
-    for you to decide
-    may contradict each other:
-      EEEEEE "Timeout of the gateway"
-        The gateway closes idle connections of the payment service after 30 seconds.
-      FFFFFF "Timeout of the gateway"
-        The gateway closes idle connections of the payment service after 90 seconds.
-
     4 changes could be made, none is yet
     → anamnesis upkeep --apply
     "#);
@@ -146,13 +139,6 @@ fn what_is_done_is_one_batch_that_is_undone_byte_for_byte() {
     HHHHHH "Deploys"
       becomes KNDCA5 "Deploys: Staging"
       becomes KE2280 "Deploys: Production"
-
-    for you to decide
-    may contradict each other:
-      EEEEEE "Timeout of the gateway"
-        The gateway closes idle connections of the payment service after 30 seconds.
-      FFFFFF "Timeout of the gateway"
-        The gateway closes idle connections of the payment service after 90 seconds.
 
     4 changes made
     committed on this machine (--no-sync)

@@ -557,7 +557,7 @@ fn what_is_known_is_not_written_again_by_an_agent() {
     snapshot!(known(&shown(&in_session(&home, denied, &[]))), @r#"
     exit 0
     saved #NEWNOTE fact for github.com/acme/shop, by agent
-    #KNOWN "Deploys go through GitLab pipelines, never by hand" may say otherwise; to replace it: anamnesis connect NEWNOTE KNOWN --relation supersedes
+    #KNOWN "Deploys go through GitLab pipelines, never by hand" says part of this; to replace it: anamnesis connect NEWNOTE KNOWN --relation supersedes
     Undo: anamnesis forget NEWNOTE
     "#);
     // What replaces a note may be like it.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::novelty::{ComparedText, smoothed_idf};
-use anamnesis_text::amendment::contradiction::{Sentence, Statement};
+use anamnesis_text::statement::{Sentence, Statement};
 
 /// The parsed texts of notes, kept because a note's text does not change.
 #[derive(Debug, Default)]
@@ -45,12 +45,11 @@ impl Text {
     }
 }
 
-/// Two notes and the weighted Jaccard similarity of their words, from 0 to 1.
+/// Two similar notes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SimilarPair {
     pub(super) one: NoteId,
     pub(super) other: NoteId,
-    pub(super) likeness: f64,
 }
 
 impl Texts {
@@ -99,7 +98,6 @@ impl Texts {
                     pairs.push(SimilarPair {
                         one: one.id,
                         other: other.id,
-                        likeness,
                     });
                 }
             }

@@ -28,7 +28,7 @@ pub fn copies(note_set: &NoteSet) -> Plan {
     for group in groups.values() {
         duplicates::replace(&mut state, group, true, |_, _, _| true);
     }
-    state.finish(Vec::new(), Vec::new())
+    state.finish(Vec::new())
 }
 
 /// Plans to split these notes, however long they are. Notes that cannot be split or changed are
@@ -36,7 +36,7 @@ pub fn copies(note_set: &NoteSet) -> Plan {
 pub fn split(note_set: &NoteSet, ids: &BTreeSet<NoteId>) -> Plan {
     let mut state = PlanState::new(note_set);
     parts::split(&mut state, |note| ids.contains(&note.id));
-    state.finish(Vec::new(), Vec::new())
+    state.finish(Vec::new())
 }
 
 /// New project keys for projects and single notes.

@@ -1,4 +1,4 @@
-//! Finds redundant notes and contradictions.
+//! Finds redundant notes.
 //!
 //! A note is superseded only by one that applies wherever it does, has the same kind and effect,
 //! and contains all its words. It is never superseded if one of the two has a negation, number or
@@ -12,19 +12,11 @@ use anamnesis_note::{
     link::{Link, Relation},
     note::{Kind, Note, Source},
 };
-use anamnesis_text::amendment::contradiction::Difference;
 
-use super::{
-    Action, Pair, PlanState,
-    alike::{SimilarPair, Text},
-    is_durable, normalised,
-};
+use super::{Action, Pair, PlanState, alike::SimilarPair, is_durable, normalised};
 
 /// The minimum similarity of notes that may say the same.
 const SAME: f64 = 0.8;
-
-/// The minimum similarity of notes about the same topic.
-const ABOUT: f64 = 0.5;
 
 /// Merges notes whose texts are equal except for white space.
 pub(super) fn exact(state: &mut PlanState<'_>) {
@@ -70,34 +62,19 @@ pub(super) fn near(state: &mut PlanState<'_>) {
     });
 }
 
-/// Returns the pairs that may contradict each other, and the pairs of similar notes.
-pub(super) fn to_look_at(state: &PlanState<'_>) -> (Vec<Pair>, Vec<Pair>) {
-    let (mut contradictions, mut alike) = (Vec::new(), Vec::new());
-    for pair in pairs_known(state, ABOUT) {
-        let (Some(one), Some(other)) = (state.notes.get(&pair.one), state.notes.get(&pair.other))
-        else {
-            continue;
-        };
-        let difference = difference(state, one, other);
-        if difference == Difference::Contradicts {
-            let disputes = |one: &Note, other: &Note| {
-                let link = Link {
-                    relation: Relation::Contradicts,
-                    target: other.id,
-                    weight: None,
-                };
-                says(one, &link)
+/// Returns the pairs of similar notes that each have something of their own.
+pub(super) fn alike(state: &PlanState<'_>) -> Vec<Pair> {
+    let pairs = pairs_known(state, SAME).into_iter();
+    pairs
+        .filter(|pair| {
+            let notes = [pair.one, pair.other].map(|id| state.notes.get(&id));
+            let [Some(one), Some(other)] = notes else {
+                return false;
             };
-            // Skip a contradiction that is already declared.
-            if !disputes(one, other) && !disputes(other, one) {
-                contradictions.push((one.id, other.id));
-            }
-        } else if pair.likeness >= SAME && difference == Difference::None && do_the_same(one, other)
-        {
-            alike.push((one.id, other.id));
-        }
-    }
-    (contradictions, alike)
+            !differ(state, one, other) && do_the_same(one, other)
+        })
+        .map(|pair| (pair.one, pair.other))
+        .collect()
 }
 
 /// Lets the first notes of a list supersede later ones where allowed.
@@ -216,29 +193,26 @@ fn have_one_title(state: &PlanState<'_>, one: &Note, other: &Note) -> bool {
     };
     mine.title.is_subset(&theirs.terms)
         && theirs.title.is_subset(&mine.terms)
-        && difference(state, one, other) == Difference::None
+        && !differ(state, one, other)
 }
 
-/// Returns whether the keeper contains all that a note says, without a contradiction.
+/// Returns whether the keeper contains all that a note says, without another value.
 fn says_all(state: &PlanState<'_>, keeper: &Note, note: &Note) -> bool {
     let (Some(all), Some(text)) = (state.texts.get(keeper.id), state.texts.get(note.id)) else {
         return false;
     };
-    text.terms.is_subset(&all.terms) && difference(state, keeper, note) == Difference::None
+    text.terms.is_subset(&all.terms) && !differ(state, keeper, note)
 }
 
-/// Returns the larger difference of both directions.
-fn difference(state: &PlanState<'_>, one: &Note, other: &Note) -> Difference {
+/// Returns whether one of two notes has a value that the other lacks.
+fn differ(state: &PlanState<'_>, one: &Note, other: &Note) -> bool {
     let (Some(mine), Some(theirs)) = (state.texts.get(one.id), state.texts.get(other.id)) else {
-        return Difference::Adds;
+        return true;
     };
-    let both = |one: &Text, other: &Text| one.said.difference(&other.said);
-    let difference = both(mine, theirs).max(both(theirs, mine));
     // Case and punctuation are significant only in code.
-    if difference == Difference::None && mine.ticked != theirs.ticked {
-        return Difference::Adds;
-    }
-    difference
+    mine.said.differs(&theirs.said)
+        || theirs.said.differs(&mine.said)
+        || mine.ticked != theirs.ticked
 }
 
 /// Returns the pairs of durable notes in use with at least this similarity.

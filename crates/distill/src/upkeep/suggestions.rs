@@ -63,10 +63,8 @@ pub fn suggestions(
             found.push((entry.clone(), Suggestion::Mute { shown }));
         }
     }
-    // Most pairs in which one changes the other are listed as contradictions.
     let search = StaleSearch {
         projects,
-        changes: &[],
         max_old: usize::MAX,
     };
     let stale = stale::find(index, journal, &search, now)?.into_iter();

@@ -8,7 +8,7 @@ use anamnesis_recall::{
     review::{self, PendingNote, PendingReason},
     search::MAX_HITS,
     similar::Similar,
-    stale::{self, StaleReason, StaleSearch},
+    stale::{StaleReason, StaleSearch},
 };
 use anamnesis_store::index::{Entry, Filter, Index};
 use rmcp::schemars::JsonSchema;
@@ -145,7 +145,6 @@ fn run(memory: &Memory, asked: Parameters) -> Result<ReviewOutput, ToolError> {
         &memory.context.machine_id(),
         &StaleSearch {
             projects: &projects,
-            changes: &stale::changes(&index, &projects)?,
             max_old: usize::MAX,
         },
         now,

@@ -2,7 +2,7 @@
 
 use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::{
-    last_word::LaterNotes,
+    correction::remarks_on,
     search::{Hit, MAX_HITS, POOL, search_with_meaning},
 };
 use anamnesis_store::{index::Filter, notes::Notes};
@@ -95,7 +95,7 @@ struct Full {
     cut: bool,
     score: f64,
     why: String,
-    /// Later notes that may change it
+    /// Later notes that give up what it says
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later: Vec<String>,
 }
@@ -111,7 +111,7 @@ struct Line {
     /// What memory_get costs
     tokens: i64,
     why: String,
-    /// Later notes that may change it
+    /// Later notes that give up what it says
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later: Vec<String>,
 }
@@ -134,10 +134,10 @@ fn run(memory: &Memory, asked: Parameters) -> Result<SearchOutput, ToolError> {
     let left = hits.len().saturating_sub(k);
     hits.truncate(k);
     let now = memory.now();
-    let later = LaterNotes::new(&index, filter.projects);
+    let short = |id| index.short_id(id).unwrap_or_else(|_| id.to_string());
     let remarks = hits
         .iter()
-        .map(|hit| later.remarks_of(hit.entry.id(), &hit.matched));
+        .map(|hit| remarks_on(&index, hit.entry.id(), now, short));
     let remarks = remarks.collect::<Result<Vec<_>, _>>()?;
     let hits: Vec<(Hit, Vec<String>)> = hits.into_iter().zip(remarks).collect();
     let result = match asked.detail {

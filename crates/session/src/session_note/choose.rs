@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use anamnesis_text::values::has_other_values;
+
 use crate::{phrases::Words, prose::shorten};
 
 /// A line that may be chosen.
@@ -38,7 +40,7 @@ pub(super) fn choose(mut candidates: Vec<Candidate>, limits: Limits) -> Vec<(usi
             .then((b.turn, a.position).cmp(&(a.turn, b.position)))
     });
     let mut chosen: Vec<(usize, usize, String)> = Vec::new();
-    let mut known: Vec<HashSet<String>> = Vec::new();
+    let mut known: Vec<LineWords> = Vec::new();
     let mut per_turn: HashMap<usize, usize> = HashMap::new();
     let mut used = 0;
     for candidate in candidates {
@@ -66,14 +68,32 @@ pub(super) fn choose(mut candidates: Vec<Candidate>, limits: Limits) -> Vec<(usi
         .collect()
 }
 
-pub(super) fn word_set(text: &str) -> HashSet<String> {
-    Words::new(text).iter().map(str::to_owned).collect()
+/// A line and its words.
+#[derive(Debug, Clone)]
+pub(super) struct LineWords {
+    text: String,
+    words: HashSet<String>,
 }
 
-/// Returns whether most words of the shorter text are in the other.
-pub(super) fn repeats(one: &HashSet<String>, other: &HashSet<String>) -> bool {
-    let shorter = one.len().min(other.len()).max(1);
-    one.intersection(other).count() * 10 >= shorter * 6
+impl PartialEq for LineWords {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+}
+
+pub(super) fn word_set(text: &str) -> LineWords {
+    LineWords {
+        text: text.to_owned(),
+        words: Words::new(text).iter().map(str::to_owned).collect(),
+    }
+}
+
+/// Returns whether most words of the shorter text are in the other, and neither has a value that the
+/// other lacks: "The api listens on 8080" does not repeat "The admin listens on 8081".
+pub(super) fn repeats(one: &LineWords, other: &LineWords) -> bool {
+    let shorter = one.words.len().min(other.words.len()).max(1);
+    one.words.intersection(&other.words).count() * 10 >= shorter * 6
+        && !has_other_values(&one.text, &other.text)
 }
 
 #[cfg(test)]
@@ -100,6 +120,30 @@ mod tests {
         lines: 3,
         lines_per_turn: 1,
     };
+
+    #[test]
+    fn a_line_with_another_value_is_no_repetition() {
+        for (one, other, is_repeated) in [
+            (
+                "The api listens on port 8080.",
+                "The admin listens on port 8081.",
+                false,
+            ),
+            (
+                "The api listens on port 8080.",
+                "The api always listens on port 8080",
+                true,
+            ),
+            (
+                "Run `make lint` before a push",
+                "Run `make test` before a push",
+                false,
+            ),
+        ] {
+            let [one, other] = [one, other].map(word_set);
+            assert_eq!(repeats(&one, &other), is_repeated, "{one:?} {other:?}");
+        }
+    }
 
     #[test]
     fn the_heaviest_lines_come_in_the_order_of_the_session() {

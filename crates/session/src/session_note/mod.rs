@@ -243,7 +243,8 @@ pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> 
     paragraph.into_iter().chain(list)
 }
 
-/// Returns whether most words of the shorter of two sentences are in the other.
+/// Returns whether most words of the shorter of two sentences are in the other, and neither has a value
+/// that the other lacks.
 pub fn says_the_same(one: &str, other: &str) -> bool {
     repeats(&word_set(one), &word_set(other))
 }

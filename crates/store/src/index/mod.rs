@@ -9,12 +9,12 @@
 
 mod cited;
 mod conditions;
+mod corrections;
 mod embeddings;
 mod entry;
 mod links;
 mod look;
 mod postings;
-mod project_notes;
 mod query;
 mod rebuild;
 mod reference;
@@ -33,12 +33,12 @@ use rusqlite::{Connection, ErrorCode};
 
 pub use self::{
     conditions::WordCondition,
+    corrections::NoteCorrection,
     embeddings::{EmbeddingCounts, PendingEmbedding},
     entry::Entry,
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
     look::Look,
     postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
-    project_notes::{Period, ProjectNotes, RelatedText},
     query::{Filter, NoteTotals, Recent},
     reference::Unresolvable,
     refresh::Refreshed,

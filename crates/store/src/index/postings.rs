@@ -254,6 +254,28 @@ pub struct Postings {
 }
 
 impl Postings {
+    /// Reads the postings of a term.
+    pub(super) fn of_term(connection: &Connection, term: &str) -> Result<Self, Error> {
+        Self::read(
+            connection,
+            "SELECT block, df, notes FROM dictionary LEFT JOIN posting ON number = posting \
+             WHERE term = ? ORDER BY block",
+            term,
+        )
+    }
+
+    fn read(connection: &Connection, sql: &str, text: &str) -> Result<Self, Error> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut blocks = Vec::new();
+        let mut rows = statement.query([text])?;
+        while let Some(row) = rows.next()? {
+            let notes: Option<Vec<u8>> = row.get("notes")?;
+            let notes = notes.ok_or_else(damaged)?;
+            blocks.push((row.get("block")?, row.get("df")?, notes));
+        }
+        Ok(Self { blocks })
+    }
+
     /// Iterates over the positions in a block whose notes have the term, ascending, with the
     /// frequency from 1 to 127. A word of the title counts four times.
     pub fn each_in(&self, block: u32, take: impl FnMut(usize, u8)) -> Result<(), Error> {
@@ -330,39 +352,12 @@ impl Index {
 
     /// Returns the postings of a term.
     pub fn postings(&self, term: &str) -> Result<Postings, Error> {
-        self.postings_by(
-            "SELECT block, df, notes FROM dictionary LEFT JOIN posting ON number = posting \
-             WHERE term = ? ORDER BY block",
-            term,
-        )
-    }
-
-    /// Returns the number of notes with a term in the blocks from this one on.
-    pub(super) fn frequency_since(&self, term: &str, block: u32) -> Result<usize, Error> {
-        let count: i64 = self
-            .connection
-            .prepare_cached(
-                "SELECT ifnull(sum(df), 0) FROM dictionary WHERE term = ? AND block >= ?",
-            )?
-            .query_row(params![term, block], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or(0))
+        Postings::of_term(&self.connection, term)
     }
 
     /// Returns the postings of all terms that begin with a text; those of a block are not merged.
     pub(super) fn postings_from(&self, prefix: &str) -> Result<Postings, Error> {
-        self.postings_by(PREFIXED, prefix)
-    }
-
-    fn postings_by(&self, sql: &str, text: &str) -> Result<Postings, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut blocks = Vec::new();
-        let mut rows = statement.query([text])?;
-        while let Some(row) = rows.next()? {
-            let notes: Option<Vec<u8>> = row.get("notes")?;
-            let notes = notes.ok_or_else(damaged)?;
-            blocks.push((row.get("block")?, row.get("df")?, notes));
-        }
-        Ok(Postings { blocks })
+        Postings::read(&self.connection, PREFIXED, prefix)
     }
 
     /// Reads every BLOB and reports an invalid one.
@@ -424,6 +419,8 @@ pub(super) struct Changes {
     /// The numbers of removed notes, by id. They are assigned again, so that blocks stay full. A
     /// changed note gets its own number, so that only changed words are written.
     free: BTreeMap<String, i64>,
+    /// The numbers of added notes.
+    pub(super) added: Vec<i64>,
 }
 
 /// The old and the new frequency of a term in a note.
@@ -449,6 +446,7 @@ impl Changes {
         note: &Note,
         terms: &NoteTerms,
     ) -> Result<(), Error> {
+        self.added.push(number);
         let number = small(number)?;
         let mut length = 0;
         for (term, weight) in terms.weighted() {

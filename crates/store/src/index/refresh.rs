@@ -16,7 +16,7 @@ use chrono::NaiveDate;
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::{
-    Entry, Error, Index, cited,
+    Entry, Error, Index, cited, corrections,
     entry::{Compressed, path_of, stamp_of},
     look::{Look, LookState},
     postings::{Changes, NoteTerms},
@@ -682,14 +682,15 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Finishes a transaction that added and removed notes: marks superseded notes, removes empty sums
-/// and writes the collected changes.
+/// Finishes a transaction that added and removed notes: marks superseded notes, removes empty sums,
+/// writes the collected changes and finds corrections.
 pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<(), Error> {
     for (number, is_superseded) in supersession::mark(connection)? {
         changes.supersede(number, is_superseded)?;
     }
     connection.execute(tally::NONE_LEFT, [])?;
     changes.write(connection)?;
+    corrections::relate(connection, &changes.added)?;
     Ok(next_generation(connection)?)
 }
 

@@ -6,12 +6,13 @@ use anamnesis_note::note::Note;
 use rusqlite::Connection;
 
 use super::{
-    Error, cited, embeddings, links, postings, supersession, tally, tasks, triggers, usage,
+    Error, cited, corrections, embeddings, links, postings, supersession, tally, tasks, triggers,
+    usage,
 };
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 14;
+pub(super) const VERSION: i64 = 15;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
@@ -82,6 +83,7 @@ pub(super) const PARTS: &[Part] = &[
     cited::PART,
     tally::PART,
     embeddings::PART,
+    corrections::PART,
 ];
 
 /// Creates all tables and SQL indexes in an empty file.

@@ -1,7 +1,9 @@
 //! One note: its text, where it came from, its links and use, its versions, and its changes.
 
 use anamnesis_app::{
-    Error, diff, edit as operation, feedback, forget,
+    Error,
+    context::Context,
+    diff, edit as operation, feedback, forget,
     format::{count, number},
     history::{self, Past},
     project,
@@ -13,11 +15,13 @@ use anamnesis_note::{
     note::{GLOBAL, Note, State},
     usage_log::NoteCounts,
 };
+use anamnesis_recall::correction::remarks_on;
 use anamnesis_store::{
     index::{Entry, Index},
     notes::Stored,
 };
 use anamnesis_sync::history::Difference;
+use anamnesis_text::clean::clean;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
@@ -71,6 +75,9 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             }
             h1 { bdi { (line(&note.title)) } }
             (newer(&index, &entry)?)
+            @for remark in remarks_on(&index, id, now, |id| Context::short(&index, id))? {
+                p.message { (clean(&remark)) }
+            }
             @if entry.state == State::Forgotten {
                 p.message {
                     @if context.notes.trashed(id).is_some() {

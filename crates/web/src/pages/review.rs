@@ -11,7 +11,7 @@ use anamnesis_app::{
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::{
     review::{PendingGroup, PendingNote, PendingReason},
-    stale::{ChangedNote, StaleReason, StaleSearch},
+    stale::{StaleReason, StaleSearch},
 };
 use anamnesis_store::{
     index::{Entry, Index},
@@ -68,12 +68,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let context = &visit.context;
     let index = visit.index()?;
     let journal = context.records()?;
-    let changes = visit.kept.changes.known(&index)?;
-    if changes.is_none() {
-        visit.kept.changes.seek(context, &visit.streams, &index)?;
-    }
-    let search = search(changes.as_deref());
-    let groups = operation::waiting_with(context, &index, journal.as_ref(), &search)?;
+    let groups = operation::waiting_with(context, &index, journal.as_ref(), &SEARCH)?;
     let held = journal.and_then(|journal| History::load(&journal).held);
     let cards = cards(&groups);
     let at = visit.query.get("at").and_then(|at| at.parse().ok());
@@ -86,11 +81,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 code { "anamnesis sync --accept" } " or " code { "anamnesis sync --restore" }
             }
         }
-        section id="deck" data-live="review" {
-            @if changes.is_none() {
-                p.hint role="status" { "The newest notes are still being compared with later ones. "
-                    a href=(PATH) { "Show the result" } }
-            }
+        section id="deck" {
             (deck(visit, &index, &groups, &cards, at)?)
         }
     };
@@ -98,13 +89,10 @@ pub(crate) fn show(visit: &Visit) -> Answered {
 }
 
 /// What the deck has of the notes that may be outdated, in all projects.
-fn search(changes: Option<&Vec<ChangedNote>>) -> StaleSearch<'_> {
-    StaleSearch {
-        projects: &[],
-        changes: changes.map_or(&[], Vec::as_slice),
-        max_old: MAX_OLD,
-    }
-}
+const SEARCH: StaleSearch<'_> = StaleSearch {
+    projects: &[],
+    max_old: MAX_OLD,
+};
 
 /// Returns whether there may be more old notes than the deck has.
 fn has_more(groups: &[PendingGroup]) -> bool {
@@ -408,9 +396,7 @@ pub(crate) fn decide(visit: &Visit) -> Answered {
     let path = format!("{PATH}?at={at}");
     let journal = Journal::open(&context.home, PATIENCE)?;
     let index = visit.index()?;
-    let changes = visit.kept.changes.find(&index)?;
-    let search = search(Some(&changes));
-    let groups = operation::waiting_with(context, &index, Some(&journal), &search)?;
+    let groups = operation::waiting_with(context, &index, Some(&journal), &SEARCH)?;
     drop(index);
     let is_it = |waiting: &&PendingNote| Some(waiting.entry.id()) == id;
     let group = groups

@@ -5,7 +5,6 @@ use anamnesis_session::{
     prompt::{RawPrompt, SafePrompt},
 };
 use anamnesis_store::journal::{Audience, Journal, Run, ShownNote};
-use anamnesis_testkit::wait_for;
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use super::*;
@@ -376,37 +375,6 @@ fn snapshot(store: &std::path::Path) -> std::collections::BTreeMap<String, Strin
             )
         })
         .collect()
-}
-
-#[test]
-fn the_review_adds_notes_that_later_ones_change_and_forgets_that_after_a_write() {
-    let viewer = Viewer::with(
-        "Test runner",
-        "I picked Jest for the unit tests.",
-        false,
-        false,
-    );
-    let hint = "still being compared";
-    assert!(viewer.get("/review").text.contains(hint));
-    let page = || viewer.get("/review").text;
-    wait_for("the comparison", || !page().contains(hint));
-    assert!(page().contains("Nothing to review"));
-    let later = viewer
-        .note()
-        .replace(ID, OTHER)
-        .replace("2025-12-23", "2025-12-24");
-    let later = later.replace(
-        "I picked Jest for the unit tests.",
-        "Take Vitest instead of Jest for the unit tests.",
-    );
-    let path = format!("memory/semantic/{OTHER}.md");
-    std::fs::write(viewer.context.home.root().join(path), later).unwrap();
-    assert!(
-        page().contains(hint),
-        "what was found before the write is not shown"
-    );
-    wait_for("the comparison", || !page().contains(hint));
-    assert!(page().contains("may replace it"), "{}", page());
 }
 
 #[test]
