@@ -4,6 +4,8 @@
 //! does not change a command. Syntax that is not understood stays in the words, so that the
 //! commands compare as different.
 
+pub mod check;
+
 use crate::truncate::line;
 
 /// The most characters of a command that are parsed.
@@ -433,11 +435,11 @@ fn is_subsequence(part: &[&str], whole: &[&str]) -> bool {
     part.iter().all(|word| whole.any(|other| other == word))
 }
 
-fn is_test(words: &[&str]) -> bool {
-    let mut arguments = Vec::new();
-    let mut all = words.iter().copied();
-    all.next();
-    arguments.push(program(words));
+/// Returns the program that does the work and its arguments, without options, the values of known options,
+/// and runners such as `npx`, `uv run` and `python -m`.
+fn positional<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec![program(words)];
+    let mut all = words.iter().copied().skip(1);
     while let Some(word) = all.next() {
         if WITH_VALUE.contains(&word) {
             all.next();
@@ -445,29 +447,25 @@ fn is_test(words: &[&str]) -> bool {
             arguments.push(word);
         }
     }
-    let mut arguments = arguments.as_slice();
-    loop {
-        let skipped = match arguments {
-            [python, ..] if python.starts_with("python") && words.contains(&"-m") => 1,
-            [runner, rest @ ..] => {
-                let second = rest.first().copied().unwrap_or_default();
-                let known = RUNNERS.iter().find(|(name, between)| {
-                    name == runner && (between.is_empty() || *between == second)
-                });
-                match known {
-                    Some((_, between)) if !between.is_empty() => 2,
-                    Some(_) => 1,
-                    None => 0,
-                }
-            }
-            [] => 0,
+    while let [runner, rest @ ..] = arguments.as_slice() {
+        let second = rest.first().copied().unwrap_or_default();
+        let known = RUNNERS
+            .iter()
+            .find(|(name, between)| name == runner && (between.is_empty() || *between == second));
+        let skipped = match known {
+            _ if runner.starts_with("python") && words.contains(&"-m") => 1,
+            Some((_, "")) => 1,
+            Some(_) => 2,
+            None => break,
         };
-        if skipped == 0 {
-            break;
-        }
-        arguments = arguments.get(skipped..).unwrap_or_default();
+        arguments.drain(..skipped.min(arguments.len()));
     }
-    let [first, rest @ ..] = arguments else {
+    arguments
+}
+
+fn is_test(words: &[&str]) -> bool {
+    let arguments = positional(words);
+    let [first, rest @ ..] = arguments.as_slice() else {
         return false;
     };
     let program = name_of(first);

@@ -234,3 +234,45 @@ fn a_wider_test_fixes_a_narrower_one() {
         assert_eq!(is_fixed, fixes, "{failed:?} {passed:?}");
     }
 }
+
+#[test]
+fn checks_test_build_lint_deploy_or_run_the_project() {
+    for (typed, shown) in [
+        ("cargo test -p store", "cargo test -p store"),
+        ("cargo +nightly clippy", "cargo +nightly clippy"),
+        ("make", "make"),
+        ("make fmt && make lint 2>&1 | tail -5", "make lint"),
+        ("npm run build -- --prod", "npm run build -- --prod"),
+        ("npm start", "npm start"),
+        ("npx tsc --noEmit", "npx tsc --noEmit"),
+        ("uv run pytest -q", "uv run pytest -q"),
+        ("python3 tests/cart.py", "python3 tests/cart.py"),
+        ("./scripts/verify.sh --all", "./scripts/verify.sh --all"),
+        ("golangci-lint run ./...", "golangci-lint run ./..."),
+        ("npx vercel --prod", "npx vercel --prod"),
+        ("terraform plan", "terraform plan"),
+        ("docker compose up -d", "docker compose up -d"),
+        ("cd web && npm test", "cd web && npm test"),
+        ("cd /home/ann/shop && npm test", "npm test"),
+    ] {
+        assert_eq!(command(typed).check().as_deref(), Some(shown), "{typed}");
+    }
+    for typed in [
+        "git diff",
+        "git apply x.patch",
+        "gh run view 3",
+        "cat test",
+        "grep -rn test src/a.sh",
+        "npm install",
+        "pip install build",
+        "brew services start x",
+        "python3 -c 'import a'",
+        "node -e \"require('./a.js')\"",
+        "go run /dev/stdin <<E\nx\nE",
+        "curl -s localhost",
+        "npx some-tool add-task",
+        "/tmp/try.sh",
+    ] {
+        assert_eq!(command(typed).check(), None, "{typed}");
+    }
+}

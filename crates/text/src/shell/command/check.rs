@@ -1,0 +1,276 @@
+//! Tells which commands check, build, deploy or run a project, and which of them are the same check.
+//!
+//! Only the failure of such a command says something about the project. Targets of `make`, package
+//! scripts and scripts in the project's folder count by how they are called, because the project's own
+//! files name them.
+
+use super::{
+    Command, EVERYDAY, TEST_GOALS, TEST_PROGRAMS, arguments, is_subsequence, is_test, name_of,
+    positional,
+};
+use crate::truncate::line;
+
+/// The maximum length of a check as it is shown, in characters.
+const MAX_SHOWN: usize = 80;
+
+/// Programs that run what the project's own files name, besides [`TEST_GOALS`].
+const TASK_RUNNERS: [&str; 12] = [
+    "cmake",
+    "invoke",
+    "mage",
+    "mise",
+    "moon",
+    "nx",
+    "poe",
+    "pre-commit",
+    "scons",
+    "tox",
+    "turbo",
+    "waf",
+];
+
+/// Subcommands of any tool that check, build, deploy or run.
+const VERBS: [&str; 36] = [
+    "analyze",
+    "apply",
+    "archive",
+    "assemble",
+    "bench",
+    "build",
+    "check",
+    "clippy",
+    "compile",
+    "deploy",
+    "dev",
+    "doc",
+    "e2e",
+    "fmt",
+    "format",
+    "lint",
+    "migrate",
+    "nextest",
+    "package",
+    "plan",
+    "preview",
+    "publish",
+    "release",
+    "run",
+    "serve",
+    "start",
+    "t",
+    "test",
+    "tests",
+    "tsc",
+    "typecheck",
+    "up",
+    "validate",
+    "verify",
+    "vet",
+    "xtask",
+];
+
+/// Programs that only check, build or deploy, besides [`TEST_PROGRAMS`].
+const CHECKERS: [&str; 26] = [
+    "biome",
+    "black",
+    "clang",
+    "clang-tidy",
+    "esbuild",
+    "eslint",
+    "flake8",
+    "g++",
+    "gcc",
+    "gofmt",
+    "isort",
+    "javac",
+    "mypy",
+    "oxlint",
+    "phpstan",
+    "prettier",
+    "pyright",
+    "rollup",
+    "rubocop",
+    "ruff",
+    "rustc",
+    "rustfmt",
+    "tsc",
+    "tsup",
+    "webpack",
+    "xcodebuild",
+];
+
+/// Programs that build or deploy without a subcommand.
+const DEPLOYERS: [&str; 4] = ["netlify", "next", "vercel", "vite"];
+
+/// Parts of the names of programs that check.
+const CHECKER_NAMES: [&str; 4] = ["lint", "test", "check", "tsc"];
+
+/// Programs with subcommands of [`VERBS`] that do something else, and installers.
+const OTHERS: [&str; 21] = [
+    "apt",
+    "apt-get",
+    "brew",
+    "claude",
+    "code",
+    "conda",
+    "dnf",
+    "gem",
+    "gh",
+    "git",
+    "glab",
+    "hg",
+    "jj",
+    "open",
+    "pacman",
+    "pip",
+    "pip3",
+    "service",
+    "ssh",
+    "sudo",
+    "systemctl",
+];
+
+/// Programs that run a file.
+const INTERPRETERS: [&str; 14] = [
+    "bash", "bun", "deno", "java", "node", "perl", "php", "python", "python3", "ruby", "sh",
+    "ts-node", "tsx", "zsh",
+];
+
+/// Options of interpreters before a script in the command itself.
+const INLINE: [&str; 4] = ["-c", "-e", "-r", "--eval"];
+
+/// File name extensions of scripts and programs.
+const SCRIPTS: [&str; 14] = [
+    "bat", "cjs", "go", "jar", "js", "mjs", "php", "pl", "ps1", "py", "rb", "sh", "ts", "tsx",
+];
+
+/// Parts of errors that say that the command itself was wrong, in lower case.
+const MISTYPED: [&str; 16] = [
+    "can't open file",
+    "cannot find main module",
+    "command not found",
+    "could not find `cargo.toml`",
+    "could not read package.json",
+    "invalid option",
+    "is not recognized as",
+    "missing script",
+    "no rule to make target",
+    "no such command",
+    "no such option",
+    "unexpected argument",
+    "unknown option",
+    "unknown or unexpected option",
+    "unrecognized arguments",
+    "unrecognized subcommand",
+];
+
+impl<'a> Command<'a> {
+    /// Returns the last step that checks, builds, deploys or runs the project, as it is shown, with its
+    /// relative folder; `None` if there is none.
+    ///
+    /// A script in the command itself (`python -c`, a here-document) is not the project's.
+    pub fn check(&self) -> Option<String> {
+        let words = self.check_words().filter(|_| !self.work.contains("<<"))?;
+        let step = words.join(" ").replace('`', "'");
+        let folder = self.relative_folder();
+        let folder = folder.map_or(String::new(), |folder| format!("cd {folder} && "));
+        Some(line(&format!("{folder}{step}"), MAX_SHOWN))
+    }
+
+    /// Returns whether a success of `other` means that this check, which failed, is over: the same check,
+    /// whatever its options are, or the same tests with fewer arguments.
+    pub fn is_closed_by(&self, other: &Command<'_>) -> bool {
+        let same_folder = match (self.relative_folder(), other.relative_folder()) {
+            (Some(folder), Some(other)) => folder == other,
+            _ => true,
+        };
+        let Some(failed) = self.check_words().filter(|_| same_folder) else {
+            return false;
+        };
+        let failed_arguments = of_work(failed);
+        other.steps.iter().any(|passed| {
+            let arguments = of_work(passed);
+            arguments == failed_arguments
+                || is_test(failed)
+                    && is_test(passed)
+                    && is_subsequence(&arguments, &failed_arguments)
+        })
+    }
+
+    /// Returns the words that tell what a check is about: its arguments, or the program without any.
+    pub fn subject(&self) -> Vec<&'a str> {
+        let words = of_work(self.check_words().unwrap_or_default());
+        match words.split_first() {
+            Some((_, [])) | None => words,
+            Some((_, arguments)) => arguments.to_vec(),
+        }
+    }
+
+    fn check_words(&self) -> Option<&[&'a str]> {
+        let mut steps = self.steps.iter().rev();
+        steps.find(|words| is_check(words)).map(Vec::as_slice)
+    }
+
+    fn relative_folder(&self) -> Option<&'a str> {
+        let folder = self.folder.map(|folder| folder.trim_matches(['"', '\'']));
+        folder.filter(|folder| {
+            !folder.starts_with(['/', '~', '$', '-', '.']) && !folder.contains(':')
+        })
+    }
+}
+
+/// Returns whether an error says that the command itself was wrong, not the project.
+pub fn is_mistyped(error: &str) -> bool {
+    let error = error.to_lowercase();
+    MISTYPED.iter().any(|part| error.contains(part))
+}
+
+/// Returns the arguments of a step from the program that does the work on.
+fn of_work<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = arguments(words);
+    let work = positional(words);
+    let start = arguments.iter().position(|word| work.first() == Some(word));
+    arguments.drain(..start.unwrap_or_default());
+    arguments
+}
+
+fn is_check(words: &[&str]) -> bool {
+    let work = positional(words);
+    let [called, rest @ ..] = work.as_slice() else {
+        return false;
+    };
+    let program = name_of(called);
+    // The program of a step without a runner may have a folder.
+    let typed = words.first().filter(|typed| name_of(typed) == program);
+    let typed = typed.unwrap_or(called);
+    if is_project_file(typed) || is_test(words) {
+        return true;
+    }
+    let is_other = EVERYDAY.contains(&program) || OTHERS.contains(&program);
+    if typed.starts_with(['/', '~', '$']) || is_other {
+        return false;
+    }
+    let argument = rest.first().copied();
+    if INTERPRETERS.contains(&program) && argument.is_some_and(is_project_file) {
+        return !words.iter().any(|word| INLINE.contains(word));
+    }
+    let verb = argument.and_then(|verb| verb.split([':', '-']).next());
+    TEST_PROGRAMS.contains(&program)
+        || TEST_GOALS.contains(&program)
+        || TASK_RUNNERS.contains(&program) && argument.is_some()
+        || CHECKERS.contains(&program)
+        || DEPLOYERS.contains(&program) && argument.is_none()
+        || CHECKER_NAMES.iter().any(|part| program.contains(part))
+        || verb.is_some_and(|verb| VERBS.contains(&verb))
+        || argument == Some("compose") && rest.iter().any(|word| VERBS.contains(word))
+}
+
+/// Returns whether a word is a program in the project's folder.
+fn is_project_file(word: &str) -> bool {
+    let word = word.trim_matches(['"', '\'']);
+    let is_outside =
+        word.starts_with(['/', '~', '$', '<', '-', '@']) || word.contains("node_modules");
+    let extension = name_of(word).rsplit_once('.').map(|(_, end)| end);
+    let is_script = extension.is_some_and(|end| SCRIPTS.contains(&end));
+    !is_outside && (word.starts_with("./") || word.contains('/') || is_script)
+}
