@@ -12,7 +12,8 @@ use anamnesis_recall::warning::{
 };
 use anamnesis_session::{
     hook::ToolCall,
-    observe::{fix_in_note, signature},
+    observe::{fix_in_note, signature, split_fix},
+    session_note::fix_lines,
 };
 use anamnesis_store::{
     index::{Entry, Error, Index, Recent},
@@ -199,7 +200,20 @@ fn observed(
         is_there.then(|| (id, Context::short(&index, id)))
     });
     let at = format::time(resolved.at);
-    let mended = KnownFix::observed(resolved.observation, at, resolved.session, note);
+    let observation = resolved.observation;
+    let line = fix_lines(std::slice::from_ref(&observation), &resolved.turns).pop();
+    let (title, remedy) = line
+        .as_deref()
+        .and_then(split_fix)
+        .unwrap_or((&observation.title, &observation.narrative));
+    let mended = KnownFix {
+        title: title.to_owned(),
+        remedy: remedy.to_owned(),
+        at,
+        session: resolved.session,
+        note,
+        remarks: Vec::new(),
+    };
     Some((mended, id, "fixed the same failure"))
 }
 
@@ -229,10 +243,10 @@ fn noted(
     let others = entries.iter().filter(|entry| entry.id() != own);
     others.take(MAX_SESSIONS).find_map(|entry| {
         let note = context.notes.read(entry.path).ok()?.note();
-        let title = fix_in_note(&note.body, command)?.to_owned();
+        let (title, remedy) = fix_in_note(&note.body, command)?;
         let mended = KnownFix {
-            title,
-            narrative: String::new(),
+            title: title.to_owned(),
+            remedy: remedy.to_owned(),
             at: parse_timestamp(&entry.updated_at)?,
             session: note.session.unwrap_or_default(),
             note: Some((entry.id(), Context::short(&index, entry.id()))),

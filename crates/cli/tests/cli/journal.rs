@@ -221,7 +221,7 @@ fn a_session_becomes_rows_and_a_note() {
     - cargo test login
     ---
     **Failed and fixed:**
-    - `cargo test login` passes again after a change of src/limit.rs
+    - `cargo test login`: error[E0308]: mismatched types → changed before it passed: src/limit.rs
 
     **Next steps:**
     - the cart.
@@ -229,6 +229,8 @@ fn a_session_becomes_rows_and_a_note() {
     **Outcome:** Limits are in, tests pass.
 
     **Files:** src/limit.rs
+
+    **Passed:** `cargo test login`
     ");
     let summary: Value = serde_json::from_str(&rows(&home, "SELECT body FROM summary")[0]).unwrap();
     assert_eq!(summary["request"], "Add limits to the login");

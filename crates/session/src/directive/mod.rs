@@ -470,7 +470,7 @@ pub(crate) fn specifics(sentence: &str) -> f32 {
     f32::from(u8::try_from(quoted.max(named)).unwrap_or(u8::MAX))
 }
 
-fn is_specific(word: &str) -> bool {
+pub(crate) fn is_specific(word: &str) -> bool {
     let count = |is: fn(char) -> bool| word.chars().filter(|c| is(*c)).count();
     let pairs = || word.chars().zip(word.chars().skip(1));
     let extension = word.rsplit_once('.').map(|(name, end)| (name.len(), end));

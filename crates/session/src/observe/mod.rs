@@ -11,15 +11,22 @@
 //! work is linear in the number of events.
 
 mod signature;
+mod statement;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::signature::signature;
+pub(crate) use self::statement::says_it_is_expected;
+pub use self::statement::{says_it_passes, says_something_passes};
 
 use self::signature::informative_line;
-use crate::event::{FileAction, Outcome, ToolEvent};
+use crate::{
+    event::{FileAction, Outcome, ToolEvent},
+    prose::shorten,
+    session_note::part_of,
+};
 use anamnesis_text::hash::text_hash;
-use anamnesis_text::shell::command::Command;
+use anamnesis_text::shell::command::{Command, check::is_mistyped};
 use anamnesis_text::truncate::{last_characters, line};
 
 /// For how many events a failure, or an edit without a test, is remembered.
@@ -43,8 +50,15 @@ const MAX_EVENTS: usize = 40;
 /// How many characters from the end of a tool's output are searched for a test result.
 const MAX_OUTPUT: usize = 4_000;
 
+/// The maximum lengths of an error and of a remedy in a line of a session note, in characters.
+const MAX_ERROR: usize = 70;
+const MAX_REMEDY: usize = 120;
+
+/// What is between a failure and its remedy.
+const ARROW: &str = " → ";
+
 /// The heading in a session note for what failed and was fixed.
-pub(crate) const FIXED: &str = "Failed and fixed";
+pub const FIXED: &str = "Failed and fixed";
 
 /// The kind of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -151,50 +165,107 @@ pub fn passed_command(event: &ToolEvent) -> Option<String> {
     (verdict == Verdict::Passed && command.is_significant()).then(|| command.shown(MAX_LINE))
 }
 
-/// Returns a line for each command and each tool whose last run failed: what ran, and its error.
+/// The checks of a session (see [`Command::check`]) by their last run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Those that failed, one line each: see [`failed_check`].
+    pub failing: Vec<String>,
+    /// Those that passed, as they are shown.
+    pub passed: Vec<String>,
+    /// The last command of another tool if it failed, and its error.
+    pub failed_tool: Option<String>,
+}
+
+/// Returns the checks of a session.
 ///
-/// A command counts as passed if the same command passes, a wider selection of the same tests, or
-/// another command with the same purpose.
-pub fn still_failing(events: &[ToolEvent]) -> Vec<String> {
-    let mut commands: Vec<(Command<'_>, String)> = Vec::new();
-    let mut tools: Vec<(&str, String)> = Vec::new();
-    let error_of = |event: &ToolEvent| {
-        let error = event.error.as_deref().unwrap_or_else(|| output(event));
-        informative_line(error).unwrap_or_default()
-    };
+/// A check that failed is over if it passes, a wider selection of the same tests, or another command
+/// with the same purpose; and if a later result of it is unknown, nothing is said of it. A command that
+/// was mistyped is no failure.
+pub fn checks(events: &[ToolEvent]) -> Checks {
+    let mut failing: Vec<(Command<'_>, String, String)> = Vec::new();
+    let mut passed: Vec<(Command<'_>, String)> = Vec::new();
+    let mut failed_tool = None;
     for event in events {
-        match run_of(event) {
-            Some((command, Verdict::Failed)) if command.is_significant() => {
-                commands.retain(|(failed, _)| !failed.is_same(&command));
-                commands.push((command, error_of(event)));
+        let Some((command, verdict)) = run_of(event) else {
+            continue;
+        };
+        let error = event.error.as_deref().unwrap_or_else(|| output(event));
+        let error = informative_line(error).unwrap_or_default();
+        if verdict == Verdict::Unfinished || verdict == Verdict::Failed && is_mistyped(&error) {
+            continue;
+        }
+        let Some(shown) = command.check() else {
+            if command.is_other_tool() {
+                let failed = verdict == Verdict::Failed && !error.is_empty();
+                failed_tool = failed.then(|| failed_line(&command.shown(MAX_COMMAND), &error));
             }
-            Some((command, Verdict::Passed)) => commands.retain(|(failed, _)| {
-                !failed.is_fixed_by(&command) && !failed.has_workaround(&command)
-            }),
-            // A failed edit or search is repeated at once in another way.
-            None if event.files.is_empty() && event.search().is_none() => {
-                tools.retain(|(tool, _)| *tool != event.tool);
-                if event.outcome == Outcome::Failed && event.tool != "Task" && event.tool != "Agent"
-                {
-                    tools.push((&event.tool, error_of(event)));
-                }
+            continue;
+        };
+        failing.retain(|(failed, _, _)| {
+            let is_over = verdict == Verdict::Passed && failed.has_workaround(&command);
+            !is_over && !failed.is_closed_by(&command)
+        });
+        match verdict {
+            Verdict::Passed => {
+                passed.retain(|(narrow, _)| !narrow.is_closed_by(&command));
+                passed.push((command, shown));
             }
-            _ => {}
+            // A part of tests that fail: they are told.
+            Verdict::Failed
+                if failing
+                    .iter()
+                    .any(|(wide, _, _)| command.is_closed_by(wide)) => {}
+            Verdict::Failed => {
+                failing.retain(|(_, _, same)| error.is_empty() || *same != error);
+                passed.retain(|(passed, _)| {
+                    !passed.is_closed_by(&command) && !command.is_closed_by(passed)
+                });
+                failing.push((command, shown, error));
+            }
+            Verdict::Unknown | Verdict::Unfinished => {}
         }
     }
-    let commands = commands
-        .into_iter()
-        .map(|(command, error)| (command.shown(MAX_COMMAND), error));
-    let tools = tools
-        .into_iter()
-        .map(|(tool, error)| (tool.to_owned(), error));
-    let told = tools
-        .chain(commands)
-        .map(|(what, error)| match error.as_str() {
-            "" => format!("`{what}` fails"),
-            error => line(&format!("`{what}`: {error}"), MAX_LINE),
-        });
-    told.collect()
+    let failing = failing.into_iter();
+    let failing = failing.map(|(_, check, error)| failed_line(&check, &error));
+    Checks {
+        failing: failing.collect(),
+        passed: passed.into_iter().map(|(_, check)| check).collect(),
+        failed_tool,
+    }
+}
+
+fn failed_line(command: &str, error: &str) -> String {
+    match error {
+        "" => format!("`{command}` fails"),
+        error => line(&format!("`{command}`: {error}"), MAX_LINE),
+    }
+}
+
+/// Splits a line about a failed command: the command, and what follows it.
+pub fn failed_check(line: &str) -> Option<(&str, &str)> {
+    let (command, rest) = line.strip_prefix('`')?.split_once('`')?;
+    Some((command, rest.trim_start_matches(':').trim()))
+}
+
+/// Returns the line of a session note about a failure that was fixed: the command, its error, and what
+/// fixed it or, if no answer tells that, which files changed before it passed.
+pub(crate) fn fix_line<'a>(
+    fix: &Observation,
+    statements: impl Iterator<Item = &'a String>,
+) -> String {
+    let command = failed_check(&fix.title).map_or("", |(command, _)| command);
+    let error = match fix.subtitle.as_str() {
+        "" => String::new(),
+        error => format!(": {}", shorten(&error.replace(ARROW, " "), MAX_ERROR)),
+    };
+    let remedy = statement::remedy(fix, statements).map_or_else(
+        || {
+            let files = fix.files_modified.join(", ");
+            shorten(&format!("changed before it passed: {files}"), MAX_REMEDY)
+        },
+        |remedy| shorten(remedy, MAX_REMEDY),
+    );
+    format!("`{command}`{error}{ARROW}{remedy}")
 }
 
 /// Returns the files that were created and removed again.
@@ -224,18 +295,22 @@ pub fn removed_files(events: &[ToolEvent]) -> Vec<&str> {
     removed
 }
 
-/// Returns the line of a session note that describes a fix of this command.
+/// Returns the failure and the remedy of a line of a session note that tells how this command was fixed.
 ///
 /// Notes have no error signatures, so the command is compared. The note may come from another
 /// machine.
-pub fn fix_in_note<'a>(body: &'a str, command: &str) -> Option<&'a str> {
+pub fn fix_in_note<'a>(body: &'a str, command: &str) -> Option<(&'a str, &'a str)> {
     let command = Command::parse(command).filter(Command::is_significant)?;
-    let wanted = format!("`{}` passes again ", command.shown(MAX_COMMAND));
-    let heading = format!("**{FIXED}:**");
-    let mut lines = body.lines().skip_while(|line| line.trim() != heading);
-    lines.next()?;
-    let items = lines.map_while(|line| line.strip_prefix("- "));
-    items.into_iter().find(|item| item.starts_with(&wanted))
+    let shown = command.shown(MAX_COMMAND);
+    part_of(body, FIXED).find_map(|item| {
+        let (failed, _) = failed_check(item)?;
+        (failed == shown).then(|| split_fix(item))?
+    })
+}
+
+/// Splits a line about a fixed failure: the command with its error, and what fixed it.
+pub fn split_fix(line: &str) -> Option<(&str, &str)> {
+    line.split_once(ARROW)
 }
 
 /// The result of a command.
@@ -243,8 +318,10 @@ pub fn fix_in_note<'a>(body: &'a str, command: &str) -> Option<&'a str> {
 enum Verdict {
     Passed,
     Failed,
-    /// It was interrupted, still runs, or its result is unknown.
+    /// It ended, and its result is unknown.
     Unknown,
+    /// It was interrupted, or still runs.
+    Unfinished,
 }
 
 /// A command that failed and has not passed since.
@@ -569,7 +646,7 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
     }
     let command = Command::parse(event.input.as_ref()?.command.as_deref()?)?;
     let verdict = match event.outcome {
-        Outcome::Interrupted => Verdict::Unknown,
+        Outcome::Interrupted => Verdict::Unfinished,
         Outcome::Failed => Verdict::Failed,
         Outcome::Ok => verdict(event, &command),
     };
@@ -584,7 +661,7 @@ fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
         .is_some_and(|input| input.run_in_background);
     let response = event.response.as_ref();
     if is_started || response.is_some_and(|end| end.interrupted || end.run_in_background) {
-        return Verdict::Unknown;
+        return Verdict::Unfinished;
     }
     let exit_code = response.and_then(|end| end.exit_code);
     if exit_code.is_some_and(|code| code != 0) {
@@ -637,9 +714,13 @@ fn result(output: &str) -> Verdict {
         "tests passed",
         "test result: ok",
     ];
-    let failed = count(output, &["errors", "failed", "failing", "failures"]);
-    let passed = count(output, &["passed", "passing"]);
-    if failed > 0 || FAILS.iter().any(|mark| output.contains(mark)) {
+    let failed = count(output, &["errors", "fail", "failed", "failing", "failures"]);
+    let passed = count(output, &["pass", "passed", "passing"]);
+    let passed = passed.unwrap_or(0);
+    // Tests that pass may print errors. Their own count says that none failed.
+    if failed == Some(0) && passed > 0 {
+        Verdict::Passed
+    } else if failed > Some(0) || FAILS.iter().any(|mark| output.contains(mark)) {
         Verdict::Failed
     } else if passed > 0 || PASSES.iter().any(|mark| output.contains(mark)) {
         Verdict::Passed
@@ -648,13 +729,14 @@ fn result(output: &str) -> Verdict {
     }
 }
 
-/// Returns the highest number beside one of the words, as in `3 failed` or `Failures: 3`.
-fn count(output: &str, names: &[&str]) -> u64 {
+/// Returns the highest number beside one of the words, as in `3 failed` or `Failures: 3`; `None` without
+/// a number.
+fn count(output: &str, names: &[&str]) -> Option<u64> {
     let words =
         output.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '='));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let number = |position: usize| words.get(position)?.trim_matches(['.', ':']).parse().ok();
-    let mut greatest = 0;
+    let mut greatest = None;
     for (position, word) in words.iter().enumerate() {
         let name = word.trim_end_matches([':', '.', '!']).to_lowercase();
         if names.contains(&name.as_str()) {
@@ -665,7 +747,7 @@ fn count(output: &str, names: &[&str]) -> u64 {
             } else {
                 before().or_else(after)
             };
-            greatest = greatest.max(beside.unwrap_or(0));
+            greatest = greatest.max(beside);
         }
     }
     greatest

@@ -54,6 +54,35 @@ const EXPLANATIONS: [&str; 12] = [
     "+", "-->", "=", ">", "at ", "file \"", "help:", "hint:", "info", "note:", "warning", "|",
 ];
 
+/// Beginnings of lines of source code, which linters and compilers show below an error.
+const CODE_STARTS: [&str; 25] = [
+    "#include",
+    "//",
+    "/*",
+    "@",
+    "await ",
+    "class ",
+    "const ",
+    "def ",
+    "else",
+    "export ",
+    "expect(",
+    "fn ",
+    "for ",
+    "func ",
+    "function ",
+    "if ",
+    "let ",
+    "print",
+    "private ",
+    "public ",
+    "raise ",
+    "return ",
+    "throw ",
+    "try",
+    "var ",
+];
+
 /// Prefixes that tools put before every line of an error.
 const PREFIXES: [&str; 6] = ["npm ERR! ", "npm error ", "E   ", "● ", "× ", "✖ "];
 
@@ -201,7 +230,7 @@ fn informativeness<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
     let lower = text.to_lowercase();
     let starts = |list: &[&str]| list.iter().any(|start| lower.starts_with(start));
     let holds = |list: &[&str]| list.iter().any(|part| lower.contains(part));
-    let weight = if starts(&EXPLANATIONS) || holds(&GENERIC) {
+    let weight = if starts(&EXPLANATIONS) || holds(&GENERIC) || is_source_code(text) {
         0
     } else if is_assertion {
         6
@@ -212,6 +241,8 @@ fn informativeness<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
     } else if *above == Above::Announcement || starts(&ANNOUNCEMENTS) || holds(&INNER_ANNOUNCEMENTS)
     {
         5
+    } else if has_position(text) {
+        4
     } else if holds(&ERROR_WORDS) {
         3
     } else if has_speaker(text) {
@@ -220,6 +251,34 @@ fn informativeness<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
         0
     };
     (text, weight)
+}
+
+/// Returns whether a line is source code: of a code frame (`12 | let a = b;`), or by its shape.
+fn is_source_code(text: &str) -> bool {
+    let text = text.trim_start_matches(['>', ' ', '│', '|']);
+    let is_numbered = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_framed =
+        is_numbered.len() < text.len() && is_numbered.trim_start().starts_with(['|', '│', '┃']);
+    let is_call = || {
+        let called = text.split_once('(').map_or("", |(called, _)| called);
+        let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
+        !called.is_empty() && called.chars().all(is_path) && text.ends_with(')')
+    };
+    is_framed
+        || text.ends_with(['{', '}', ';', '(', '['])
+        || text.contains(" := ")
+        || CODE_STARTS.iter().any(|start| text.starts_with(start))
+        || is_call()
+}
+
+/// Returns whether a line begins with a place in a file: `src/a.go:12:5: …`, `a.ts(3,1): …`.
+fn has_position(text: &str) -> bool {
+    let (place, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
+    let after_name = |mark| place.split_once(mark).map_or("", |(_, after)| after);
+    let starts_with_digit = |after: &str| after.starts_with(|c: char| c.is_ascii_digit());
+    !rest.is_empty()
+        && place.contains('.')
+        && (starts_with_digit(after_name(':')) || starts_with_digit(after_name('(')))
 }
 
 /// Returns whether a lower-case text has a meaningful word.

@@ -5,7 +5,7 @@ use super::*;
 use crate::turn::Turn;
 use crate::{
     event::{Agent, FileUse},
-    session_note::{NoteText, SessionDigest, note_text},
+    session_note::{NoteText, SessionDigest, fix_lines, note_text},
     summary::{next_steps, summarize},
 };
 use anamnesis_testkit::assert_linear;
@@ -602,11 +602,7 @@ fn a_whole_session() {
         account.commands_passed.extend(passed_command(event));
     }
     let observed = observations(&events);
-    let fixed = observed.observations.iter();
-    account.fixed = fixed
-        .filter(|observation| observation.kind == Kind::Bugfix)
-        .map(|observation| observation.title.clone())
-        .collect();
+    account.fixed = fix_lines(&observed.observations, &account.turns);
     let NoteText::Note { title, body } = note_text(&account) else {
         panic!("{account:?}");
     };
@@ -643,7 +639,7 @@ fn a_whole_session() {
     insta::assert_snapshot!(format!("# {title}\n{body}"), @r#"
     # speed the shop up
     **Failed and fixed:**
-    - `cargo test cart` passes again after a change of src/cart.rs
+    - `cargo test cart`: assertion `left == right` failed → changed before it passed: src/cart.rs
 
     **Next steps:**
     - Limit the till, too
@@ -737,17 +733,17 @@ proptest! {
 
 #[test]
 fn a_session_note_names_the_fix_of_a_command() {
-    let body = "**Ask:** x\n\n**Failed and fixed:**\n- `cargo test cart` passes again after a change of a.rs\n\
-                - `make all` passes again after a change of b.rs\n\n**Next steps:**\n\
-                - `npm test` passes again when";
+    let body = "**Ask:** x\n\n**Failed and fixed:**\n- `cargo test cart`: total is 0 → a.rs rounds up now\n\
+                - `make all` → changed before it passed: b.rs\n\n**Next steps:**\n\
+                - `npm test` → later";
     for (command, expected) in [
         (
             "cd shop && cargo test cart 2>&1 | tail",
-            Some("`cargo test cart` passes again after a change of a.rs"),
+            Some(("`cargo test cart`: total is 0", "a.rs rounds up now")),
         ),
         (
             "make all",
-            Some("`make all` passes again after a change of b.rs"),
+            Some(("`make all`", "changed before it passed: b.rs")),
         ),
         ("cargo test", None),
         ("npm test", None),
@@ -756,5 +752,161 @@ fn a_session_note_names_the_fix_of_a_command() {
     ] {
         assert_eq!(fix_in_note(body, command), expected, "{command}");
     }
-    assert_eq!(fix_in_note("- `make all` passes again", "make all"), None);
+}
+
+fn failing(events: impl IntoIterator<Item = ToolEvent>) -> Vec<String> {
+    checks(&session(events)).failing
+}
+
+fn passed(events: impl IntoIterator<Item = ToolEvent>) -> Vec<String> {
+    checks(&session(events)).passed
+}
+
+#[test]
+fn only_checks_of_the_project_still_fail() {
+    assert_eq!(
+        failing([
+            fail("git diff HEAD~9", "fatal: ambiguous argument 'HEAD~9'"),
+            fail("cat a.txt", "cat: a.txt: No such file or directory"),
+            fail("npx some-tool add --name=x", "Error: no key"),
+            fail("python3 - <<'E'\nimport x\nE", "ModuleNotFoundError: x"),
+            fail("npm run chekc", "npm error Missing script: \"chekc\""),
+            event("mcp__x__y", json!({}), Outcome::Failed),
+            fail(
+                "make fmt && make lint",
+                "a.c:3:1: error: unused variable 'x'"
+            ),
+        ]),
+        ["`make lint`: a.c:3:1: error: unused variable 'x'"]
+    );
+}
+
+#[test]
+fn the_last_failure_of_a_tool_that_is_no_check_is_kept_apart() {
+    let tool = |events: Vec<ToolEvent>| checks(&session(events)).failed_tool;
+    let add = || fail("npx some-tool add", "Error: the key API_KEY is not set");
+    let expected = "`npx some-tool add`: Error: the key API_KEY is not set";
+    assert_eq!(tool(vec![add(), pass("ls")]).as_deref(), Some(expected));
+    assert_eq!(tool(vec![add(), pass("npx some-tool add")]), None);
+    assert_eq!(tool(vec![fail("git diff x", "fatal: ambiguous")]), None);
+}
+
+#[test]
+fn a_check_is_over_when_it_passes_in_another_form() {
+    for (failed, over) in [
+        ("mise run fmt && mise run lint", "mise run lint"),
+        ("mise run lint", "mise run fmt && mise run lint"),
+        (
+            "npx eslint src/a.ts --max-warnings=0",
+            "npx eslint src/a.ts",
+        ),
+        ("cargo test -p store cart", "cargo test"),
+        ("bun test src/", "bun run test"),
+        ("cd web && npm test", "npm test"),
+    ] {
+        let events = [fail(failed, "error: x is wrong"), pass(over)];
+        assert_eq!(failing(events.clone()), NONE, "{failed} {over}");
+        assert_eq!(passed(events).len(), 1, "{failed} {over}");
+    }
+    for (failed, other) in [
+        ("cargo test", "cargo test cart"),
+        ("cd web && npm test", "cd api && npm test"),
+        ("make lint", "make test"),
+        ("make deploy", "make"),
+    ] {
+        let events = [fail(failed, "error: x is wrong"), pass(other)];
+        assert_eq!(failing(events).len(), 1, "{failed} {other}");
+    }
+}
+
+#[test]
+fn a_failure_is_told_once_and_not_if_its_last_result_is_unknown() {
+    let same = [
+        fail("npm test", "error: total is 0"),
+        fail("npx jest --ci", "error: total is 0"),
+    ];
+    assert_eq!(failing(same), ["`npx jest --ci`: error: total is 0"]);
+    let part = [
+        fail("npm test", "error: total is 0"),
+        fail("npm test cart", "error: total of the cart is 0"),
+    ];
+    assert_eq!(failing(part), ["`npm test`: error: total is 0"]);
+    let stdout = "error: the stub is down\n 12 pass\n 0 fail";
+    let noisy = printed(
+        json!({ "stdout": stdout }),
+        pass("bun run test 2>&1 | tail -20"),
+    );
+    assert_eq!(passed([noisy]), ["bun run test"]);
+    let unknown = printed(json!({ "stdout": "" }), pass("make lint 2>&1 | tail -3"));
+    let events = [fail("make lint", "a.c:3:1: unused"), unknown.clone()];
+    assert_eq!(failing(events), NONE);
+    let stopped = printed(json!({ "interrupted": true }), pass("make lint"));
+    assert_eq!(failing([fail("make lint", "x is wrong"), stopped]).len(), 1);
+    assert_eq!(passed([pass("make lint"), fail("make lint", "x")]), NONE);
+}
+
+#[test]
+fn a_fix_is_told_with_the_statement_that_names_what_was_changed() {
+    let events = session([
+        fail("make test", "AssertionError: total is 0"),
+        edit("src/cart.py"),
+        edit("Makefile"),
+        pass("make test"),
+    ]);
+    let fix = observations(&events).observations.pop().unwrap();
+    let line = |statements: &[&str]| {
+        let statements: Vec<String> = statements.iter().map(|&it| it.to_owned()).collect();
+        fix_line(&fix, statements.iter())
+    };
+    assert_eq!(
+        line(&[
+            "All tests pass.",
+            "`src/cart.py` rounded before it summed, which was changed.",
+            "Do you want me to change cart.py?"
+        ]),
+        "`make test`: AssertionError: total is 0 → `src/cart.py` rounded before it summed, which was changed."
+    );
+    assert_eq!(
+        line(&["All tests pass."]),
+        "`make test`: AssertionError: total is 0 → changed before it passed: src/cart.py, Makefile"
+    );
+}
+
+#[test]
+fn sentences_about_a_check() {
+    let (check, error) = ("mise run lint", "a.go:3: unused variable fooBar");
+    for sentence in [
+        "`mise run lint` passes now.",
+        "The lint is fixed.",
+        "Lint and tests are green",
+        "The unused fooBar was fixed",
+    ] {
+        assert!(says_it_passes(sentence, check, error), "{sentence}");
+    }
+    for sentence in [
+        "The tests pass.",
+        "Lint should pass after this.",
+        "Lint does not pass",
+        "All tests pass, but lint fails",
+        "Is lint fixed?",
+        "fix the lint",
+    ] {
+        assert!(!says_it_passes(sentence, check, error), "{sentence}");
+    }
+    assert!(says_it_is_expected(
+        "The lint error is expected here.",
+        check,
+        error
+    ));
+    assert!(says_it_is_expected("It fails by design.", check, error));
+    assert!(!says_it_is_expected(
+        "`make test` fails as expected.",
+        check,
+        error
+    ));
+    assert!(!says_it_is_expected(
+        "Lint works as expected.",
+        check,
+        error
+    ));
 }

@@ -25,7 +25,7 @@ use self::choose::{Candidate, Limits, choose, repeats, word_set};
 use crate::{
     directive,
     event::ToolEvent,
-    observe::{self, FIXED},
+    observe::{self, FIXED, Observation},
     prose::{Prose, is_small_talk, shorten},
     transcript::Transcript,
     turn::Turn,
@@ -59,7 +59,7 @@ const TOLD: Limits = Limits {
     lines_per_turn: 3,
 };
 
-/// The limits of what the last answer leaves open.
+/// The limits of what the last answer says that does not work.
 const OPEN: Limits = Limits {
     characters: 240,
     line: 170,
@@ -73,6 +73,10 @@ const MAX_FIXED: usize = 3;
 const MAX_STEPS: usize = 3;
 const MAX_FILES: usize = 8;
 
+/// The maximum number of passed checks, and their length together, in characters.
+const MAX_PASSED: usize = 4;
+const MAX_PASSED_LENGTH: usize = 120;
+
 /// The maximum length of a line of a list, in characters.
 const MAX_LINE: usize = 160;
 
@@ -84,6 +88,11 @@ const RULES_LABEL: &str = "Rules";
 
 /// The maximum number of standing instructions of a session.
 const MAX_RULES: usize = 4;
+
+/// The label of the checks that failed when they last ran.
+pub const FAILING: &str = "Still failing";
+/// The label of the checks that passed when they last ran.
+pub const PASSED: &str = "Passed";
 
 /// Branches that say nothing, because most work is done on them.
 const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
@@ -107,11 +116,14 @@ pub struct SessionDigest {
     pub first_at: Option<DateTime<Utc>>,
     /// When the last message was written.
     pub last_at: Option<DateTime<Utc>>,
-    /// What failed and was fixed, one line each.
+    /// What failed and was fixed, one line each: see [`fix_lines`].
     pub fixed: Vec<String>,
-    /// The commands and tools whose last run failed, one line each: see
-    /// [`crate::observe::still_failing`].
+    /// The checks whose last run failed, one line each: see [`crate::observe::checks`].
     pub failing: Vec<String>,
+    /// The checks whose last run passed.
+    pub passed: Vec<String>,
+    /// The last command of another tool if it failed, and its error.
+    pub failed_tool: Option<String>,
     /// Next steps named in the last answer, one line each: see [`crate::summary::next_steps`].
     pub next_steps: Vec<String>,
     /// The latest files read.
@@ -129,10 +141,7 @@ impl From<&Transcript> for SessionDigest {
             Some(inside) if !folder.is_empty() => inside.trim_start_matches(['/', '\\']).to_owned(),
             _ => file.clone(),
         };
-        let fixes = observe::observations(&transcript.tool_events).observations;
-        let fixes = fixes
-            .into_iter()
-            .filter(|fix| fix.kind == observe::Kind::Bugfix);
+        let observations = observe::observations(&transcript.tool_events).observations;
         let mut digest = Self {
             turns: transcript.turns.clone(),
             git_branch: transcript.git_branch.clone(),
@@ -146,7 +155,7 @@ impl From<&Transcript> for SessionDigest {
                 .as_deref()
                 .map(crate::summary::next_steps)
                 .unwrap_or_default(),
-            fixed: fixes.map(|fix| fix.title).collect(),
+            fixed: fix_lines(&observations, &transcript.turns),
             ..Self::default()
         };
         digest.add_tool_events(&transcript.tool_events);
@@ -170,7 +179,11 @@ impl SessionDigest {
 
     /// Adds what the tool calls tell: what still fails, and which files were removed again.
     pub fn add_tool_events(&mut self, events: &[ToolEvent]) {
-        self.failing = observe::still_failing(events);
+        observe::Checks {
+            failing: self.failing,
+            passed: self.passed,
+            failed_tool: self.failed_tool,
+        } = observe::checks(events);
         let removed = observe::removed_files(events);
         self.files.retain(|file| !removed.contains(&file.as_str()));
         self.is_undone = self.files.is_empty() && !removed.is_empty();
@@ -182,11 +195,13 @@ impl SessionDigest {
             &mut self.files,
             &mut self.fixed,
             &mut self.failing,
+            &mut self.passed,
             &mut self.next_steps,
         ];
         let turns = self.turns.iter_mut();
         let texts = turns.flat_map(|turn| [&mut turn.prompt, &mut turn.answer]);
-        for text in lists.into_iter().flatten().chain(texts.flatten()) {
+        let texts = texts.chain([&mut self.failed_tool]).flatten();
+        for text in lists.into_iter().flatten().chain(texts) {
             if let Cow::Owned(masked) = private.mask(text) {
                 *text = masked;
             }
@@ -212,6 +227,28 @@ impl SessionDigest {
         self.first_at = earlier.first_at.or(self.first_at);
         self.last_at = self.last_at.or(earlier.last_at);
     }
+}
+
+/// Returns a line for each failure that was fixed: the command, its error and, from the answers, what
+/// fixed it.
+pub fn fix_lines(observations: &[Observation], turns: &[Turn]) -> Vec<String> {
+    let fixes = observations.iter();
+    let mut fixes = fixes
+        .filter(|fix| fix.kind == observe::Kind::Bugfix)
+        .peekable();
+    if fixes.peek().is_none() {
+        return Vec::new();
+    }
+    let answers = turns.iter().filter_map(|turn| turn.answer.as_deref());
+    let statements: Vec<String> = answers.flat_map(answer::statements).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for fix in fixes {
+        let line = observe::fix_line(fix, statements.iter());
+        let command = observe::failed_check(&line).map(|(command, _)| command);
+        lines.retain(|known| observe::failed_check(known).map(|(command, _)| command) != command);
+        lines.push(line);
+    }
+    lines
 }
 
 /// Returns the sentences of the person that the text of a session's note quotes.
@@ -455,14 +492,13 @@ fn body(account: &Account, title: &str) -> String {
     let rules = rules(account);
     list(&mut body, RULES_LABEL, &rules);
     list(&mut body, SAID_LABEL, &said(&account.prompts, &ask, &rules));
-    let failing = failing(account);
-    list(&mut body, "Still failing", &failing);
-    let fixed: Vec<String> = lines(&digest.fixed, MAX_FIXED);
-    list(&mut body, FIXED, &fixed);
-    let (decided, outcome) = told(
-        &account.answers,
-        &[failing, digest.next_steps.clone()].concat(),
-    );
+    list(&mut body, FAILING, &failing(account));
+    let latest = digest.fixed.len().saturating_sub(MAX_FIXED);
+    list(&mut body, FIXED, &digest.fixed[latest..]);
+    let open = left_open(account);
+    let known = [open.clone(), digest.next_steps.clone()].concat();
+    let (decided, mut outcome) = told(&account.answers, &known);
+    outcome.extend(open);
     list(&mut body, "Decided", &decided);
     list(
         &mut body,
@@ -475,6 +511,7 @@ fn body(account: &Account, title: &str) -> String {
         list(&mut body, "Outcome", &outcome);
     }
     paragraph(&mut body, "Files", &files(digest));
+    paragraph(&mut body, PASSED, &passed(digest));
     body.truncate(body.trim_end().len());
     body
 }
@@ -550,15 +587,29 @@ fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Returns what does not work at the end: commands, what the last answer leaves open, and an error
-/// that got no answer.
+/// Returns the latest checks that fail at the end, without those that the last answer calls passing or
+/// any answer calls expected.
 fn failing(account: &Account) -> Vec<String> {
+    let last = account.answers.iter().rfind(|answer| !answer.is_empty());
+    let is_open = |line: &&String| {
+        let Some((check, error)) = observe::failed_check(line) else {
+            return false;
+        };
+        let is_over = |text: &String| observe::says_it_passes(text, check, error);
+        let is_expected = |text: &String| observe::says_it_is_expected(text, check, error);
+        !last.into_iter().flatten().any(is_over)
+            && !account.answers.iter().flatten().any(is_expected)
+    };
+    let open = account.digest.failing.iter().rev().filter(is_open);
+    let mut failing = lines(&open.cloned().collect::<Vec<_>>(), MAX_FAILING);
+    failing.reverse();
+    failing
+}
+
+/// Returns what the last answer says that does not work, the last failure of a tool that is no check,
+/// and an error that got no answer.
+fn left_open(account: &Account) -> Vec<String> {
     let digest = account.digest;
-    let latest = digest.failing.len().saturating_sub(MAX_FAILING);
-    let mut failing = lines(
-        digest.failing.get(latest..).unwrap_or_default(),
-        MAX_FAILING,
-    );
     let last = digest.turns.iter().rposition(|turn| turn.answer.is_some());
     let last = last.and_then(|last| account.answers.get(last));
     let statements = last.into_iter().flatten().enumerate();
@@ -568,19 +619,18 @@ fn failing(account: &Account) -> Vec<String> {
         position,
         text: text.clone(),
     });
-    failing.extend(
-        choose(candidates.collect(), OPEN)
-            .into_iter()
-            .map(|(_, text)| text),
-    );
+    let chosen = choose(candidates.collect(), OPEN).into_iter();
+    let mut open: Vec<String> = chosen.map(|(_, text)| text).collect();
+    let tool = digest.failed_tool.as_deref();
+    open.extend(tool.map(|tool| shorten(tool, MAX_LINE)));
     let is_unanswered = |prompt: &&TypedPrompt| {
         let after = digest.turns.get(prompt.turn..).unwrap_or_default();
         after.iter().all(|turn| turn.answer.is_none())
     };
     let unanswered = account.prompts.last().filter(is_unanswered);
     let error = unanswered.and_then(|prompt| prompt.prose.error.as_deref());
-    failing.extend(error.map(|error| shorten(error, MAX_ERROR)));
-    failing
+    open.extend(error.map(|error| shorten(error, MAX_ERROR)));
+    open
 }
 
 /// Chooses what the answers tell: decisions and reasons of earlier turns, and the outcome, which is
@@ -634,6 +684,18 @@ fn files(digest: &SessionDigest) -> String {
         names.push(format!("and {more} more"));
     }
     names.join(", ")
+}
+
+/// Lists the latest passed checks.
+fn passed(digest: &SessionDigest) -> String {
+    let mut length = 0;
+    let latest = digest.passed.iter().rev().take(MAX_PASSED);
+    let latest = latest.take_while(|check| {
+        length += check.chars().count();
+        length <= MAX_PASSED_LENGTH
+    });
+    let quoted: Vec<String> = latest.map(|check| format!("`{check}`")).collect();
+    quoted.join(", ")
 }
 
 fn lines(items: &[String], count: usize) -> Vec<String> {

@@ -73,31 +73,64 @@ fn thanks_at_the_end_is_no_outcome() {
 }
 
 #[test]
-fn what_still_fails_is_named_with_its_error() {
+fn checks_are_named_with_their_errors_and_remedies() {
     let mut digest = changed(&[("make the tests pass", "I changed the parser.")]);
     digest.failing = texts(&["`cargo test`: assertion failed: left == right"]);
-    digest.fixed = texts(&["`cargo clippy` passes again after a change of src/a.rs"]);
+    digest.fixed = texts(&["`cargo clippy` → changed before it passed: src/a.rs"]);
+    digest.passed = texts(&["cargo build", "cargo clippy"]);
     let body = note(&digest).1;
     assert!(
         body.contains(
             "**Still failing:**\n- `cargo test`: assertion failed: left == right\n\n\
-             **Failed and fixed:**\n- `cargo clippy` passes again after a change of src/a.rs\n\n"
+             **Failed and fixed:**\n- `cargo clippy` → changed before it passed: src/a.rs\n\n"
         ),
+        "{body}"
+    );
+    assert!(
+        body.ends_with("**Passed:** `cargo clippy`, `cargo build`"),
         "{body}"
     );
 }
 
 #[test]
-fn an_error_without_an_answer_still_fails() {
-    let digest = session(&[(
+fn a_failure_that_the_answers_call_fixed_or_expected_is_not_told() {
+    for (answer, is_told) in [
+        ("I changed the parser.", true),
+        ("The tests of `b` pass, `cargo test` fails still.", true),
+        (
+            "I fixed it in another shell: `cargo test` passes now.",
+            false,
+        ),
+        (
+            "The test fails by design until the parser is written.",
+            false,
+        ),
+    ] {
+        let mut digest = changed(&[("make the tests pass", answer)]);
+        digest.failing = texts(&["`cargo test`: assertion failed: left == right"]);
+        let body = note(&digest).1;
+        assert_eq!(body.contains("**Still failing:**"), is_told, "{body}");
+    }
+}
+
+#[test]
+fn what_does_not_work_without_a_check_is_part_of_the_outcome() {
+    let unanswered = session(&[(
         "这是为什么\n```\nCannot find module '@x/svelte' or its types.\n```",
         "",
     )]);
-    let body = note(&digest).1;
+    let body = note(&unanswered).1;
     assert!(
-        body.contains("**Still failing:**\n- Cannot find module '@x/svelte' or its types."),
+        body.contains("**Outcome:** Cannot find module '@x/svelte' or its types."),
         "{body}"
     );
+    let blocked = changed(&[(
+        "push it",
+        "I committed it. The push is still blocked by the secret scanning of `origin`.",
+    )]);
+    let body = note(&blocked).1;
+    let outcome = body.split("**Outcome:**").nth(1).unwrap_or_default();
+    assert!(outcome.contains("The push is still blocked"), "{body}");
 }
 
 #[test]

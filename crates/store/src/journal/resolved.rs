@@ -1,6 +1,6 @@
 //! Finds how failures were fixed in other sessions of this machine.
 
-use anamnesis_session::observe::Observation;
+use anamnesis_session::{observe::Observation, turn::Turn};
 use rusqlite::params;
 
 use super::{Error, Journal};
@@ -38,6 +38,8 @@ pub struct Resolved {
     pub session: String,
     /// The observation.
     pub observation: Observation,
+    /// The prompts and answers of the session, which may say what fixed it.
+    pub turns: Vec<Turn>,
     /// The time, milliseconds since 1970.
     pub at: i64,
 }
@@ -71,8 +73,10 @@ impl Journal {
             };
             let is_known = |known: &Resolved| known.observation.title == observation.title;
             if !found.iter().any(is_known) {
+                let session: String = row.get(0)?;
                 found.push(Resolved {
-                    session: row.get(0)?,
+                    turns: self.turns(&session)?,
+                    session,
                     observation,
                     at: row.get(2)?,
                 });

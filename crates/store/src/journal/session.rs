@@ -3,7 +3,7 @@
 use anamnesis_session::{
     event::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
     observe::{self, Observation},
-    session_note::SessionDigest,
+    session_note::{self, SessionDigest},
     summary::{self, Summary},
     turn::{self, Turn},
 };
@@ -268,6 +268,7 @@ impl Journal {
         if session.is_pruned && !turns.iter().any(|turn| turn.prompt == session.first_prompt) {
             turns.splice(0..0, first_turn(&session, None));
         }
+        digest.fixed = session_note::fix_lines(&self.observations(id)?, &turns);
         digest.turns = turns;
         let events = self.tool_events_after(id, 0, true, MAX_NAMED)?;
         // While the session is open, a prompt that is not stored yet may turn out to be private.
@@ -293,7 +294,6 @@ impl Journal {
                 .map(summary::next_steps)
                 .unwrap_or_default(),
             turns: first_turn(session, answer).into_iter().collect(),
-            fixed: self.fixed(id)?,
             first_at: time(session.started_at),
             last_at: self.last_event_at(id)?.and_then(time),
             failures: self.failures(id)?,
@@ -403,7 +403,7 @@ impl Journal {
     }
 
     /// Returns a person's prompts and the model's answers, in order.
-    fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
+    pub(super) fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
         let mut statement = self.connection.prepare_cached(
             "SELECT 0 AS is_answer, text, at, number FROM prompt
              WHERE session = ?1 AND kind = ?2 AND text IS NOT NULL
@@ -437,16 +437,6 @@ impl Journal {
             .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         Ok(prompt.and_then(|(at, is_over)| (!is_over).then_some(at)))
-    }
-
-    /// Returns the titles of failures that were fixed.
-    fn fixed(&self, id: &str) -> Result<Vec<String>, Error> {
-        Ok(self
-            .observations(id)?
-            .into_iter()
-            .filter(|observation| observation.kind == observe::Kind::Bugfix)
-            .map(|observation| observation.title)
-            .collect())
     }
 
     fn last_event_at(&self, id: &str) -> Result<Option<i64>, Error> {

@@ -270,6 +270,28 @@ fn errors() -> impl Strategy<Value = String> {
     prop::collection::vec(parts, 0..40).prop_map(|parts| parts.concat())
 }
 
+#[test]
+fn a_line_of_source_code_is_no_error() {
+    for (error, expected) in [
+        (
+            "a.go:9:5: err is not returned (nilnesserr)\n\t\tfmt.Fprintf(os.Stderr, \"failed: %v\", err)\n\t\t^",
+            "a.go:9:5: err is not returned (nilnesserr)",
+        ),
+        (
+            "315 | failed: new Error(\"no connection\"),\nerror: expected 3 errors",
+            "error: expected 3 errors",
+        ),
+        (
+            "if out := run(); out == nil {\nthe hook is missing",
+            "the hook is missing",
+        ),
+    ] {
+        assert_eq!(informative_line(error).as_deref(), Some(expected));
+    }
+    let code = "return fmt.Errorf(\"failed to open: %w\", err)";
+    assert_eq!(informative_line(code), None);
+}
+
 proptest! {
     #[test]
     fn a_signature_is_one_short_line(error in prop_oneof![errors(), any::<String>()]) {

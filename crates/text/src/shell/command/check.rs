@@ -177,6 +177,18 @@ impl<'a> Command<'a> {
         Some(line(&format!("{folder}{step}"), MAX_SHOWN))
     }
 
+    /// Returns whether it only runs a tool that is no check, such as `npx tool add`.
+    pub fn is_other_tool(&self) -> bool {
+        let is_other = |words: &Vec<&str>| {
+            let work = positional(words);
+            work.first().is_none_or(|program| OTHERS.contains(program))
+        };
+        self.is_significant()
+            && self.check().is_none()
+            && !self.work.contains("<<")
+            && !self.steps.iter().any(is_other)
+    }
+
     /// Returns whether a success of `other` means that this check, which failed, is over: the same check,
     /// whatever its options are, or the same tests with fewer arguments.
     pub fn is_closed_by(&self, other: &Command<'_>) -> bool {

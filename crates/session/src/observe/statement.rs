@@ -1,0 +1,118 @@
+//! What sentences say about a failure: that it is over, that it was expected, what fixed it.
+
+use anamnesis_text::shell::command::Command;
+
+use super::Observation;
+use crate::{
+    directive::{is_question, is_specific},
+    phrases::Words,
+};
+
+/// Phrases that say that something works.
+const WORKS: &str = "\
+    pass|passes|passed|passing|fixed|resolved|solved|succeeds|succeeded|green|is clean|are clean|\
+    clean now|works again|works now|work again|no longer fails|no longer fail|behoben|grün|gelöst|\
+    resuelto|corregido|résolu|corrigé|修复|已解决|通过|修正済み|解決";
+
+/// Phrases that make another statement of one with [`WORKS`].
+const NOT_YET: &str = "\
+    not|don't|doesn't|didn't|isn't|aren't|won't|cannot|can't|never|except|but|still|unless|until|if|\
+    when|once|should|would|will|must|only|need|needs|todo|before|noch nicht|nicht|aber|todavía|\
+    pas|mais|pero|没有|未|还";
+
+/// Phrases that say that something was meant to be so.
+const EXPECTED: &str = "\
+    as expected|is expected|are expected|was expected|were expected|expected failure|\
+    expected failures|expected error|expected errors|expected to fail|by design|on purpose|\
+    intentional|intentionally|intended|deliberate|deliberately|should fail|supposed to fail|\
+    erwartungsgemäß|absichtlich|gewollt|comme prévu|volontairement|a propósito|esperado|预期|\
+    意図的|設計通り";
+
+/// Phrases that name a failure.
+const FAILS: &str = "\
+    fail|fails|failed|failing|failure|failures|error|errors|exit code|exits|red|rejected|rejects|\
+    blocked|blocks|warning|warnings|fehler|scheitert|schlägt|échoue|erreur|falla|失败|错误|失敗|エラー";
+
+/// Phrases that tell what was changed.
+const CHANGED: &str = "\
+    fixed|fix|fixes|replaced|changed|added|removed|restored|renamed|updated|switched|moved|pinned|\
+    set|now|was|were|because|since|caused by|root cause|the cause|the problem|the issue|instead of|\
+    must be|needs|needed|修复|改为|因为|由于|修正|追加|behoben|geändert|weil|ersetzt|corregido|\
+    porque|corrigé|parce que";
+
+/// The minimum length of a name in an error that identifies it, in characters.
+const MIN_NAME: usize = 5;
+
+/// Returns whether a sentence says that a check passes. `error` is the line that it failed with.
+pub fn says_it_passes(sentence: &str, check: &str, error: &str) -> bool {
+    says_something_passes(sentence) && names(sentence, check, error)
+}
+
+/// Returns whether a sentence says of anything that it passes or is fixed.
+pub fn says_something_passes(sentence: &str) -> bool {
+    let words = Words::new(sentence);
+    words.contain(WORKS) && !words.contain(NOT_YET) && !is_question(sentence)
+}
+
+/// Returns whether a sentence says that the failure of a check was expected.
+pub(crate) fn says_it_is_expected(sentence: &str, check: &str, error: &str) -> bool {
+    let words = Words::new(sentence);
+    words.contain(EXPECTED)
+        && words.contain(FAILS)
+        && (!sentence.contains('`') || names(sentence, check, error))
+}
+
+/// Returns the statement that tells best what fixed a failure: one that tells a change or a reason and
+/// names a changed file or something of the error. The latest of equal ones counts.
+pub(crate) fn remedy<'a>(
+    fix: &Observation,
+    statements: impl Iterator<Item = &'a String>,
+) -> Option<&'a str> {
+    let files = fix.files_modified.iter().filter_map(|path| {
+        let name = path.rsplit(['/', '\\']).next()?;
+        Some(name.to_lowercase())
+    });
+    let of_error = fix
+        .subtitle
+        .split(is_separator)
+        .filter(|name| is_name(name));
+    let names: Vec<String> = files.chain(of_error.map(str::to_lowercase)).collect();
+    let telling = statements.filter_map(|statement| {
+        let lower = statement.to_lowercase();
+        let named = names.iter().filter(|name| lower.contains(*name)).count();
+        let tells = Words::new(statement).contain(CHANGED) && !is_question(statement);
+        (tells && named > 0 && !statement.ends_with(':')).then_some((named, statement.as_str()))
+    });
+    telling
+        .max_by_key(|(named, _)| *named)
+        .map(|(_, text)| text)
+}
+
+/// Returns whether a sentence names a check or something of its error.
+fn names(sentence: &str, check: &str, error: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    if lower.contains(&check.to_lowercase()) {
+        return true;
+    }
+    let words = Words::new(sentence);
+    let has_word = |wanted: &str| {
+        let is_form =
+            |word: &str| word.starts_with(wanted) || word.len() > 3 && wanted.starts_with(word);
+        words.iter().any(is_form)
+    };
+    let command = Command::parse(check);
+    let subject = command.iter().flat_map(|command| command.subject());
+    let subject: Vec<Words> = subject.map(Words::new).collect();
+    let is_named = !subject.is_empty() && subject.iter().all(|part| part.iter().all(has_word));
+    let mut of_error = error.split(is_separator).filter(|name| is_name(name));
+    is_named || of_error.any(|name| lower.contains(&name.to_lowercase()))
+}
+
+fn is_separator(c: char) -> bool {
+    c.is_whitespace() || "`'\"()[]{}<>,;=“”‘’".contains(c)
+}
+
+fn is_name(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    word.chars().count() >= MIN_NAME && is_specific(word)
+}
