@@ -133,6 +133,8 @@ pub fn at_start(
     };
     let set = session_start::working_set(index, &context.notes, &request)?;
     let injected = set.with_texts().count();
-    let block = render::start_block(&set.chosen, &set.said, now, |id| Context::short(index, id));
+    let block = render::start_block(&set.chosen, &set.said, &set.failing, now, |id| {
+        Context::short(index, id)
+    });
     Ok((injected, block))
 }

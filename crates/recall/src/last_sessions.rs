@@ -7,9 +7,8 @@ use anamnesis_note::{
 use anamnesis_session::session_note::part_of;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// What each part of a session's note is worth. Something that still fails outweighs a week.
-const PARTS: [(&str, f64); 6] = [
-    ("Still failing", 3.0),
+/// What each part of a session's note is worth.
+const PARTS: [(&str, f64); 5] = [
     ("Rules", 1.0),
     ("Said", 1.0),
     ("Decided", 1.0),
@@ -17,7 +16,8 @@ const PARTS: [(&str, f64); 6] = [
     ("Outcome", 0.5),
 ];
 
-/// What a relation of the note to the present is worth.
+/// What a relation of the note to the present is worth. Something that still fails outweighs a week.
+const STILL_FAILING: f64 = 3.0;
 const SAME_BRANCH: f64 = 3.0;
 const OPEN_TASK: f64 = 2.0;
 const CHANGED_FILE: f64 = 1.0;
@@ -34,6 +34,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) now: DateTime<Utc>,
     /// The checked-out branch.
     pub(crate) branch: Option<String>,
+    /// The notes of the sessions that left a check failing which fails still.
+    pub(crate) with_failures: Vec<NoteId>,
     /// The notes of the sessions that left an open task.
     pub(crate) with_tasks: Vec<NoteId>,
     /// Returns when a file of the project, by its relative path, was last changed.
@@ -59,6 +61,9 @@ fn worth(note: &Note, situation: &Situation<'_>) -> f64 {
     let branch = part("Branch").next();
     if branch.is_some() && branch == situation.branch.as_deref() {
         worth += SAME_BRANCH;
+    }
+    if situation.with_failures.contains(&note.id) {
+        worth += STILL_FAILING;
     }
     if situation.with_tasks.contains(&note.id) {
         worth += OPEN_TASK;
@@ -109,6 +114,7 @@ mod tests {
         Situation {
             now: time(0),
             branch: None,
+            with_failures: Vec::new(),
             with_tasks: Vec::new(),
             changed_at: &|_| None,
         }
@@ -130,10 +136,16 @@ mod tests {
                 session("failed long ago", 90, failing),
             ]
         };
+        let situation = Situation {
+            with_failures: vec![NoteId::of_session("fails")],
+            ..nothing()
+        };
         assert_eq!(
-            order(notes(), &nothing()),
+            order(notes(), &situation),
             ["fails", "yesterday", "failed long ago"]
         );
+        // It passed since.
+        assert_eq!(order(notes(), &nothing()).first().unwrap(), "yesterday");
     }
 
     #[test]

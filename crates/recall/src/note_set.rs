@@ -666,6 +666,7 @@ pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Reca
         at: best_offset(&note.body, &why.evidence.matched),
         matched: why.evidence.matched.clone(),
         remarks: why.remarks.iter().cloned().chain(disputes).collect(),
+        closed: index.closed_failures(&note)?,
         note,
     })
 }

@@ -22,9 +22,10 @@ use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{GLOBAL, Kind, Note, NoteType, Visibility},
 };
+use anamnesis_session::session_note::{FAILING, part_of};
 use anamnesis_store::{
     fs::file::Stamp,
-    index::{Entry, Error, Index, Recent},
+    index::{Entry, Error, Index, OpenFailure, Recent},
     journal::Journal,
     notes::Notes,
     project::branch_of,
@@ -38,6 +39,9 @@ pub const DEFAULT_K: usize = 8;
 
 /// The maximum number of open tasks.
 const MAX_TASKS: usize = 3;
+
+/// The maximum number of checks that still fail.
+const MAX_FAILURES: usize = 4;
 
 /// How many of the `k` notes are session notes at least, and at most where places are free.
 const RESERVED_SESSIONS: usize = 2;
@@ -86,6 +90,8 @@ pub struct WorkingSet {
     pub chosen: Vec<Chosen>,
     /// The standing instructions: see [`crate::standing`].
     pub said: Vec<Instruction>,
+    /// The checks of the project that still fail.
+    pub failing: Vec<OpenFailure>,
 }
 
 impl WorkingSet {
@@ -120,10 +126,12 @@ pub fn working_set(
         };
         read(session.id).as_ref().is_some_and(is_captured)
     });
+    let failing = open_failures(index, notes, request)?;
     let with_tasks = tasks.iter().filter_map(|task| task.note.session.as_deref());
     let situation = Situation {
         now: request.now,
         branch: request.folder.and_then(branch_of),
+        with_failures: failing.iter().map(|failure| failure.note).collect(),
         with_tasks: with_tasks.map(NoteId::of_session).collect(),
         changed_at: &|file| changed_at(request.folder?, file),
     };
@@ -149,7 +157,36 @@ pub fn working_set(
         add(note, Reason::LastSession);
     }
     chosen.extend(tasks);
-    Ok(WorkingSet { chosen, said })
+    Ok(WorkingSet {
+        chosen,
+        said,
+        failing,
+    })
+}
+
+/// Returns the checks that still fail and that the files of their notes still name.
+fn open_failures(
+    index: &Index,
+    notes: &Notes,
+    request: &Request<'_>,
+) -> Result<Vec<OpenFailure>, Error> {
+    if request.project == GLOBAL {
+        return Ok(Vec::new());
+    }
+    let projects: Vec<&str> = keys(request).collect();
+    let mut open = Vec::new();
+    for failure in index.open_failures(&projects, request.now)? {
+        let entry = index.get(failure.note)?;
+        let entry = entry.filter(|entry| !request.is_own(entry) && !is_conflicting(&entry.tags));
+        let note = entry.and_then(|entry| notes.read(entry.path).ok());
+        let names = |line: &str| line == failure.line;
+        if note.is_some_and(|note| part_of(&note.note().body, FAILING).any(names))
+            && open.len() < MAX_FAILURES
+        {
+            open.push(failure);
+        }
+    }
+    Ok(open)
 }
 
 /// Returns when a file below a folder was last changed.
@@ -567,6 +604,31 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_failure_is_told_until_a_later_session_passes() {
+        let fixture = Fixture::new();
+        let add = |title: &str, days: i64, body: &str| {
+            fixture.add("", |note| {
+                session(title, days)(note);
+                note.source = anamnesis_note::note::Source::SessionEnd;
+                note.body = body.to_owned();
+            })
+        };
+        add("fails", 4, "**Still failing:**\n- `make test`: total is 0");
+        let told = || {
+            let index = fixture.refreshed();
+            let set = working_set(&index, &fixture.notes, &request()).unwrap();
+            let block =
+                crate::render::start_block(&set.chosen, &[], &set.failing, now(), NoteId::short);
+            block.text.matches("total is 0").count()
+        };
+        assert_eq!(told(), 1);
+        add("another check passes", 3, "**Passed:** `make lint`");
+        assert_eq!(told(), 1);
+        add("passes", 2, "**Passed:** `make lint`, `make test`");
+        assert_eq!(told(), 0);
+    }
+
+    #[test]
     fn pinned_notes_come_before_newer_ones() {
         let fixture = Fixture::new();
         for number in 1..=10 {
@@ -701,7 +763,7 @@ pub(crate) mod tests {
             format!("global {}", MAX_GLOBAL - 1)
         );
         assert_eq!(chosen[MAX_GLOBAL].note.title, "mine");
-        let block = crate::render::start_block(&chosen, &[], now(), NoteId::short);
+        let block = crate::render::start_block(&chosen, &[], &[], now(), NoteId::short);
         assert!(block.text.contains(", and at least "), "{}", block.text);
     }
 

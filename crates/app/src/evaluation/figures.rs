@@ -189,8 +189,9 @@ fn working_sets(
             journal: None,
         };
         let set = session_start::working_set(index, &context.notes, &request)?;
-        let block =
-            render::start_block(&set.chosen, &set.said, now, |id| Context::short(index, id));
+        let block = render::start_block(&set.chosen, &set.said, &set.failing, now, |id| {
+            Context::short(index, id)
+        });
         tokens.insert(project.to_owned(), block.tokens());
     }
     Ok(tokens)

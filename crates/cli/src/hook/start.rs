@@ -89,23 +89,26 @@ impl Hook {
             journal,
         };
         let notes = &self.context.notes;
-        let WorkingSet { mut chosen, said } =
-            match session_start::working_set(index, notes, &request).and_then(|set| {
-                let chosen = session_start::corrected(index, notes, &request, set.chosen)?;
-                Ok(WorkingSet { chosen, ..set })
-            }) {
-                Ok(set) => set,
-                Err(error) => {
-                    handled.check_index = error.is_damage();
-                    if handled.check_index {
-                        // A running deferred process would not notice the damage otherwise.
-                        handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
-                    }
-                    handled.errors.push(error.to_string());
-                    handled.start_work = true;
-                    WorkingSet::default()
+        let WorkingSet {
+            mut chosen,
+            said,
+            failing,
+        } = match session_start::working_set(index, notes, &request).and_then(|set| {
+            let chosen = session_start::corrected(index, notes, &request, set.chosen)?;
+            Ok(WorkingSet { chosen, ..set })
+        }) {
+            Ok(set) => set,
+            Err(error) => {
+                handled.check_index = error.is_damage();
+                if handled.check_index {
+                    // A running deferred process would not notice the damage otherwise.
+                    handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
                 }
-            };
+                handled.errors.push(error.to_string());
+                handled.start_work = true;
+                WorkingSet::default()
+            }
+        };
         if let Some(history) = history {
             // Notes that were injected earlier are still in the session's history.
             let ledger = self.ledger_of(history, "");
@@ -126,8 +129,9 @@ impl Hook {
             now: request.now,
         };
         session_start::mark_stale(&mut chosen, &knowledge);
-        let block =
-            render::start_block(&chosen, &said, request.now, |id| Context::short(index, id));
+        let block = render::start_block(&chosen, &said, &failing, request.now, |id| {
+            Context::short(index, id)
+        });
         let mut given = shown(&chosen, &block);
         for known in said {
             if given.iter().all(|shown| shown.note != known.note) {

@@ -17,7 +17,11 @@ use anamnesis_note::{
     note::{Kind, Note, Source, parse_timestamp},
     project_key,
 };
-use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
+use anamnesis_session::{
+    hook::MAX_CONTEXT_LENGTH,
+    session_note::{FAILING, part_of},
+};
+use anamnesis_store::index::OpenFailure;
 use anamnesis_text::{
     clean::{clean, one_line},
     privacy, redact,
@@ -160,19 +164,20 @@ struct Item {
 }
 
 /// Renders the block of a session's start, empty without notes: the notes, with the standing
-/// instructions before the session notes. Open tasks share one line.
+/// instructions and the checks that still fail before the session notes. Open tasks share one line.
 ///
 /// `short_id` returns the short form of an id for people and models.
 pub fn start_block(
     chosen: &[Chosen],
     standing: &[Instruction],
+    failing: &[OpenFailure],
     now: DateTime<Utc>,
     short_id: impl Fn(NoteId) -> String,
 ) -> Block {
-    if chosen.is_empty() && standing.is_empty() {
+    if chosen.is_empty() && standing.is_empty() && failing.is_empty() {
         return Block::default();
     }
-    let standing_part = standing_part(standing, &short_id);
+    let standing_part = standing_part(standing, &short_id) + &failing_part(failing, &short_id);
     let known: Vec<String> = standing.iter().map(|known| known.text.clone()).collect();
     let (tasks, notes): (Vec<&Chosen>, Vec<&Chosen>) = chosen
         .iter()
@@ -356,6 +361,24 @@ fn standing_part(standing: &[Instruction], short_id: &impl Fn(NoteId) -> String)
     text
 }
 
+/// Renders the checks that still fail with the ids of their notes, or nothing.
+fn failing_part(failing: &[OpenFailure], short_id: &impl Fn(NoteId) -> String) -> String {
+    let mut text = String::new();
+    for failure in failing {
+        if text.is_empty() {
+            let _ = writeln!(text, "\n{FAILING}:");
+        }
+        let line = cut(&inert_line(&failure.line), MAX_INSTRUCTION_LENGTH);
+        let _ = writeln!(text, "- {line} (#{})", short_id(failure.note));
+    }
+    text
+}
+
+/// Returns the lines of a session's note about the checks that failed when they last ran.
+fn failing_lines(body: &str) -> Vec<String> {
+    part_of(body, FAILING).map(str::to_owned).collect()
+}
+
 fn item(
     chosen: &Chosen,
     known: &[String],
@@ -367,12 +390,14 @@ fn item(
     let whole = whole.trim();
     let is_session = is_session_note(note);
     let body = if is_session {
+        // Those that still fail have a part of their own.
+        let known = [known, &failing_lines(whole)].concat();
         session_lines::shortened(
             &note.title,
             whole,
             MAX_SESSION_BODY,
             &BTreeSet::new(),
-            known,
+            &known,
         )
     } else {
         cut(whole, MAX_BODY_LENGTH)
@@ -772,7 +797,7 @@ mod tests {
     }
 
     fn block(chosen: &[Chosen]) -> Block {
-        start_block(chosen, &[], now(), NoteId::short)
+        start_block(chosen, &[], &[], now(), NoteId::short)
     }
 
     fn working_set() -> Vec<Chosen> {
@@ -844,7 +869,7 @@ mod tests {
             hash: String::new(),
             text: "never touch the login".to_owned(),
         };
-        let block = start_block(&notes, &[said], now(), NoteId::short);
+        let block = start_block(&notes, &[said], &[], now(), NoteId::short);
         let end = block.text.split("middleware/limit.rs").nth(1).unwrap();
         assert_snapshot!(end, @"
         by agent · today · #9G0003

@@ -3,14 +3,18 @@
 //! A larger budget never shows less of a note: content is added in a fixed order (a line of each
 //! note, then a passage of each, then each full body) until the budget is used up.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    Block, CLOSE, Level, MAX_BODY_LENGTH, OPEN, cut, facts, heading, indented, inert_body,
-    inert_line, is_session_note, left_out_line, session_lines, title, units,
+    Block, CLOSE, Level, MAX_BODY_LENGTH, OPEN, cut, facts, failing_lines, heading, indented,
+    inert_body, inert_line, is_session_note, left_out_line, session_lines, title, units,
 };
-use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_note::{
+    id::NoteId,
+    note::{Note, parse_timestamp},
+};
 use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
+use anamnesis_store::index::MAX_OPEN_DAYS;
 use anamnesis_text::sanitize::head;
 
 /// Tells the model what the block is.
@@ -40,6 +44,8 @@ pub struct Recalled {
     pub matched: Vec<String>,
     /// Remarks beside origin, age and id: another project, links, staleness, contradictions.
     pub remarks: Vec<String>,
+    /// Lines of a session's note about checks that failed then and pass since. They are not shown.
+    pub closed: Vec<String>,
 }
 
 /// The maximum size of a block, in tokens.
@@ -191,8 +197,15 @@ fn item(recalled: &Recalled, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> S
     let body = body.trim();
     let texts = if is_session_note(note) {
         let wanted = session_lines::wanted(&recalled.matched);
+        let is_old = parse_timestamp(&note.updated_at)
+            .is_some_and(|written| now - written > TimeDelta::days(MAX_OPEN_DAYS));
+        let closed = if is_old {
+            failing_lines(body)
+        } else {
+            recalled.closed.clone()
+        };
         [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_SESSION_LENGTH]
-            .map(|length| session_lines::shortened(&note.title, body, length, &wanted, &[]))
+            .map(|length| session_lines::shortened(&note.title, body, length, &wanted, &closed))
     } else {
         // Cleaning may have shifted the offset slightly, which only moves the cut.
         let around = |length, ends: &[char]| around(body, recalled.at, length, ends);
@@ -280,6 +293,7 @@ mod tests {
             note,
             at: 0,
             matched: Vec::new(),
+            closed: Vec::new(),
             remarks: Vec::new(),
         }
     }

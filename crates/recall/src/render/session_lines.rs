@@ -9,7 +9,7 @@ use anamnesis_session::session_note::labelled;
 use anamnesis_text::terms::terms;
 
 /// How much a line of each part tells without a prompt; a line of any other part tells 1.
-const WORTH: [(&str, f32); 10] = [
+const WORTH: [(&str, f32); 11] = [
     ("Rules", 3.2),
     ("Said", 3.0),
     ("Still failing", 2.8),
@@ -20,6 +20,7 @@ const WORTH: [(&str, f32); 10] = [
     ("Ask", 1.2),
     ("Files", 0.6),
     ("Branch", 0.4),
+    ("Passed", 0.3),
 ];
 
 /// How much a matched word of the prompt adds to a line.

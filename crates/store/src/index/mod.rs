@@ -7,6 +7,7 @@
 //! - No output depends on the order of indexing, because ties are broken by id. An updated index and
 //!   a rebuilt one give the same answers.
 
+mod check_runs;
 mod cited;
 mod conditions;
 mod corrections;
@@ -32,6 +33,7 @@ use std::{io, path::Path, time::Duration};
 use rusqlite::{Connection, ErrorCode};
 
 pub use self::{
+    check_runs::{MAX_OPEN_DAYS, OpenFailure},
     conditions::WordCondition,
     corrections::NoteCorrection,
     embeddings::{EmbeddingCounts, PendingEmbedding},

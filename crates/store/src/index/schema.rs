@@ -6,8 +6,8 @@ use anamnesis_note::note::Note;
 use rusqlite::Connection;
 
 use super::{
-    Error, cited, corrections, embeddings, links, postings, supersession, tally, tasks, triggers,
-    usage,
+    Error, check_runs, cited, corrections, embeddings, links, postings, supersession, tally, tasks,
+    triggers, usage,
 };
 use crate::sqlite;
 
@@ -84,6 +84,7 @@ pub(super) const PARTS: &[Part] = &[
     tally::PART,
     embeddings::PART,
     corrections::PART,
+    check_runs::PART,
 ];
 
 /// Creates all tables and SQL indexes in an empty file.

@@ -1,0 +1,305 @@
+//! Which checks of a project (tests, builds, lints) still fail.
+//!
+//! Each note adds the checks that its session left failing or passing, and the sentences that say of
+//! something that it passes or is fixed. So a pass on another machine travels with its note. Whether a
+//! failure is open is decided when it is asked for, because notes may arrive in any order.
+
+use anamnesis_note::{
+    id::NoteId,
+    note::{Note, NoteType, parse_timestamp, timestamp},
+};
+use anamnesis_session::{
+    observe::{FIXED, failed_check, says_it_passes, says_something_passes},
+    session_note::{FAILING, PASSED, labelled, part_of},
+};
+use anamnesis_text::{shell::command::Command, truncate::line};
+use chrono::{DateTime, TimeDelta, Utc};
+use rusqlite::{Connection, params, params_from_iter, types::Value};
+
+use super::{Error, Index, Part, entry::in_force};
+
+const SCHEMA: &str = "
+CREATE TABLE check_run (
+  number INTEGER NOT NULL, project TEXT NOT NULL, at TEXT NOT NULL, verdict TEXT NOT NULL, text TEXT NOT NULL
+) STRICT;
+CREATE INDEX check_run_number ON check_run (number);
+CREATE INDEX check_run_recent ON check_run (project, at);
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &["check_run", "check_run_number", "check_run_recent"],
+    insert,
+    remove,
+};
+
+/// How long a failure is open at most, in days.
+pub const MAX_OPEN_DAYS: i64 = 14;
+
+/// The maximum number of sentences of a note, and their length in characters.
+const MAX_SENTENCES: usize = 8;
+const MAX_SENTENCE: usize = 240;
+
+/// The parts of a session's note that tell no result.
+const NO_RESULTS: [&str; 6] = [FAILING, PASSED, FIXED, "Ask", "Next steps", "Files"];
+
+/// A check whose last run in the project failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFailure {
+    /// The note of the session in which it failed.
+    pub note: NoteId,
+    /// When that note was written.
+    pub at: DateTime<Utc>,
+    /// The note's line: the command and its error.
+    pub line: String,
+}
+
+fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+    let mut statement =
+        connection.prepare_cached("INSERT INTO check_run VALUES (?, ?, ?, ?, ?)")?;
+    let mut add = |verdict: &str, text: &str| {
+        statement.execute(params![
+            number,
+            note.project,
+            note.updated_at,
+            verdict,
+            text
+        ])
+    };
+    if note.note_type == NoteType::Episodic {
+        for line in part_of(&note.body, FAILING) {
+            add("failed", line)?;
+        }
+        let passed = part_of(&note.body, PASSED).flat_map(|line| line.split("`, `"));
+        for command in passed {
+            add("passed", command.trim_matches('`'))?;
+        }
+        for (command, _) in part_of(&note.body, FIXED).filter_map(failed_check) {
+            add("passed", command)?;
+        }
+    }
+    for sentence in sentences(note).take(MAX_SENTENCES) {
+        add("said", &sentence)?;
+    }
+    Ok(())
+}
+
+/// Returns the sentences of a note that say of something that it passes or is fixed.
+fn sentences(note: &Note) -> impl Iterator<Item = String> {
+    let mut part = None;
+    let lines = note.body.lines().filter_map(move |line| {
+        let line = line.trim();
+        if let Some((label, text)) = labelled(line) {
+            part = Some(label);
+            return (!NO_RESULTS.contains(&label)).then_some(text);
+        }
+        let is_result = part.is_none_or(|label| !NO_RESULTS.contains(&label));
+        is_result.then(|| line.trim_start_matches("- "))
+    });
+    let sentences = std::iter::once(note.title.as_str()).chain(lines);
+    let sentences = sentences.flat_map(|line| line.split_inclusive(". "));
+    sentences
+        .filter(|sentence| says_something_passes(sentence))
+        .map(|sentence| line(sentence, MAX_SENTENCE))
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM check_run WHERE number = ?")?
+        .execute([number])?;
+    Ok(())
+}
+
+/// A row of the table.
+struct CheckRun {
+    note: NoteId,
+    at: DateTime<Utc>,
+    verdict: String,
+    text: String,
+}
+
+impl CheckRun {
+    /// Returns whether it closes the failure of a check, which may be in a note of the same time.
+    fn closes(&self, failure: &Self, (check, error): (&str, &str), command: &Command<'_>) -> bool {
+        let is_later = self.at >= failure.at && self.note != failure.note;
+        is_later
+            && match self.verdict.as_str() {
+                "said" => says_it_passes(&self.text, check, error),
+                "passed" => {
+                    Command::parse(&self.text).is_some_and(|passed| command.is_closed_by(&passed))
+                }
+                _ => false,
+            }
+    }
+}
+
+impl Index {
+    /// Returns the checks of projects that still fail, the latest first: no later note of the projects
+    /// has a pass of the same check or says that it is fixed, and it failed in the last 14 days.
+    pub fn open_failures(
+        &self,
+        projects: &[&str],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<OpenFailure>, Error> {
+        let runs = self.check_runs(projects, now)?;
+        let mut open: Vec<OpenFailure> = Vec::new();
+        for failure in runs.iter().rev().filter(|run| run.verdict == "failed") {
+            let Some((check, error)) = failed_check(&failure.text) else {
+                continue;
+            };
+            let Some(command) = Command::parse(check) else {
+                continue;
+            };
+            let is_known = open.iter().any(|known| {
+                let known = failed_check(&known.line).and_then(|(known, _)| Command::parse(known));
+                known.is_some_and(|known| {
+                    command.is_closed_by(&known) || known.is_closed_by(&command)
+                })
+            });
+            let is_closed = runs
+                .iter()
+                .any(|run| run.closes(failure, (check, error), &command));
+            if !is_known && !is_closed {
+                open.push(OpenFailure {
+                    note: failure.note,
+                    at: failure.at,
+                    line: failure.text.clone(),
+                });
+            }
+        }
+        Ok(open)
+    }
+
+    /// Returns the lines of a session's note about checks that failed and are over, whatever its age is.
+    pub fn closed_failures(&self, note: &Note) -> Result<Vec<String>, Error> {
+        let failing = part_of(&note.body, FAILING);
+        let mut closed: Vec<String> = failing.map(str::to_owned).collect();
+        if let Some(written) = parse_timestamp(&note.updated_at).filter(|_| !closed.is_empty()) {
+            let open = self.open_failures(&[&note.project], written)?;
+            closed.retain(|line| open.iter().all(|open| open.line != *line));
+        }
+        Ok(closed)
+    }
+
+    /// Returns the rows of the notes of the last days, oldest first. A note dated ahead of the clock
+    /// counts as written now.
+    fn check_runs(&self, projects: &[&str], now: DateTime<Utc>) -> Result<Vec<CheckRun>, Error> {
+        let keys = vec!["?"; projects.len()].join(", ");
+        let in_force = in_force!();
+        let sql = format!(
+            "SELECT note.id, check_run.at, verdict, text FROM check_run JOIN note USING (number)
+             WHERE check_run.project IN ({keys}) AND check_run.at >= ? AND {in_force}
+             ORDER BY check_run.at, note.id, check_run.rowid"
+        );
+        let since = timestamp(now - TimeDelta::days(MAX_OPEN_DAYS));
+        let values = projects.iter().copied().chain([since.as_str()]);
+        let values = values.map(|value| Value::Text(value.to_owned()));
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        let mut runs = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (id, at): (String, String) = (row.get(0)?, row.get(1)?);
+            if let (Ok(note), Some(at)) = (id.parse(), parse_timestamp(&at)) {
+                runs.push(CheckRun {
+                    note,
+                    at: at.min(now),
+                    verdict: row.get(2)?,
+                    text: row.get(3)?,
+                });
+            }
+        }
+        Ok(runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::{Fixture, now};
+
+    fn add(fixture: &Fixture, days: i64, body: &str) {
+        fixture.add("a session", |note| {
+            note.note_type = NoteType::Episodic;
+            note.project = "p".to_owned();
+            note.updated_at = timestamp(now() - TimeDelta::days(days));
+            note.body = body.to_owned();
+        });
+    }
+
+    /// The open failures after a session of 5 days ago that left one, and a later note.
+    fn open_after(days: i64, body: &str) -> Vec<String> {
+        let fixture = Fixture::new();
+        add(
+            &fixture,
+            5,
+            "**Still failing:**\n- `mise run lint`: a.go:3: fooBar is unused",
+        );
+        add(&fixture, days, body);
+        let index = fixture.refreshed();
+        let open = index.open_failures(&["p"], now()).unwrap();
+        assert_eq!(index.open_failures(&["q"], now()).unwrap(), []);
+        let lines = open.into_iter().map(|failure| failure.line);
+        lines.collect()
+    }
+
+    #[test]
+    fn a_later_note_closes_a_failure() {
+        for body in [
+            "**Passed:** `make test`, `mise run lint`",
+            "**Failed and fixed:**\n- `mise run lint`: x → it is used now",
+            "**Outcome:** It is merged. The lint passes now.",
+            "fooBar is removed, and the error is fixed.",
+        ] {
+            assert!(open_after(3, body).is_empty(), "{body}");
+            assert_eq!(open_after(6, body).len(), 1, "before it failed: {body}");
+            // A note dated ahead of the clock counts as written now.
+            assert!(open_after(-3, body).is_empty(), "{body}");
+        }
+    }
+
+    #[test]
+    fn other_notes_leave_a_failure_open() {
+        for body in [
+            "**Passed:** `make test`",
+            "**Outcome:** The tests pass.",
+            "**Next steps:**\n- see that lint passes",
+            "**Ask:** Is the lint fixed?",
+        ] {
+            assert_eq!(open_after(3, body).len(), 1, "{body}");
+        }
+        let again = "**Still failing:**\n- `mise run fmt && mise run lint`: b.go:1: x is unused";
+        assert_eq!(open_after(3, again), [&again[21..]]);
+    }
+
+    #[test]
+    fn an_old_failure_is_over() {
+        let fixture = Fixture::new();
+        add(
+            &fixture,
+            15,
+            "**Still failing:**\n- `make test`: total is 0",
+        );
+        let index = fixture.refreshed();
+        assert_eq!(index.open_failures(&["p"], now()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_note_knows_which_of_its_failures_are_over() {
+        let fixture = Fixture::new();
+        let failing = "**Still failing:**\n- `make test`: total is 0\n- `make lint`: x is unused";
+        add(&fixture, 30, failing);
+        add(&fixture, 29, "**Passed:** `make lint`");
+        let index = fixture.refreshed();
+        let mut note = Note::new(
+            NoteId::of_session("s"),
+            NoteType::Episodic,
+            now() - TimeDelta::days(30),
+        );
+        note.project = "p".to_owned();
+        note.body = failing.to_owned();
+        assert_eq!(
+            index.closed_failures(&note).unwrap(),
+            ["`make lint`: x is unused"]
+        );
+    }
+}
