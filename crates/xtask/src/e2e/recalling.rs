@@ -127,6 +127,38 @@ pub(super) fn failure(stage: &Stage) -> Result<()> {
     })
 }
 
+/// A check that fails in one session is told to the next one. After it passed there, the third is told
+/// nothing of it.
+pub(super) fn fixed_failure(stage: &Stage) -> Result<()> {
+    const COMMAND: &str = "sh check.sh";
+    const ERROR: &str = "error: the total of the cart is 0";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    let script = machine.project().join("check.sh");
+    let run = |end: &str, answer: &str| -> Result<String> {
+        fs::write(&script, end).context(script.display())?;
+        machine
+            .api()
+            .play(Script::turns([shell(COMMAND), text(answer)]));
+        let session = ask(&machine, "run the check of the cart", None)?;
+        store.wait_for_session(&session.session)?;
+        Ok(last_request(&machine)?.text())
+    };
+    let failing = format!("echo '{ERROR}' >&2; exit 3\n");
+    run(&failing, "I ran it.")?;
+    let sent = run("exit 0\n", "I ran it again.")?;
+    let start = context_blocks(&sent).join("\n");
+    check(
+        start.contains("Still failing") && start.contains(ERROR),
+        || format!("the open failure is not in\n{sent}"),
+    )?;
+    let sent = run("exit 0\n", "I ran it once more.")?;
+    check(
+        !sent.contains("Still failing") && !sent.contains(ERROR),
+        || format!("the failure that passed is still told in\n{sent}"),
+    )
+}
+
 /// What a person says in any prompt of a session, and what still fails at its end, reaches the model
 /// in a later session; thanks do not.
 pub(super) fn lasting_words(stage: &Stage) -> Result<()> {
