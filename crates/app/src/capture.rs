@@ -31,6 +31,10 @@ const INDEX_PATIENCE: Duration = Duration::from_millis(20);
 /// How many bytes from the end of a transcript are searched for the last answer.
 const TRANSCRIPT_END: u64 = 4 * 1024 * 1024;
 
+/// How many bytes from the end of a transcript are searched for the session's name, which the client
+/// repeats there.
+const NAME_END: u64 = 256 * 1024;
+
 /// Writes or updates the note of a session.
 pub fn write(
     context: &Context,
@@ -172,6 +176,7 @@ pub fn write_session(
         return Ok(None);
     }
     let completed = complete(context, journal, &session, &mut account);
+    account.name = name(context, journal, &session, account.name.take())?;
     let machine_id = context.machine_id();
     let request = Request {
         session: Some(id),
@@ -261,6 +266,24 @@ fn complete(
     }
     account.mask(&echoes);
     Ok(())
+}
+
+/// Returns the name that a session has now: its transcript has those that were given after the last
+/// prompt. A session with a private part has none, because the client may have made it of that part.
+fn name(
+    context: &Context,
+    journal: &Journal,
+    session: &Session,
+    known: Option<String>,
+) -> Result<Option<String>, Error> {
+    if journal.has_private_part(&session.id)? {
+        return Ok(None);
+    }
+    let path = session.transcript.as_deref().map(Path::new);
+    let file = path.and_then(|path| open(context, path, Some(NAME_END)).ok().flatten());
+    // Without the transcript, the name of the last prompt counts.
+    let named = file.and_then(|file| transcript::name(BufReader::new(file)).ok().flatten());
+    Ok(named.or(known))
 }
 
 /// Reads a time span of a session's transcript, or of its last `end` bytes. Returns `None` if the

@@ -339,6 +339,9 @@ pub struct Surroundings {
     pub transcript: Option<String>,
     /// The checked out branch, if it was determined.
     pub branch: Option<String>,
+    /// The session's name, by the person or the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The client's process.
     pub client: Option<ClientProcess>,
     /// The host, if it is not Claude Code.

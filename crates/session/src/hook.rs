@@ -158,6 +158,8 @@ pub struct Payload {
     pub session_id: String,
     /// The client's id of the prompt that caused the event.
     pub prompt_id: Option<String>,
+    /// The session's name, by the person or the client, not sanitised.
+    pub session_title: Option<String>,
     /// The subagent that caused the event.
     pub agent: Option<Agent>,
     /// The session's transcript.
@@ -197,6 +199,8 @@ struct Wire {
     cwd: Option<String>,
     #[serde(default)]
     prompt_id: Value,
+    #[serde(default)]
+    session_title: Value,
     #[serde(default)]
     agent_id: Value,
     #[serde(default)]
@@ -356,6 +360,7 @@ impl Payload {
             event,
             session_id: session_id.chars().take(200).collect(),
             prompt_id: id(wire.prompt_id),
+            session_title: present(self::text(wire.session_title)),
             agent,
             transcript_path: present(wire.transcript_path),
             cwd: present(wire.cwd),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::{
+    declared,
     event::{
         Agent, FileAction, FileUse, MAX_TEXT, Outcome, PrivateTokenHash, Record, RecordedEvent,
         Speaker, Surroundings, ToolEvent, ToolInput, ToolOutput,
@@ -23,6 +24,9 @@ use anamnesis_text::{
     private_tokens::{self, Key, PrivateTokens},
     sanitize::{self, Sanitized},
 };
+
+/// The maximum length of a session's name, in characters.
+const MAX_TITLE: usize = 200;
 
 /// The maximum length of an error, in characters.
 const MAX_ERROR: usize = 4_000;
@@ -71,7 +75,10 @@ impl Intake<'_> {
             at: self.at,
             prompt_id: payload.prompt_id.clone(),
             agent: agent.cloned(),
-            surroundings: self.surroundings.clone(),
+            surroundings: Surroundings {
+                title: self.title(payload),
+                ..self.surroundings.clone()
+            },
             private: marks.private,
             echoes: marks
                 .texts
@@ -84,6 +91,14 @@ impl Intake<'_> {
                 .collect(),
             what,
         }
+    }
+
+    /// Sanitises the session's name.
+    fn title(&self, payload: &Payload) -> Option<String> {
+        let title = payload.session_title.as_deref()?;
+        let title = sanitize::text(title, self.private_tokens, MAX_TITLE).value;
+        let title = one_line(&title);
+        Some(title).filter(|title| !title.is_empty() && !self.is_unsure)
     }
 
     fn event(
@@ -207,7 +222,8 @@ impl Intake<'_> {
     ) -> ToolEvent {
         let files = self.files(call, outcome);
         let mut own = Marks::default();
-        let input = self.input(&call.tool, call.input.clone(), &mut own);
+        let input = declared::arguments(call).unwrap_or_else(|| call.input.clone());
+        let input = self.input(&call.tool, input, &mut own);
         let is_stored = outcome == Outcome::Ok || !call.response.is_null();
         let response = is_stored.then(|| self.output(&call.tool, call.response.clone(), &mut own));
         let error = (call.error.as_deref())

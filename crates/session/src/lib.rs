@@ -4,6 +4,7 @@
 //! and the text of its note. Nothing here uses the disk, the clock, the environment or the network.
 
 pub mod claude_memory;
+pub mod declared;
 pub mod directive;
 pub mod event;
 pub mod hook;

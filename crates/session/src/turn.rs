@@ -24,6 +24,20 @@ pub fn add_prompt(turns: &mut Vec<Turn>, prompt: String) {
     });
 }
 
+/// Returns what a person typed after the name of a slash command, if it is more than a few words.
+///
+/// The commands of this program are left out: what is typed after them becomes a note by itself.
+pub fn command_arguments(prompt: &str) -> Option<&str> {
+    const MIN_WORDS: usize = 4;
+    let (name, arguments) = prompt
+        .trim()
+        .strip_prefix('/')?
+        .split_once(char::is_whitespace)?;
+    let is_own = name.starts_with("anamnesis:") || name.starts_with("memory-");
+    let arguments = arguments.trim();
+    (!is_own && arguments.split_whitespace().count() >= MIN_WORDS).then_some(arguments)
+}
+
 /// Sets the answer of the last turn.
 pub fn add_answer(turns: &mut Vec<Turn>, answer: String) {
     if let Some(last) = turns.last_mut() {
@@ -39,6 +53,25 @@ pub fn add_answer(turns: &mut Vec<Turn>, answer: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_follows_a_command_is_typed() {
+        for (prompt, expected) in [
+            (
+                "/plan:new add limits to the gateway",
+                Some("add limits to the gateway"),
+            ),
+            ("/model opus", None),
+            ("/clear", None),
+            (
+                "/anamnesis:memory-remember the port is in the settings",
+                None,
+            ),
+            ("add limits to the gateway", None),
+        ] {
+            assert_eq!(command_arguments(prompt), expected, "{prompt}");
+        }
+    }
 
     #[test]
     fn a_long_session_keeps_its_first_and_latest_turns() {

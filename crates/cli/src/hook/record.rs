@@ -134,6 +134,8 @@ impl Hook {
                 branch: looks
                     .then(|| project::branch_of(&self.folder).map(|branch| kept(&branch)))
                     .flatten(),
+                // The intake makes it of the payload.
+                title: None,
                 client: client::process(environment.client_process.as_deref()),
                 host: self.host.other(),
             },

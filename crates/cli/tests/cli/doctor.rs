@@ -755,7 +755,7 @@ fn tools_that_ran_without_a_record() {
     assert_eq!(home.run("doctor").code, Some(1));
     // What is not recorded by intent is no silence: a skipped tool, one that was refused, one from
     // before the install, and one in an excluded folder.
-    let [todo, _] = tool("TodoWrite");
+    let [todo, _] = tool("Skill");
     write(&[asked("Show me the heron"), todo, result.clone()]);
     assert!(check(&home, "recording").starts_with('✓'), "skipped");
     let mut refused = result.clone();

@@ -467,8 +467,6 @@ fn tools_that_are_not_recorded() {
         "ListMcpResourcesTool",
         "SlashCommand",
         "Skill",
-        "TodoWrite",
-        "AskUserQuestion",
         "ToolSearch",
         "mcp__plugin_anamnesis_memory__memory_search",
         "mcp__anamnesis__memory_write",

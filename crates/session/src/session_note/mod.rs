@@ -23,6 +23,7 @@ use chrono::{DateTime, Utc};
 
 use self::choose::{Candidate, Limits, choose, repeats, word_set};
 use crate::{
+    declared::Declared,
     directive,
     event::ToolEvent,
     observe::{self, FIXED, Observation},
@@ -102,6 +103,12 @@ const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
 pub struct SessionDigest {
     /// The person's prompts and the answers to them, in order.
     pub turns: Vec<Turn>,
+    /// The session's name, by the person or the client.
+    pub name: Option<String>,
+    /// The project's folder. It is left out of paths.
+    pub folder: Option<String>,
+    /// What its tool calls declare.
+    pub declared: Declared,
     /// The first branch that was checked out.
     pub git_branch: Option<String>,
     /// The edited files, the most edited first; relative to the project's folder if they are inside.
@@ -144,6 +151,9 @@ impl From<&Transcript> for SessionDigest {
         let observations = observe::observations(&transcript.tool_events).observations;
         let mut digest = Self {
             turns: transcript.turns.clone(),
+            name: transcript.name.clone(),
+            folder: transcript.cwd.clone(),
+            declared: Declared::new(&transcript.tool_events),
             git_branch: transcript.git_branch.clone(),
             files: transcript.files.iter().map(relative).collect(),
             edits_left_out: transcript.edits_left_out,
@@ -200,7 +210,8 @@ impl SessionDigest {
         ];
         let turns = self.turns.iter_mut();
         let texts = turns.flat_map(|turn| [&mut turn.prompt, &mut turn.answer]);
-        let texts = texts.chain([&mut self.failed_tool]).flatten();
+        let texts = texts.chain([&mut self.failed_tool, &mut self.name]);
+        let texts = texts.flatten().chain(self.declared.texts_mut());
         for text in lists.into_iter().flatten().chain(texts) {
             if let Cow::Owned(masked) = private.mask(text) {
                 *text = masked;
@@ -212,6 +223,9 @@ impl SessionDigest {
     pub fn prepend(&mut self, earlier: &Self) {
         let own = std::mem::replace(&mut self.turns, earlier.turns.clone());
         self.turns.extend(own);
+        if self.name.is_none() {
+            self.name.clone_from(&earlier.name);
+        }
         if earlier.git_branch.is_some() {
             self.git_branch.clone_from(&earlier.git_branch);
         }
@@ -222,6 +236,7 @@ impl SessionDigest {
             }
         }
         self.fixed.splice(0..0, earlier.fixed.iter().cloned());
+        self.declared.prepend(&earlier.declared);
         self.edits_left_out += earlier.edits_left_out;
         self.failures += earlier.failures;
         self.first_at = earlier.first_at.or(self.first_at);

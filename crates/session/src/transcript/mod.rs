@@ -83,6 +83,8 @@ pub struct Transcript {
     pub session_id: Option<String>,
     /// The folder in which the session began, unchanged.
     pub cwd: Option<String>,
+    /// The session's name: the last by the person, else the last by the client.
+    pub name: Option<String>,
     /// The first branch that was checked out. `None` outside git and on a detached head.
     pub git_branch: Option<String>,
     /// The version of the client.
@@ -166,6 +168,25 @@ pub fn read_part(
     (session.finish(), error)
 }
 
+/// Returns the session's name from a transcript or its end; no other record is read.
+///
+/// # Errors
+/// The reader failed.
+pub fn name(reader: impl BufRead) -> io::Result<Option<String>> {
+    let mut session = Session::default();
+    let mut lines = Lines::new(reader);
+    while let Some(line) = lines.next()? {
+        if let Line::Whole(line) = line
+            && [&b"\"custom-title\""[..], b"\"ai-title\""]
+                .iter()
+                .any(|kind| line.windows(kind.len()).any(|part| part == *kind))
+        {
+            session.take_line(line);
+        }
+    }
+    Ok(session.transcript.name)
+}
+
 /// The state of reading a transcript.
 #[derive(Default)]
 struct Session<'a> {
@@ -180,6 +201,8 @@ struct Session<'a> {
     log: HostLog,
     /// Whether this turn's prompt was fully private, or the turn entered an excluded folder.
     is_private_turn: bool,
+    /// Whether the person named the session.
+    is_named_by_person: bool,
     /// The id of the last counted prompt.
     prompt_id: Option<String>,
     /// The selected part.
@@ -261,6 +284,8 @@ impl Session<'_> {
                 self.take_surroundings(&record);
                 self.take_assistant(record, line);
             }
+            Some("custom-title") => self.take_name(record.custom_title, true),
+            Some("ai-title") => self.take_name(record.ai_title, false),
             Some("attachment") if is(&record.attachment.kind, "queued_command") => {
                 let by_program = is_one_of(&record.attachment.origin.kind, &PROGRAMS);
                 if !record.is_sidechain && !record.is_meta && !by_program {
@@ -269,6 +294,17 @@ impl Session<'_> {
             }
             _ => {}
         }
+    }
+
+    fn take_name(&mut self, name: Text, by_person: bool) {
+        let Some(name) = name.filter(|_| by_person || !self.is_named_by_person) else {
+            return;
+        };
+        let SafeText { text, private } = words(head(&name, MAX_FIELD));
+        self.transcript.private |= private;
+        let name = Some(one_line(&text)).filter(|name| !name.is_empty());
+        self.is_named_by_person |= by_person && name.is_some();
+        self.transcript.name = name.or(self.transcript.name.take());
     }
 
     fn is_in_excluded_folder(&mut self, record: &Record) -> bool {
@@ -510,9 +546,15 @@ impl Session<'_> {
 
 /// Returns whether a line may be relevant. Most lines are not and are never parsed.
 fn may_be_read(line: &str) -> bool {
-    ["\"user\"", "\"assistant\"", "\"queued_command\""]
-        .iter()
-        .any(|kind| line.contains(kind))
+    [
+        "\"user\"",
+        "\"assistant\"",
+        "\"queued_command\"",
+        "\"custom-title\"",
+        "\"ai-title\"",
+    ]
+    .iter()
+    .any(|kind| line.contains(kind))
 }
 
 fn is(text: &Text, value: &str) -> bool {

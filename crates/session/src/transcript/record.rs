@@ -41,6 +41,8 @@ pub(super) struct Record<'a> {
     pub(super) prompt_id: Text<'a>,
     pub(super) prompt_source: Text<'a>,
     pub(super) origin: Origin<'a>,
+    pub(super) custom_title: Text<'a>,
+    pub(super) ai_title: Text<'a>,
     pub(super) message: Message<'a>,
     pub(super) attachment: Attachment<'a>,
 }
@@ -230,6 +232,8 @@ impl<'de> FromAny<'de> for Record<'de> {
                 "promptId" => record.prompt_id = next_value(&mut object)?,
                 "promptSource" => record.prompt_source = next_value(&mut object)?,
                 "origin" => record.origin = next_value(&mut object)?,
+                "customTitle" => record.custom_title = next_value(&mut object)?,
+                "aiTitle" => record.ai_title = next_value(&mut object)?,
                 "message" => record.message = next_value(&mut object)?,
                 "attachment" => record.attachment = next_value(&mut object)?,
                 _ => skip_value(&mut object)?,

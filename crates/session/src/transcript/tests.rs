@@ -71,6 +71,25 @@ fn all_text(text: &str) -> String {
 }
 
 #[test]
+fn the_name_of_the_person_comes_before_that_of_the_client() {
+    let ai = r#"{"type":"ai-title","aiTitle":"Add limits","sessionId":"s"}"#;
+    let own =
+        |name: &str| format!(r#"{{"type":"custom-title","customTitle":"{name}","sessionId":"s"}}"#);
+    let named = |lines: &[&str]| transcript(lines.join("\n")).name;
+    assert_eq!(named(&[ai]).as_deref(), Some("Add limits"));
+    let lines = [&own("one"), ai, &own("two<private>x</private>"), ai];
+    assert_eq!(named(&lines).as_deref(), Some("two"));
+    assert_eq!(
+        name(lines.join("\n").as_bytes()).unwrap().as_deref(),
+        Some("two")
+    );
+    assert_eq!(
+        named(&[r#"{"type":"user","message":{"content":"ai-title"}}"#]),
+        None
+    );
+}
+
+#[test]
 fn tools_are_named_and_counted_unless_their_turn_is_private() {
     let session = transcript(fixture!("tools"));
     assert_eq!((session.tools.len(), session.tools_run), (8, 10));

@@ -185,7 +185,7 @@ impl Journal {
             model,
             branch,
             prompts: self.prompts(id)?,
-            events: self.tool_events_after(id, 0, false, i64::MAX)?,
+            events: self.tool_events_after(id, 0, "1", false, i64::MAX)?,
             turn_ends: self.turn_ends(id)?,
             delegations: self.delegations(id)?,
             observations: self.observations(id)?,

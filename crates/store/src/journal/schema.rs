@@ -11,7 +11,7 @@ use super::{Error, damage};
 use crate::sqlite;
 
 /// The version of the schema. It grows with each change of `schema.sql`.
-pub(super) const VERSION: i64 = 9;
+pub(super) const VERSION: i64 = 10;
 
 /// The statements that create every table and index.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");

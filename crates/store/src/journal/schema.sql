@@ -15,7 +15,7 @@ CREATE TABLE session (
   is_private INTEGER NOT NULL DEFAULT 0, is_partial INTEGER NOT NULL DEFAULT 0,
   is_pruned INTEGER NOT NULL DEFAULT 0, change INTEGER NOT NULL DEFAULT 0, noted INTEGER NOT NULL DEFAULT 0,
   noted_at INTEGER, observed INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0,
-  host TEXT
+  host TEXT, title TEXT
 ) STRICT;
 CREATE INDEX session_open ON session (id) WHERE state <> 'completed';
 CREATE INDEX session_due ON session (id) WHERE state = 'completed' AND noted < change;

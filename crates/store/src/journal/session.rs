@@ -1,6 +1,7 @@
 //! A session: its digest, summary, observations and end.
 
 use anamnesis_session::{
+    declared::{self, Declared},
     event::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
     observe::{self, Observation},
     session_note::{self, SessionDigest},
@@ -270,12 +271,15 @@ impl Journal {
         }
         digest.fixed = session_note::fix_lines(&self.observations(id)?, &turns);
         digest.turns = turns;
-        let events = self.tool_events_after(id, 0, true, MAX_NAMED)?;
         // While the session is open, a prompt that is not stored yet may turn out to be private.
         let may_be_told = |stored: &StoredEvent| session.is_completed() || stored.prompt.is_some();
-        let events = events.into_iter().rev().filter(may_be_told);
-        let events: Vec<ToolEvent> = events.map(|stored| stored.event).collect();
-        digest.add_tool_events(&events);
+        let newest = |of: &str| -> Result<Vec<ToolEvent>, Error> {
+            let events = self.tool_events_after(id, 0, of, true, MAX_NAMED)?;
+            let events = events.into_iter().rev().filter(may_be_told);
+            Ok(events.map(|stored| stored.event).collect())
+        };
+        digest.add_tool_events(&newest("1")?);
+        digest.declared = Declared::new(&newest(&declaring())?);
         Ok(Some(digest))
     }
 
@@ -284,11 +288,14 @@ impl Journal {
     fn outline(&self, session: &Session) -> Result<SessionDigest, Error> {
         let id = &session.id;
         let answer = self.last_words(id)?;
+        let (git_branch, name) = self
+            .connection
+            .prepare_cached("SELECT branch, title FROM session WHERE id = ?")?
+            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut digest = SessionDigest {
-            git_branch: self
-                .connection
-                .prepare_cached("SELECT branch FROM session WHERE id = ?")?
-                .query_row([id], |row| row.get(0))?,
+            git_branch,
+            name,
+            folder: session.folder.clone(),
             next_steps: answer
                 .as_deref()
                 .map(summary::next_steps)
@@ -405,19 +412,23 @@ impl Journal {
     /// Returns a person's prompts and the model's answers, in order.
     pub(super) fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT 0 AS is_answer, text, at, number FROM prompt
-             WHERE session = ?1 AND kind = ?2 AND text IS NOT NULL
-             UNION ALL SELECT 1, text, at, number FROM turn_end
+            "SELECT 0 AS is_answer, text, at, number, kind = ?3 AS is_command FROM prompt
+             WHERE session = ?1 AND kind IN (?2, ?3) AND text IS NOT NULL
+             UNION ALL SELECT 1, text, at, number, 0 FROM turn_end
              WHERE session = ?1 AND speaker = 'main' AND text IS NOT NULL
              ORDER BY at, is_answer, number",
         )?;
-        let mut rows = statement.query(params![id, PromptKind::Person.as_str()])?;
+        let kinds = [PromptKind::Person, PromptKind::Command].map(PromptKind::as_str);
+        let mut rows = statement.query(params![id, kinds[0], kinds[1]])?;
         let mut turns = Vec::new();
         while let Some(row) = rows.next()? {
+            let text: String = row.get("text")?;
             if row.get("is_answer")? {
-                turn::add_answer(&mut turns, row.get("text")?);
-            } else {
-                turn::add_prompt(&mut turns, row.get("text")?);
+                turn::add_answer(&mut turns, text);
+            } else if !row.get("is_command")? {
+                turn::add_prompt(&mut turns, text);
+            } else if let Some(arguments) = turn::command_arguments(&text) {
+                turn::add_prompt(&mut turns, arguments.to_owned());
             }
         }
         Ok(turns)
@@ -496,6 +507,7 @@ impl Journal {
         let mut events = self.tool_events_after(
             id,
             observed,
+            "1",
             true,
             i64::try_from(observe::WINDOW).unwrap_or(i64::MAX),
         )?;
@@ -596,12 +608,13 @@ impl Journal {
         })
     }
 
-    /// Returns the tool events of a session after a number, in order; with `newest`, the last ones,
-    /// newest first.
+    /// Returns the tool events of a session after a number that `of`, an expression in SQL, selects, in
+    /// order; with `newest`, the last ones, newest first.
     pub(super) fn tool_events_after(
         &self,
         id: &str,
         number: i64,
+        of: &str,
         newest: bool,
         limit: i64,
     ) -> Result<Vec<StoredEvent>, Error> {
@@ -611,7 +624,7 @@ impl Journal {
             .prepare_cached(&format!(
                 "SELECT number, id, prompt, tool, input, response, outcome, error, duration_ms, agent_id, agent_type,
                    is_from_batch, many_tags, at
-                 FROM tool_event WHERE session = ? AND number > ? ORDER BY number {order} LIMIT ?"
+                 FROM tool_event WHERE session = ? AND number > ? AND ({of}) ORDER BY number {order} LIMIT ?"
             ))?
             .query_map(params![id, number, limit], event_of)?
             .collect::<Result<_, _>>()?;
@@ -631,6 +644,12 @@ impl Journal {
         }
         Ok(events)
     }
+}
+
+/// Returns the expression in SQL that selects the tool events which may declare something.
+fn declaring() -> String {
+    let tools = declared::TOOLS.join("', '");
+    format!("tool IN ('{tools}') OR input LIKE '%git %commit%' OR input LIKE '%gh pr create%'")
 }
 
 /// A stored tool event.

@@ -178,12 +178,13 @@ impl Journal {
         self.connection
             .prepare_cached(
                 "INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
-                   is_private, started_at, seen_at, is_partial, host)
-                 VALUES (?1, coalesce(?2, 'global'), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, 1, ?10)
+                   is_private, started_at, seen_at, is_partial, host, title)
+                 VALUES (?1, coalesce(?2, 'global'), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, 1, ?10, ?11)
                  ON CONFLICT (id) DO UPDATE SET
                    project = CASE WHEN project = 'global' THEN coalesce(?2, project) ELSE project END,
                    folder = coalesce(folder, ?3), transcript = coalesce(?4, transcript),
                    branch = coalesce(branch, ?5),
+                   change = change + (coalesce(?11, title) IS NOT title), title = coalesce(?11, title),
                    client_started = CASE WHEN ?6 IS NULL THEN client_started ELSE ?7 END,
                    client_process = coalesce(?6, client_process),
                    is_private = max(is_private, ?8),
@@ -200,6 +201,7 @@ impl Journal {
                 record.private,
                 record.at,
                 surroundings.host.map(Host::as_str),
+                surroundings.title,
             ])?;
         if known.is_none() {
             self.connection

@@ -26,12 +26,10 @@ const MAX_LENGTH: usize = 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Tools that tell nothing about the work, or whose work other events show.
-pub(super) const SKIPPED_TOOLS: [&str; 6] = [
-    "AskUserQuestion",
+pub(super) const SKIPPED_TOOLS: [&str; 4] = [
     "ListMcpResourcesTool",
     "Skill",
     "SlashCommand",
-    "TodoWrite",
     "ToolSearch",
 ];
 
@@ -628,8 +626,8 @@ mod tests {
             ("ListMcpResourcesTool", true, false),
             ("SlashCommand", true, false),
             ("Skill", true, false),
-            ("TodoWrite", true, false),
-            ("AskUserQuestion", true, false),
+            ("TodoWrite", false, false),
+            ("AskUserQuestion", false, false),
             ("ToolSearch", true, false),
             ("toolsearch", false, false),
             ("Bash", false, false),

@@ -1,0 +1,343 @@
+//! What tool calls say by construction: the approved plan, answers to questions, open tasks, commits.
+
+use anamnesis_text::{clean::one_line, truncate::line};
+use serde_json::{Map, Value};
+
+use crate::{
+    event::{Outcome, ToolEvent, ToolInput},
+    hook::ToolCall,
+};
+
+/// The tools whose arguments declare something.
+pub const TOOLS: [&str; 5] = [
+    "AskUserQuestion",
+    "ExitPlanMode",
+    "TaskCreate",
+    "TaskUpdate",
+    "TodoWrite",
+];
+
+/// The maximum length of a subject, in characters.
+const MAX_SUBJECT: usize = 100;
+
+/// The shortest and the longest abbreviated hash of a commit.
+const HASH_LENGTHS: std::ops::RangeInclusive<usize> = 7..=40;
+
+/// What the tool calls of a session declare. The texts are sanitised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Declared {
+    /// The last plan that the person approved, as markdown.
+    pub plan: Option<String>,
+    /// The questions that the person answered: `question → answer`.
+    pub choices: Vec<String>,
+    /// The tasks that were open at the end.
+    pub open_tasks: Vec<String>,
+    /// The commits and pull requests: `1a2b3c4 subject`.
+    pub commits: Vec<String>,
+}
+
+impl Declared {
+    /// Reads the tool calls of a session, in order.
+    pub fn new(events: &[ToolEvent]) -> Self {
+        let mut declared = Self::default();
+        let mut tasks: Vec<(&str, &str, bool)> = Vec::new();
+        for event in events {
+            let Some(input) = &event.input else { continue };
+            declared.add_commits(event, input);
+            // A subagent's list of tasks is not the session's.
+            if event.outcome != Outcome::Ok || event.agent.is_some() {
+                continue;
+            }
+            let text = |name: &str| input.others.get(name).map(String::as_str);
+            match event.tool.as_str() {
+                "ExitPlanMode" => {
+                    declared.plan = text("plan").map(str::to_owned).or(declared.plan);
+                }
+                "AskUserQuestion" => declared.choices.extend(lines(text("choices"))),
+                "TodoWrite" => declared.open_tasks = lines(text("open")).collect(),
+                "TaskCreate" | "TaskUpdate" => {
+                    let id = text("taskId").unwrap_or_default();
+                    let is_open = !matches!(text("status"), Some("completed" | "deleted"));
+                    match (
+                        tasks.iter_mut().find(|(known, ..)| *known == id),
+                        text("subject"),
+                    ) {
+                        (Some((_, subject, open)), changed) => {
+                            *subject = changed.unwrap_or(subject);
+                            *open = is_open;
+                        }
+                        (None, Some(subject)) => tasks.push((id, subject, is_open)),
+                        (None, None) => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        let open = tasks.iter().filter(|(.., is_open)| *is_open);
+        declared
+            .open_tasks
+            .extend(open.map(|(_, subject, _)| one_line(subject)));
+        declared
+    }
+
+    /// Returns all texts, for masking.
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let lists = [&mut self.choices, &mut self.open_tasks, &mut self.commits];
+        lists.into_iter().flatten().chain(&mut self.plan)
+    }
+
+    /// Merges what an earlier part of the session declared.
+    pub(crate) fn prepend(&mut self, earlier: &Self) {
+        if self.plan.is_none() {
+            self.plan.clone_from(&earlier.plan);
+        }
+        if self.open_tasks.is_empty() {
+            self.open_tasks.clone_from(&earlier.open_tasks);
+        }
+        self.choices.splice(0..0, earlier.choices.iter().cloned());
+        self.commits.splice(0..0, earlier.commits.iter().cloned());
+    }
+
+    /// Adds the commits and the pull request that a command made.
+    fn add_commits(&mut self, event: &ToolEvent, input: &ToolInput) {
+        let Some(command) = input.command.as_deref() else {
+            return;
+        };
+        let commits = command.contains("git ") && command.contains("commit");
+        // A new repository is an experiment, not the project.
+        if command.contains("git init") {
+            return;
+        }
+        let output = event.response.as_ref().map_or("", |output| &output.tail);
+        let output = event.error.as_deref().unwrap_or(output);
+        let mut made: Vec<String> = Vec::new();
+        if commits {
+            made.extend(output.lines().filter_map(commit_of));
+            if command.contains("--amend") && !made.is_empty() {
+                self.commits.pop();
+            }
+        }
+        if command.contains("gh pr create") && event.outcome == Outcome::Ok {
+            made.extend(
+                output
+                    .lines()
+                    .find_map(|printed| pull_request(printed, command)),
+            );
+        }
+        for commit in made {
+            let subject = subject_of(&commit).to_owned();
+            self.commits.retain(|known| subject_of(known) != subject);
+            self.commits.push(commit);
+        }
+    }
+}
+
+/// Returns the subject of a line of [`Declared::commits`].
+pub(crate) fn subject_of(commit: &str) -> &str {
+    commit.split_once(' ').map_or("", |(_, subject)| subject)
+}
+
+fn lines(text: Option<&str>) -> impl Iterator<Item = String> {
+    let lines = text.unwrap_or_default().lines().map(one_line);
+    lines.filter(|line| !line.is_empty())
+}
+
+/// Reads what git prints of a new commit: `[main 1a2b3c4] subject`, `[main (root-commit) 1a2b3c4] …`.
+fn commit_of(printed: &str) -> Option<String> {
+    let (made, subject) = printed.trim().strip_prefix('[')?.split_once("] ")?;
+    let (_, hash) = made.rsplit_once(' ')?;
+    let is_hash = HASH_LENGTHS.contains(&hash.len()) && hash.chars().all(|c| c.is_ascii_hexdigit());
+    is_hash.then(|| format!("{hash:.7} {}", line(subject, MAX_SUBJECT)))
+}
+
+/// Returns the number of a new pull request from its address, with the title that the command gave it.
+fn pull_request(printed: &str, command: &str) -> Option<String> {
+    let (address, number) = printed.trim().rsplit_once("/pull/")?;
+    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+    if !is_number || !address.starts_with("https://") {
+        return None;
+    }
+    let (_, title) = command
+        .split_once("--title")
+        .or(command.split_once(" -t "))?;
+    let mut title = title.trim_start_matches(['=', ' ']).chars();
+    let quote = title.next().filter(|quote| matches!(quote, '"' | '\''))?;
+    let title: String = title.take_while(|c| *c != quote).collect();
+    Some(format!("#{number} {}", line(&title, MAX_SUBJECT)))
+}
+
+/// Returns what a call declares as arguments of one text each; `None` if its own arguments are kept.
+///
+/// Without this, the nested arguments would be stored without their structure.
+pub(crate) fn arguments(call: &ToolCall) -> Option<Value> {
+    let field = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(one_line);
+    let mut arguments = Map::new();
+    let mut add = |name: &str, text: String| arguments.insert(name.to_owned(), text.into());
+    match call.tool.as_str() {
+        "AskUserQuestion" => {
+            let answers = call.response.get("answers").or(call.input.get("answers"))?;
+            let answers = answers.as_object()?.iter();
+            let answers = answers.filter_map(|(question, answer)| {
+                let answer = match answer {
+                    Value::String(answer) => one_line(answer),
+                    Value::Array(chosen) => {
+                        let chosen = chosen.iter().filter_map(Value::as_str);
+                        one_line(&chosen.collect::<Vec<_>>().join(", "))
+                    }
+                    _ => return None,
+                };
+                (!answer.is_empty()).then(|| format!("{} → {answer}", one_line(question)))
+            });
+            add("choices", answers.collect::<Vec<_>>().join("\n"));
+        }
+        "ExitPlanMode" => {
+            let plan = call.input.get("plan").or(call.response.get("plan"))?;
+            add("plan", plan.as_str()?.to_owned());
+        }
+        "TodoWrite" => {
+            let todos = call.input.get("todos")?.as_array()?.iter();
+            let open = todos.filter(|todo| field(todo, "status").as_deref() != Some("completed"));
+            let open = open.filter_map(|todo| field(todo, "content"));
+            add("open", open.collect::<Vec<_>>().join("\n"));
+        }
+        "TaskCreate" => {
+            let task = call.response.get("task")?;
+            add("taskId", field(task, "id")?);
+            add("subject", field(&call.input, "subject")?);
+        }
+        _ => return None,
+    }
+    Some(arguments.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use anamnesis_text::private_tokens::{Key, PrivateTokens};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{event::Surroundings, intake::Intake};
+
+    fn event(tool: &str, input: Value, response: Value) -> ToolEvent {
+        let intake = Intake {
+            private_tokens: &PrivateTokens::default(),
+            key: Key::new([7; 16]),
+            folder: Path::new("/w/shop"),
+            surroundings: Surroundings::default(),
+            at: 0,
+            is_unsure: false,
+        };
+        let call = ToolCall {
+            tool: tool.to_owned(),
+            input,
+            response,
+            ..ToolCall::default()
+        };
+        intake.tool_event(&call, Outcome::Ok, None)
+    }
+
+    fn bash(command: &str, output: &str) -> ToolEvent {
+        event(
+            "Bash",
+            json!({ "command": command }),
+            json!({ "stdout": output }),
+        )
+    }
+
+    #[test]
+    fn answers_to_questions_are_choices() {
+        let questions = json!([{"question": "Which store?", "options": [{"label": "SQLite"}]}]);
+        let answers = json!({"questions": questions, "answers": {
+            "Which store?": "SQLite", "Which\nhosts?": ["a", "b"], "Why?": ""}});
+        let asked = event("AskUserQuestion", json!({"questions": questions}), answers);
+        let declared = Declared::new(&[asked]);
+        assert_eq!(
+            declared.choices,
+            ["Which store? → SQLite", "Which hosts? → a, b"]
+        );
+    }
+
+    #[test]
+    fn the_last_plan_and_the_last_list_count() {
+        let todo = |content: &str, status: &str| json!({"content": content, "status": status, "activeForm": "x"});
+        let list = |todos: Value| event("TodoWrite", json!({ "todos": todos }), Value::Null);
+        let events = [
+            event("ExitPlanMode", json!({"plan": "# Old"}), Value::Null),
+            event(
+                "ExitPlanMode",
+                json!({}),
+                json!({"plan": "# Move the cart\n\n1. a"}),
+            ),
+            list(json!([
+                todo("read", "completed"),
+                todo("write", "in_progress")
+            ])),
+            list(json!([
+                todo("write", "completed"),
+                todo("test it", "pending")
+            ])),
+        ];
+        let declared = Declared::new(&events);
+        assert_eq!(declared.plan.as_deref(), Some("# Move the cart\n\n1. a"));
+        assert_eq!(declared.open_tasks, ["test it"]);
+    }
+
+    #[test]
+    fn tasks_are_open_until_they_are_completed_or_deleted() {
+        let create = |id: &str, subject: &str| {
+            let response = json!({"task": {"id": id, "subject": subject}});
+            event(
+                "TaskCreate",
+                json!({"subject": subject, "description": "x"}),
+                response,
+            )
+        };
+        let update = |input: Value| event("TaskUpdate", input, json!({"success": true}));
+        let events = [
+            create("1", "read"),
+            create("2", "write"),
+            create("3", "drop"),
+            create("4", "deploy"),
+            update(json!({"taskId": "1", "status": "completed"})),
+            update(json!({"taskId": "2", "status": "in_progress", "subject": "write it"})),
+            update(json!({"taskId": "3", "status": "deleted"})),
+        ];
+        assert_eq!(Declared::new(&events).open_tasks, ["write it", "deploy"]);
+    }
+
+    #[test]
+    fn commits_and_pull_requests_have_their_subject() {
+        let title = "gh pr create --title \"Read the port\" --body x";
+        let events = [
+            bash(
+                "git commit -m 'a'",
+                "[main (root-commit) 1a2b3c4] Add the cart\n 1 file changed",
+            ),
+            bash(
+                "git add . && git commit -m x",
+                "hook ok\n[fix/x 2b3c4d5e6] Fix the cart",
+            ),
+            bash(
+                "git commit --amend --no-edit",
+                "[fix/x 3c4d5e6] Fix the cart's sum",
+            ),
+            bash(
+                title,
+                "Warning: 1 uncommitted change\nhttps://git.example/o/r/pull/12",
+            ),
+            bash("git init && git commit -m y", "[main 4d5e6f7] y"),
+            bash("grep -r 'git commit'", "[section] not a commit"),
+            bash("git log", "[main 5e6f7a8] quoted"),
+        ];
+        assert_eq!(
+            Declared::new(&events).commits,
+            [
+                "1a2b3c4 Add the cart",
+                "3c4d5e6 Fix the cart's sum",
+                "#12 Read the port"
+            ]
+        );
+    }
+}
