@@ -473,7 +473,10 @@ mod tests {
     #[test]
     fn a_session_that_undid_its_work_loses_its_note() {
         let fixture = Fixture::new();
-        let made = session("write a file about geese", "Written.");
+        let made = session(
+            "write a file about geese",
+            "The file about geese is written.",
+        );
         let undone = SessionDigest {
             is_undone: true,
             failures: 0,
@@ -772,7 +775,7 @@ mod tests {
         let account = SessionDigest {
             first_at: Some(future),
             last_at: Some(future),
-            ..session("fix the parser", "x")
+            ..session("fix the parser", "The parser reads dates again.")
         };
         fixture.capture(&account, "session-end");
         assert_eq!(fixture.note().updated_at, timestamp(now()));
@@ -813,7 +816,7 @@ mod tests {
             capture(
                 &fixture.notes,
                 Some(&fixture.journal),
-                &session("fix the parser", "x"),
+                &session("fix the parser", "The parser reads dates again."),
                 &request,
             )
             .unwrap();
@@ -829,7 +832,10 @@ mod tests {
                 let (notes, home) = (&fixture.notes, fixture.folder.path().join("store"));
                 scope.spawn(move || {
                     let journal = Journal::open(&Home::new(home), PATIENCE).unwrap();
-                    let account = session("fix the parser", source);
+                    let account = session(
+                        "fix the parser",
+                        &format!("The parser reads the {source} again."),
+                    );
                     capture(notes, Some(&journal), &account, &request(source)).unwrap();
                 });
             }

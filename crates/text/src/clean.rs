@@ -210,42 +210,81 @@ fn string_length(body: &str) -> Option<usize> {
     }
 }
 
-/// Replaces home folders by `~`: a path with a person's name must not travel to other machines.
-pub fn without_home_folders(text: &str) -> Cow<'_, str> {
-    const PARENTS: [&str; 4] = ["/home/", "/Users/", ":\\Users\\", ":/Users/"];
-    let ends_name = |c: char| c.is_whitespace() || "/\\\"'`:,;()[]<>".contains(c);
+/// Shortens the absolute paths of this machine, because notes travel: what is below `folder` becomes
+/// relative, a home folder becomes `~`, and of a path below a temporary or mounted folder the last name
+/// is kept.
+pub fn without_machine_paths<'a>(text: &'a str, folder: Option<&str>) -> Cow<'a, str> {
+    const ROOTS: [&str; 8] = [
+        "/tmp/",
+        "/private/",
+        "/var/folders/",
+        "/mnt/",
+        "/media/",
+        "/Volumes/",
+        "/root/",
+        "/workspace",
+    ];
+    let ends_path = |c: char| c.is_whitespace() || "\"'`,;()[]<>|".contains(c);
+    let folder = folder.filter(|folder| folder.len() > 1);
     let mut out = String::new();
-    let mut rest = text;
-    let found = |text: &str| {
-        PARENTS
-            .iter()
-            .filter_map(|parent| Some((text.find(parent)?, *parent)))
-            .min()
-    };
-    while let Some((at, parent)) = found(rest) {
-        let name = &rest[at + parent.len()..];
-        let end = name.find(ends_name).unwrap_or(name.len());
-        // The drive's letter goes, too. A folder below another one (`/mnt/home/x`) stays.
-        let drive = usize::from(
-            parent.starts_with(':') && rest[..at].ends_with(|c: char| c.is_ascii_alphabetic()),
-        );
-        let is_root = rest[..at - drive]
-            .chars()
-            .next_back()
-            .is_none_or(|c| !c.is_alphanumeric());
-        if end > 0 && is_root {
-            out.push_str(&rest[..at - drive]);
-            out.push('~');
-        } else {
-            out.push_str(&rest[..at + parent.len() + end]);
+    let mut kept = 0;
+    let mut at = 0;
+    let mut before = None;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let is_drive = c.is_ascii_alphabetic()
+            && (rest[1..].starts_with(":\\") || rest[1..].starts_with(":/"));
+        // Only a path that stands alone begins at a root.
+        let is_free =
+            before.is_none_or(|c: char| !c.is_alphanumeric() && !"/\\.-_~@:$".contains(c));
+        before = Some(c);
+        if !is_free || !(c == '/' || is_drive && !rest[1..].starts_with("://")) {
+            at += c.len_utf8();
+            continue;
         }
-        rest = &name[end..];
+        let path = &rest[..rest.find(ends_path).unwrap_or(rest.len())];
+        let below = folder.and_then(|folder| path.strip_prefix(folder));
+        let shown = match below {
+            Some(below) if below.starts_with(['/', '\\']) && below.len() > 1 => {
+                Some(below[1..].to_owned())
+            }
+            Some(below) if below.trim_end_matches(['.', ':', '/']).is_empty() => {
+                Some(format!(".{below}"))
+            }
+            _ => without_home(path).or_else(|| {
+                let is_machines = is_drive || ROOTS.iter().any(|root| path.starts_with(root));
+                let name = path
+                    .trim_end_matches(['/', '\\'])
+                    .rsplit(['/', '\\'])
+                    .next();
+                is_machines.then(|| format!("…/{}", name.unwrap_or_default()))
+            }),
+        };
+        if let Some(shown) = shown {
+            out.push_str(&text[kept..at]);
+            out.push_str(&shown);
+            kept = at + path.len();
+        }
+        at += path.len();
+        before = path.chars().next_back();
     }
-    if out.is_empty() {
+    if kept == 0 {
         return Cow::Borrowed(text);
     }
-    out.push_str(rest);
+    out.push_str(&text[kept..]);
     Cow::Owned(out)
+}
+
+/// Returns a path with `~` for the home folder that it is in.
+fn without_home(path: &str) -> Option<String> {
+    const PARENTS: [&str; 3] = ["/home/", "/Users/", "\\Users\\"];
+    let drive = usize::from(path.get(1..2) == Some(":")) * 2;
+    let path = path.get(drive..)?;
+    let rest = PARENTS
+        .iter()
+        .find_map(|parent| path.strip_prefix(parent))?;
+    let name = rest.find(['/', '\\', ':', '.']).unwrap_or(rest.len());
+    (name > 0).then(|| format!("~{}", &rest[name..]))
 }
 
 #[cfg(test)]
@@ -255,15 +294,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn home_folders_are_replaced() {
+    fn paths_of_this_machine_are_shortened() {
         for (text, expected) in [
             ("see /home/dev/shop/a.rs", "see ~/shop/a.rs"),
             ("`/Users/ana/x` and /Users/ana", "`~/x` and ~"),
             (r"C:\Users\ana\shop", r"~\shop"),
-            ("/mnt/home/x /home/", "/mnt/home/x /home/"),
+            ("in /w/shop/src/a.rs: no", "in src/a.rs: no"),
+            ("in /w/shop, /w/shopping/a.rs", "in ., /w/shopping/a.rs"),
+            ("cd /tmp/x1/log.txt && ls", "cd …/log.txt && ls"),
+            (r"D:\builds\17\a.dll", r"…/a.dll"),
+            ("GET /api/env, /etc/hosts", "GET /api/env, /etc/hosts"),
+            ("https://x.example/tmp/a", "https://x.example/tmp/a"),
+            ("src/tmp/a and ./tmp/b", "src/tmp/a and ./tmp/b"),
             ("nothing", "nothing"),
         ] {
-            assert_eq!(without_home_folders(text), expected);
+            assert_eq!(without_machine_paths(text, Some("/w/shop")), expected);
         }
     }
 

@@ -1054,3 +1054,45 @@ fn nothing_is_left_running() {
     home.run("work").well();
     assert_eq!(home.log(), before);
 }
+
+#[test]
+fn a_note_has_the_name_of_the_session_and_what_its_tools_declare() {
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    let named = json!({ "prompt": "add limits to the login", "session_title": "login limits" });
+    session.silent("UserPromptSubmit", &named);
+    let question = json!([{ "question": "Which store?", "options": [{ "label": "SQLite" }] }]);
+    session.uses(
+        "AskUserQuestion",
+        &json!({ "questions": question }),
+        &json!({ "questions": question, "answers": { "Which store?": "SQLite" } }),
+    );
+    session.uses(
+        "TodoWrite",
+        &json!({ "todos": [{ "content": "test the limits", "status": "pending" }] }),
+        &json!({}),
+    );
+    session.uses(
+        "Bash",
+        &json!({ "command": "git commit -m x" }),
+        &json!({ "stdout": "[main 1a2b3c4] Add limits\n 1 file changed" }),
+    );
+    session.answers("The limits are in, but nothing tests them yet.");
+    session.ends();
+    let text = note(&home);
+    assert!(text.contains("\ntitle: login limits\n"), "{text}");
+    for part in [
+        "**Decided:**\n- Which store? → SQLite\n",
+        "**Committed:**\n- 1a2b3c4 Add limits\n",
+        "**Next steps:**\n- test the limits\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // `/rename` is no prompt: only the transcript has the new name.
+    let renamed = json!({ "type": "custom-title", "customTitle": "limits of the login" });
+    home.write_transcript(SESSION, &[renamed]);
+    session.says("thanks");
+    session.ends();
+    assert!(note(&home).contains("\ntitle: limits of the login\n"));
+}

@@ -58,6 +58,16 @@ const CONDITIONS: &str = "if you|when you|when writing|when adding|when changing
 const POLITE: &str =
     "can|could|want|need|have|like|think|wish|kannst|willst|peux|veux|możesz|chcesz|可以|想|能";
 
+/// Beginnings that reject an answer.
+const REJECTING: &str = "\
+    no|nope|wait|stop|wrong|incorrect|that's not|thats not|that is not|not what|undo|revert|why did you|why are you|\
+    nein|falsch|non|不对|不是|错了|いいえ|違う";
+
+/// Beginnings that settle something.
+const CHOOSING: &str = "\
+    let's|lets|we'll|we will|go with|going with|i'd go with|let us|yes let's|ok let's|okay let's|lass uns|wir nehmen|\
+    on prend|vamos con|我们用|就用";
+
 /// The longest sentence that is taken for a standing instruction, in characters. A longer one describes.
 const MAX_STANDING: usize = 200;
 
@@ -125,6 +135,33 @@ pub(crate) fn has_own_subject(sentence: &str) -> bool {
 pub(crate) fn announces_rules(line: &str) -> bool {
     let words = Words::new(line);
     line.ends_with([':', '：']) && words.contain(cues(&words).rules)
+}
+
+/// Returns whether a prompt that begins with this sentence rejects the answer before it.
+pub(crate) fn contradicts(sentence: &str) -> bool {
+    let Judged { words, cues, .. } = Judged::new(sentence);
+    words.begin(REJECTING) || (words.contain(cues.wrong) && !is_question(sentence))
+}
+
+/// Returns whether a sentence forbids or corrects what it names.
+pub(crate) fn opposes(sentence: &str) -> bool {
+    let Judged { words, cues, .. } = Judged::new(sentence);
+    words.begin(cues.forbidding)
+        || words.contain(cues.wrong)
+        || words.begin(cues.contradicting)
+            && (words.contain(cues.negation) || words.contain(cues.contrast))
+        || words.contain("instead|no longer|not any more|not anymore|revert|undo|roll back")
+}
+
+/// Returns whether a person settles something: "let's use the queue".
+pub(crate) fn chooses(sentence: &str) -> bool {
+    let Judged { words, cues, .. } = Judged::new(sentence);
+    words.begin(CHOOSING)
+        && words.iter().count() >= 4
+        && !is_question(sentence)
+        && !words.contain(cues.step)
+        && !words
+            .contain("commit|push|continue|proceed|next|test|run|try|start|see|look|check|go ahead")
 }
 
 /// Returns how much a sentence of a person tells a later session; 0 or less is nothing.

@@ -1,5 +1,6 @@
 //! Takes from the model's answers what a later session would want to know.
 
+use super::expiring::is_expiring;
 use crate::{
     directive::{is_question, specifics},
     phrases::{Words, is_dense, length, sum_of_marks},
@@ -19,6 +20,16 @@ const REASON: &str = "\
     otherwise|to avoid|to prevent|to ensure|decided|going with|→|因为|由于|导致|改为|而不是|ため|ので|代わりに|\
     porque|para evitar|en lugar de|la causa|parce que|afin de|au lieu de|weil|damit|da|\
     statt|ursache";
+
+/// Phrases that say why something is done.
+const WHY: &str = "\
+    because|since|so that|due to|in order to|to avoid|to prevent|to ensure|otherwise|因为|由于|为了|避免|ため|ので|\
+    porque|para evitar|para que|parce que|afin de|pour éviter|weil|damit|um zu";
+
+/// Beginnings of sentences that cannot be understood without the one before.
+const REFERRING: &str = "\
+    this|that|these|those|it|they|both|he|she|its|their|so|then|and|but|also|because|since|dies|das|es|cela|ça|\
+    esto|eso";
 
 /// Phrases that tell what was done.
 const DONE: &str = "\
@@ -58,7 +69,7 @@ const REMARKS: &str = "\
     you're absolutely|you are right|you are correct|you're welcome|you're correct|ah|i see|\
     let me|now let me|now i|i'll|i will|i'm|i've|i can|i understand|i apologize|let's|sure|\
     thank|thanks|here's|here is|here are|would you|do you want|all done|all clean|all set|\
-    summary|hello|committed|is there|the changes are|我将|我来|我先";
+    summary|hello|committed|is there|the changes are|我将|我来|我先|我会|让我|现在我";
 
 /// Returns the statements of an answer: sentences and list items, without code.
 pub(super) fn statements(answer: &str) -> Vec<String> {
@@ -88,7 +99,9 @@ pub(super) fn statements(answer: &str) -> Vec<String> {
             text.trim_start_matches(|c: char| !c.is_alphanumeric() && !"`\"'(@-#/.[".contains(c));
         split(text, SentenceEnd::BeforeCapital, &mut sentences);
     }
-    sentences.retain(|text| is_dense(text) || text.chars().count() >= MIN_STATEMENT);
+    sentences.retain(|text| {
+        (is_dense(text) || text.chars().count() >= MIN_STATEMENT) && !is_expiring(text)
+    });
     if sentences.len() > MAX_STATEMENTS {
         let end = sentences.len() - MAX_STATEMENTS / 2;
         sentences.drain(MAX_STATEMENTS / 2..end);
@@ -113,6 +126,37 @@ pub(super) fn weight(statement: &str) -> f32 {
         ),
     ];
     sum_of_marks(&marks) + (0.8 * specifics(statement)).min(2.4) - length(statement) / 400.0
+}
+
+/// Returns whether a statement is one whole sentence that can be understood alone.
+pub(super) fn is_whole(statement: &str) -> bool {
+    const MIN_WORDS: usize = 5;
+    let words = Words::new(statement);
+    let text = statement.trim_end_matches([')', '`', '"', '*', '\'']);
+    let begins = statement.trim_start_matches(['`', '"', '(', '@', '.', '/', '-']);
+    text.ends_with(['.', '!', '。', '！'])
+        && !begins.starts_with(char::is_lowercase) | statement.starts_with('`')
+        && (is_dense(statement) || words.iter().count() >= MIN_WORDS)
+        && !refers(statement)
+        && !is_remark(statement)
+}
+
+/// Returns whether a statement begins with what was done to something with a name.
+pub(super) fn is_change(statement: &str) -> bool {
+    Words::new(statement).begin(DONE) && specifics(statement) >= 1.0
+}
+
+/// Returns whether a statement needs the one before it to be understood.
+pub(super) fn refers(statement: &str) -> bool {
+    Words::new(statement).begin(REFERRING)
+}
+
+/// Returns whether a whole sentence says what is done, and why.
+pub(super) fn decides(statement: &str) -> bool {
+    let words = Words::new(statement);
+    words.contain(WHY)
+        && (words.contain(DONE)
+            || words.contain("keep|kept|chose|should|must|instead of|rather than"))
 }
 
 /// Returns how much a statement tells of something that does not work.

@@ -9,34 +9,36 @@
 
 mod answer;
 mod choose;
+mod expiring;
+mod plan;
+mod title;
 mod worth;
 
 use std::{borrow::Cow, fmt::Write as _};
 
 use anamnesis_note::draft;
 use anamnesis_text::{
-    clean::{one_line, without_home_folders},
+    clean::{one_line, without_machine_paths},
     private_tokens::PrivateTokens,
     truncate::line,
 };
 use chrono::{DateTime, Utc};
 
-use self::choose::{Candidate, Limits, choose, repeats, word_set};
+use self::{
+    choose::{Candidate, Limits, choose, repeats, word_set},
+    expiring::is_expiring,
+    title::{MAX_TITLE, naming_words},
+};
 use crate::{
-    declared::Declared,
+    declared::{self, Declared},
     directive,
     event::ToolEvent,
     observe::{self, FIXED, Observation},
+    phrases::Words,
     prose::{Prose, is_small_talk, shorten},
     transcript::Transcript,
     turn::Turn,
 };
-
-/// The maximum length of a title, in characters.
-const MAX_TITLE: usize = 80;
-
-/// The minimum length of a title if something was pasted with the prompt, in characters.
-const MIN_TITLE: usize = 12;
 
 /// The maximum length of the request, in characters.
 const MAX_ASK: usize = 180;
@@ -67,6 +69,10 @@ const OPEN: Limits = Limits {
     lines: 2,
     lines_per_turn: 2,
 };
+
+/// The maximum number of commits, and of choices of the person.
+const MAX_COMMITS: usize = 4;
+const MAX_CHOICES: usize = 3;
 
 /// The maximum number of failing commands, of fixes, of next steps and of files.
 const MAX_FAILING: usize = 2;
@@ -321,10 +327,16 @@ pub fn note_text(digest: &SessionDigest) -> NoteText {
     if !worth::is_worth_a_note(&account) {
         return NoteText::Trivial;
     }
-    let title = title(&account);
+    let Some(title) = title::title(&account) else {
+        return NoteText::Trivial;
+    };
+    let body = body(&account, &title);
+    if body.is_empty() {
+        return NoteText::Trivial;
+    }
     NoteText::Note {
-        body: without_home_folders(&body(&account, &title)).into_owned(),
-        title: without_home_folders(&title).into_owned(),
+        body: without_machine_paths(&body, digest.folder.as_deref()).into_owned(),
+        title,
     }
 }
 
@@ -342,7 +354,8 @@ pub fn asked(digest: &SessionDigest) -> Vec<String> {
         .iter()
         .filter(|it| !it.contains("anamnesis"));
     let phrases = requests.chain(commands.cloned());
-    let phrases = phrases.map(|phrase| without_home_folders(&phrase).into_owned());
+    let phrases =
+        phrases.map(|phrase| without_machine_paths(&phrase, digest.folder.as_deref()).into_owned());
     draft::asked(&phrases.collect::<Vec<_>>())
 }
 
@@ -368,6 +381,25 @@ impl<'a> Account<'a> {
         }
     }
 
+    /// Returns whether a later prompt takes back what was said in a turn: the next one begins by
+    /// contradicting the whole answer, or a later one corrects or forbids what the sentence names.
+    fn is_contradicted(&self, turn: usize, sentence: &str) -> bool {
+        let mut later = self
+            .prompts
+            .iter()
+            .filter(|prompt| prompt.turn > turn)
+            .peekable();
+        let begins = later.peek().and_then(|next| next.sentences().next());
+        if begins.is_some_and(|begins| directive::contradicts(begins)) {
+            return true;
+        }
+        let named = naming_words(sentence);
+        later.flat_map(TypedPrompt::sentences).any(|said| {
+            let common = naming_words(said).intersection(&named).count();
+            common >= 2 && directive::opposes(said)
+        })
+    }
+
     /// Returns the sentences of all prompts.
     fn sentences(&self) -> impl Iterator<Item = &String> {
         self.prompts.iter().flat_map(TypedPrompt::sentences)
@@ -385,7 +417,9 @@ impl TypedPrompt {
     /// Returns the sentences that say something.
     fn sentences(&self) -> impl Iterator<Item = &String> {
         let sentences = self.prose.sentences.iter();
-        sentences.filter(|sentence| !is_small_talk(sentence) && !is_slash_word(sentence))
+        sentences.filter(|sentence| {
+            !is_small_talk(sentence) && !is_slash_word(sentence) && !is_expiring(sentence)
+        })
     }
 }
 
@@ -447,7 +481,11 @@ impl TypedPrompt {
 fn prompts(digest: &SessionDigest) -> Vec<TypedPrompt> {
     let turns = digest.turns.iter().enumerate();
     let typed = turns.filter_map(|(turn, Turn { prompt, .. })| {
-        let prose = Prose::new(prompt.as_deref()?);
+        // The text of a plan is the model's.
+        let prompt = prompt
+            .as_deref()
+            .filter(|prompt| !plan::is_prompt(prompt))?;
+        let prose = Prose::new(prompt);
         let prompt = TypedPrompt { turn, prose };
         let says = prompt.sentences().next().is_some() || prompt.prose.error.is_some();
         says.then_some(prompt)
@@ -458,33 +496,6 @@ fn prompts(digest: &SessionDigest) -> Vec<TypedPrompt> {
 /// Returns whether a sentence is only a slash command.
 fn is_slash_word(sentence: &str) -> bool {
     sentence.len() > 1 && sentence.starts_with('/') && !sentence.contains(' ')
-}
-
-/// Returns the sentence that asks, else the first that says something.
-fn title(account: &Account) -> String {
-    let first = account.prompts.first();
-    let sentences = || first.into_iter().flat_map(TypedPrompt::sentences).take(3);
-    let error = first.and_then(|prompt| prompt.prose.error.as_ref());
-    let opening = sentences().next();
-    let asking = sentences().find(|sentence| directive::is_question(sentence));
-    let title = match opening {
-        Some(opening) if asks(opening) => Some(opening),
-        _ => asking.or(opening),
-    };
-    // "why?" says nothing without what was pasted with it.
-    let title = title.filter(|title| error.is_none() || title.chars().count() >= MIN_TITLE);
-    let changed = || {
-        let file = account.digest.files.first()?;
-        Some(format!("Change of {}", file.rsplit('/').next()?))
-    };
-    let title = title.or(error).cloned().or_else(changed);
-    title.map_or_else(
-        || "Session summary".to_owned(),
-        |title| {
-            let title = title.trim_end_matches([':', '：']);
-            one_line(&shorten(title, MAX_TITLE - 2))
-        },
-    )
 }
 
 /// Returns whether a sentence asks for something.
@@ -506,24 +517,36 @@ fn body(account: &Account, title: &str) -> String {
     }
     let rules = rules(account);
     list(&mut body, RULES_LABEL, &rules);
-    list(&mut body, SAID_LABEL, &said(&account.prompts, &ask, &rules));
+    let said = said(&account.prompts, &ask, &rules);
+    list(&mut body, SAID_LABEL, &said);
     list(&mut body, FAILING, &failing(account));
     let latest = digest.fixed.len().saturating_sub(MAX_FIXED);
     list(&mut body, FIXED, &digest.fixed[latest..]);
     let open = left_open(account);
-    let known = [open.clone(), digest.next_steps.clone()].concat();
-    let (decided, mut outcome) = told(&account.answers, &known);
-    outcome.extend(open);
+    let commits = commits(&digest.declared.commits);
+    let steps = next_steps(digest);
+    let mut decided = chosen(account, title, &[rules, said].concat());
+    let subjects = commits
+        .iter()
+        .map(|commit| declared::subject_of(commit).to_owned());
+    let known = [
+        open.clone(),
+        steps.clone(),
+        decided.clone(),
+        subjects.collect(),
+    ]
+    .concat();
+    let mut told = told(account, &known, grown(TOLD, account.prompts.len()));
+    told.outcome.extend(open);
+    decided.extend(told.decided);
     list(&mut body, "Decided", &decided);
-    list(
-        &mut body,
-        "Next steps",
-        &lines(&digest.next_steps, MAX_STEPS),
-    );
-    if let [only] = outcome.as_slice() {
+    list(&mut body, "Found", &told.found);
+    list(&mut body, "Committed", &commits);
+    list(&mut body, "Next steps", &steps);
+    if let [only] = told.outcome.as_slice() {
         paragraph(&mut body, "Outcome", only);
     } else {
-        list(&mut body, "Outcome", &outcome);
+        list(&mut body, "Outcome", &told.outcome);
     }
     paragraph(&mut body, "Files", &files(digest));
     paragraph(&mut body, PASSED, &passed(digest));
@@ -549,6 +572,22 @@ fn ask(prompts: &[TypedPrompt]) -> String {
     ask
 }
 
+/// Returns the limits of a list for a session of so many prompts: a long session has more to tell.
+fn grown(limits: Limits, prompts: usize) -> Limits {
+    const SHORT: usize = 3;
+    const LONG: usize = 11;
+    /// What is added for a long session, in percent.
+    const MORE: usize = 130;
+    let step = prompts.clamp(SHORT, LONG) - SHORT;
+    let more = MORE * step * step / (LONG - SHORT).pow(2);
+    let grow = |count: usize| count + count * more / 100;
+    Limits {
+        characters: grow(limits.characters),
+        lines: grow(limits.lines),
+        ..limits
+    }
+}
+
 /// Returns the person's standing instructions, the newest last. Of two that repeat each other the newer
 /// is returned.
 fn rules(account: &Account) -> Vec<String> {
@@ -567,6 +606,7 @@ fn rules(account: &Account) -> Vec<String> {
 
 /// Chooses what the person said besides the request and the standing instructions.
 fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
+    let limits = grown(SAID, prompts.len());
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
     let asked = word_set(ask);
     let rules: Vec<_> = rules.iter().map(|rule| word_set(rule)).collect();
@@ -594,7 +634,7 @@ fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
     // A list of rules is kept whole.
     let limits = Limits {
         line: SAID.characters,
-        ..SAID
+        ..limits
     };
     choose(candidates, limits)
         .into_iter()
@@ -648,11 +688,24 @@ fn left_open(account: &Account) -> Vec<String> {
     open
 }
 
-/// Chooses what the answers tell: decisions and reasons of earlier turns, and the outcome, which is
-/// what the last substantial answer tells.
-fn told(answers: &[Vec<String>], known: &[String]) -> (Vec<String>, Vec<String>) {
+/// What the answers tell.
+#[derive(Default)]
+struct Told {
+    /// Whole sentences of earlier answers that say what is done, and why.
+    decided: Vec<String>,
+    /// Other whole sentences of earlier answers.
+    found: Vec<String>,
+    /// What the last substantial answer tells.
+    outcome: Vec<String>,
+}
+
+/// Chooses what the answers tell, without what is known already.
+fn told(account: &Account, known: &[String], limits: Limits) -> Told {
     const LAST: f32 = 0.8;
     const AT_AN_END: f32 = 0.3;
+    /// What a sentence of an earlier answer weighs at least.
+    const FINDING: f32 = 1.5;
+    let answers = &account.answers;
     let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
     let substantial = answers
         .iter()
@@ -661,10 +714,16 @@ fn told(answers: &[Vec<String>], known: &[String]) -> (Vec<String>, Vec<String>)
     let mut candidates = Vec::new();
     for (turn, statements) in answers.iter().enumerate() {
         let count = statements.len();
-        let bonus = if Some(turn) >= last { LAST } else { 0.0 };
+        let is_last = Some(turn) >= last;
+        let bonus = if is_last { LAST } else { 0.0 };
         for (position, text) in statements.iter().enumerate() {
             let words = word_set(text);
-            if known.iter().any(|known| repeats(&words, known)) {
+            let is_usable = is_last
+                || (answer::is_whole(text)
+                    && (answer::decides(text) || answer::weight(text) >= FINDING)
+                    && text.chars().count() <= limits.line
+                    && !account.is_contradicted(turn, text));
+            if !is_usable || known.iter().any(|known| repeats(&words, known)) {
                 continue;
             }
             let is_at_an_end = position < 6 || position + 3 >= count;
@@ -676,18 +735,83 @@ fn told(answers: &[Vec<String>], known: &[String]) -> (Vec<String>, Vec<String>)
             });
         }
     }
-    let (outcome, decided): (Vec<_>, Vec<_>) = choose(candidates, TOLD)
-        .into_iter()
-        .partition(|(turn, _)| Some(*turn) >= last);
-    let texts = |chosen: Vec<(usize, String)>| chosen.into_iter().map(|(_, text)| text).collect();
-    let (decided, mut outcome): (Vec<_>, Vec<_>) = (texts(decided), texts(outcome));
-    if decided.is_empty() && outcome.is_empty() {
-        // A short answer is better than none.
-        let statements = answers.iter().rev().flatten();
-        let mut told = statements.filter(|text| !answer::is_remark(text));
-        outcome.extend(told.next().map(|text| shorten(text, TOLD.line)));
+    let mut told = Told::default();
+    for (turn, text) in choose(candidates, limits) {
+        let part = match Some(turn) >= last {
+            true => &mut told.outcome,
+            false if answer::decides(&text) => &mut told.decided,
+            false => &mut told.found,
+        };
+        part.push(text);
     }
-    (decided, outcome)
+    if told.decided.is_empty() && told.found.is_empty() && told.outcome.is_empty() {
+        // A short answer is better than none.
+        let mut statements = answers.iter().rev().flatten();
+        let statement = statements.find(|text| !answer::is_remark(text));
+        told.outcome
+            .extend(statement.map(|text| shorten(text, TOLD.line)));
+    }
+    told
+}
+
+/// Returns what the person decided: answers to questions, the approved plan, and what they chose in their
+/// own words.
+fn chosen(account: &Account, title: &str, said: &[String]) -> Vec<String> {
+    let declared = &account.digest.declared;
+    let choices = declared
+        .choices
+        .iter()
+        .filter(|choice| !is_about_the_next_step(choice));
+    let latest = choices.clone().count().saturating_sub(MAX_CHOICES);
+    let mut decided: Vec<String> = lines(
+        &choices.skip(latest).cloned().collect::<Vec<_>>(),
+        MAX_CHOICES,
+    );
+    decided.extend(plan::line(account, title));
+    let known = [said, &decided].concat();
+    let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
+    let choosing = account.prompts.iter().flat_map(|prompt| {
+        let sentences = prompt
+            .sentences()
+            .filter(|sentence| directive::chooses(sentence));
+        sentences.map(|sentence| (prompt.turn, sentence))
+    });
+    let choosing = choosing.filter(|(turn, sentence)| {
+        let words = word_set(sentence);
+        !known.iter().any(|known| repeats(&words, known))
+            && !account.is_contradicted(*turn, sentence)
+    });
+    let mut choosing: Vec<_> = choosing
+        .map(|(_, sentence)| shorten(sentence, MAX_LINE))
+        .collect();
+    decided.append(&mut choosing.split_off(choosing.len().saturating_sub(MAX_CHOICES)));
+    decided
+}
+
+/// Returns whether a question is about the step at hand, not about the work.
+fn is_about_the_next_step(choice: &str) -> bool {
+    Words::new(choice).contain("next|proceed|continue|go ahead|commit")
+}
+
+/// Lists the latest commits and pull requests.
+fn commits(made: &[String]) -> Vec<String> {
+    let first = made.len().saturating_sub(MAX_COMMITS);
+    let mut commits = lines(made.get(first..).unwrap_or_default(), MAX_COMMITS);
+    if first > 0 {
+        commits.insert(0, format!("{first} more before these"));
+    }
+    commits
+}
+
+/// Lists what is left to do: the open tasks, else what the last answer names.
+fn next_steps(digest: &SessionDigest) -> Vec<String> {
+    let open = &digest.declared.open_tasks;
+    let steps = if open.is_empty() {
+        &digest.next_steps
+    } else {
+        open
+    };
+    lines(steps, MAX_STEPS)
 }
 
 /// Lists the files, the most edited first.

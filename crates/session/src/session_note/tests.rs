@@ -161,6 +161,136 @@ fn the_title_asks_and_is_not_repeated() {
 }
 
 #[test]
+fn what_names_the_session_by_construction_is_its_title() {
+    let plan = "# Plan: Move the cart to the till\n\n1. Add the till\n2. Drop the cart\n\n## Context\n\n1. x";
+    let asked = |prompt: &str, answer: &str| changed(&[(prompt, answer)]);
+    let mut digest = asked("add limits to the gateway", "Done.");
+    digest.declared.plan = Some(plan.to_owned());
+    let (title, body) = note(&digest);
+    assert_eq!(title, "Move the cart to the till");
+    assert!(
+        body.contains("**Decided:**\n- Plan: Add the till; Drop the cart\n"),
+        "{body}"
+    );
+    digest.name = Some("evening work".to_owned());
+    let (title, body) = note(&digest);
+    assert_eq!(title, "evening work");
+    assert!(
+        body.contains("- Plan: Move the cart to the till: Add the till;"),
+        "{body}"
+    );
+    // The client starts a plan with such a prompt.
+    let (title, body) = note(&asked(
+        &format!("Implement the following plan:\n\n{plan}"),
+        "",
+    ));
+    assert_eq!(title, "Move the cart to the till");
+    assert!(
+        !body.contains("**Ask:**") && !body.contains("**Said:**"),
+        "{body}"
+    );
+}
+
+#[test]
+fn a_request_that_names_nothing_is_no_title() {
+    let answer = "Let me look.\nThe `limits` table had no index, so each request read it whole.";
+    for (prompt, commits, title) in [
+        (
+            "please fix this issue",
+            &["1a2b3c4 Index the limits"][..],
+            "Index the limits",
+        ),
+        (
+            "continue with the task",
+            &["1a2b3c4 a", "2b3c4d5 b"],
+            "The `limits` table had no index, so each request read it whole.",
+        ),
+        (
+            "can you review the changes?",
+            &[],
+            "The `limits` table had no index, so each request read it whole.",
+        ),
+        (
+            "can you review the limits?",
+            &[],
+            "can you review the limits?",
+        ),
+    ] {
+        let mut digest = changed(&[(prompt, answer)]);
+        digest.declared.commits = texts(commits);
+        assert_eq!(note(&digest).0, title, "{prompt}");
+    }
+    let later = changed(&[
+        ("how should i do this?", ""),
+        ("add the port to the gateway's page", ""),
+    ]);
+    assert_eq!(note(&later).0, "add the port to the gateway's page");
+    let long = "this is a new project from my template, but I want you to turn it into a library for \
+        the bindings of keys";
+    assert_eq!(
+        note(&changed(&[(long, "")])).0,
+        "turn it into a library for the bindings of keys"
+    );
+}
+
+#[test]
+fn a_decision_says_what_and_why_and_was_not_contradicted() {
+    let first = "The gateway uses the port of the settings, because two of them run on one host. \
+        Found the bug. The bug is that the parser drops the last line of `a.txt`.";
+    let decision =
+        "- The gateway uses the port of the settings, because two of them run on one host.";
+    let last = (
+        "show the page",
+        "The page shows the sum of all limits of the gateway, and the till of each of them besides it.",
+    );
+    for (reply, is_kept) in [
+        ("make the page green", true),
+        ("no, that is not how it works", false),
+        (
+            "don't take the port of the gateway from the settings",
+            false,
+        ),
+        ("don't touch the till", true),
+    ] {
+        let body = note(&changed(&[
+            ("add a gateway", first),
+            (reply, "Noted."),
+            last,
+        ]))
+        .1;
+        assert_eq!(body.contains(decision), is_kept, "{reply}: {body}");
+        let found = "**Found:**\n- The bug is that the parser drops the last line of `a.txt`.";
+        assert_eq!(
+            body.contains(found),
+            !reply.starts_with("no,"),
+            "{reply}: {body}"
+        );
+        assert!(!body.contains("Found the bug"), "{body}");
+    }
+}
+
+#[test]
+fn choices_commits_and_open_tasks_are_told() {
+    let mut digest = changed(&[("add a store", "Next steps: write the docs.")]);
+    digest.declared.choices = texts(&["Which store? → SQLite", "Should I commit? → Yes"]);
+    digest.declared.commits = (1..=6).map(|n| format!("1a2b3c{n} Step {n}")).collect();
+    digest.declared.open_tasks = texts(&["index the store"]);
+    digest.next_steps = texts(&["write the docs"]);
+    let body = note(&digest).1;
+    assert!(
+        body.contains(
+            "**Decided:**\n- Which store? → SQLite\n\n\
+             **Committed:**\n- 2 more before these\n- 1a2b3c3 Step 3\n"
+        ),
+        "{body}"
+    );
+    assert!(
+        body.contains("**Next steps:**\n- index the store\n"),
+        "{body}"
+    );
+}
+
+#[test]
 fn files_are_listed_once_and_counted() {
     let mut digest = changed(&[("rename it", "Done.")]);
     digest.files = (0..10).map(|number| format!("src/{number}.rs")).collect();
@@ -180,9 +310,11 @@ fn no_home_folder_is_in_a_note() {
     )]);
     digest.files = texts(&["/home/ana/other/b.rs"]);
     let (title, body) = note(&digest);
-    assert_eq!(title, "look at ~/shop/a.rs");
+    assert_eq!(title, "look at …/a.rs");
     assert!(body.contains("~/other/b.rs"), "{body}");
     assert!(!body.contains("ana/"), "{body}");
+    digest.folder = Some("/home/ana/shop".to_owned());
+    assert_eq!(note(&digest).0, "look at a.rs");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Account, answer};
 use crate::{
-    directive::directive,
+    directive::{directive, is_question},
     phrases::{Words, is_dense},
 };
 
@@ -35,8 +35,13 @@ const REASONS: [Reason; 6] = [
     },
     Reason {
         name: "something failed",
-        holds: |Account { digest, .. }| {
-            digest.failures > 0 || !digest.failing.is_empty() || !digest.fixed.is_empty()
+        // A session that only ran a tool has no prompt.
+        holds: |Account {
+                    digest, prompts, ..
+                }| {
+            let failed =
+                digest.failures > 0 || !digest.failing.is_empty() || !digest.fixed.is_empty();
+            failed && !prompts.is_empty()
         },
     },
     Reason {
@@ -59,7 +64,9 @@ const REASONS: [Reason; 6] = [
     Reason {
         name: "a person asked for something",
         holds: |account| {
-            !account.digest.is_undone && account.sentences().any(|sentence| is_request(sentence))
+            let mut requests = account.sentences().filter(|it| is_request(it));
+            !account.digest.is_undone
+                && requests.any(|request| !is_question(request) || !is_barely_answered(account))
         },
     },
     Reason {
@@ -80,6 +87,21 @@ const REASONS: [Reason; 6] = [
 /// Returns whether a session leaves something that a later one could use.
 pub(super) fn is_worth_a_note(account: &Account) -> bool {
     REASONS.iter().any(|reason| (reason.holds)(account))
+}
+
+/// Returns whether all answers together have a few words.
+fn is_barely_answered(account: &Account) -> bool {
+    const FEW: usize = 5;
+    let answers = account
+        .digest
+        .turns
+        .iter()
+        .filter_map(|turn| turn.answer.as_deref());
+    let words: usize = answers
+        .clone()
+        .map(|answer| answer.split_whitespace().count())
+        .sum();
+    words > 0 && words <= FEW && !answers.clone().any(is_dense)
 }
 
 /// Returns whether a sentence asks for work, or asks about the work.
@@ -130,6 +152,7 @@ mod tests {
             ],
             &[("what do you remember about the gateway?", &long)],
             &[("thanks!", "You're welcome!")],
+            &[("which port is it?", "It is port 8080.")],
         ] {
             assert!(reasons(&talk(turns)).is_empty(), "{turns:?}");
         }
@@ -154,7 +177,7 @@ mod tests {
         };
         let failed = SessionDigest {
             failures: 1,
-            ..SessionDigest::default()
+            ..talk(&[("cargo test", "")])
         };
         for (digest, reason) in [
             (changed, "files were changed"),

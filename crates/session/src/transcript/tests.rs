@@ -133,7 +133,9 @@ fn a_session_that_is_resumed_and_compacted() {
     files ["/home/dev/project/w.txt"] and 0 edits, failures 0, prompts 4, private false
     lines 21, skipped 0
 
-    # one
+    # Change of w.txt
+    **Ask:** one
+
     **Outcome:** R-aftercompact
 
     **Files:** w.txt
@@ -150,9 +152,6 @@ fn an_interactive_session_with_a_command() {
     lines 22, skipped 0
 
     # hello tui
-    **Decided:**
-    - Second answer after command.
-
     **Outcome:** Third after compact.
 
     **Files:** a.txt

@@ -17,7 +17,7 @@ use crate::{fs::home::Home, settings::config::Retention};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The scripts that the program had before it had one schema. Each adds to the previous version.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("../../../tests/fixtures/journal/1.sql"),
     include_str!("../../../tests/fixtures/journal/2.sql"),
     include_str!("../../../tests/fixtures/journal/3.sql"),
@@ -27,6 +27,7 @@ const SCRIPTS: [&str; 9] = [
     include_str!("../../../tests/fixtures/journal/7.sql"),
     include_str!("../../../tests/fixtures/journal/8.sql"),
     include_str!("../../../tests/fixtures/journal/9.sql"),
+    "ALTER TABLE session ADD COLUMN title TEXT;",
 ];
 
 /// Makes the journal of an older version.
@@ -126,7 +127,7 @@ fn assert_migrated(home: &Home, before: &Contents) {
 #[test]
 fn the_schema_is_what_the_scripts_of_all_versions_made() {
     let (_folder, home) = fresh();
-    let scripts = of_version(&home, 9);
+    let scripts = of_version(&home, SCRIPTS.len());
     let schema = sqlite::open_in_memory().unwrap();
     schema.execute_batch(SCHEMA).unwrap();
     let parts = |connection: &Connection| -> BTreeSet<String> {
@@ -272,9 +273,9 @@ fn a_file_that_became_newer_before_the_lock_was_taken_is_left_alone() {
 #[test]
 fn a_column_that_no_version_has_is_damage() {
     for (version, change) in [
-        (9, "ALTER TABLE shown DROP COLUMN evidence"),
-        (9, "DROP INDEX session_due"),
-        (9, "ALTER TABLE hook ADD COLUMN other TEXT"),
+        (10, "ALTER TABLE shown DROP COLUMN evidence"),
+        (10, "DROP INDEX session_due"),
+        (10, "ALTER TABLE hook ADD COLUMN other TEXT"),
         (3, "ALTER TABLE session RENAME COLUMN branch TO other"),
     ] {
         let (_folder, home) = fresh();
@@ -294,9 +295,9 @@ fn a_column_that_no_version_has_is_damage() {
         );
     }
     let (_folder, home) = fresh();
-    let connection = of_version(&home, 9);
+    let connection = of_version(&home, SCRIPTS.len());
     connection
         .execute_batch("CREATE TABLE other (x TEXT)")
         .unwrap();
-    assert_eq!(mismatch(&connection, 9).unwrap(), None);
+    assert_eq!(mismatch(&connection, VERSION).unwrap(), None);
 }

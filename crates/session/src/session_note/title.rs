@@ -1,0 +1,241 @@
+//! Chooses the title of a session's note: what names the session by construction first, then what was
+//! asked, committed and told.
+
+use std::collections::HashSet;
+
+use anamnesis_text::clean::{one_line, without_machine_paths};
+
+use super::{Account, TypedPrompt, answer, plan};
+use crate::{
+    declared,
+    directive::is_question,
+    phrases::{Words, is_dense, sum_of_marks},
+    prose::shorten,
+};
+
+/// The maximum length of a title, in characters.
+pub(super) const MAX_TITLE: usize = 80;
+
+/// How many sentences of a prompt are read.
+const MAX_SENTENCES: usize = 8;
+
+/// Words of English that name nothing: function words, and words for any work on any code.
+const COMMON: &str = "\
+    a|able|about|above|actually|after|again|all|already|also|always|am|an|and|another|any|anything|are|as|\
+    at|be|been|before|being|below|best|better|bit|both|branch|but|by|call|can|change|changed|changes|check|\
+    claude|code|codebase|commit|complete|continue|correct|correctly|could|current|currently|did|do|does|\
+    doing|don't|done|each|error|errors|ever|every|everyone|everything|explain|fail|failing|fails|file|files|\
+    fill|finally|find|first|fix|following|for|from|fully|get|getting|give|go|going|got|had|happened|has|\
+    have|hello|help|here|hey|hi|how|however|i|i'd|i'm|i've|if|implement|in|into|is|issue|issues|it|it's|its|\
+    job|just|keep|kind|know|let|let's|like|little|look|looking|looks|lot|made|make|making|me|mean|means|\
+    merge|merged|more|most|much|my|need|needed|needs|never|new|next|no|not|now|of|ok|okay|on|one|only|or|\
+    other|our|out|over|part|parts|pass|passed|passes|passing|plan|please|point|possible|pr|present|problem|\
+    problems|project|pull|push|ran|read|ready|really|repo|request|result|results|resume|review|right|run|\
+    running|same|see|seems|should|show|so|some|someone|something|sort|start|started|starting|step|steps|\
+    still|successfully|sure|take|task|tell|test|tests|than|that|the|their|them|then|there|there's|theres|\
+    these|they|thing|things|think|this|those|time|to|today|too|try|unit|up|update|us|use|using|version|want|\
+    was|way|we|we're|well|were|what|what's|when|where|whether|which|while|who|why|will|wish|with|work|\
+    worked|working|works|worth|would|wrong|yes|yesterday|yet|you|your";
+
+/// Beginnings of sentences that report or introduce instead of asking.
+const REPORTING: &str = "\
+    i'm|im|i've|ive|i did|i just|i have|i got|i get|i see|i found|we have|we had|we're|this|that|these|\
+    there|there's|it|it's|the|hello|hi|hey|for the|in the|here|here's|when";
+
+/// Phrases of sentences that only name the material.
+const LOOKING: &str = "look at|take a look|read|review|check out";
+
+/// Beginnings of sentences that continue something else.
+const CONTINUING: &[&str] = &[
+    "continue working on ",
+    "continue with ",
+    "keep working on ",
+    "start working on ",
+    "start with ",
+    "work on ",
+    "resume ",
+    "continue ",
+];
+
+/// Phrases that ask.
+const ASKING: &str = "\
+    please|can you|could you|would you|will you|can we|could we|should we|we should|you should|help me|i want|\
+    i'd like|i would like|i need|we need|need to|needs to|we want|let's|lets|should";
+
+/// Phrases after which the request itself begins, in a sentence that is too long for a title.
+const LEADS: &[&str] = &[
+    "i would like to know ",
+    "i want to know ",
+    "help me to ",
+    "help me ",
+    "i want you to ",
+    "i want to ",
+    "i would like to ",
+    "i'd like to ",
+    "i need you to ",
+    "i need to ",
+    "we need to ",
+    "we should ",
+    "can you please ",
+    "can you ",
+    "could you please ",
+    "could you ",
+    "please ",
+];
+
+/// Returns the title; `None` if nothing says what the session was about.
+pub(super) fn title(account: &Account) -> Option<String> {
+    let digest = account.digest;
+    let line = |text: &str| without_machine_paths(text, digest.folder.as_deref()).into_owned();
+    let name = digest.name.as_deref().map(line);
+    let plan = || {
+        plan::approved(digest)
+            .and_then(plan::heading)
+            .map(|heading| line(&heading))
+    };
+    let first = account.prompts.first();
+    let later = || account.prompts.iter().skip(1);
+    let commit = || match digest.declared.commits.as_slice() {
+        [only] => Some(declared::subject_of(only).to_owned()),
+        _ => None,
+    };
+    let title = name
+        .or_else(plan)
+        .or_else(|| first.and_then(request).map(|text| line(&text)))
+        .or_else(commit)
+        .or_else(|| later().find_map(request).map(|text| line(&text)))
+        .or_else(|| told(account).map(|text| line(&text)))
+        .or_else(|| first.and_then(vague).map(|text| line(&text)))
+        .or_else(|| first?.prose.error.as_deref().map(line))
+        .or_else(|| {
+            let file = digest.files.first()?.rsplit('/').next()?;
+            Some(format!("Change of {file}"))
+        })
+        .or_else(|| digest.failing.last().map(|failing| line(failing)))?;
+    let title = title.trim_end_matches([':', '：', ' ']);
+    let title = without_far_paths(title);
+    let title = one_line(&shorten(without_lead(&title), MAX_TITLE - 2));
+    (!title.is_empty()).then_some(title)
+}
+
+/// Returns the sentence of a prompt that asks, if it names what it is about.
+fn request(prompt: &TypedPrompt) -> Option<String> {
+    let sentences = prompt.sentences().take(MAX_SENTENCES).enumerate();
+    let named =
+        sentences.filter(|(_, sentence)| names_subject(sentence) && continued(sentence).is_none());
+    let weighed = named.map(|(position, sentence)| (weight(position, sentence), sentence));
+    // Of equal sentences the first.
+    let best = weighed.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    let best = best.map(|(_, sentence)| sentence.as_str());
+    let continued = || prompt.sentences().find_map(|sentence| continued(sentence));
+    best.or_else(continued).map(str::to_owned)
+}
+
+fn weight(position: usize, sentence: &str) -> f32 {
+    const MAX_NAMING: usize = 5;
+    let words = Words::new(sentence);
+    let looks =
+        words.contain(LOOKING) && !words.contain("issue|issues|problem|error|bug|wrong|broken");
+    let asks = !looks && (is_question(sentence) || words.contain(ASKING));
+    let number = |count: usize| f32::from(u8::try_from(count).unwrap_or(u8::MAX));
+    let marks = [
+        (asks, 1.0),
+        (!asks && words.begin(REPORTING), -1.0),
+        (looks, -1.0),
+    ];
+    sum_of_marks(&marks) + 0.3 * number(naming_words(sentence).len().min(MAX_NAMING))
+        - 0.6 * number(position)
+}
+
+/// Returns whether a sentence names what it is about, not only that something is to be done.
+fn names_subject(sentence: &str) -> bool {
+    const MIN_DENSE: usize = 7;
+    /// How many words name the subject of a sentence that refers to something before it.
+    const MANY: usize = 4;
+    if is_dense(sentence) {
+        return sentence.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_DENSE;
+    }
+    let words = Words::new(sentence);
+    let refers = words
+        .begin("this|that|it|these|fix it|fix this|do it|do this|continue|resume|go on|keep going");
+    let naming = naming_words(sentence).len();
+    naming >= if refers { MANY } else { 1 }
+        && has_word(sentence)
+        && sentence.starts_with(|c: char| c.is_alphanumeric() || "`\"'@/#*([".contains(c))
+        && !sentence.ends_with(['(', '{', '[', '=', ';'])
+}
+
+/// Returns whether a sentence has more than one word, and one that is no path.
+fn has_word(sentence: &str) -> bool {
+    let mut words = sentence
+        .split(' ')
+        .filter(|word| word.chars().any(char::is_alphabetic));
+    let is_path = |word: &&str| word.starts_with('@') || word.contains('/');
+    sentence.contains(' ') && !words.all(|word| is_path(&word))
+}
+
+/// Returns what is continued, if it has a number or a name.
+fn continued(sentence: &str) -> Option<&str> {
+    let lower = sentence.to_lowercase();
+    let lead = CONTINUING.iter().find(|lead| lower.starts_with(**lead))?;
+    let rest = sentence.get(lead.len()..)?;
+    let is_named = rest.chars().any(|c| c.is_ascii_digit()) || names_subject(rest);
+    is_named.then_some(rest)
+}
+
+/// Returns the words of a sentence that name something.
+pub(super) fn naming_words(sentence: &str) -> HashSet<String> {
+    let words = Words::new(sentence);
+    let naming = words.iter().filter(|word| {
+        !COMMON.split('|').any(|common| common == *word)
+            && !word.chars().all(|c| c.is_ascii_digit())
+    });
+    naming.map(str::to_owned).collect()
+}
+
+/// Returns the first sentence of the first prompt, for want of a better one.
+fn vague(prompt: &TypedPrompt) -> Option<String> {
+    let sentence = prompt.sentences().find(|sentence| {
+        !Words::new(sentence).begin("continue|resume|go on") && !sentence.ends_with([':', '：'])
+    })?;
+    (!is_dense(sentence) && Words::new(sentence).iter().count() > 1).then(|| sentence.clone())
+}
+
+/// Returns the first whole sentence of the last answer that has one.
+fn told(account: &Account) -> Option<String> {
+    let answers = account.answers.iter().rev();
+    let mut statements = answers
+        .flatten()
+        .filter(|text| (answer::is_whole(text) || answer::is_change(text)) && names_subject(text));
+    statements.next().cloned()
+}
+
+/// Returns a sentence that is too long from where its request begins, if that names more.
+fn without_lead(sentence: &str) -> &str {
+    let room = |text: &str| naming_words(&shorten(text, MAX_TITLE - 2)).len();
+    let lower = sentence.to_lowercase();
+    if sentence.chars().count() <= MAX_TITLE - 2 || lower.len() != sentence.len() {
+        return sentence;
+    }
+    let starts = LEADS.iter().filter_map(|lead| {
+        let at = lower.rfind(lead)?;
+        let is_word = at == 0 || lower[..at].ends_with(' ');
+        is_word.then_some(at + lead.len())
+    });
+    let rest = |start: usize| sentence.get(start..).unwrap_or_default();
+    let start = starts
+        .max()
+        .filter(|start| room(rest(*start)) > room(sentence));
+    start.map_or(sentence, rest)
+}
+
+/// Shortens the paths in home folders to their last name.
+fn without_far_paths(title: &str) -> String {
+    let words = title.split(' ').map(|word| match word.rsplit_once('/') {
+        Some((folder, name)) if word.starts_with("~/") && folder.contains('/') => {
+            format!("…/{name}")
+        }
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
