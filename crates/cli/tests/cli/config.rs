@@ -55,7 +55,7 @@ fn every_setting_and_where_it_comes_from() {
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
     recording.only              none                          default
-    skip_tools                  ListMcpResourcesTool, Skil…  default
+    skip_tools                  ListMcpResourcesTool, Skill…  default
     trusted_variables           none                          default
     retention.events_days       30                            default
     retention.prompts_days      30                            default
@@ -131,17 +131,17 @@ fn a_change_says_what_was_and_how_to_undo_it() {
     ");
     snapshot!(run(&home, "config set skip_tools"), @"
     exit 0
-    skip_tools = none (was ListMcpResourcesTool, Skil…, the default)
+    skip_tools = none (was ListMcpResourcesTool, Skill…, the default)
     Undo: anamnesis config unset skip_tools
     ");
     snapshot!(run(&home, "config unset skip_tools"), @"
     exit 0
-    skip_tools = ListMcpResourcesTool, Skil…, the default (was none)
+    skip_tools = ListMcpResourcesTool, Skill…, the default (was none)
     Undo: anamnesis config set skip_tools
     ");
     snapshot!(run(&home, "config unset skip_tools"), @"
     exit 0
-    skip_tools was not set; the default is ListMcpResourcesTool, Skil…
+    skip_tools was not set; the default is ListMcpResourcesTool, Skill…
     ");
     run(&home, "config unset exclude");
     run(&home, "config unset retention.trash_days");
