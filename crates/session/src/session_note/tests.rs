@@ -201,6 +201,16 @@ fn a_request_that_names_nothing_is_no_title() {
             "Index the limits",
         ),
         (
+            "how can i get rid of that?",
+            &["1a2b3c4 Index the limits"],
+            "Index the limits",
+        ),
+        (
+            "i get this error in /srv/shop",
+            &["1a2b3c4 Index the limits"],
+            "Index the limits",
+        ),
+        (
             "continue with the task",
             &["1a2b3c4 a", "2b3c4d5 b"],
             "The `limits` table had no index, so each request read it whole.",

@@ -157,7 +157,9 @@ fn names_subject(sentence: &str) -> bool {
     }
     let words = Words::new(sentence);
     let refers = words
-        .begin("this|that|it|these|fix it|fix this|do it|do this|continue|resume|go on|keep going");
+        .begin("this|that|it|these|fix it|fix this|do it|do this|continue|resume|go on|keep going")
+        || words.contain("this error|this issue|this problem|this message|this warning")
+        || matches!(words.iter().last(), Some("this" | "that" | "it" | "these" | "those"));
     let naming = naming_words(sentence).len();
     naming >= if refers { MANY } else { 1 }
         && has_word(sentence)
