@@ -28,7 +28,9 @@ const MAX_BEFORE: usize = 1;
 
 /// The part of a session's note that quotes the person, and those that state nothing.
 const SAID: &str = "Said";
-const SKIPPED: [&str; 7] = [
+const SKIPPED: [&str; 9] = [
+    "Ask",
+    "Asked",
     "Files",
     "Branch",
     "Committed",

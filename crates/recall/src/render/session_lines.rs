@@ -9,7 +9,7 @@ use anamnesis_session::session_note::labelled;
 use anamnesis_text::terms::terms;
 
 /// How much a line of each part tells without a prompt; a line of any other part tells 1.
-const WORTH: [(&str, f32); 11] = [
+const WORTH: [(&str, f32); 14] = [
     ("Rules", 3.2),
     ("Said", 3.0),
     ("Still failing", 2.8),
@@ -17,7 +17,10 @@ const WORTH: [(&str, f32); 11] = [
     ("Outcome", 2.0),
     ("Failed and fixed", 1.8),
     ("Next steps", 1.8),
+    ("Committed", 1.9),
+    ("Found", 1.3),
     ("Ask", 1.2),
+    ("Asked", 1.1),
     ("Files", 0.6),
     ("Branch", 0.4),
     ("Passed", 0.3),

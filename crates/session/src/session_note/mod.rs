@@ -8,6 +8,7 @@
 //! and equal digests give identical bytes.
 
 mod answer;
+mod asked;
 mod choose;
 mod expiring;
 mod plan;
@@ -298,7 +299,10 @@ pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> 
     });
     let paragraph = paragraph.filter(|text| !text.is_empty());
     let list = lines.map_while(|line| line.strip_prefix("- "));
-    paragraph.into_iter().chain(list)
+    paragraph
+        .into_iter()
+        .chain(list)
+        .filter(|line| !line.is_empty())
 }
 
 /// Returns whether most words of the shorter of two sentences are in the other, and neither has a value
@@ -519,6 +523,8 @@ fn body(account: &Account, title: &str) -> String {
     list(&mut body, RULES_LABEL, &rules);
     let said = said(&account.prompts, &ask, &rules);
     list(&mut body, SAID_LABEL, &said);
+    let known = [&rules[..], &said, &[ask, title.to_owned()]].concat();
+    list(&mut body, "Asked", &asked::asked(&account.prompts, &known));
     list(&mut body, FAILING, &failing(account));
     let latest = digest.fixed.len().saturating_sub(MAX_FIXED);
     list(&mut body, FIXED, &digest.fixed[latest..]);

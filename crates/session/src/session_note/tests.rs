@@ -192,6 +192,48 @@ fn what_names_the_session_by_construction_is_its_title() {
 }
 
 #[test]
+fn later_requests_are_listed_apart_from_what_the_person_said() {
+    let digest = changed(&[
+        ("add a cart to the shop", "The cart is there."),
+        (
+            "very good. now move the total below the list of items",
+            "The total is below.",
+        ),
+        ("continue", "Done."),
+        (
+            "why is it slow?\n```\nerror: the query takes 900 ms\n```",
+            "The index was missing, so each read took 900 ms.",
+        ),
+    ]);
+    let body = note(&digest).1;
+    let asked: Vec<&str> = part_of(&body, "Asked").collect();
+    assert!(
+        asked
+            .iter()
+            .any(|line| line.contains("move the total below")),
+        "{body}"
+    );
+    assert!(
+        asked.iter().any(|line| line.contains("takes 900 ms")),
+        "{body}"
+    );
+    assert!(
+        !asked
+            .iter()
+            .any(|line| line.contains("very good") || line.contains("continue")),
+        "{body}"
+    );
+    assert_eq!(part_of(&body, "Said").count(), 0, "{body}");
+}
+
+#[test]
+fn a_reported_error_is_no_title_if_the_answer_tells_more() {
+    let answer = "The `limits` table had no index, so each request read it whole.";
+    let digest = changed(&[("I get an error for each order since the move", answer)]);
+    assert_eq!(note(&digest).0, answer);
+}
+
+#[test]
 fn a_request_that_names_nothing_is_no_title() {
     let answer = "Let me look.\nThe `limits` table had no index, so each request read it whole.";
     for (prompt, commits, title) in [

@@ -94,6 +94,7 @@ pub(super) fn title(account: &Account) -> Option<String> {
             .map(|heading| line(&heading))
     };
     let first = account.prompts.first();
+    let first_request = || first.and_then(request);
     let later = || account.prompts.iter().skip(1);
     let commit = || match digest.declared.commits.as_slice() {
         [only] => Some(declared::subject_of(only).to_owned()),
@@ -101,10 +102,18 @@ pub(super) fn title(account: &Account) -> Option<String> {
     };
     let title = name
         .or_else(plan)
-        .or_else(|| first.and_then(request).map(|text| line(&text)))
+        .or_else(|| {
+            first_request()
+                .filter(|text| !is_report(text))
+                .map(|text| line(&text))
+        })
         .or_else(commit)
-        .or_else(|| later().find_map(request).map(|text| line(&text)))
+        .or_else(|| {
+            let mut later = later().filter_map(request);
+            later.find(|text| !is_report(text)).map(|text| line(&text))
+        })
         .or_else(|| told(account).map(|text| line(&text)))
+        .or_else(|| first_request().map(|text| line(&text)))
         .or_else(|| first.and_then(vague).map(|text| line(&text)))
         .or_else(|| first?.prose.error.as_deref().map(line))
         .or_else(|| {
@@ -131,7 +140,16 @@ fn request(prompt: &TypedPrompt) -> Option<String> {
     best.or_else(continued).map(str::to_owned)
 }
 
-fn weight(position: usize, sentence: &str) -> f32 {
+/// Returns whether a sentence reports an error instead of asking. What was done about it tells more.
+fn is_report(sentence: &str) -> bool {
+    let words = Words::new(sentence);
+    words.begin(REPORTING)
+        && words.contain("error|errors|fails|failed|failing|crash|crashes|broken|exception")
+        && !is_question(sentence)
+        && !words.contain(ASKING)
+}
+
+pub(super) fn weight(position: usize, sentence: &str) -> f32 {
     const MAX_NAMING: usize = 5;
     let words = Words::new(sentence);
     let looks =
@@ -148,7 +166,7 @@ fn weight(position: usize, sentence: &str) -> f32 {
 }
 
 /// Returns whether a sentence names what it is about, not only that something is to be done.
-fn names_subject(sentence: &str) -> bool {
+pub(super) fn names_subject(sentence: &str) -> bool {
     const MIN_DENSE: usize = 7;
     /// How many words name the subject of a sentence that refers to something before it.
     const MANY: usize = 4;
@@ -159,7 +177,10 @@ fn names_subject(sentence: &str) -> bool {
     let refers = words
         .begin("this|that|it|these|fix it|fix this|do it|do this|continue|resume|go on|keep going")
         || words.contain("this error|this issue|this problem|this message|this warning")
-        || matches!(words.iter().last(), Some("this" | "that" | "it" | "these" | "those"));
+        || matches!(
+            words.iter().last(),
+            Some("this" | "that" | "these" | "those")
+        );
     let naming = naming_words(sentence).len();
     naming >= if refers { MANY } else { 1 }
         && has_word(sentence)

@@ -1,0 +1,67 @@
+//! Chooses what a person asked for on the way: requests after the first, and errors that they pasted.
+//!
+//! These lines say what the session was about. They are no statements of the person that hold later.
+
+use super::{
+    TypedPrompt,
+    choose::{Candidate, Limits, choose, repeats, word_set},
+    grown, title,
+};
+use crate::{
+    directive::specifics,
+    phrases::{Words, is_dense},
+    prose::shorten,
+};
+
+/// The limits of a session of few prompts.
+const ASKED: Limits = Limits {
+    characters: 420,
+    line: 170,
+    lines: 6,
+    lines_per_turn: 2,
+};
+
+/// How much a pasted error weighs.
+const ERROR: f32 = 1.2;
+
+/// Returns the requests that name something and are not known already, in the order of the session.
+pub(super) fn asked(prompts: &[TypedPrompt], known: &[String]) -> Vec<String> {
+    let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
+    let first = prompts.first().map_or(0, |prompt| prompt.turn);
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for prompt in prompts {
+        let is_later = prompt.turn > first;
+        for (position, sentence) in prompt.sentences().enumerate() {
+            let words = word_set(sentence);
+            let is_known = known.iter().any(|known| repeats(&words, known));
+            if is_known || !title::names_subject(sentence) || is_short(sentence) {
+                continue;
+            }
+            let later = if is_later { 1.0 } else { 0.0 };
+            candidates.push(Candidate {
+                weight: title::weight(position, sentence)
+                    + later
+                    + (0.7 * specifics(sentence)).min(2.0),
+                turn: prompt.turn,
+                position,
+                text: shorten(sentence, ASKED.line),
+            });
+        }
+        if let Some(error) = prompt.prose.error.as_deref().filter(|_| is_later) {
+            candidates.push(Candidate {
+                weight: ERROR,
+                turn: prompt.turn,
+                position: usize::MAX,
+                text: shorten(error, ASKED.line),
+            });
+        }
+    }
+    let chosen = choose(candidates, grown(ASKED, prompts.len())).into_iter();
+    chosen.map(|(_, text)| text).collect()
+}
+
+/// Returns whether a sentence has too few words to tell anything: "Very good".
+fn is_short(sentence: &str) -> bool {
+    const MIN_WORDS: usize = 4;
+    !is_dense(sentence) && Words::new(sentence).iter().count() < MIN_WORDS
+}
