@@ -3,7 +3,7 @@
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::rank::{Mask, Query, rank};
 use anamnesis_session::{
-    directive::standing_instructions, prompt::SafePrompt, session_note::says_the_same,
+    prompt::SafePrompt, session_note::says_the_same, standing::standing_instructions,
 };
 use anamnesis_store::{
     index::Index,

@@ -114,6 +114,35 @@ fn is_prefix(phrase: &str) -> bool {
     is_dense(phrase) || phrase.contains(|c| matches!(c, '\u{ac00}'..='\u{d7af}'))
 }
 
+/// Words that say nothing by themselves: consent, thanks, greetings, orders to continue.
+const SMALL_TALK: &str = "\
+    a|again|ahead|all|alright|and|are|bye|can|carry|commit|continue|cool|correct|do|done|\
+    everything|exactly|exit|fine|for|go|going|good|great|hello|help|hey|hi|how|i|is|it|its|\
+    it's|k|keep|lets|let's|lgtm|look|looks|make|me|more|much|next|nice|no|now|ok|okay|on|\
+    perfect|please|pr|proceed|prompt|push|resume|retry|right|run|see|so|sure|test|tests|\
+    thank|thanks|that|the|them|then|there|this|to|try|wait|works|yeah|yep|yes|you|continúa|\
+    gracias|hola|merci|bonjour|danke|hallo|weiter|ja|oui|sí|hm";
+
+/// Texts in dense scripts that say nothing by themselves.
+const DENSE_SMALL_TALK: &str = "\
+    继续|你好|谢谢|好的|可以|続けて|ありがとう|こんにちは|はい|好";
+
+/// Returns whether a text only tells the model to continue, thanks it or greets it.
+pub(crate) fn is_small_talk(text: &str) -> bool {
+    const MAX_WORDS: usize = 8;
+    if is_dense(text) {
+        let said = text.trim_matches(|c: char| !c.is_alphanumeric());
+        return DENSE_SMALL_TALK.split('|').any(|talk| talk == said);
+    }
+    let words = Words::new(text);
+    let mut words = words.iter();
+    words
+        .by_ref()
+        .take(MAX_WORDS)
+        .all(|word| SMALL_TALK.split('|').any(|talk| talk == word))
+        && words.next().is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,19 +10,6 @@ use crate::{
 /// How many bytes of a text are read, from its beginning.
 const MAX_READ: usize = 64 << 10;
 
-/// Words that say nothing by themselves: consent, thanks, greetings, orders to continue.
-const SMALL_TALK: &str = "\
-    a|again|ahead|all|alright|and|are|bye|can|carry|commit|continue|cool|correct|do|done|\
-    everything|exactly|exit|fine|for|go|going|good|great|hello|help|hey|hi|how|i|is|it|its|\
-    it's|k|keep|lets|let's|lgtm|look|looks|make|me|more|much|next|nice|no|now|ok|okay|on|\
-    perfect|please|pr|proceed|prompt|push|resume|retry|right|run|see|so|sure|test|tests|\
-    thank|thanks|that|the|them|then|there|this|to|try|wait|works|yeah|yep|yes|you|continúa|\
-    gracias|hola|merci|bonjour|danke|hallo|weiter|ja|oui|sí|hm";
-
-/// Texts in dense scripts that say nothing by themselves.
-const DENSE_SMALL_TALK: &str = "\
-    继续|你好|谢谢|好的|可以|続けて|ありがとう|こんにちは|はい|好";
-
 /// Beginnings of lines that a person types after pasted ones.
 const TYPED: &str = "\
     please|pls|can|could|would|how|why|what|where|when|is|are|do|does|did|should|i|i'm|i've|im|we|fix|help|so|but|and|\
@@ -215,22 +202,6 @@ fn without_placeholders(line: &str) -> Cow<'_, str> {
         }
     }
     line
-}
-
-/// Returns whether a text only tells the model to continue, thanks it or greets it.
-pub fn is_small_talk(text: &str) -> bool {
-    const MAX_WORDS: usize = 8;
-    if is_dense(text) {
-        let said = text.trim_matches(|c: char| !c.is_alphanumeric());
-        return DENSE_SMALL_TALK.split('|').any(|talk| talk == said);
-    }
-    let words = Words::new(text);
-    let mut words = words.iter();
-    words
-        .by_ref()
-        .take(MAX_WORDS)
-        .all(|word| SMALL_TALK.split('|').any(|talk| talk == word))
-        && words.next().is_none()
 }
 
 /// Returns a line without a list marker, a check box or a heading marker.
@@ -443,6 +414,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::phrases::is_small_talk;
 
     fn sentences(text: &str) -> Vec<String> {
         Prose::new(text).sentences

@@ -7,10 +7,7 @@
 mod cues;
 
 use self::cues::{Cues, cues};
-use crate::{
-    phrases::{Words, is_dense, length, sum_of_marks},
-    prose::{Prose, is_small_talk, typed_part},
-};
+use crate::phrases::{Words, is_dense, is_small_talk, length, sum_of_marks};
 
 /// What a lasting sentence does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,37 +68,9 @@ const CHOOSING: &str = "\
 /// The longest sentence that is taken for a standing instruction, in characters. A longer one describes.
 const MAX_STANDING: usize = 200;
 
-/// The longest prompt that gives standing instructions, in lines. A longer one is a document.
-const MAX_STANDING_LINES: usize = 5;
-
 /// Returns what a sentence of a person says beyond this one step, if it does.
 pub fn directive(sentence: &str) -> Option<Directive> {
     Judged::new(sentence).directive()
-}
-
-/// Returns the standing instructions of a prompt: sentences that hold in general by their own words,
-/// can be understood alone, and were plainly typed.
-pub fn standing_instructions(prompt: &str) -> Vec<String> {
-    let prompt = prompt.trim();
-    if prompt.lines().count() > MAX_STANDING_LINES {
-        return Vec::new();
-    }
-    let Some(typed) = typed_part(prompt) else {
-        return Vec::new();
-    };
-    let prose = Prose::new(typed);
-    let lists: Vec<_> = prose.rule_lists().collect();
-    let mut instructions = Vec::new();
-    for (position, sentence) in prose.sentences.iter().enumerate() {
-        if let Some((list, text)) = lists.iter().find(|(list, _)| list.contains(&position)) {
-            if position == list.start && stands_alone(sentence) {
-                instructions.push(text.clone());
-            }
-        } else if let Some(part) = standing_part(sentence) {
-            instructions.push(part.to_owned());
-        }
-    }
-    instructions
 }
 
 /// Returns the part of a sentence that is a standing instruction.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::standing::standing_instructions;
 
 fn check(expected: Option<Directive>, sentences: &[&str]) {
     for sentence in sentences {

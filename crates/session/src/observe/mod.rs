@@ -22,8 +22,8 @@ pub use self::statement::{says_it_passes, says_something_passes};
 use self::signature::informative_line;
 use crate::{
     event::{FileAction, Outcome, ToolEvent},
+    note_parts::part_of,
     prose::shorten,
-    session_note::part_of,
 };
 use anamnesis_text::hash::text_hash;
 use anamnesis_text::shell::command::{Command, check::is_mistyped};

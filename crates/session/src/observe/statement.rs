@@ -79,12 +79,12 @@ pub(crate) fn remedy<'a>(
     let names: Vec<String> = files.chain(of_error.map(str::to_lowercase)).collect();
     let telling = statements.filter_map(|statement| {
         let lower = statement.to_lowercase();
-        let named = names.iter().filter(|name| lower.contains(*name)).count();
+        let matches = names.iter().filter(|name| lower.contains(*name)).count();
         let tells = Words::new(statement).contain(CHANGED) && !is_question(statement);
-        (tells && named > 0 && !statement.ends_with(':')).then_some((named, statement.as_str()))
+        (tells && matches > 0 && !statement.ends_with(':')).then_some((matches, statement.as_str()))
     });
     telling
-        .max_by_key(|(named, _)| *named)
+        .max_by_key(|(matches, _)| *matches)
         .map(|(_, text)| text)
 }
 
@@ -101,7 +101,7 @@ fn names(sentence: &str, check: &str, error: &str) -> bool {
         words.iter().any(is_form)
     };
     let command = Command::parse(check);
-    let subject = command.iter().flat_map(|command| command.subject());
+    let subject = command.iter().flat_map(Command::subject);
     let subject: Vec<Words> = subject.map(Words::new).collect();
     let is_named = !subject.is_empty() && subject.iter().all(|part| part.iter().all(has_word));
     let mut of_error = error.split(is_separator).filter(|name| is_name(name));

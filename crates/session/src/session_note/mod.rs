@@ -25,6 +25,8 @@ use anamnesis_text::{
 };
 use chrono::{DateTime, Utc};
 
+pub use crate::note_parts::{labelled, part_of};
+
 use self::{
     choose::{Candidate, Limits, choose, repeats, word_set},
     expiring::is_expiring,
@@ -36,7 +38,9 @@ use crate::{
     event::ToolEvent,
     observe::{self, FIXED, Observation},
     phrases::Words,
-    prose::{Prose, is_small_talk, shorten},
+    phrases::is_small_talk,
+    prose::{Prose, shorten},
+    standing::standing_instructions,
     transcript::Transcript,
     turn::Turn,
 };
@@ -281,28 +285,6 @@ pub fn said_in(body: &str) -> impl Iterator<Item = &str> {
 /// Returns the standing instructions of the person in the text of a session's note.
 pub fn rules_in(body: &str) -> impl Iterator<Item = &str> {
     part_of(body, RULES_LABEL)
-}
-
-/// Splits a line of a session's note that begins with the label of a part: `**Files:** a.rs`. The text
-/// is empty before a list.
-pub fn labelled(line: &str) -> Option<(&str, &str)> {
-    let (label, text) = line.strip_prefix("**")?.split_once(":**")?;
-    (!label.contains('*')).then_some((label, text.trim()))
-}
-
-/// Returns the lines of a part of a session's note, such as `Files`: one paragraph, or a list.
-pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> {
-    let mut lines = body.lines();
-    let paragraph = lines.find_map(|line| match labelled(line.trim()) {
-        Some((found, text)) if found == label => Some(text),
-        _ => None,
-    });
-    let paragraph = paragraph.filter(|text| !text.is_empty());
-    let list = lines.map_while(|line| line.strip_prefix("- "));
-    paragraph
-        .into_iter()
-        .chain(list)
-        .filter(|line| !line.is_empty())
 }
 
 /// Returns whether most words of the shorter of two sentences are in the other, and neither has a value
@@ -601,7 +583,7 @@ fn rules(account: &Account) -> Vec<String> {
     for prompt in &account.prompts {
         let turn = account.digest.turns.get(prompt.turn);
         let text = turn.and_then(|turn| turn.prompt.as_deref());
-        for rule in directive::standing_instructions(text.unwrap_or_default()) {
+        for rule in standing_instructions(text.unwrap_or_default()) {
             rules.retain(|known| !says_the_same(known, &rule));
             rules.push(rule);
         }

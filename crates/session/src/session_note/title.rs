@@ -24,7 +24,7 @@ const COMMON: &str = "\
     a|able|about|above|actually|after|again|all|already|also|always|am|an|and|another|any|anything|are|as|\
     at|be|been|before|being|below|best|better|bit|both|branch|but|by|call|can|change|changed|changes|check|\
     claude|code|codebase|commit|complete|continue|correct|correctly|could|current|currently|did|do|does|\
-    doing|don't|done|each|error|errors|ever|every|everyone|everything|explain|fail|failing|fails|file|files|\
+    doing|don't|done|down|each|error|errors|ever|every|everyone|everything|explain|fail|failing|fails|file|files|\
     fill|finally|find|first|fix|following|for|from|fully|get|getting|give|go|going|got|had|happened|has|\
     have|hello|help|here|hey|hi|how|however|i|i'd|i'm|i've|if|implement|in|into|is|issue|issues|it|it's|its|\
     job|just|keep|kind|know|let|let's|like|little|look|looking|looks|lot|made|make|making|me|mean|means|\
@@ -35,7 +35,7 @@ const COMMON: &str = "\
     still|successfully|sure|take|task|tell|test|tests|than|that|the|their|them|then|there|there's|theres|\
     these|they|thing|things|think|this|those|time|to|today|too|try|unit|up|update|us|use|using|version|want|\
     was|way|we|we're|well|were|what|what's|when|where|whether|which|while|who|why|will|wish|with|work|\
-    worked|working|works|worth|would|wrong|yes|yesterday|yet|you|your";
+    worked|working|works|worth|would|write|written|wrong|yes|yesterday|yet|you|your";
 
 /// Beginnings of sentences that report or introduce instead of asking.
 const REPORTING: &str = "\

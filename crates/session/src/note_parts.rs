@@ -1,0 +1,23 @@
+//! The parts of the text of a session's note: a label, then a paragraph or a list.
+
+/// Splits a line of a session's note that begins with the label of a part: `**Files:** a.rs`. The text
+/// is empty before a list.
+pub fn labelled(line: &str) -> Option<(&str, &str)> {
+    let (label, text) = line.strip_prefix("**")?.split_once(":**")?;
+    (!label.contains('*')).then_some((label, text.trim()))
+}
+
+/// Returns the lines of a part of a session's note, such as `Files`: one paragraph, or a list.
+pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> {
+    let mut lines = body.lines();
+    let paragraph = lines.find_map(|line| match labelled(line.trim()) {
+        Some((found, text)) if found == label => Some(text),
+        _ => None,
+    });
+    let paragraph = paragraph.filter(|text| !text.is_empty());
+    let list = lines.map_while(|line| line.strip_prefix("- "));
+    paragraph
+        .into_iter()
+        .chain(list)
+        .filter(|line| !line.is_empty())
+}
