@@ -117,7 +117,7 @@ fn the_recorded_sessions() {
     exit 0
     3 sessions can be remembered:
     project
-      59M416  2026-11-21  one
+      59M416  2026-11-21  Change of w.txt
       ZT159R  2026-11-21  hello tui
       DBP220  2026-11-21  Change of hello2.txt
     5 sessions left out:
@@ -130,7 +130,7 @@ fn the_recorded_sessions() {
     exit 0
     3 sessions remembered:
     project
-      59M416  2026-11-21  one
+      59M416  2026-11-21  Change of w.txt
       ZT159R  2026-11-21  hello tui
       DBP220  2026-11-21  Change of hello2.txt
     5 sessions left out:
@@ -156,9 +156,6 @@ fn the_recorded_sessions() {
     - session
     - backfill
     ---
-    **Decided:**
-    - Second answer after command.
-
     **Outcome:** Third after compact.
 
     **Files:** a.txt

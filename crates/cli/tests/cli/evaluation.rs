@@ -372,14 +372,14 @@ fn a_prompt_whose_turn_opened_a_note_that_had_not_come_is_a_question() {
     assert_eq!(run["recall"]["by_source"].get("prompt"), None);
     snapshot!(home.run("eval run --include-unreviewed").shown(), @"
     exit 0
-    4 questions of ~/.anamnesis/eval/eval.jsonl, asked of 10 notes
+    4 questions of ~/.anamnesis/eval/eval.jsonl, asked of 9 notes
 
     found among the first asked      1      3      5      8     MRR
-    all                       4   25 %   50 %   50 %   50 %    0.38
+    all                       4   50 %   50 %   50 %   50 %    0.50
     prompt                    1    0 %    0 %    0 %    0 %    0.00
-    title                     3   33 %   67 %   67 %   67 %    0.50
+    title                     3   67 %   67 %   67 %   67 %    0.67
 
-    a session starts with ~188 tokens (median 188); all notes are ~154
+    a session starts with ~176 tokens (median 176); all notes are ~139
     ");
 }
 
@@ -395,10 +395,10 @@ fn what_is_forgotten_is_asked_no_more() {
     assert_eq!(set(&home).len(), count - 1);
     home.command(["purge", "--find", "--yes"])
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .input("laptop")
+        .input("my laptop")
         .run()
         .well();
-    assert!(home.read(SET).contains("on my [REDACTED] when"));
+    assert!(home.read(SET).contains("on [REDACTED] when"));
     home.run(&format!("forget --session {SESSION} --prompt 2 --yes"))
         .well();
     assert!(!home.read(SET).contains("suite"));
@@ -451,7 +451,7 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
     0.60                 50.0 %            50.0 %            1.0
 
     the worst matches that are injected now, with the words that they share
-    3.49  "Does the stub server bind port 9090 in the integration tests?"
+    3.48  "Does the stub server bind port 9090 in the integration tests?"
           #7Q4KZ9 Integration tests need the stub server
           stub, server, bind, port, 9090, integration, tests
     → anamnesis config set recall.wide on   (more notes, weaker matches)
@@ -717,7 +717,7 @@ fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
     MRR                            1.00     0.90          REGRESSION
     injected                      100 %     30 %          REGRESSION
     unrelated and injected            -        -
-    a session starts with          ~454     ~289   -36 %
+    a session starts with          ~444     ~289   -35 %
     all notes                     ~2048    ~2153    +5 %
 
     questions whose notes moved

@@ -713,6 +713,8 @@ fn the_clients_summary_is_kept_unless_something_was_private() {
         let home = home();
         let mut session = Played::new(&home, SESSION);
         session.says(prompt);
+        let answer = "The login checks all limits now.";
+        session.silent("Stop", &json!({ "last_assistant_message": answer }));
         session.silent("PreCompact", &json!({ "trigger": "auto" }));
         session.silent(
             "PostCompact",

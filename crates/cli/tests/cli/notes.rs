@@ -128,7 +128,6 @@ fn search() {
     F5XJ2P  session     Add rate limits to the login                             1 d
                         **Ask:** rate limits for the login
     B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
-      later: rate limits for the login (#F5XJ2P, 1 Jan 2026)
     → anamnesis show ID · anamnesis forget ID
     ");
     snapshot!(home.run("search stub").shown(), @"

@@ -38,7 +38,9 @@ fn payloads(home: &TestHome, cwd: &Path) -> Vec<Value> {
     .iter()
     .map(|event| {
         let mut payload = home.payload(event, SESSION);
-        payload["source"] = "startup".into();
+        if *event == "SessionStart" {
+            payload["source"] = "startup".into();
+        }
         payload["cwd"] = json!(cwd);
         payload["prompt"] = format!("/memory-remember the {MARKER} is in the login").into();
         payload

@@ -465,6 +465,9 @@ fn a_session_of_which_something_is_private_stays() {
     let mut prompt = home.payload("UserPromptSubmit", session);
     prompt["prompt"] = json!("fix the deploy <private>for the merger</private> please");
     home.hook(&prompt).well();
+    let mut answer = home.payload("Stop", session);
+    answer["last_assistant_message"] = json!("The deploy waits for the database now.");
+    home.hook(&answer).well();
     let mut end = home.payload("SessionEnd", session);
     end["reason"] = json!("other");
     home.hook(&end).well();

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Child};
 
 use anamnesis_testkit::home::{
-    Invocation, NoteText, TestHome, USER_HOME, asked, edited, files_below, printed,
+    Invocation, NoteText, TestHome, USER_HOME, answered, asked, edited, files_below, printed,
 };
 use rusqlite::Connection;
 
@@ -667,7 +667,11 @@ fn paths_with_shell_characters() {
         let transcript = user.join(".claude/t.jsonl");
         fs::write(
             &transcript,
-            format!("{}\n", asked("Add limits to the login please")),
+            format!(
+                "{}\n{}\n",
+                asked("Add limits to the login please"),
+                answered("The login has its limits now.")
+            ),
         )
         .unwrap();
         let mut payload = home.payload("SessionEnd", name);

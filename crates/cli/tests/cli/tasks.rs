@@ -218,8 +218,8 @@ fn open_tasks_are_named_when_a_session_starts() {
         .as_str()
         .unwrap();
     assert!(
-        context.ends_with(
-            "\n\nOpen tasks: Second (#2ND2ND), Remove the legacy limiter flag (#9HKD3T)\n</anamnesis-context>"
+        context.contains(
+            "\n\nOpen tasks: Second (#2ND2ND), Remove the legacy limiter flag (#9HKD3T)\n"
         ),
         "{context}"
     );

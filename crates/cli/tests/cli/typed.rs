@@ -115,8 +115,11 @@ fn a_prompt_undoes_changes_of_one_note_only() {
     assert!(!home.run("list").well().contains("B2M6RD"));
 }
 
-/// The ways in which a prompt is known to be a program's. Each returns the payload's `source`.
-const PROGRAMS: [(&str, fn(&TestHome, &str) -> Value); 4] = [
+/// Prepares a store for a prompt of a program, and returns the payload's `source`.
+type Prepare = fn(&TestHome, &str) -> Value;
+
+/// The ways in which a prompt is known to be a program's.
+const PROGRAMS: [(&str, Prepare); 4] = [
     ("source", |_, _| "schedule_wakeup".into()),
     ("transcript", |home, prompt| {
         let time = "2026-01-02T03:04:05.100Z";
