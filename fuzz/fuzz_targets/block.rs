@@ -23,7 +23,7 @@ fuzz_target!(|texts: Vec<(String, String, bool)>| {
             Chosen { note, reason, stale, remarks: Vec::new() }
         })
         .collect();
-    let block = start_block(&chosen, &[], DateTime::UNIX_EPOCH, NoteId::short);
+    let block = start_block(&chosen, &[], &[], DateTime::UNIX_EPOCH, NoteId::short);
     assert!(block.text.encode_utf16().count() <= MAX_CONTEXT_LENGTH);
     let shown = block.levels.iter().filter(|(_, level)| *level != Level::Name).count();
     assert_eq!(block.text.lines().filter(|line| line.starts_with('#')).count(), shown);
