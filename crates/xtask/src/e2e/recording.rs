@@ -135,10 +135,7 @@ pub(super) fn killed(stage: &Stage) -> Result<()> {
     check(!lost.has_tag("session-end"), || {
         "a lost session did not end".to_owned()
     })?;
-    let next = store.wait_for_session(&next.session)?;
-    check(!next.has_tag("lost"), || {
-        "a session that ended is not lost".to_owned()
-    })?;
+    // A session that only asks where it stopped leaves no note.
     store.expect_rows(
         "SELECT end_reason FROM session ORDER BY started_at",
         &["other", "lost", "other"],
@@ -210,7 +207,7 @@ pub(super) fn interrupted(stage: &Stage) -> Result<()> {
     terminal.exit()?;
     let note = store.wait_for("the note", |note| note.has_tag("session-end"))?;
     note.expect("title", Some("Add the rates"))?;
-    for part in ["Tidy up", "rates.py", "The rest is tidied up."] {
+    for part in ["rates.py", "The rest is tidied up."] {
         check(note.body.contains(part), || {
             format!("{part:?} is not in\n{}", note.body)
         })?;

@@ -5,14 +5,15 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use anamnesis_testkit::client::Sandbox;
+use anamnesis_testkit::client::{Ask, Sandbox};
+use anamnesis_testkit::messages_api::{Script, text};
 use anamnesis_testkit::process::{Result, TestFailure};
 use anamnesis_testkit::viewer::Viewer;
 use chrono::{DateTime, Utc};
 
-use super::recalling::{BODY, FITTING, TITLE, say, write};
+use super::recalling::{BODY, FITTING, TITLE, write};
 use super::report;
-use super::scenarios::{Stage, check};
+use super::scenarios::{Stage, check, clean};
 use super::store::Store;
 
 /// How long the page may take to show what a hook recorded before the scenario gives up.
@@ -87,7 +88,10 @@ pub(super) fn live(stage: &Stage) -> Result<()> {
     write(&machine, TITLE, BODY)?;
     store.wait_for("the note", |note| note.title() == TITLE)?;
     let live = LivePage::open(&machine)?;
-    let answer = say(&machine, FITTING, None)?;
+    let told = "The tests wait for the stub server, because nothing starts it.";
+    machine.api().play(Script::turns([text(told)]));
+    let answer = machine.ask(FITTING, &Ask::default())?;
+    clean(&answer)?;
     let look = live.wait_for("the prompt", FITTING)?;
     check(look.page.contains(TITLE), || {
         format!(
