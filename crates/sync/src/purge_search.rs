@@ -33,7 +33,7 @@ pub struct Occurrences {
     pub others: BTreeSet<String>,
     /// The number of commits of the branch with the text in their message.
     pub messages: usize,
-    /// What else keeps them: tags, branches, stashes, or [`UNNAMED`].
+    /// What else keeps them: tags, branches, stashes, or objects that nothing names.
     pub references: BTreeSet<String>,
 }
 
