@@ -132,17 +132,7 @@ mod tests {
         let old = session(&fixture, "We use Redux for the dashboard.", 9);
         let last = session(&fixture, "We switched from Redux to Zustand.", 5);
         let index = fixture.refreshed();
-        let request = session_start::Request {
-            project: "p",
-            also: &[],
-            k: 8,
-            session: None,
-            resumed: None,
-            folder: None,
-            now: now(),
-            had: &[],
-            journal: None,
-        };
+        let request = session_start::tests::request();
         let mut chosen = session_start::working_set(&index, &fixture.notes, &request)
             .unwrap()
             .chosen;

@@ -461,7 +461,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn request() -> Request<'static> {
+    pub(crate) fn request() -> Request<'static> {
         Request {
             project: "p",
             also: &[],

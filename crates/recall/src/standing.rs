@@ -14,7 +14,7 @@ use anamnesis_text::hash::text_hash;
 /// The maximum number of instructions.
 const MAX_INSTRUCTIONS: usize = 6;
 
-/// In how many sessions a sentence that is no general rule has to be said.
+/// The minimum number of sessions for a sentence that is not a general rule.
 const MIN_SESSIONS: usize = 3;
 
 /// A standing instruction.

@@ -1091,7 +1091,7 @@ fn a_note_has_the_name_of_the_session_and_what_its_tools_declare() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // `/rename` is no prompt: only the transcript has the new name.
+    // `/rename` is not a prompt. Only the transcript has the new name.
     let renamed = json!({ "type": "custom-title", "customTitle": "limits of the login" });
     home.write_transcript(SESSION, &[renamed]);
     session.says("thanks");

@@ -16,7 +16,7 @@ pub(super) struct Cues {
     pub(super) adverb: &'static str,
     /// Words before such an adverb in an order or a habit; empty if word order does not tell.
     pub(super) before_adverb: &'static str,
-    /// This project: what is done here is done in general.
+    /// Phrases for this project, which make a sentence general.
     pub(super) here: &'static str,
     /// Beginnings that forbid.
     pub(super) forbidding: &'static str,

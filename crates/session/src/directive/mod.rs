@@ -236,7 +236,7 @@ impl<'a> Judged<'a> {
         self.clauses.first().unwrap_or(&self.words)
     }
 
-    /// Returns whether a statement tells a reason or what is not so, and is no order, report or opinion.
+    /// Returns whether a sentence states a reason or a negation, and is not an order, report or opinion.
     fn is_telling(&self) -> bool {
         let (words, cues, first) = (&self.words, self.cues, self.first());
         let is_other = self.is_asking()
