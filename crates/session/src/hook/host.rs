@@ -3,7 +3,7 @@
 //!
 //! What a host calls things is data: a further host is a few rows of the tables. Payloads of Claude
 //! Code are not translated. Sources: the hook references of Codex, Gemini CLI, Copilot CLI, VS Code and
-//! Cursor, see `docs/decisions/0063-other-hosts.md`.
+//! Cursor, see `docs/decisions/0062-hosts.md`.
 
 use std::path::Path;
 

@@ -144,7 +144,7 @@ impl Anchor {
 
 /// The marks of all rules, in slots by their first two bytes.
 ///
-/// Decision 0011 compares it with an Aho-Corasick automaton.
+/// Decision 0002 compares it with an Aho-Corasick automaton.
 pub(super) struct Index {
     anchors: Vec<Anchor>,
     /// The range of anchors in each slot.
