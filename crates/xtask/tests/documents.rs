@@ -1,4 +1,5 @@
-//! Tests of the documents: links resolve, and every page, decision and module is listed.
+//! Tests of the documents: links, paths and mentions of decisions resolve, and every page, decision
+//! and module is listed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,18 +22,58 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// Returns the targets of a page's links, `](target)`, outside of code blocks.
-fn links(text: &str) -> Vec<&str> {
+/// The folders that have pages.
+const FOLDERS: [&str; 4] = ["", "docs", "docs/reference", "docs/decisions"];
+
+/// Returns a page's lines outside of code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
-    let prose = text.lines().filter(|line| {
+    text.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");
         in_code ^= is_fence;
         !in_code && !is_fence
-    });
-    prose
+    })
+}
+
+/// Returns the targets of a page's links, `](target)`, outside of code blocks.
+fn links(text: &str) -> Vec<&str> {
+    prose(text)
         .flat_map(|line| line.split("](").skip(1))
         .filter_map(|rest| Some(rest.split_once(')')?.0))
         .collect()
+}
+
+/// Returns the paths of a page's code marks: of a folder in the root, or of a source file. An item
+/// after `::` is no part of the path.
+fn marked_paths<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<&'a str> {
+    let is_path_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
+    prose(text)
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .map(|mark| mark.split("::").next().unwrap().trim_end_matches('/'))
+        .filter(|mark| mark.chars().all(is_path_char))
+        .filter(|mark| {
+            let is_below = |(top, _): (&str, &str)| tops.contains(top);
+            let extension = Path::new(mark).extension();
+            mark.split_once('/').is_some_and(is_below)
+                || extension.is_some_and(|extension| extension == "rs" || extension == "sql")
+        })
+        .collect()
+}
+
+/// Collects the files and folders of the checkout, with their paths from the root.
+fn tree(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        let path = format!("{prefix}{name}");
+        if entry.file_type().unwrap().is_dir() {
+            tree(&entry.path(), &format!("{path}/"), found);
+        }
+        found.insert(path);
+    }
 }
 
 /// Returns GitHub's anchor for a heading.
@@ -56,7 +97,7 @@ fn has_heading(page: &Path, wanted: &str) -> bool {
 #[test]
 fn every_relative_link_resolves() {
     let mut checked = 0;
-    for folder in ["", "docs", "docs/reference", "docs/decisions"] {
+    for folder in FOLDERS {
         for page in pages(&root().join(folder)) {
             let text = fs::read_to_string(&page).unwrap();
             for link in links(&text)
@@ -80,6 +121,73 @@ fn every_relative_link_resolves() {
         }
     }
     assert!(checked > 40, "only {checked} links were found");
+}
+
+/// A path may be shortened at its beginning: `cli/src/main.rs` is `crates/cli/src/main.rs`.
+#[test]
+fn every_path_in_a_code_mark_exists() {
+    let mut tree_paths = BTreeSet::new();
+    tree(&root(), "", &mut tree_paths);
+    let tops: BTreeSet<&str> = tree_paths
+        .iter()
+        .filter_map(|path| Some(path.split_once('/')?.0))
+        .collect();
+    let exists = |wanted: &str| {
+        tree_paths.iter().any(|path| {
+            let before = path.strip_suffix(wanted);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        })
+    };
+    let (mut checked, mut missing) = (0, Vec::new());
+    for folder in FOLDERS {
+        for page in pages(&root().join(folder)) {
+            // The changelog names files as they were, the page on style shows bad examples.
+            if page.ends_with("CHANGELOG.md") || page.ends_with("style.md") {
+                continue;
+            }
+            let text = fs::read_to_string(&page).unwrap();
+            for path in marked_paths(&text, &tops) {
+                checked += 1;
+                if !exists(path) {
+                    missing.push(format!("{}: {path}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(checked > 200, "only {checked} paths were found");
+}
+
+/// Finds "decision 0005", and a path to a page in the comments of sources.
+#[test]
+fn every_decision_that_is_mentioned_exists() {
+    let mut tree_paths = BTreeSet::new();
+    tree(&root(), "", &mut tree_paths);
+    let (mut checked, mut missing) = (0, Vec::new());
+    for path in &tree_paths {
+        let extension = Path::new(path).extension();
+        if !extension.is_some_and(|it| it == "rs" || it == "md") || path == "CHANGELOG.md" {
+            continue;
+        }
+        let text = fs::read_to_string(root().join(path)).unwrap();
+        let by_number = text
+            .split("ecision ")
+            .skip(1)
+            .filter_map(|rest| rest.get(..4));
+        let by_path = text.split("docs/decisions/").skip(1).filter_map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-')?;
+            Some(&rest[..end])
+        });
+        for page in by_number.chain(by_path).filter(|it| it.starts_with('0')) {
+            checked += 1;
+            let wanted = format!("docs/decisions/{page}");
+            if !tree_paths.iter().any(|path| path.starts_with(&wanted)) {
+                missing.push(format!("{path}: {page}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(checked > 5, "only {checked} mentions were found");
 }
 
 #[test]
