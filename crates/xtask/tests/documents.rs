@@ -228,6 +228,19 @@ fn docs_readme_lists_every_page() {
     }
 }
 
+/// The table says what the plugin does with each part of the client's memory, which changes often.
+#[test]
+fn the_comparison_with_the_clients_memory_is_for_the_pinned_client() {
+    let client = fs::read_to_string(root().join("crates/testkit/src/client.rs")).unwrap();
+    let (_, rest) = client.split_once("CLIENT_VERSION: &str = \"").unwrap();
+    let (version, _) = rest.split_once('"').unwrap();
+    let page = fs::read_to_string(root().join("docs/comparison.md")).unwrap();
+    assert!(
+        page.contains(&format!("For Claude Code {version}, ")),
+        "{version}"
+    );
+}
+
 /// Returns a crate's modules that the code map of the architecture page lists.
 fn mapped_modules(page: &str, name: &str) -> BTreeSet<String> {
     let (_, section) = page.split_once(&format!("\n### `{name}`: ")).unwrap();
