@@ -96,7 +96,7 @@ impl<'a> Batch<'a> {
     pub fn apply(self) -> Result<Done, Error> {
         let context = self.context;
         let journal = context.journal();
-        sync::commit_all(context, journal.as_ref())?;
+        sync::commit_all(context)?;
         let lock = context.notes.lock()?;
         for edit in &self.edits {
             if context.notes.bytes(edit.path)? != edit.before {

@@ -23,7 +23,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use crate::{Error, context::Context, learn, write};
+use crate::{Error, context::Context, write};
 
 /// The timeout for the index lock. It is short because a session may be waiting.
 const INDEX_PATIENCE: Duration = Duration::from_millis(20);
@@ -199,10 +199,6 @@ pub fn write_session(
         outcome = write(context, Some(journal), &account, &request)?;
     }
     settle()?;
-    if let Err(error) = learn::count(context, journal, id, learn::PATIENCE) {
-        // The counts stay in the journal until they can be written.
-        context.log(&format!("what session {id} used is counted later: {error}"));
-    }
     let warning = completed.err().map(|error| error.to_string());
     Ok(Some((outcome, warning)))
 }

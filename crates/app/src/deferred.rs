@@ -7,12 +7,12 @@
 use std::time::{Duration, Instant};
 
 use anamnesis_store::{
+    former_usage,
     fs::lock::{self, Lock, Subject},
     index::{Index, Look},
     journal::{self, Journal, NOTE, Pruned, Repair},
     project::Identities,
     spool::Spool,
-    usage_log::Receipts,
 };
 use anamnesis_sync::HeldDecision;
 
@@ -22,7 +22,7 @@ use crate::{
     embedding,
     environment::Environment,
     evaluation::sandbox,
-    evaluation_set, journal_repair, learn, python_version, remote,
+    evaluation_set, journal_repair, python_version, remote,
     spawn::INDEX_DAMAGED,
     spool, summary,
     sync::{self, History},
@@ -166,9 +166,8 @@ fn work(context: &Context, check: bool) -> Result<(), Error> {
 /// Records the project keys that sessions have shown for folders. After an error, the next pass
 /// retries.
 fn settle_projects(context: &Context, journal: &Journal) {
-    let (machine, receipts) = (context.machine_id(), Receipts::new(context.home.clone()));
     let now = context.environment.now;
-    if let Err(error) = Identities::new(journal, &receipts, &machine, now, PATIENCE).settle() {
+    if let Err(error) = Identities::new(journal, &context.home, now, PATIENCE).settle() {
         context.log(&format!("work: {error}"));
     }
 }
@@ -204,6 +203,9 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
         if let Err(error) = journal.know_at_first(present) {
             context.log(&format!("work: {error}"));
         }
+        if let Err(error) = former_usage::adopt(&context.home, &context.notes, journal) {
+            context.log(&format!("work: {error}"));
+        }
         claude_memory::follow(context, journal);
     }
     for _ in 0..MAX_LOOKS {
@@ -217,10 +219,6 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
         };
         if let Ok(journal) = &opened {
             settle_projects(context, journal);
-            // This comes before the index, which reads the receipts.
-            if let Err(error) = learn::count_finished(context, journal, PATIENCE) {
-                context.log(&format!("work: {error}"));
-            }
         }
         let is_index_damaged = opened.as_ref().is_ok_and(has_damage);
         if is_index_damaged && let Ok(journal) = &opened {
@@ -251,7 +249,7 @@ fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
         let synced = sync::run(context, Some(journal), HeldDecision::None, Duration::ZERO);
         synced.map(|synced| synced.pulled > 0)
     } else {
-        sync::commit_what_is_left(context, Some(journal)).map(|()| false)
+        sync::commit_what_is_left(context).map(|()| false)
     };
     done.unwrap_or_else(|failure| {
         context.log(failure.text().trim_end());
@@ -416,10 +414,6 @@ fn expire(context: &Context, journal: &Journal, done: &mut Done) -> Result<Prune
     if let Some(age) = term(retention.spool_days) {
         Spool::new(&context.home).forget_unreadable(age);
         journal::drop_old_quarantine(&context.home, now - age);
-    }
-    let receipts = Receipts::new(context.home.clone());
-    if let Err(error) = receipts.compact(journal, now, PATIENCE) {
-        context.log(&format!("work: {error}"));
     }
     Ok(pruned)
 }

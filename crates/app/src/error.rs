@@ -4,7 +4,9 @@ use std::{error, fmt, process::ExitCode};
 
 use anamnesis_distill::reflection;
 use anamnesis_note::draft::InvalidDraft;
-use anamnesis_store::{claude_memory, index, journal, notes, settings::config, usage_log, writing};
+use anamnesis_store::{
+    claude_memory, index, journal, notes, settings::config, synced_lines, writing,
+};
 
 /// The exit code of a command that succeeded and found a problem that needs the user.
 pub const NEEDS_ATTENTION: u8 = 3;
@@ -215,10 +217,10 @@ impl From<InvalidDraft> for Error {
     }
 }
 
-impl From<usage_log::Error> for Error {
-    fn from(error: usage_log::Error) -> Self {
+impl From<synced_lines::Error> for Error {
+    fn from(error: synced_lines::Error) -> Self {
         let (kind, hint) = match error {
-            usage_log::Error::Locked => (Kind::Busy, TRY_AGAIN),
+            synced_lines::Error::Locked => (Kind::Busy, TRY_AGAIN),
             _ => (Kind::Store, "anamnesis doctor"),
         };
         Self::caused_by(error).kind_of(kind).hint(hint)

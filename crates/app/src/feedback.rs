@@ -1,17 +1,13 @@
-//! Rates notes and confirms that they are still right.
+//! Rates notes and confirms that they are still right. Both are keys of the note.
 
-use anamnesis_note::{note::State, usage_log::Feedback};
-use anamnesis_store::{
-    index::{Entry, Index},
-    journal::Journal,
-};
-use anamnesis_text::clean::one_line;
+use anamnesis_note::note::{Rating, State, timestamp};
+use anamnesis_store::index::{Entry, Index};
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
-    learn,
-    write::refuse_agent,
+    context::Context,
+    sync,
+    write::{is_a_persons, refuse_agent},
 };
 
 /// A note that was rated or verified.
@@ -22,27 +18,19 @@ pub struct RatedNote {
     pub short: String,
     /// The short ids of the notes that replace it.
     pub newer: Vec<String>,
-    /// Whether other machines get it, too.
-    pub is_told: bool,
 }
 
-/// Rates a note, in a session or in the last one that received it.
-pub fn rate(
-    context: &Context,
-    typed: &str,
-    said: Feedback,
-    session: Option<&str>,
-) -> Result<RatedNote, Error> {
+/// Rates a note. Praise from someone who may verify the note also verifies it.
+pub fn rate(context: &Context, typed: &str, rating: Rating) -> Result<RatedNote, Error> {
     let (index, entry, short) = find(context, typed)?;
     drop(index);
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let session = session.map(|beginning| find_session(&journal, beginning));
-    let is_told = learn::rate(context, &journal, &entry, said, session.transpose()?)?;
+    let may_verify = !(context.environment.is_agent && is_a_persons(&entry));
+    let is_verified = rating == Rating::Good && may_verify;
+    mark(context, &entry, "feedback", Some(rating), is_verified)?;
     Ok(RatedNote {
         entry,
         short,
         newer: Vec::new(),
-        is_told,
     })
 }
 
@@ -58,15 +46,44 @@ pub fn verify(context: &Context, typed: &str) -> Result<RatedNote, Error> {
     let newer = newer.iter().map(|newer| Context::short(&index, newer.id()));
     let newer = newer.collect();
     drop(index);
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let is_told = learn::verify(context, &journal, &entry)?;
-    context.index()?;
+    mark(context, &entry, "verify", None, true)?;
     Ok(RatedNote {
         entry,
         short,
         newer,
-        is_told,
     })
+}
+
+/// Writes the keys of a note, commits the change and brings the index up to date.
+fn mark(
+    context: &Context,
+    entry: &Entry,
+    verb: &str,
+    rating: Option<Rating>,
+    is_verified: bool,
+) -> Result<(), Error> {
+    sync::commit_earlier(context, [entry.id()]);
+    write(context, entry, rating, is_verified)?;
+    sync::commit(context, verb, [entry.id()]);
+    context.index()?;
+    Ok(())
+}
+
+/// Writes the keys of a note. Its text and its time stay.
+pub(crate) fn write(
+    context: &Context,
+    entry: &Entry,
+    rating: Option<Rating>,
+    is_verified: bool,
+) -> Result<(), Error> {
+    let lock = context.notes.lock()?;
+    context.notes.update(&lock, entry.path, |note| {
+        note.rating = rating.or(note.rating);
+        if is_verified {
+            note.verified = Some(timestamp(context.environment.now));
+        }
+    })?;
+    Ok(())
 }
 
 /// Finds a note that is not forgotten.
@@ -79,20 +96,4 @@ fn find(context: &Context, typed: &str) -> Result<(Index, Entry, String), Error>
             .hint(format!("anamnesis restore {short}")));
     }
     Ok((index, entry, short))
-}
-
-/// Finds the one session with this id prefix.
-fn find_session(journal: &Journal, beginning: &str) -> Result<String, Error> {
-    let mut found = journal.sessions_named(beginning)?;
-    let is_one = found.len() == 1 || found.first().is_some_and(|found| found.id == beginning);
-    if is_one {
-        return Ok(found.remove(0).id);
-    }
-    let failure = format!("session begins with \"{}\"", one_line(beginning));
-    Err(if found.is_empty() {
-        Error::failed(format!("no {failure}"))
-    } else {
-        Error::usage(format!("more than one {failure}"))
-    }
-    .hint("anamnesis sessions"))
 }

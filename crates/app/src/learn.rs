@@ -1,35 +1,20 @@
-//! Learning from use: detects what a turn used, and writes receipts for the usage log.
-//!
-//! This never delays a session. A receipt that cannot be written now stays in the journal until the
-//! deferred process writes it.
+//! Learning from use: detects what a turn used.
 
-use std::{cell::OnceCell, collections::HashMap, time::Duration};
+use std::{cell::OnceCell, collections::HashMap};
 
-use anamnesis_note::{
-    id::NoteId,
-    note::Scope,
-    usage_log::{Feedback, SessionMark, Usage, Weight},
-};
+use anamnesis_note::id::NoteId;
 use anamnesis_recall::{
     rank,
     usage_detection::{self, GivenNote, ToolCall, Turn},
 };
 use anamnesis_store::{
-    index::{Entry, Filter, Index},
-    journal::{self, Journal},
-    usage_log::{self, Receipts},
+    index::{Filter, Index},
+    journal::{self, Journal, Weight},
 };
 use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
 
-use crate::{
-    Error,
-    context::{self, Context},
-    write::is_a_persons,
-};
-
-/// How long a hook waits for the lock of the usage log.
-pub const PATIENCE: Duration = Duration::from_millis(100);
+use crate::context::Context;
 
 /// The injected notes that one turn used.
 #[derive(Debug)]
@@ -127,123 +112,4 @@ pub fn uses(
         turn: turn.number,
         notes,
     }))
-}
-
-/// Writes a receipt for what a session was shown and used since its last one.
-pub fn count(
-    context: &Context,
-    journal: &Journal,
-    session: &str,
-    patience: Duration,
-) -> Result<(), usage_log::Error> {
-    let mark = mark(context, journal, session)?;
-    let project = journal.session(session)?.map(|session| session.project);
-    let now = context.environment.now;
-    journal.count_usage(session, |usage| {
-        usage.part(Some(mark), project.as_deref(), now, |id| scope(context, id))
-    })?;
-    settle(context, journal, patience)
-}
-
-/// Writes receipts for ended sessions that have none, and all pending ones.
-pub fn count_finished(
-    context: &Context,
-    journal: &Journal,
-    patience: Duration,
-) -> Result<(), usage_log::Error> {
-    for session in journal.uncounted_sessions()? {
-        count(context, journal, &session, patience)?;
-    }
-    settle(context, journal, patience)
-}
-
-/// Records whether a note helped, for a session or for the last one with this note injected. Praise
-/// from someone who may verify the note also verifies it. Returns whether all machines get it.
-pub fn rate(
-    context: &Context,
-    journal: &Journal,
-    entry: &Entry,
-    feedback: Feedback,
-    session: Option<String>,
-) -> Result<bool, Error> {
-    let session = match session {
-        Some(session) => Some(session),
-        None => journal.last_session_given(entry.id())?,
-    };
-    let may_verify = !(context.environment.is_agent && is_a_persons(entry));
-    let is_verified = feedback == Feedback::Good && may_verify;
-    let usage = Usage {
-        feedback: vec![(entry.id(), feedback)],
-        verified: is_verified.then(|| entry.id()).into_iter().collect(),
-        ..Usage::default()
-    };
-    let is_told = tell(context, journal, session.as_deref(), &usage)?;
-    context.index()?;
-    Ok(is_told)
-}
-
-/// Records that a note is still right. Returns whether all machines get it. The index is not updated.
-pub fn verify(
-    context: &Context,
-    journal: &Journal,
-    entry: &Entry,
-) -> Result<bool, usage_log::Error> {
-    let usage = Usage {
-        verified: vec![entry.id()],
-        ..Usage::default()
-    };
-    tell(context, journal, None, &usage)
-}
-
-/// Writes a receipt for a statement about notes.
-fn tell(
-    context: &Context,
-    journal: &Journal,
-    session: Option<&str>,
-    usage: &Usage,
-) -> Result<bool, usage_log::Error> {
-    let mark = session.map(|session| mark(context, journal, session));
-    let project = session
-        .map(|session| journal.session(session))
-        .transpose()?;
-    let project = project.flatten().map(|session| session.project);
-    let (told, kept) = usage.part(
-        mark.transpose()?,
-        project.as_deref(),
-        context.environment.now,
-        |id| scope(context, id),
-    );
-    journal.keep_receipts(session, &told, &kept)?;
-    settle(context, journal, context::PATIENCE)?;
-    Ok(kept.is_empty())
-}
-
-/// Writes the pending receipts. If sharing them is switched off, they stay on this machine.
-fn settle(
-    context: &Context,
-    journal: &Journal,
-    patience: Duration,
-) -> Result<(), usage_log::Error> {
-    if context.config.learn.sync {
-        let receipts = Receipts::new(context.home.clone());
-        return receipts.settle(journal, &context.machine_id(), patience);
-    }
-    for (key, _) in journal.waiting_receipts()? {
-        journal.receipt_settled(&key, false)?;
-    }
-    Ok(())
-}
-
-fn mark(
-    context: &Context,
-    journal: &Journal,
-    session: &str,
-) -> Result<SessionMark, usage_log::Error> {
-    Receipts::new(context.home.clone()).session_mark(journal, session)
-}
-
-/// Returns a note's scope; `None` if receipts are not shared with other machines.
-fn scope(context: &Context, id: NoteId) -> Option<Scope> {
-    let path = context.config.learn.sync.then(|| context.notes.find(id))?;
-    path.map(|path| path.scope)
 }

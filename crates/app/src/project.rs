@@ -8,13 +8,13 @@ use std::{
 
 use anamnesis_note::{
     project_key::{group_name, is_shared, of_group, shown},
-    usage_log::{Alias, Aliases},
+    synced_lines::{Alias, Aliases},
 };
 use anamnesis_store::{
     index::Index,
     journal::Journal,
     project::{Hint, Identities, Project},
-    usage_log::Receipts,
+    synced_lines,
 };
 
 use crate::{
@@ -67,8 +67,6 @@ pub fn open_for_person(environment: Environment) -> Result<Context, Error> {
 /// Where the keys of projects are declared.
 struct ProjectKeys<'a> {
     context: &'a Context,
-    receipts: Receipts,
-    machine: String,
     journal: Journal,
 }
 
@@ -76,15 +74,13 @@ impl<'a> ProjectKeys<'a> {
     fn open(context: &'a Context) -> Result<Self, Error> {
         Ok(Self {
             context,
-            receipts: Receipts::new(context.home.clone()),
-            machine: context.machine_id(),
             journal: Journal::open(&context.home, PATIENCE)?,
         })
     }
 
     fn identities(&self) -> Identities<'_> {
         let now = self.context.environment.now;
-        Identities::new(&self.journal, &self.receipts, &self.machine, now, PATIENCE)
+        Identities::new(&self.journal, &self.context.home, now, PATIENCE)
     }
 }
 
@@ -114,7 +110,7 @@ pub fn other_keys<'a>(
 pub fn list(context: &Context) -> Result<ProjectList, Error> {
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
-    let aliases = keys.receipts.aliases();
+    let aliases = synced_lines::aliases(&context.home);
     let current = notes
         .keys()
         .map(String::as_str)
@@ -141,7 +137,7 @@ pub fn keys_with_counts(
     index: &Index,
 ) -> Result<BTreeMap<String, usize>, Error> {
     let mut keys = index.counts()?.by_project;
-    let aliases = Receipts::new(context.home.clone()).aliases();
+    let aliases = synced_lines::aliases(&context.home);
     for group in aliases.groups().keys() {
         keys.entry(group.clone()).or_default();
     }
@@ -191,7 +187,7 @@ pub fn change_group(
     };
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
-    let aliases = keys.receipts.aliases();
+    let aliases = synced_lines::aliases(&context.home);
     let here = context.project(None);
     let known = KnownKeys {
         notes: &notes,
@@ -225,7 +221,7 @@ pub fn change_group(
         keys.identities().change_group(&group, &added, &left)?;
     }
     Ok(ChangedGroup {
-        group: listed_group(&group, &notes, &keys.receipts.aliases()),
+        group: listed_group(&group, &notes, &synced_lines::aliases(&context.home)),
         added,
         removed: left,
     })
@@ -275,7 +271,7 @@ pub fn check_key(context: &Context, index: &Index, key: &str) -> Result<(), Erro
         Ok(index.counts()?.by_project.contains_key(key) || context.project(None).key == key)
     };
     if let Some(name) = group_name(key) {
-        let aliases = Receipts::new(context.home.clone()).aliases();
+        let aliases = synced_lines::aliases(&context.home);
         if !aliases.groups().contains_key(key) && !is_known()? {
             return Err(no_group(name));
         }
@@ -296,7 +292,7 @@ pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize
     }
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
-    let aliases = keys.receipts.aliases();
+    let aliases = synced_lines::aliases(&context.home);
     let known = KnownKeys {
         notes: &notes,
         aliases: &aliases,
@@ -308,7 +304,11 @@ pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize
     if !keys.identities().merge(key, same_as)? {
         return Ok(None);
     }
-    Ok(Some(amount(&notes, &keys.receipts.aliases(), same_as)))
+    Ok(Some(amount(
+        &notes,
+        &synced_lines::aliases(&context.home),
+        same_as,
+    )))
 }
 
 /// Reverts the merges of a key. Returns the keys that it was merged with.

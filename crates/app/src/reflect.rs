@@ -107,7 +107,7 @@ impl<'a> Question<'a> {
             Fate::Proposed
         } else {
             // Commits earlier edits separately, so that `undo` does not revert them.
-            sync::commit_all(context, Some(journal))?;
+            sync::commit_all(context)?;
             self.write(context, &notes)?;
             let ids = notes.iter().map(|note| note.id);
             let ids = ids.chain(self.sources.iter().map(|source| source.path.id));

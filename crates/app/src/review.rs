@@ -29,9 +29,9 @@ use ulid::Ulid;
 use crate::{
     Error,
     context::Context,
-    forget,
+    feedback, forget,
     format::{ago, count, number, time},
-    learn, sync,
+    sync,
 };
 
 /// A decision about pending notes.
@@ -55,7 +55,7 @@ pub fn decide(
 ) -> Result<Option<Ulid>, Error> {
     let reflections = journal.proposed_reflections()?;
     // Commits earlier edits separately, so that undoing the decision does not revert them.
-    sync::commit_all(context, Some(journal))?;
+    sync::commit_all(context)?;
     let mut touched = BTreeSet::new();
     for waiting in waiting {
         match decision {
@@ -99,8 +99,7 @@ fn approve(
         return Ok(journal.forgetting_seen(path.id)?);
     }
     if waiting.reason == PendingReason::Stale && replaced.is_none() {
-        learn::verify(context, journal, &waiting.entry)?;
-        return Ok(());
+        return feedback::write(context, &waiting.entry, None, true);
     }
     let now = context.environment.now;
     let lock = context.notes.lock()?;

@@ -9,7 +9,6 @@ use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     journal::{self, Journal},
     project::Identities,
-    usage_log::Receipts,
 };
 pub use anamnesis_sync::HeldDecision;
 use anamnesis_sync::{
@@ -174,7 +173,7 @@ impl SyncStatus {
             Ok(remote) => (remote, None),
             Err(_) => (None, remote::problem(context)),
         };
-        let state = backend(context, journal, remote, HeldDecision::None, Duration::ZERO).state();
+        let state = backend(context, None, remote, HeldDecision::None, Duration::ZERO).state();
         let state = state.unwrap_or_else(|error| {
             problem = Some(one_line(&error.to_string()));
             State::default()
@@ -416,12 +415,9 @@ impl<'a> Carrier<'a> {
             left::add(journal, &returned, environment.now)?;
         }
         if result.as_ref().is_ok_and(|synced| synced.pulled > 0) {
-            // Receipts may carry project identities that other machines found.
-            let receipts = Receipts::new(self.context.home.clone());
-            let machine = self.context.machine_id();
-            let now = environment.now;
-            let identities = Identities::new(journal, &receipts, &machine, now, Duration::ZERO);
-            identities.refresh(&receipts.read_all().0.total())?;
+            // Other machines may have found aliases.
+            let home = &self.context.home;
+            Identities::new(journal, home, environment.now, Duration::ZERO).refresh()?;
         }
         if let Ok(synced) = result {
             journal.know(synced.changed.iter().map(|path| path.id))?;
@@ -518,8 +514,6 @@ pub fn backend<'a>(
     answer: HeldDecision,
     patience: Duration,
 ) -> GitBackend<'a> {
-    let installation =
-        journal.map(|journal| Receipts::new(context.home.clone()).installation(journal));
     let settings = Settings {
         machine_id: context.machine_id(),
         remote,
@@ -528,7 +522,6 @@ pub fn backend<'a>(
         patience,
         time_limit: TIME_LIMIT,
         answer,
-        installation: installation.and_then(Result::ok),
     };
     // The purged texts are recognised in every session.
     let purged = journal.and_then(|journal| journal.echoes("").ok());
@@ -625,15 +618,12 @@ pub fn commit_earlier(context: &Context, notes: impl IntoIterator<Item = NoteId>
 }
 
 /// Commits all changes in `memory/`, whether hooks wrote them or somebody edited files.
-pub fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Error> {
-    commit_folder(context, journal).map_err(not_committed)
+pub fn commit_all(context: &Context) -> Result<(), Error> {
+    commit_folder(context).map_err(not_committed)
 }
 
-fn commit_folder(
-    context: &Context,
-    journal: Option<&Journal>,
-) -> Result<(), anamnesis_sync::Error> {
-    let backend = backend(context, journal, None, HeldDecision::None, Duration::ZERO);
+fn commit_folder(context: &Context) -> Result<(), anamnesis_sync::Error> {
+    let backend = backend(context, None, None, HeldDecision::None, Duration::ZERO);
     let committed = backend.commit();
     log_set_aside(context, &backend);
     committed.map(drop)
@@ -666,8 +656,8 @@ pub fn repair(
 
 /// Like [`commit_all`], but does nothing while another process syncs, which commits everything
 /// first.
-pub fn commit_what_is_left(context: &Context, journal: Option<&Journal>) -> Result<(), Error> {
-    match commit_folder(context, journal) {
+pub fn commit_what_is_left(context: &Context) -> Result<(), Error> {
+    match commit_folder(context) {
         Ok(()) | Err(anamnesis_sync::Error::Busy) => Ok(()),
         Err(error) => Err(not_committed(error)),
     }

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Kind, Note, Scope, State, parse_timestamp},
-    usage_log::Aliases,
+    synced_lines::Aliases,
 };
 use chrono::{DateTime, Utc};
 

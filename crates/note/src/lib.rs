@@ -12,5 +12,5 @@ pub mod merge;
 pub mod note;
 pub mod project_key;
 pub mod purge_pattern;
+pub mod synced_lines;
 pub mod trigger;
-pub mod usage_log;

@@ -19,7 +19,9 @@ pub use crate::project_key::GLOBAL;
 pub(crate) use file::Part;
 pub use file::{CannotRewrite, NoteFile, Unreadable};
 pub use visibility::{REFLECTED_TAG, UNREVIEWED_TAG, Visibility};
-pub use words::{Enforce, Kind, NoteType, Scope, Severity, Source, State, Status, UnknownWord};
+pub use words::{
+    Enforce, Kind, NoteType, Rating, Scope, Severity, Source, State, Status, UnknownWord,
+};
 
 /// The largest file that is read completely, in bytes; of a larger one only the head is read.
 pub const MAX_FILE_LENGTH: usize = 1024 * 1024;
@@ -81,6 +83,10 @@ pub struct Note {
     pub status: Option<String>,
     /// Whether it is kept at the top and never ages.
     pub pinned: bool,
+    /// Whether it helped, if somebody said so.
+    pub rating: Option<Rating>,
+    /// When somebody last confirmed that it is still right, as written.
+    pub verified: Option<String>,
     /// `agent` if a model wrote it through a tool.
     pub actor: Option<String>,
     /// The program that it was imported from.
@@ -122,6 +128,8 @@ impl Note {
             enforce: Enforce::Never,
             status: None,
             pinned: false,
+            rating: None,
+            verified: None,
             actor: None,
             tool: None,
             tool_id: None,
@@ -231,6 +239,8 @@ impl Note {
                 optional((self.enforce != Enforce::Never).then_some(self.enforce.as_str()))
             }
             "status" => optional(self.status.as_deref()),
+            "rating" => optional(self.rating.map(Rating::as_str)),
+            "verified" => optional(self.verified.as_deref()),
             "prov_actor" => optional(self.actor.as_deref()),
             "prov_tool" => optional(self.tool.as_deref()),
             "prov_id" => optional(self.tool_id.as_deref()),
@@ -265,7 +275,7 @@ impl Note {
 }
 
 /// The keys we write, in the order of the file: the Python version's keys first.
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 32] = [
     "id",
     "type",
     "title",
@@ -292,6 +302,8 @@ const KEYS: [&str; 30] = [
     "enforce",
     "status",
     "pinned",
+    "rating",
+    "verified",
     "prov_host",
     "prov_actor",
     "prov_tool",

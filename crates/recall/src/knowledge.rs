@@ -48,12 +48,9 @@ impl Knowledge for StoreKnowledge<'_> {
     fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
         let stale = self.journal.and_then(|journal| journal.stale(ids).ok());
         let mut stale = stale.unwrap_or_default();
-        let usage = self.index.usage_of(stale.keys().copied());
-        let (usage, nothing) = (usage.unwrap_or_default(), Vec::new());
         stale.retain(|id, stale| {
             let entry = self.index.get(*id).ok().flatten();
-            let months = usage.get(id).unwrap_or(&nothing);
-            entry.is_some_and(|entry| is_news(time(stale.gone_at), looked_at(&entry, months)))
+            entry.is_some_and(|entry| is_news(time(stale.gone_at), looked_at(&entry)))
         });
         let stale = stale.into_iter();
         stale.map(|(id, stale)| (id, stale.reason)).collect()

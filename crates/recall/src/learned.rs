@@ -4,8 +4,11 @@
 //! note that is used everywhere is linked to nothing. No weight is stored: the result depends
 //! neither on order nor on when it was last computed, and old use decays.
 
-use anamnesis_note::{id::NoteId, usage_log::NoteCounts};
-use anamnesis_store::index::{ByMonth, Error, Index};
+use anamnesis_note::id::NoteId;
+use anamnesis_store::{
+    index::{ByMonth, Error, Index},
+    journal::NoteCounts,
+};
 use chrono::{DateTime, Utc};
 
 use crate::usefulness::{DecayedCounts, amount, decay_factor};
@@ -94,11 +97,12 @@ fn decayed(months: &ByMonth<u64>, now: DateTime<Utc>) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use anamnesis_note::{
-        note::Scope,
-        usage_log::{Usage, Weight},
+    use anamnesis_session::event::{Record, RecordedEvent, Surroundings};
+    use anamnesis_store::{
+        fs::home::Home,
+        journal::{Journal, Weight},
+        notes::Notes,
     };
-    use anamnesis_store::{fs::home::Home, journal::Journal, notes::Notes, usage_log::Receipts};
 
     use super::*;
 
@@ -118,22 +122,24 @@ mod tests {
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
         let journal = Journal::open(&home, PATIENCE).unwrap();
-        let receipts = Receipts::new(home.clone());
         for (number, notes) in sessions.iter().enumerate() {
-            let usage = Usage {
-                used: notes
-                    .iter()
-                    .map(|number| ((1, note(*number)), Weight::Explicit))
-                    .collect(),
-                ..Usage::default()
+            let session = number.to_string();
+            let record = Record {
+                session: session.clone(),
+                at: 1,
+                prompt_id: None,
+                agent: None,
+                surroundings: Surroundings::default(),
+                private: false,
+                echoes: Vec::new(),
+                what: RecordedEvent::Seen,
             };
-            let mark = receipts
-                .session_mark(&journal, &number.to_string())
-                .unwrap();
-            let (told, _) = usage.part(Some(mark), None, now(), |_| Some(Scope::Portable));
-            receipts
-                .append(&journal, "laptop", &told, PATIENCE)
-                .unwrap();
+            journal.take(&record).unwrap();
+            let uses: Vec<_> = notes
+                .iter()
+                .map(|number| (note(*number), Weight::Explicit))
+                .collect();
+            journal.used(&session, "", 1, &uses, now()).unwrap();
         }
         let notes = Notes::new(home.clone(), PATIENCE);
         let index = Index::in_step(&home, &notes, PATIENCE).unwrap();

@@ -13,12 +13,11 @@ use crate::render::Recalled;
 use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
-    note::{Note, NoteType, Visibility, parse_timestamp},
-    usage_log::NoteCounts,
+    note::{Note, NoteType, Visibility},
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Filter, Index},
-    journal::{Evidence, Held, Ledger},
+    journal::{Evidence, Held, Ledger, NoteCounts},
     notes::Notes,
 };
 use anamnesis_text::{
@@ -35,8 +34,9 @@ use crate::{
     meaning::add_meaning,
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     reason::{InjectionReason, WithholdingReason},
+    stale::looked_at,
     threshold::{Floor, refusal},
-    usefulness::{DecayedCounts, is_benched, is_exempt, usefulness},
+    usefulness::{DecayedCounts, is_benched, last_used, usefulness},
 };
 
 /// How many candidates are ranked.
@@ -90,16 +90,12 @@ impl NoteStanding {
     /// Computes a note's standing from its monthly usage counts.
     pub fn from_usage(entry: &Entry, months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
         let faded = DecayedCounts::new(months, now);
-        let last = months
-            .iter()
-            .filter_map(|(_, counts)| counts.last.max(counts.verified))
-            .max();
-        let changed = parse_timestamp(&entry.updated_at);
-        let since = last.max(changed).unwrap_or(DateTime::UNIX_EPOCH);
+        let last = last_used(months).max(looked_at(entry));
+        let since = last.unwrap_or(DateTime::UNIX_EPOCH);
         Self {
-            usefulness: usefulness(&faded),
+            usefulness: usefulness(&faded, entry.rating),
             freshness: freshness(entry.kind, entry.pinned, since, faded.sessions, now),
-            is_benched: is_benched(months, is_exempt(entry)),
+            is_benched: is_benched(months, entry),
         }
     }
 }

@@ -9,18 +9,17 @@ use anamnesis_note::{
     id::NoteId,
     link::Relation,
     note::{Kind, State, Status, parse_timestamp},
-    usage_log::NoteCounts,
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Filter, Index},
-    journal::Journal,
+    journal::{Journal, NoteCounts},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::{
     freshness::{STALE, freshness, stale_after},
-    usefulness::DecayedCounts,
+    usefulness::{DecayedCounts, last_used},
 };
 
 /// The final states of a task.
@@ -99,14 +98,14 @@ pub struct Facts {
 }
 
 /// Returns when somebody last changed or verified a note, if known.
-pub fn looked_at(entry: &Entry, months: &ByMonth<NoteCounts>) -> Option<DateTime<Utc>> {
-    let verified = months.iter().filter_map(|(_, counts)| counts.verified);
-    verified.max().max(parse_timestamp(&entry.updated_at))
+pub fn looked_at(entry: &Entry) -> Option<DateTime<Utc>> {
+    entry.verified.max(parse_timestamp(&entry.updated_at))
 }
 
-/// Returns whether an event at `since` came after the note was last changed or verified.
+/// Returns whether an event at `since` came after the note was last changed or verified. The times of
+/// a note are whole seconds.
 pub fn is_news(since: DateTime<Utc>, looked_at: Option<DateTime<Utc>>) -> bool {
-    looked_at.is_none_or(|looked| looked < since)
+    looked_at.is_none_or(|looked| looked.timestamp() < since.timestamp())
 }
 
 /// Returns the reasons that arose since the note was last changed or verified, in a fixed order.
@@ -274,24 +273,22 @@ fn changed(entry: &Entry) -> Option<DateTime<Utc>> {
     parse_timestamp(&entry.updated_at)
 }
 
-/// Adds the facts that the entry and the usage log know.
+/// Adds the facts that the entry and the counts of use know.
 fn with_usage(
     facts: Facts,
     entry: &Entry,
     usage: &ByMonth<NoteCounts>,
     now: DateTime<Utc>,
 ) -> Facts {
-    let counts = || usage.iter().map(|(_, counts)| counts);
-    let last_used = counts().filter_map(|counts| counts.last).max();
-    let looked_at = looked_at(entry, usage);
+    let looked_at = looked_at(entry);
     let sessions = DecayedCounts::new(usage, now).sessions;
     let never_fades = entry.pinned || entry.kind == Kind::Task;
     // A note without any timestamp has no known age.
-    let since = looked_at.max(last_used).unwrap_or(now);
+    let since = looked_at.max(last_used(usage)).unwrap_or(now);
     Facts {
         looked_at,
         freshness: freshness(entry.kind, never_fades, since, sessions, now),
-        was_used: counts().any(|counts| counts.sessions > 0),
+        was_used: usage.iter().any(|(_, counts)| counts.sessions > 0),
         ..facts
     }
 }
@@ -394,19 +391,12 @@ mod tests {
     fn changing_or_verifying_a_note_counts_as_a_look() {
         let fixture = Fixture::new();
         let stored = fixture.add("A note", |note| note.updated_at = timestamp(day(5)));
-        let entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
-        let verified = |number| {
-            let verified = Some(day(number));
-            let counts = NoteCounts {
-                verified,
-                ..NoteCounts::default()
-            };
-            (day(1), counts)
-        };
-        let months = vec![verified(3), verified(9), verified(7)];
-        assert_eq!(looked_at(&entry, &ByMonth::new()), Some(day(5)));
-        assert_eq!(looked_at(&entry, &months[..1].to_vec()), Some(day(5)));
-        assert_eq!(looked_at(&entry, &months), Some(day(9)));
+        let mut entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
+        assert_eq!(looked_at(&entry), Some(day(5)));
+        entry.verified = Some(day(3));
+        assert_eq!(looked_at(&entry), Some(day(5)));
+        entry.verified = Some(day(9));
+        assert_eq!(looked_at(&entry), Some(day(9)));
         assert!(is_news(day(10), Some(day(9))) && is_news(day(1), None));
         assert!(!is_news(day(9), Some(day(9))) && !is_news(day(8), Some(day(9))));
     }

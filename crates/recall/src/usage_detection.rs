@@ -7,11 +7,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anamnesis_note::{
-    id::{NoteId, SHORT_ID_LENGTH},
-    usage_log::Weight,
-};
+use anamnesis_note::id::{NoteId, SHORT_ID_LENGTH};
 use anamnesis_session::event::ToolInput;
+use anamnesis_store::journal::Weight;
 use anamnesis_text::{
     sanitize::head,
     terms::{Role, words},

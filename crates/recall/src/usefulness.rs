@@ -1,14 +1,13 @@
 //! Scores how useful a note has been, from its usage counts.
 //!
-//! Uses and ratings count; being shown without use counts only against a note. All counts decay
-//! with a half-life of 180 days. Nothing is stored, so the same usage log and time give the same
-//! score. The score only reorders notes of similar relevance.
+//! Uses and the rating count; being shown without use counts only against a note. All counts decay
+//! with a half-life of 180 days. Nothing is stored, so the same counts and time give the same score. The score only reorders notes of similar relevance.
 
-use anamnesis_note::{
-    note::{Kind, Severity},
-    usage_log::NoteCounts,
+use anamnesis_note::note::{Kind, Rating, Severity};
+use anamnesis_store::{
+    index::{ByMonth, Entry},
+    journal::NoteCounts,
 };
-use anamnesis_store::index::{ByMonth, Entry};
 use chrono::{DateTime, Utc};
 
 /// The half-life of a count, in days.
@@ -61,10 +60,6 @@ pub struct DecayedCounts {
     pub sessions: f64,
     /// Sessions that were shown the note and did not use it.
     pub unused: f64,
-    /// Sessions in which it was rated good.
-    pub good: f64,
-    /// Sessions in which it was rated bad.
-    pub bad: f64,
 }
 
 impl DecayedCounts {
@@ -77,17 +72,22 @@ impl DecayedCounts {
             sum.hinted += left * amount(counts.hinted);
             sum.sessions += left * amount(counts.sessions);
             sum.unused += left * amount(counts.unused);
-            sum.good += left * amount(counts.good);
-            sum.bad += left * amount(counts.bad);
         }
         sum
     }
 }
 
+/// Returns when a note was last used.
+pub fn last_used(months: &ByMonth<NoteCounts>) -> Option<DateTime<Utc>> {
+    let last = months.iter().filter_map(|(_, counts)| counts.last).max();
+    last.and_then(DateTime::from_timestamp_millis)
+}
+
 /// Returns a note's usefulness, from 0 to 1; ½ if nothing is known.
-pub fn usefulness(faded: &DecayedCounts) -> f64 {
-    let gained = faded.used + 0.5 * faded.hinted + 2.0 * faded.good;
-    (2.0 + gained) / (4.0 + gained + 0.15 * faded.unused + 3.0 * faded.bad)
+pub fn usefulness(faded: &DecayedCounts, rating: Option<Rating>) -> f64 {
+    let of = |said| f64::from(u8::from(rating == Some(said)));
+    let gained = faded.used + 0.5 * faded.hinted + 2.0 * of(Rating::Good);
+    (2.0 + gained) / (4.0 + gained + 0.15 * faded.unused + 3.0 * of(Rating::Bad))
 }
 
 /// Returns whether a note never needs a better match: pinned notes, and severe warnings, which are
@@ -99,15 +99,15 @@ pub fn is_exempt(entry: &Entry) -> bool {
 
 /// Returns whether a note was shown often and never used or rated good. An [exempt](is_exempt) note
 /// never is.
-pub fn is_benched(months: &ByMonth<NoteCounts>, is_exempt: bool) -> bool {
+pub fn is_benched(months: &ByMonth<NoteCounts>, entry: &Entry) -> bool {
     let sum = |count: fn(&NoteCounts) -> u64| {
         let counts = months.iter().map(|(_, counts)| count(counts));
         counts.fold(0, u64::saturating_add)
     };
-    !is_exempt
+    !is_exempt(entry)
         && sum(|counts| counts.shown) >= BENCH_AFTER
         && sum(|counts| counts.sessions) == 0
-        && sum(|counts| counts.good) == 0
+        && entry.rating != Some(Rating::Good)
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_unknown_note_scores_one_half() {
-        assert!(is_about(usefulness(&DecayedCounts::default()), 0.5));
+        assert!(is_about(usefulness(&DecayedCounts::default(), None), 0.5));
     }
 
     #[test]
@@ -154,30 +154,34 @@ mod tests {
 
     #[test]
     fn one_use_or_good_rating_ends_benching() {
+        let fixture = Fixture::new();
+        let stored = fixture.add("A note", |_| {});
+        let mut entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
         let counts = NoteCounts {
             shown: 5,
             unused: 5,
             ..NoteCounts::default()
         };
-        let months = vec![(now(), counts.clone()), (now(), counts.clone())];
-        assert!(is_benched(&months, false));
-        assert!(!is_benched(&months, true));
-        assert!(!is_benched(&months[..1].to_vec(), false));
-        for other in [
-            NoteCounts {
-                hinted: 1,
-                sessions: 1,
-                ..counts.clone()
-            },
-            NoteCounts {
-                good: 1,
-                ..counts.clone()
-            },
-        ] {
-            let mut months = months.clone();
-            months[0].1 = other;
-            assert!(!is_benched(&months, false));
-        }
+        let mut months = vec![(now(), counts.clone()), (now(), counts.clone())];
+        assert!(is_benched(&months, &entry));
+        assert!(!is_benched(&months[..1].to_vec(), &entry));
+        entry.rating = Some(Rating::Good);
+        assert!(!is_benched(&months, &entry));
+        entry.rating = Some(Rating::Bad);
+        assert!(is_benched(&months, &entry));
+        months[0].1 = NoteCounts {
+            hinted: 1,
+            sessions: 1,
+            ..counts
+        };
+        assert!(!is_benched(&months, &entry));
+    }
+
+    #[test]
+    fn a_good_rating_raises_the_score_and_a_bad_one_lowers_it() {
+        let score = |rating| usefulness(&DecayedCounts::default(), rating);
+        assert!(score(Some(Rating::Good)) > score(None));
+        assert!(score(Some(Rating::Bad)) < score(None));
     }
 
     #[test]
@@ -214,20 +218,18 @@ mod tests {
         assert!(!is_benched(&|note| note.pinned = true));
     }
 
-    fn counts() -> impl Strategy<Value = [u64; 6]> {
-        prop::array::uniform6(0_u64..50)
+    fn counts() -> impl Strategy<Value = [u64; 4]> {
+        prop::array::uniform4(0_u64..50)
     }
 
-    fn months(all: &[([u64; 6], i64)]) -> ByMonth<NoteCounts> {
-        let month = |(counts, days): &([u64; 6], i64)| {
-            let [used, hinted, sessions, unused, good, bad] = *counts;
+    fn months(all: &[([u64; 4], i64)]) -> ByMonth<NoteCounts> {
+        let month = |(counts, days): &([u64; 4], i64)| {
+            let [used, hinted, sessions, unused] = *counts;
             let counts = NoteCounts {
                 used,
                 hinted,
                 sessions,
                 unused,
-                good,
-                bad,
                 ..NoteCounts::default()
             };
             (now() - Duration::days(*days), counts)
@@ -239,15 +241,15 @@ mod tests {
         /// Positive counts raise the score, negative counts lower it, and it stays within 0 and 1.
         #[test]
         fn usefulness_is_monotone_in_each_count(
-            all in prop::collection::vec((counts(), 0_i64..2000), 1..6), which in 0_usize..6,
+            all in prop::collection::vec((counts(), 0_i64..2000), 1..6), which in 0_usize..4,
         ) {
-            let before = usefulness(&DecayedCounts::new(&months(&all), now()));
+            let before = usefulness(&DecayedCounts::new(&months(&all), now()), None);
             prop_assert!((0.0..=1.0).contains(&before));
             let mut more = all.clone();
             more[0].0[which] += 1;
-            let after = usefulness(&DecayedCounts::new(&months(&more), now()));
+            let after = usefulness(&DecayedCounts::new(&months(&more), now()), None);
             match which {
-                0 | 1 | 4 => prop_assert!(after >= before),
+                0 | 1 => prop_assert!(after >= before),
                 2 => prop_assert!(is_about(after, before)),
                 _ => prop_assert!(after <= before),
             }

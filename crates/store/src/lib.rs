@@ -7,6 +7,7 @@
 pub mod citation;
 pub mod claude_memory;
 pub mod foreign_database;
+pub mod former_usage;
 pub mod fs;
 pub mod index;
 pub mod journal;
@@ -17,7 +18,7 @@ pub mod scratch;
 pub mod session_note;
 pub mod settings;
 pub mod spool;
-pub mod usage_log;
+pub mod synced_lines;
 pub mod writing;
 
 mod sqlite;

@@ -279,7 +279,7 @@ impl Notes {
         for entry in fs::read_dir(&tree).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // Git's folder, the usage log and the marker belong to sync.
+            // Git's folder and the files beside the notes belong to sync.
             if name.starts_with('.') || NoteType::ALL.iter().any(|known| known.as_str() == name) {
                 continue;
             }
@@ -786,9 +786,6 @@ impl Notes {
 
     /// Removes temporary files older than `age`, which killed processes left.
     pub fn sweep(&self, age: Duration) -> usize {
-        let entries = fs::read_dir(self.home.receipts());
-        let receipts = entries.into_iter().flatten().flatten();
-        let receipts = receipts.map(|entry| entry.path());
         let folders = self.home.note_folders().chain([
             self.home.root().to_owned(),
             self.home.tree(Scope::Portable),
@@ -797,7 +794,6 @@ impl Notes {
             self.home.derived(),
             self.home.spool(),
         ]);
-        let folders = folders.chain(receipts.filter(|path| home::is_real_folder(path)));
         let mut removed = 0;
         for folder in folders {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -1070,7 +1066,6 @@ mod tests {
         let folders = [
             home.tree(Scope::Portable).join("semantic"),
             home.tree(Scope::Portable),
-            home.receipts().join("laptop"),
             home.trash(),
             home.quarantine(),
             home.derived(),

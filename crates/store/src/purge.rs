@@ -227,7 +227,8 @@ fn kind_of(home: &Home, path: &Path) -> Kind {
         .parent()
         .is_some_and(|logs| path.starts_with(logs));
     let is_question = path == home.evaluation();
-    if is_log || is_question || is_in(home.spool()) || is_in(home.receipts()) {
+    let is_synced = path == home.aliases() || path == home.purged();
+    if is_log || is_question || is_in(home.spool()) || is_synced {
         return Kind::Text;
     }
     // Settings and foreign files.

@@ -6,14 +6,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fs,
-    path::Path,
 };
 
 use anamnesis_note::{
     id::NoteId,
     merge::{self, Merged, Sibling},
     note::{NoteFile, NoteType, Scope},
-    usage_log::join_lines,
+    synced_lines::join_lines,
 };
 use anamnesis_store::{
     fs::{
@@ -108,7 +107,7 @@ impl Repository {
         let Some(tree) = self.head()?.as_ref().map(Commit::tree).transpose()? else {
             return Ok(applied);
         };
-        let staged = self.stage_all(notes, None)?;
+        let staged = self.stage_all(notes)?;
         for path in staged.changes.iter().filter(|(_, new)| new.is_none()) {
             if let (Named::Note(folder, id), Some(oid)) =
                 (tree::named(path.0), entry(&tree, path.0))
@@ -151,7 +150,7 @@ impl Repository {
             self.apply_note(lock, notes, *id, *change, &mut applied, &mut stamps)?;
         }
         for (path, change) in &changes.others {
-            if matches!(tree::named(path), Named::Receipt | Named::Layout) {
+            if matches!(tree::named(path), Named::Lines | Named::Layout) {
                 self.apply_file(path, *change)?;
             }
         }
@@ -386,7 +385,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Changes a usage log or the marker to the version in a commit.
+    /// Changes a file of lines or the marker to the version in a commit.
     fn apply_file(&self, name: &str, change: PathDiff<(Oid, i32)>) -> Result<(), Error> {
         let path = self.folder().join(name);
         let found = file::read_head(&path, MAX_FILE).ok();
@@ -395,7 +394,7 @@ impl Repository {
             let oid = found
                 .map(|bytes| Oid::hash_object(ObjectType::Blob, &bytes))
                 .transpose()?;
-            // A log that has grown belongs to this machine and stays.
+            // A file that changed here stays.
             if oid.is_some() && oid == change.old.map(|(oid, _)| oid) {
                 fs::remove_file(&path).map_err(Error::io(&path))?;
             }
@@ -404,14 +403,9 @@ impl Repository {
         let blob = self.git.find_blob(oid)?;
         let bytes = match found {
             Some(found) if found == blob.content() => return Ok(()),
-            Some(found) if tree::is_log(name) => join_lines(&found, blob.content()),
+            Some(found) if tree::named(name) == Named::Lines => join_lines(&found, blob.content()),
             _ => blob.content().to_vec(),
         };
-        let mut folder = self.folder();
-        for part in Path::new(name).parent().into_iter().flat_map(Path::iter) {
-            folder.push(part);
-            home::ensure_folder(&folder)?;
-        }
         file::write_atomic(&path, &bytes).map_err(Error::io(&path))?;
         Ok(())
     }

@@ -162,6 +162,4 @@ pub struct Settings {
     pub time_limit: Duration,
     /// The person's decision.
     pub answer: HeldDecision,
-    /// The id of this installation, whose usage logs are sent; `None` sends none.
-    pub installation: Option<String>,
 }

@@ -35,7 +35,7 @@ const MAX_TRIES: usize = 6;
 /// The longest wait per previous try, in milliseconds.
 const WAIT_STEP_MS: u64 = 150;
 
-/// Writes a purge into the usage log.
+/// Writes the marks of a purge.
 pub type RecordPurge<'a> =
     dyn FnMut(&Record) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
@@ -146,7 +146,7 @@ impl<'a> GitBackend<'a> {
     /// Removes notes, or a text, from the files and from history, here and in the remote.
     ///
     /// Files are changed first, then the remote, then the local history. `write_record` has to
-    /// write its argument into the usage log; it is called again if more is found.
+    /// write the marks of its argument; it is called again if more is found.
     ///
     /// # Errors
     /// Files may already be changed. Remote and local history are unchanged, or the next sync
@@ -321,7 +321,7 @@ impl SyncBackend for GitBackend<'_> {
         };
         state.initialized = true;
         state.head = repository.short_head()?;
-        state.dirty = repository.is_dirty(self.notes, self.settings.installation.as_deref())?;
+        state.dirty = repository.is_dirty(self.notes)?;
         if let (Some(head), Some(_)) = (repository.head()?, &self.settings.remote) {
             let joined = repository.joined()?;
             state.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;

@@ -35,7 +35,7 @@ pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
     let made = git2::Repository::init_opts(&fresh, &options)?;
     let mut config = made.config()?;
     config.set_bool("core.bare", false)?;
-    // Usage logs create many small objects.
+    // Each commit creates several small objects.
     config.set_i32("gc.auto", i32::try_from(LOOSE_OBJECTS).unwrap_or(500))?;
     // libgit2 creates sample hooks.
     let _ = fs::remove_dir_all(fresh.join("hooks"));
@@ -119,7 +119,7 @@ pub(crate) fn has_moved(git: &Path, reference: &str) -> bool {
     before.any(|before| before.parse().is_ok_and(|oid: Oid| !oid.is_zero()))
 }
 
-pub(crate) fn folder_names(folder: &Path) -> Vec<String> {
+fn folder_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.file_name().into_string().ok())

@@ -25,7 +25,7 @@ use crate::{
     folder::{Folders, NoteBlob, NoteChanges, folder_in},
     join::{folder_of, is_sound},
     repository::Repository,
-    tree::{Changes, MAX_FILE, is_machine},
+    tree::{Changes, MAX_FILE},
 };
 
 /// The shortest prefix or suffix that finds a change or commit.
@@ -400,7 +400,7 @@ impl Repository {
         let mut machines = BTreeSet::new();
         for oid in walk {
             let commit = self.git.find_commit(oid?)?;
-            machines.extend(machine_of(&commit).filter(|machine| is_machine(machine)));
+            machines.extend(machine_of(&commit).filter(|name| is_machine(name)));
         }
         Ok(machines.into_iter().collect())
     }
@@ -736,6 +736,12 @@ fn has_other_folders(commit: &Commit<'_>) -> Result<bool, Error> {
 fn folders(tree: &Tree<'_>) -> impl Iterator<Item = (NoteType, Oid)> {
     let folders = NoteType::ALL.iter();
     folders.filter_map(|folder| Some((*folder, folder_in(tree, *folder)?)))
+}
+
+/// Returns whether a text can be a machine's name.
+fn is_machine(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !name.starts_with('.') && (1..=64).contains(&name.len()) && name.bytes().all(fits)
 }
 
 /// Returns the machine of a commit.

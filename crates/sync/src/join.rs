@@ -9,7 +9,7 @@ use anamnesis_note::{
     id::NoteId,
     merge::{self, Merged, Sibling},
     note::{NoteFile, NoteType, State},
-    usage_log::join_lines,
+    synced_lines::join_lines,
 };
 use anamnesis_store::notes::Problem;
 use chrono::DateTime;
@@ -21,9 +21,7 @@ use crate::{
     folder::{Folders, NoteBlob, NoteChanges},
     purge::Record,
     repository::Repository,
-    tree::{
-        self, Changes, FILE, LAYOUT, Named, PathDiff, entry, is_log, is_tombstone, named, note_path,
-    },
+    tree::{self, Changes, FILE, LAYOUT, Named, PathDiff, entry, is_tombstone, named, note_path},
 };
 
 /// Deleting more notes than this needs the person's confirmation.
@@ -535,7 +533,7 @@ impl Join<'_> {
         });
     }
 
-    /// Joins a usage log, the marker or an unknown file that the other side changed.
+    /// Joins a file of lines, the marker or an unknown file that the other side changed.
     fn file(
         &mut self,
         path: &str,
@@ -554,7 +552,7 @@ impl Join<'_> {
             (a, b) if a == b => return Ok(()),
             (Some((a, mode)), Some((b, _))) => {
                 let merged = match named(path) {
-                    Named::Receipt if is_log(path) => {
+                    Named::Lines => {
                         let log = join_lines(&self.repository.read(a)?, &self.repository.read(b)?);
                         self.repository.blob(&log)?
                     }

@@ -644,7 +644,7 @@ mod tests {
         let base = repository.git.find_tree(base.unwrap()).unwrap();
         let tree = repository.tree_with(Some(&base), &updates).unwrap();
         assert_eq!(store.head(), Some(tree));
-        let staged = repository.stage_all(&store.notes, None).unwrap();
+        let staged = repository.stage_all(&store.notes).unwrap();
         assert_eq!(staged.changes, BTreeMap::new());
         let statuses = repository.git.statuses(None).unwrap();
         // libgit2 does not respect the flag of the files that are not ours.

@@ -6,20 +6,18 @@
 //! rewritten remote, as every other machine does. Then the old objects are removed from the disk; a
 //! marker exists until that is done.
 //!
-//! Other machines recognise a purge by its line in the usage log, which has ids and no text
-//! ([`Record`]).
+//! Other machines recognise a purge by its marks, which have ids and no text ([`Record`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fs,
-    path::Path,
 };
 
 use anamnesis_note::{
     id::NoteId,
     note::NoteType,
     purge_pattern::PurgePattern,
-    usage_log::{FoldFile, PortableId, Receipt, ReceiptKey},
+    synced_lines::{PURGED as MARKS, PurgeMark},
 };
 use anamnesis_text::clean::one_line;
 use git2::{Commit, ObjectType, Oid, Sort, Tree};
@@ -30,7 +28,7 @@ use crate::{
     loose, new_notes,
     remote::Remote,
     repository::{BRANCH, JOINED, Repository},
-    tree::{Changes, FILE, Named, entry, is_log, is_tombstone, named, note_path},
+    tree::{Changes, FILE, Named, entry, is_tombstone, named, note_path},
 };
 
 /// The rewritten history that is being pushed.
@@ -68,7 +66,7 @@ pub struct Purge {
 pub struct Purged {
     /// The number of rewritten commits.
     pub commits: usize,
-    /// The record in the usage log.
+    /// The marks.
     pub what: Record,
     /// Whether the remote has the new history.
     pub pushed: bool,
@@ -78,7 +76,7 @@ pub struct Purged {
     pub dropped: Vec<String>,
 }
 
-/// A purge in the usage log: ids, no text.
+/// The marks of a purge: ids, no text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// Removed notes.
@@ -335,8 +333,8 @@ impl Repository {
         self.tree_with(Some(tree), &updates)
     }
 
-    /// Returns what was purged between two commits of a rewritten history, by the usage log; `None`
-    /// if the log has no purge, or a note is missing that it does not name.
+    /// Returns what was purged between two commits of a rewritten history, by its marks; `None`
+    /// if there are none, or a note is missing that they do not name.
     pub(crate) fn purged_between(
         &self,
         old: &Commit<'_>,
@@ -357,7 +355,7 @@ impl Repository {
         Ok(is_all.then_some(record))
     }
 
-    /// Returns what was purged since a tree, by the usage log; `None` if the log has no purge.
+    /// Returns what was purged since a tree, by its marks; `None` if there are none.
     pub(crate) fn purged_since(
         &self,
         old: Option<&Tree<'_>>,
@@ -367,20 +365,23 @@ impl Repository {
     }
 
     fn record(&self, changes: &Changes) -> Result<Option<Record>, Error> {
-        let mut known = LoggedPurges::default();
-        let mut said = LoggedPurges::default();
-        for (path, change) in &changes.others {
-            if named(path) != Named::Receipt {
-                continue;
-            }
-            if let Some((oid, _)) = change.old {
-                known.read(path, &self.read(oid)?);
-            }
-            if let Some((oid, _)) = change.new {
-                said.read(path, &self.read(oid)?);
-            }
+        let Some(change) = changes.others.get(MARKS) else {
+            return Ok(None);
+        };
+        let marks = |side: Option<(Oid, i32)>| -> Result<BTreeSet<PurgeMark>, Error> {
+            let bytes = side.map(|(oid, _)| self.read(oid)).transpose()?;
+            let text = bytes.unwrap_or_default();
+            Ok(PurgeMark::parse(&String::from_utf8_lossy(&text)))
+        };
+        let (old, new) = (marks(change.old)?, marks(change.new)?);
+        let mut record = Record::default();
+        for mark in new.difference(&old) {
+            let notes = match mark.is_gone {
+                true => &mut record.gone,
+                false => &mut record.masked,
+            };
+            notes.insert(mark.note);
         }
-        let record = said.since(&known);
         Ok((!record.is_empty()).then_some(record))
     }
 
@@ -508,48 +509,5 @@ impl Repository {
             }
         }
         Ok(dropped)
-    }
-}
-
-/// The purges in usage logs.
-#[derive(Debug, Default)]
-struct LoggedPurges {
-    lines: BTreeMap<ReceiptKey, Receipt>,
-    /// Compacted months have only sums.
-    gone: BTreeSet<PortableId>,
-    masked: BTreeSet<PortableId>,
-}
-
-impl LoggedPurges {
-    fn read(&mut self, path: &str, bytes: &[u8]) {
-        let name = Path::new(path).file_name().unwrap_or_default();
-        if is_log(&name.to_string_lossy()) {
-            let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-            let receipts = lines.filter_map(|line| Receipt::parse_line(line).ok());
-            let receipts = receipts.map(|receipt| (receipt.key(), receipt));
-            self.lines.extend(receipts);
-        } else if let Ok(file) = FoldFile::parse(bytes) {
-            self.gone.extend(file.counts.gone);
-            self.masked.extend(file.counts.masked);
-        }
-    }
-
-    /// Returns the purges that `known` does not have.
-    fn since(&self, known: &Self) -> Record {
-        let new = |lists: fn(&Self) -> &BTreeSet<PortableId>,
-                   list: fn(&Receipt) -> &[PortableId]| {
-            let lines = self.lines.iter();
-            let lines = lines.filter(|(key, _)| !known.lines.contains_key(key));
-            let said = lines.flat_map(|(_, receipt)| list(receipt));
-            // A line that was compacted since is not new.
-            let old = known.lines.values().flat_map(list);
-            let old: BTreeSet<PortableId> = old.chain(lists(known)).copied().collect();
-            let summed = lists(self).iter().filter(|id| !old.contains(id));
-            said.chain(summed).map(|id| id.id()).collect()
-        };
-        Record {
-            gone: new(|said| &said.gone, |receipt| &receipt.gone),
-            masked: new(|said| &said.masked, |receipt| &receipt.masked),
-        }
     }
 }

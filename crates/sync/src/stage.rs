@@ -13,11 +13,9 @@ use anamnesis_note::{
 use anamnesis_store::{
     fs::{
         file::{self, Stamp},
-        home,
         lock::Lock,
     },
     notes::{NotePath, Notes, Problem},
-    usage_log::Receipts,
 };
 use git2::{Commit, ObjectType, Oid};
 use ulid::Ulid;
@@ -25,7 +23,6 @@ use ulid::Ulid;
 use crate::{
     commit::{Act, Committed, FileChanges},
     error::Error,
-    git_folder::folder_names,
     git_index::{IndexStamp, same},
     join::mass_deletion,
     repository::{Repository, SyncLock},
@@ -175,13 +172,12 @@ impl Repository {
         &self,
         _held: &SyncLock,
         notes: &Notes,
-        installation: Option<&str>,
         may_delete: bool,
     ) -> Result<FolderCommits, Error> {
         loop {
             let head = self.head()?;
             let expected = head.as_ref().map(Commit::id);
-            let mut staged = self.stage_all(notes, installation)?;
+            let mut staged = self.stage_all(notes)?;
             let mut gathered = FolderCommits {
                 problems: std::mem::take(&mut staged.problems),
                 ..FolderCommits::default()
@@ -252,44 +248,29 @@ impl Repository {
     ///
     /// If no folder changed since the branch was moved, no note was made, replaced or removed. Then
     /// nothing is listed, and an edit in place is not noticed.
-    pub(crate) fn is_dirty(
-        &self,
-        notes: &Notes,
-        installation: Option<&str>,
-    ) -> Result<bool, Error> {
-        if self.is_older_than_branch(installation) {
+    pub(crate) fn is_dirty(&self, notes: &Notes) -> Result<bool, Error> {
+        if self.is_older_than_branch() {
             return Ok(false);
         }
-        Ok(!self.stage_all(notes, installation)?.changes.is_empty())
+        Ok(!self.stage_all(notes)?.changes.is_empty())
     }
 
-    /// Returns whether all folders of notes and all own usage logs are older than the branch's file.
-    fn is_older_than_branch(&self, installation: Option<&str>) -> bool {
+    /// Returns whether all folders of notes and our other files are older than the branch's file.
+    fn is_older_than_branch(&self) -> bool {
         let modified = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
         let branch = self.git.head().ok();
         let branch = branch.and_then(|branch| branch.name().ok().map(str::to_owned));
         let Some(moved) = branch.and_then(|name| modified(&self.git_folder().join(name))) else {
             return false;
         };
-        let receipts = self.receipts_of(installation);
-        let folders = NoteType::ALL.iter().map(ToString::to_string);
-        let usage = receipts
-            .iter()
-            .map(|machine| format!("{}/{machine}", tree::USAGE));
-        let logs = self.own_other_files(&receipts);
-        let names = folders.chain(usage).chain(logs);
+        let folders = NoteType::ALL.iter().map(|folder| folder.as_str());
+        let names = folders.chain(tree::OTHER_FILES);
         let mut places = names.map(|name| self.folder().join(name));
         places.all(|place| match modified(&place) {
             Some(modified) => modified < moved,
             // Nothing is in a folder that does not exist; a removed one changed this one.
             None => !place.exists(),
         }) && modified(&self.folder()).is_some_and(|modified| modified < moved)
-    }
-
-    /// Returns the folders of an installation's usage logs.
-    fn receipts_of(&self, installation: Option<&str>) -> Vec<String> {
-        let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
-        receipts.unwrap_or_default()
     }
 
     /// Corrects the state of notes that a command moved during the scan. Such a note may have been
@@ -369,23 +350,11 @@ impl Repository {
         Ok(())
     }
 
-    /// Stages all our files in the folder; reads only files with a new stamp. Only this
-    /// installation's usage logs are staged: other machines write their own, and a copied store has
-    /// older versions.
-    pub(crate) fn stage_all(
-        &self,
-        notes: &Notes,
-        installation: Option<&str>,
-    ) -> Result<Staged, Error> {
-        let receipts = self.receipts_of(installation);
+    /// Stages all our files in the folder; reads only files with a new stamp.
+    pub(crate) fn stage_all(&self, notes: &Notes) -> Result<Staged, Error> {
         let head = self.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
         let mut committed = tree::own_files(&self.git, tree.as_ref())?;
-        committed.others.retain(|path, _| {
-            let machine = path.strip_prefix(".usage/");
-            let machine = machine.and_then(|rest| rest.split('/').next());
-            machine.is_none_or(|machine| receipts.iter().any(|own| own == machine))
-        });
         let mut staged = Staged {
             ..Staged::default()
         };
@@ -405,12 +374,15 @@ impl Repository {
             let name = note_path(path.folder, path.id);
             self.stage(&name, &path.absolute(&self.home), old, cached, &mut staged)?;
         }
-        for name in self.own_other_files(&receipts) {
-            let old = committed.others.remove(&name);
-            let path = self.folder().join(&name);
+        for name in tree::OTHER_FILES {
+            let path = self.folder().join(name);
+            if !path.is_file() {
+                continue;
+            }
+            let old = committed.others.remove(name);
             let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::from_metadata(&metadata));
-            let cached = unchanged(cache.others.get(&name), stamp.ok());
-            self.stage(&name, &path, old, cached, &mut staged)?;
+            let cached = unchanged(cache.others.get(name), stamp.ok());
+            self.stage(name, &path, old, cached, &mut staged)?;
         }
         let missing = committed.notes.into_keys();
         let missing = missing.map(|(folder, id)| note_path(folder, id));
@@ -435,29 +407,7 @@ impl Repository {
         false
     }
 
-    /// Returns the usage logs and the marker in the folder.
-    fn own_other_files(&self, receipts: &[String]) -> Vec<String> {
-        let mut names = Vec::new();
-        if self.folder().join(tree::LAYOUT).is_file() {
-            names.push(tree::LAYOUT.to_owned());
-        }
-        let usage = self.folder().join(tree::USAGE);
-        if !home::is_real_folder(&usage) {
-            return names;
-        }
-        for machine in receipts {
-            let folder = usage.join(machine);
-            if !tree::is_machine(machine) || !home::is_real_folder(&folder) {
-                continue;
-            }
-            let files = folder_names(&folder).into_iter();
-            let files = files.filter(|name| tree::is_receipt(name));
-            names.extend(files.map(|name| format!("{}/{machine}/{name}", tree::USAGE)));
-        }
-        names
-    }
-
-    /// Groups changes by session and actor of the notes. Other files, the usage logs, join the last
+    /// Groups changes by session and actor of the notes. Other files join the last
     /// group, so that the end of a session is one commit.
     fn by_session(&self, changes: FileChanges) -> Result<Groups, Error> {
         let tree = self.head()?.as_ref().map(Commit::tree).transpose()?;

@@ -81,10 +81,7 @@ impl<'a> Run<'a> {
     /// Commits the changes in the folder.
     pub(crate) fn commit_folder(&mut self, held: &SyncLock) -> Result<(), Error> {
         let may_delete = self.settings.answer == HeldDecision::Accept;
-        let installation = self.settings.installation.as_deref();
-        let gathered = self
-            .repository
-            .commit_all(held, self.notes, installation, may_delete)?;
+        let gathered = self.repository.commit_all(held, self.notes, may_delete)?;
         self.committed += gathered.commits;
         for problem in gathered.problems {
             if !self.problems.contains(&problem) {

@@ -11,6 +11,7 @@ use std::{
 use anamnesis_note::{
     id::NoteId,
     note::{NoteFile, NoteType, State},
+    synced_lines::{ALIASES, PURGED},
 };
 use anamnesis_store::notes::Problem;
 use git2::{ObjectType, Oid, Repository, Tree};
@@ -32,16 +33,16 @@ const MAX_DEPTH: usize = 16;
 /// The name of the marker that identifies a repository of notes.
 pub(crate) const LAYOUT: &str = ".layout";
 
-/// The folder of the usage logs.
-pub(crate) const USAGE: &str = ".usage";
+/// Our files that are no notes.
+pub(crate) const OTHER_FILES: [&str; 3] = [ALIASES, LAYOUT, PURGED];
 
 /// The meaning of a path in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Named {
     /// `<type>/<ULID>.md`.
     Note(NoteType, NoteId),
-    /// `.usage/<machine>/owner`, `*.jsonl` or `*.fold.json`.
-    Receipt,
+    /// The aliases of projects or the purge marks, whose lines are united.
+    Lines,
     /// `.layout`.
     Layout,
     /// Any other file: kept in commits, never read.
@@ -50,17 +51,14 @@ pub(crate) enum Named {
 
 /// Returns the meaning of a path.
 pub(crate) fn named(path: &str) -> Named {
-    if path == LAYOUT {
-        return Named::Layout;
-    }
-    let parts: Vec<&str> = path.split('/').collect();
-    match parts.as_slice() {
-        [folder, name] => {
-            let note = || Some(Named::Note(folder.parse().ok()?, note_name(name)?));
-            note().unwrap_or(Named::Other)
-        }
-        [USAGE, machine, name] if is_machine(machine) && is_receipt(name) => Named::Receipt,
-        _ => Named::Other,
+    let note = || {
+        let (folder, name) = path.split_once('/')?;
+        Some(Named::Note(folder.parse().ok()?, note_name(name)?))
+    };
+    match path {
+        LAYOUT => Named::Layout,
+        ALIASES | PURGED => Named::Lines,
+        _ => note().unwrap_or(Named::Other),
     }
 }
 
@@ -69,33 +67,12 @@ pub(crate) fn note_path(folder: NoteType, id: NoteId) -> String {
     format!("{folder}/{id}.md")
 }
 
-/// Returns whether a folder in `.usage` can be a machine's.
-pub(crate) fn is_machine(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    !name.starts_with('.') && (1..=64).contains(&name.len()) && name.bytes().all(fits)
-}
-
-/// Returns whether a file in a machine's folder belongs to its usage log.
-pub(crate) fn is_receipt(name: &str) -> bool {
-    let plain = !name.starts_with('.') && name.bytes().all(|byte| byte.is_ascii_graphic());
-    plain && (name == "owner" || is_log(name) || name.ends_with(".fold.json"))
-}
-
-/// Returns whether a file is an append-only log.
-#[expect(
-    clippy::case_sensitive_file_extension_comparisons,
-    reason = "a name in git has one spelling"
-)]
-pub(crate) fn is_log(name: &str) -> bool {
-    name.ends_with(".jsonl")
-}
-
 /// Our files in a tree of our own branch.
 #[derive(Debug, Default)]
 pub(crate) struct OwnFiles {
     /// The notes. A store has tens of thousands, so their paths are not stored.
     pub(crate) notes: HashMap<(NoteType, NoteId), Oid>,
-    /// Usage logs and the marker, by path.
+    /// The marker and the files of lines, by path.
     pub(crate) others: HashMap<String, Oid>,
 }
 
@@ -106,10 +83,12 @@ pub(crate) fn own_files(
 ) -> Result<OwnFiles, Error> {
     let mut files = OwnFiles::default();
     let Some(tree) = tree else { return Ok(files) };
-    if let Some(marker) = tree.get_name(LAYOUT)
-        && is_file(marker.filemode_raw())
-    {
-        files.others.insert(LAYOUT.to_owned(), marker.id());
+    for name in OTHER_FILES {
+        if let Some(entry) = tree.get_name(name)
+            && is_file(entry.filemode_raw())
+        {
+            files.others.insert(name.to_owned(), entry.id());
+        }
     }
     for folder in NoteType::ALL {
         for entry in subtree(repository, tree, folder.as_str())?
@@ -119,24 +98,6 @@ pub(crate) fn own_files(
         {
             let id = entry.name().ok().and_then(note_name);
             files.notes.extend(id.map(|id| ((*folder, id), entry.id())));
-        }
-    }
-    for machine in subtree(repository, tree, USAGE)?
-        .iter()
-        .flat_map(Tree::iter)
-    {
-        let Ok(machine) = machine.name() else {
-            continue;
-        };
-        let folder = format!("{USAGE}/{machine}");
-        for entry in subtree(repository, tree, &folder)?
-            .iter()
-            .flat_map(Tree::iter)
-        {
-            let path = format!("{folder}/{}", String::from_utf8_lossy(entry.name_bytes()));
-            if is_file(entry.filemode_raw()) && named(&path) != Named::Other {
-                files.others.insert(path, entry.id());
-            }
         }
     }
     Ok(files)
@@ -183,7 +144,7 @@ impl<T> Default for PathDiff<T> {
 pub(crate) struct Changes {
     /// Notes, by id.
     pub(crate) notes: BTreeMap<NoteId, PathDiff<(NoteType, Oid)>>,
-    /// Receipts, the marker and unknown files, by path, with their git mode.
+    /// Files of lines, the marker and unknown files, by path, with their git mode.
     pub(crate) others: BTreeMap<String, PathDiff<(Oid, i32)>>,
     /// Refused entries of the new tree.
     pub(crate) problems: Vec<Problem>,
@@ -483,18 +444,15 @@ mod tests {
         assert_eq!(named(&note), Named::Note(NoteType::Semantic, id));
         assert_eq!(note_path(NoteType::Semantic, id), note);
         assert_eq!(named(".layout"), Named::Layout);
-        for receipt in ["owner", "2026-11.jsonl", "2026-11.fold.json"] {
-            assert_eq!(named(&format!(".usage/laptop/{receipt}")), Named::Receipt);
-        }
+        assert_eq!(named(".aliases"), Named::Lines);
+        assert_eq!(named(".purged"), Named::Lines);
         let lower = format!("semantic/{}.md", ID.to_lowercase());
         let other = [
             lower.as_str(),
             "semantic/notes.md",
             "README.md",
             ".usage/laptop/notes.md",
-            ".usage/../owner",
-            ".usage/.hidden/owner",
-            ".usage/laptop/.x.jsonl",
+            "semantic/.purged",
             "a/b/c/d",
             "",
         ];

@@ -88,7 +88,6 @@ impl Machine {
             patience: Duration::from_secs(5),
             time_limit: Duration::from_secs(60),
             answer: HeldDecision::None,
-            installation: None,
         };
         let backend = GitBackend::new(&self.home, &self.notes, settings);
         assert!(backend.sync().unwrap().pushed);

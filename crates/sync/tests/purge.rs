@@ -17,14 +17,12 @@ use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Scope, State},
     purge_pattern::PurgePattern,
-    usage_log::{PortableId, Receipt},
 };
 use anamnesis_store::{
     fs::home::Home,
     index::Index,
-    journal::Journal,
     notes::{NotePath, Notes},
-    usage_log::Receipts,
+    synced_lines::mark_purged,
 };
 use anamnesis_sync::{
     Error, GitBackend, Held, HeldDecision, Repository, Settings, SyncBackend, Synced,
@@ -172,9 +170,6 @@ impl Machine {
             patience: PATIENCE,
             time_limit: Duration::from_secs(60),
             answer,
-            installation: Receipts::new(self.home.clone())
-                .installation(&Journal::open(&self.home, PATIENCE).unwrap())
-                .ok(),
         };
         GitBackend::new(&self.home, &self.notes, settings)
     }
@@ -186,20 +181,14 @@ impl Machine {
     }
 
     fn try_purge(&self, purge: &Purge) -> Result<Purged, Error> {
-        let journal = Journal::open(&self.home, PATIENCE).unwrap();
-        let receipts = Receipts::new(self.home.clone());
-        let ids = |ids: &BTreeSet<NoteId>| {
-            let ids = ids
-                .iter()
-                .map(|id| PortableId::new(*id, Scope::Portable).unwrap());
-            ids.collect()
-        };
         self.backend(HeldDecision::None).purge(purge, &mut |what| {
-            let mut receipt = Receipt::new(now());
-            receipt.gone = ids(&what.gone);
-            receipt.masked = ids(&what.masked);
-            Ok(receipts.append(&journal, self.name, &receipt, PATIENCE)?)
+            Ok(self.mark_purged(&what.gone, &what.masked))
         })
+    }
+
+    fn mark_purged(&self, gone: &BTreeSet<NoteId>, masked: &BTreeSet<NoteId>) {
+        let lock = self.notes.lock().unwrap();
+        mark_purged(&self.home, &lock, gone, masked, now()).unwrap();
     }
 
     fn purge(&self, purge: &Purge) -> Purged {
@@ -497,8 +486,6 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
     // The desktop pushes between the laptop's fetch and its push.
     let mut said = Vec::new();
     let between = desktop.write("between", &format!("with {SECRET}"));
-    let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
-    let receipts = Receipts::new(laptop.home.clone());
     let backend = laptop.backend(HeldDecision::None);
     let purged = backend.purge(&text(), &mut |what| {
         let masked = &what.masked;
@@ -507,13 +494,7 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
             fs::write(&is_due, "").unwrap();
         }
         said.push(masked.clone());
-        let mut receipt = Receipt::new(now());
-        let ids = masked
-            .iter()
-            .map(|id| PortableId::new(*id, Scope::Portable).unwrap());
-        receipt.masked = ids.collect();
-        let written = receipts.append(&journal, "laptop", &receipt, PATIENCE);
-        Ok(written?)
+        Ok(laptop.mark_purged(&what.gone, masked))
     });
     fs::remove_file(fleet.folder.path().join("bin/git")).unwrap();
     assert_eq!(purged.unwrap().remote_left, None);
@@ -810,13 +791,7 @@ fn a_rewriting_that_says_more_or_less_than_it_does_is_held() {
     laptop.sync();
     desktop.sync();
     // The record names one note, but another one is missing too.
-    let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
-    let mut receipt = Receipt::new(now());
-    receipt.gone = vec![PortableId::new(first.id, Scope::Portable).unwrap()];
-    let receipts = Receipts::new(laptop.home.clone());
-    receipts
-        .append(&journal, "laptop", &receipt, PATIENCE)
-        .unwrap();
+    laptop.mark_purged(&BTreeSet::from([first.id]), &BTreeSet::new());
     fs::remove_dir_all(laptop.home.tree(Scope::Portable).join("semantic")).unwrap();
     laptop.git(&["add", "--all"]);
     laptop.git(&["checkout", "--quiet", "--orphan", "other"]);

@@ -24,7 +24,7 @@ use self::{
     records::{damage, recording, records},
     settings::{embedding_model, ignored_variables, privacy, projects},
     store::{unusable_journal, writable},
-    sync::{named_model, replaced_repositories, synced, usage},
+    sync::{named_model, replaced_repositories, synced},
 };
 use crate::context::{Context, PATIENCE};
 
@@ -229,7 +229,6 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("memory", Needs::Store, CheckKind::Maybe(memory)),
     ("privacy", Needs::Store, CheckKind::One(privacy)),
     ("projects", Needs::Store, CheckKind::Maybe(projects)),
-    ("usage", Needs::Store, CheckKind::Maybe(usage)),
     ("sync", Needs::Store, CheckKind::One(synced)),
     (
         "repository",

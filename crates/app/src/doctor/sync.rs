@@ -1,24 +1,12 @@
-//! Checks of sync, the usage logs and the configured model.
+//! Checks of sync and the configured model.
 
 use std::path::PathBuf;
 
-use anamnesis_store::usage_log::Receipts;
 use anamnesis_sync::set_aside_repositories;
 use anamnesis_text::clean::one_line;
 
-use super::{CheckResult, Examined, NAMED};
+use super::{CheckResult, Examined};
 use crate::{auto_reflect, model, remote, summary, sync::SyncStatus};
-
-/// Reports usage logs of any machine that cannot be read.
-pub(super) fn usage(it: &Examined<'_>) -> Option<CheckResult> {
-    let (_, problems) = Receipts::new(it.context.home.clone()).read_all();
-    let lines = problems
-        .iter()
-        .map(|problem| one_line(&problem.to_string()));
-    let mut lines = lines.take(NAMED);
-    let finding = CheckResult::look(lines.next()?).lines(lines);
-    Some(finding.hint("what cannot be read of them is not counted; no note is concerned"))
-}
 
 /// Reports how notes are synced, if a remote is set.
 pub(super) fn synced(it: &Examined<'_>) -> CheckResult {

@@ -78,23 +78,6 @@ fn another_memory_beside() {
 }
 
 #[test]
-fn counts_that_cannot_be_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let context = context(&folder);
-    assert!(named(&context, "usage").is_empty());
-    let usage = folder.path().join("store/memory/.usage/desktop");
-    fs::create_dir_all(&usage).unwrap();
-    fs::write(usage.join("2026-11.jsonl"), "no receipt\n").unwrap();
-    let [usage] = &named(&context, "usage")[..] else {
-        panic!("not named once");
-    };
-    assert_eq!(
-        usage.summary(),
-        "memory/.usage/desktop/2026-11.jsonl: a line is no receipt"
-    );
-}
-
-#[test]
 fn a_trigger_that_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let context = context(&folder);

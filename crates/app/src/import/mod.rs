@@ -498,7 +498,7 @@ impl Import<'_> {
         mut progress: impl FnMut(usize),
     ) -> Result<Option<Ulid>, Error> {
         let context = self.context;
-        sync::commit_all(context, Some(journal))?;
+        sync::commit_all(context)?;
         drop(context.index()?);
         let interrupts = without_interrupts();
         let mut new = sync::new_notes(context)?;

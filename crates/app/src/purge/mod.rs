@@ -10,12 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_note::{
-    id::NoteId,
-    note::{NoteFile, Scope},
-    purge_pattern::PurgePattern,
-    usage_log::{PortableId, Receipt},
-};
+use anamnesis_note::{id::NoteId, note::NoteFile, purge_pattern::PurgePattern};
 use anamnesis_store::{
     fs::{file, home::ensure_folder},
     index::{Entry, Index},
@@ -23,7 +18,7 @@ use anamnesis_store::{
     notes::NotePath,
     purge::{self as files, MaskedFiles},
     session_note,
-    usage_log::Receipts,
+    synced_lines::mark_purged,
 };
 use anamnesis_sync::{
     HeldDecision, Repository,
@@ -498,32 +493,22 @@ impl<'a> PurgePlan<'a> {
         fs::remove_dir_all(former.home.derived()).map_err(Error::caused_by)
     }
 
-    /// Rewrites notes, history and remote, and writes the receipt for other machines.
+    /// Rewrites notes, history and remote, and writes the marks for other machines.
     fn rewrite(&self, again: &str) -> Result<Purged, Error> {
         let context = self.context;
         let remote = sync::remote(context)?;
-        let machine = context.machine_id();
-        let receipts = Receipts::new(context.home.clone());
-        let journal = Journal::open(&context.home, PATIENCE)?;
-        // A portable history may contain a note that is machine-local now.
-        let portable = |ids: &BTreeSet<NoteId>| {
-            let ids = ids.iter();
-            ids.filter_map(|id| PortableId::new(*id, Scope::Portable))
-                .collect()
-        };
         let mut write_record = |what: &Record| {
-            let mut receipt = Receipt::new(context.environment.now);
-            receipt.gone = portable(&what.gone);
-            receipt.masked = portable(&what.masked);
-            Ok(receipts.append(&journal, &machine, &receipt, PATIENCE)?)
+            let (lock, now) = (context.notes.lock()?, context.environment.now);
+            Ok(mark_purged(
+                &context.home,
+                &lock,
+                &what.gone,
+                &what.masked,
+                now,
+            )?)
         };
-        let backend = sync::backend(
-            context,
-            Some(&journal),
-            remote,
-            HeldDecision::None,
-            PATIENCE,
-        );
+        let journal = self.journal.as_ref();
+        let backend = sync::backend(context, journal, remote, HeldDecision::None, PATIENCE);
         let purged = backend.purge(&self.purge, &mut write_record);
         purged.map_err(|error| match error {
             anamnesis_sync::Error::Held => Error::caused_by(error).hint(format!(

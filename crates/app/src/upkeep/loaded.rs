@@ -10,7 +10,7 @@ use anamnesis_note::{
 use anamnesis_store::{
     index::{Filter, Index},
     notes::Stored,
-    usage_log::Receipts,
+    synced_lines::aliases,
 };
 
 use crate::{Error, context::Context};
@@ -26,7 +26,7 @@ impl Loaded {
     /// Reads every note.
     pub fn read(context: &Context, index: &Index) -> Result<Self, Error> {
         let mut note_set = NoteSet {
-            aliases: Receipts::new(context.home.clone()).aliases(),
+            aliases: aliases(&context.home),
             ..NoteSet::default()
         };
         let mut stored = BTreeMap::new();

@@ -7,7 +7,10 @@ use anamnesis_app::{
     context::{Context, PATIENCE},
     format::milliseconds,
 };
-use anamnesis_note::{id::NoteId, note::State};
+use anamnesis_note::{
+    id::NoteId,
+    note::{Rating, State},
+};
 use anamnesis_recall::{reason::WithholdingReason, usefulness::may_suggest_muting};
 use anamnesis_store::{
     index::{Entry, Filter, Index},
@@ -26,7 +29,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Show how injected notes were used
 ///
 /// Counted on this machine, as far back as its records go (`retention.events_days`). Ratings are
-/// counted on all machines and never expire.
+/// keys of the notes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The number of days to look back
@@ -89,27 +92,19 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The good and the bad ratings on all machines, of notes of these projects or of all.
+/// The numbers of notes rated good and bad, of notes of these projects or of all.
 fn feedback(index: &Index, projects: &[String]) -> Result<(u64, u64), Error> {
-    let rated = if projects.is_empty() {
-        index.notes_with_usage()?
-    } else {
-        let filter = Filter {
-            projects: projects.to_vec(),
-            with_superseded: true,
-            ..Filter::default()
-        };
-        let entries = index.list(&filter, usize::MAX)?;
-        entries.iter().map(Entry::id).collect()
+    let filter = Filter {
+        projects: projects.to_vec(),
+        with_superseded: true,
+        ..Filter::default()
     };
-    let usage = index.usage_of(rated)?;
-    let counts = usage.values().flatten().map(|(_, counts)| counts);
-    Ok(counts.fold((0, 0), |(good, bad): (u64, u64), counts| {
-        (
-            good.saturating_add(counts.good),
-            bad.saturating_add(counts.bad),
-        )
-    }))
+    let entries = index.list(&filter, usize::MAX)?;
+    let count = |rating| {
+        let rated = entries.iter().filter(|entry| entry.rating == Some(rating));
+        u64::try_from(rated.count()).unwrap_or(u64::MAX)
+    };
+    Ok((count(Rating::Good), count(Rating::Bad)))
 }
 
 type Ranked = Vec<(Entry, usize, usize)>;
@@ -206,7 +201,7 @@ impl Stats {
             share(used, shown),
         ));
         text.push_str(&format!(
-            "ratings:              {} good, {} bad, on all machines\n",
+            "ratings:              {} good, {} bad\n",
             self.good, self.bad
         ));
         for run in &self.hooks {

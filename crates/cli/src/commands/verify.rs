@@ -7,13 +7,12 @@ use anamnesis_note::note::State;
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use super::feedback::place;
 use crate::ui::{Outcome, Ui};
 
 /// Confirm that a note is still right
 ///
-/// Removes it from `anamnesis stale` until there is a new reason. The
-/// note itself does not change. Exit code 3: it is confirmed but not in use; the output says why.
+/// Removes it from `anamnesis stale` until there is a new reason. The time becomes the key `verified`
+/// of the note; its text stays. Exit code 3: it is confirmed but not in use; the output says why.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The note's id: six or more characters of its start or end
@@ -26,8 +25,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let verified = feedback::verify(context, &args.id)?;
     let (entry, short, newer) = (&verified.entry, &verified.short, &verified.newer);
-    let (title, place) = (one_line(&entry.title), place(verified.is_told));
-    let mut text = format!("noted{place}: #{short} \"{title}\" is right\n");
+    let title = one_line(&entry.title);
+    let mut text = format!("noted: #{short} \"{title}\" is right\n");
     let unused = match entry.state {
         _ if !newer.is_empty() => Some(format!(
             "not in use: #{} replaces it\n→ anamnesis show {}\n",

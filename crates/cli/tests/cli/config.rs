@@ -29,7 +29,6 @@ fn every_setting_and_where_it_comes_from() {
     sync.auto                   on                            default
     sync.allow_http             off                           default
     import_native               on                            default
-    learn.sync                  on                            default
     learn.links                 on                            default
     learn.suggest               on                            default
     recall.prompt               on                            default

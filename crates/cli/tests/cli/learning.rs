@@ -1,11 +1,13 @@
-//! What is learned from use: feedback, verified notes, receipts, and what is told of them.
+//! What is learned from use: feedback, verified notes, counts of use, and what is told of them.
 
 use std::fs;
 
 use anamnesis_testkit::home::{NoteText, TestHome};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{SESSION, furnished, home, id, purge, snapshot};
+use crate::{SESSION, furnished, home, id, journal::rows, snapshot};
+
+const NOTE: &str = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
 
 /// A home with an index, where a session has started and was given notes.
 fn started() -> TestHome {
@@ -13,18 +15,6 @@ fn started() -> TestHome {
     home.run("reindex").well();
     home.hook(&home.start(SESSION, "startup")).well();
     home
-}
-
-/// All lines of all receipts.
-fn receipts(home: &TestHome) -> String {
-    let machines = fs::read_dir(home.store().join("memory/.usage"));
-    let machines = machines.into_iter().flatten().flatten();
-    let files = machines.flat_map(|machine| fs::read_dir(machine.path()).into_iter().flatten());
-    let files = files.flatten().map(|file| file.path());
-    files
-        .filter(|file| file.extension().is_some_and(|ending| ending == "jsonl"))
-        .map(|file| fs::read_to_string(file).unwrap())
-        .collect()
 }
 
 /// A turn: the prompt, the answer, and a shell command between them.
@@ -65,28 +55,13 @@ fn feedback() {
     noted: #7Q4KZ9 "Integration tests need the stub server" was wrong or in the way
     → anamnesis edit 7Q4KZ9   |   anamnesis mute 7Q4KZ9
     "#);
-    snapshot!(home.run("feedback 7Q4KZ9 good --session nothing").shown(), @r#"
-    exit 1
-    on stderr:
-    anamnesis: no session begins with "nothing"
-    → anamnesis sessions
-    "#);
     assert_eq!(home.run("feedback 7Q4KZ9 fine").code, Some(2));
     assert_eq!(home.run("feedback ZZZZZZ good").code, Some(1));
-    // Said again of the same session it counts once.
-    home.run(&format!("feedback 7Q4KZ9 good --session {SESSION}"))
-        .well();
     let stats = home.run("stats --json").json();
-    assert_eq!(stats["feedback"], json!({ "good": 1, "bad": 1 }));
-    let lines = receipts(&home);
-    assert_eq!(lines.matches(r#""fb":[["#).count(), 3);
-    assert!(
-        !lines.contains(SESSION) && !lines.contains("stub"),
-        "{lines}"
-    );
-    // The file is as it was.
-    let file = home.read("memory/procedural/01JZ00000000000000007Q4KZ9.md");
-    assert!(file.contains("2025-11-22"));
+    assert_eq!(stats["feedback"], json!({ "good": 0, "bad": 1 }));
+    // The rating is a key of the note; its text and its time are as they were.
+    let file = home.read(NOTE);
+    assert!(file.contains("\nrating: bad\n") && file.contains("2025-11-22"), "{file}");
 }
 
 #[test]
@@ -96,7 +71,8 @@ fn an_agent_may_say_what_helped_and_not_that_a_persons_note_is_right() {
         .by_agent()
         .run()
         .well();
-    assert!(!receipts(&home).contains(r#""ok":["#));
+    let file = home.read(NOTE);
+    assert!(file.contains("\nrating: good\n") && !file.contains("\nverified:"), "{file}");
     snapshot!(home.command(["verify", "7Q4KZ9"]).by_agent().run().shown(), @"
     exit 1
     on stderr:
@@ -104,104 +80,12 @@ fn an_agent_may_say_what_helped_and_not_that_a_persons_note_is_right() {
     → write a note of your own that supersedes it; a person approves it
     ");
     home.command(["verify", "B2M6RD"]).by_agent().run().well();
-    assert!(receipts(&home).contains(r#""ok":["#));
+    let own = home.read(&format!("memory/semantic/{}.md", id("B2M6RD")));
+    assert!(own.contains("\nverified: "), "{own}");
 }
 
 #[test]
-fn a_note_that_stays_here_is_in_no_receipt() {
-    let home = started();
-    home.run("move 7Q4KZ9 --scope machine-local").well();
-    snapshot!(home.run("feedback 7Q4KZ9 good").shown(), @r#"
-    exit 0
-    noted on this machine: #7Q4KZ9 "Integration tests need the stub server" helped
-    "#);
-    assert!(!receipts(&home).contains("7Q4KZ9"));
-    assert_eq!(home.run("stats --json").json()["feedback"]["good"], 1);
-    // Nor is any where they are switched off; it counts here all the same.
-    home.run("config set learn.sync off").well();
-    home.run("verify B2M6RD").well();
-    home.run("feedback B2M6RD bad").well();
-    end(&home);
-    assert_eq!(receipts(&home), "");
-    assert_eq!(
-        home.run("stats --json").json()["feedback"],
-        json!({ "good": 1, "bad": 1 })
-    );
-    // What was done meanwhile is not told afterwards.
-    home.run("config set learn.sync on").well();
-    home.run("maintain").well();
-    assert_eq!(receipts(&home), "");
-}
-
-#[test]
-fn no_prompt_no_command_and_no_note_of_this_machine_is_in_what_travels() {
-    let home = started();
-    let local = NoteText::new(
-        &id("10CA1N"),
-        "The quokka gateway times out after nine seconds",
-    )
-    .with("scope", "machine-local")
-    .body("Ask the quokka team for the gateway's key.");
-    home.write(&format!("local/semantic/{}.md", id("10CA1N")), local.text());
-    home.run("reindex").well();
-    turn(
-        &home,
-        "Why does the quokka gateway time out after nine seconds?",
-        &format!("anamnesis show {} # wallaby", id("10CA1N")),
-        "It is set to nine.",
-    );
-    home.run("feedback 10CA1N good").well();
-    home.run("verify 10CA1N").well();
-    turn(&home, "and the login?", "make wallaby", "See #7Q4KZ9.");
-    end(&home);
-    // It was given and used, and that is known here.
-    let stats = home.run("stats").well();
-    assert!(stats.contains("10CA1N"), "{stats}");
-    let receipts = receipts(&home);
-    assert!(receipts.contains(&id("7Q4KZ9")), "{receipts}");
-    for word in ["quokka", "wallaby", "login", "10CA1N", "nine"] {
-        assert!(!receipts.contains(word), "{word}: {receipts}");
-    }
-    let notes = home.notes();
-    let travelling = notes.iter().filter(|path| path.starts_with("memory/"));
-    for path in travelling {
-        assert!(!home.read(path).contains("10CA1N"), "{path}");
-    }
-}
-
-#[test]
-fn a_sessions_note_and_its_receipt_are_one_commit() {
-    let home = started();
-    home.run("sync").well();
-    let memory = home.store().join("memory").display().to_string();
-    let git = |arguments: &[&str]| {
-        let printed = purge::git(&[&["-C", memory.as_str()], arguments].concat());
-        String::from_utf8(printed).unwrap()
-    };
-    let before = git(&["rev-parse", "main"]);
-    turn(
-        &home,
-        "the login is slow",
-        "make login",
-        "See #7Q4KZ9: the stub has to run.",
-    );
-    end(&home);
-    let commits = git(&["log", "--format=%s", &format!("{}..main", before.trim())]);
-    assert_eq!(commits.lines().count(), 1, "{commits}");
-    let files = git(&["show", "--name-only", "--format=%(trailers:only)", "main"]);
-    assert!(files.contains("Anamnesis-Actor: session"), "{files}");
-    assert!(files.contains("episodic/"), "{files}");
-    assert!(files.contains(".usage/"), "{files}");
-    // The receipt stays when the note's change is undone.
-    let receipts_before = receipts(&home);
-    let change = home.run("undo --json -n 1").json()["batches"][0]["batch"].clone();
-    home.run(&format!("undo {}", change.as_str().unwrap()))
-        .well();
-    assert_eq!(receipts(&home), receipts_before);
-}
-
-#[test]
-fn what_a_session_was_given_and_used_is_one_receipt() {
+fn counts_of_use_outlive_the_index() {
     let home = started();
     turn(
         &home,
@@ -211,41 +95,11 @@ fn what_a_session_was_given_and_used_is_one_receipt() {
     );
     turn(&home, "go on", "ls", "done");
     end(&home);
-    let lines = receipts(&home);
-    let mut lines = lines.lines();
-    let receipt: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
-    assert_eq!(lines.next(), None);
-    assert_eq!(receipt["p"], "github.com/acme/shop");
-    assert_eq!(receipt["shown"].as_array().unwrap().len(), 4);
-    let used = receipt["used"].as_array().unwrap();
-    let named = |short: &str| json!([id(short), 1, 1]);
-    assert_eq!(used.len(), 2);
-    assert!(used.contains(&named("7Q4KZ9")) && used.contains(&named("B2M6RD")));
-    // Deleting the index loses nothing.
+    assert_eq!(rows(&home, "SELECT count(*) FROM shown_note"), ["4"]);
+    assert_eq!(rows(&home, "SELECT count(*) FROM use"), ["2"]);
     let before = home.run("stats --json").json();
     fs::remove_dir_all(home.store().join("derived")).unwrap();
     assert_eq!(home.run("stats --json").json(), before);
-    // A later pass has nothing to add.
-    home.run("maintain").well();
-    assert_eq!(receipts(&home).lines().count(), 1);
-}
-
-#[test]
-fn a_session_that_nobody_ended_is_counted_by_a_later_process() {
-    let home = started();
-    let start = home.start(SESSION, "startup");
-    home.command(["hook"])
-        .env("CLAUDE_PROJECT_DIR", home.project())
-        .env("ANAMNESIS_NOW", "2026-01-02T03:05:05Z")
-        .input(start.to_string())
-        .run()
-        .well();
-    assert_eq!(receipts(&home), "");
-    home.command(["work"])
-        .env("ANAMNESIS_NOW", "2026-01-03T03:04:05Z")
-        .run()
-        .well();
-    assert_eq!(receipts(&home).lines().count(), 1);
 }
 
 #[test]
@@ -258,7 +112,7 @@ fn a_private_prompt_leaves_no_use() {
         "See #7Q4KZ9.",
     );
     end(&home);
-    assert!(!receipts(&home).contains(r#""used":["#));
+    assert_eq!(rows(&home, "SELECT count(*) FROM use"), ["0"]);
 }
 
 #[test]
@@ -297,7 +151,7 @@ fn stats() {
     prompts with a match: 0
     notes injected:       0, 0 of them at prompts; 0 repeats held back
     notes used:           0 of 0, counting each note once per session
-    ratings:              0 good, 0 bad, on all machines
+    ratings:              0 good, 0 bad
     ");
     let home = started();
     turn(
@@ -318,7 +172,7 @@ fn stats() {
     prompts with a match: 0 (0 %)
     notes injected:       4, 0 of them at prompts; 0 repeats held back
     notes used:           1 of 4 (25 %), counting each note once per session
-    ratings:              1 good, 0 bad, on all machines
+    ratings:              1 good, 0 bad
 
     most used
     7Q4KZ9  how-to      Integration tests need the stub server        1 of 1 session

@@ -141,7 +141,7 @@ fn a_forked_session_is_not_told_what_its_history_has() {
     home.settle();
     let counted = rows(
         &home,
-        "SELECT count(*) FROM receipt WHERE session = 'forked'",
+        "SELECT count(*) FROM shown_note WHERE session = 'forked'",
     );
     assert_eq!(counted, ["0"]);
     // Nothing tells which session this one was forked from.

@@ -7,7 +7,7 @@ use anamnesis_note::{
     draft::safe_line,
     id::NoteId,
     note::{Kind, Note, Source, State},
-    usage_log::Aliases,
+    synced_lines::Aliases,
 };
 use serde::Deserialize;
 

@@ -10,7 +10,7 @@ use anamnesis_note::{
     id::NoteId,
     link::{Link, Relation},
     note::{Kind, Note, NoteType, Scope, Source, State},
-    usage_log::Aliases,
+    synced_lines::Aliases,
 };
 use anamnesis_store::journal::Mended;
 use chrono::{DateTime, Utc};

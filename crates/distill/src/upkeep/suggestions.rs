@@ -3,7 +3,7 @@
 use anamnesis_note::note::State;
 use anamnesis_recall::{
     stale::{self, StaleReason, StaleSearch},
-    usefulness::{is_benched, is_exempt, may_suggest_muting},
+    usefulness::{is_benched, may_suggest_muting},
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Filter, Index},
@@ -57,9 +57,9 @@ pub fn suggestions(
             found.push((entry.clone(), Suggestion::Promote { sessions }));
             continue;
         }
-        // Other machines tell sessions only, and each had at least one injection.
+        // Each session had at least one injection.
         let shown = sum(|counts| counts.shown);
-        if is_benched(months, is_exempt(entry)) && may_suggest_muting(shown, shown) {
+        if is_benched(months, entry) && may_suggest_muting(shown, shown) {
             found.push((entry.clone(), Suggestion::Mute { shown }));
         }
     }
@@ -83,10 +83,14 @@ mod tests {
 
     use anamnesis_note::{
         id::NoteId,
-        note::{Note, NoteType, Scope, timestamp},
-        usage_log::{Usage, Weight},
+        note::{Note, NoteType, timestamp},
     };
-    use anamnesis_store::{fs::home::Home, notes::Notes, usage_log::Receipts};
+    use anamnesis_session::event::{Record, RecordedEvent, Surroundings};
+    use anamnesis_store::{
+        fs::home::Home,
+        journal::{Audience, ShownNote, Weight},
+        notes::Notes,
+    };
 
     use super::*;
 
@@ -103,7 +107,6 @@ mod tests {
         home.create().unwrap();
         let notes = Notes::new(home.clone(), PATIENCE);
         let journal = Journal::open(&home, PATIENCE).unwrap();
-        let receipts = Receipts::new(home.clone());
         let id = |name: &str| NoteId::made_of(name);
         // How often each note was shown and used.
         let all = [
@@ -128,20 +131,36 @@ mod tests {
         for session in 0..10 {
             let given = all.iter().filter(|(_, given, _)| *given > session);
             let used = all.iter().filter(|(.., used)| *used > session);
-            let usage = Usage {
-                shown: given.map(|(name, ..)| id(name)).collect(),
-                used: used
-                    .map(|(name, ..)| ((1, id(name)), Weight::Explicit))
-                    .collect(),
-                ..Usage::default()
+            let session = session.to_string();
+            let record = Record {
+                session: session.clone(),
+                at: 1,
+                prompt_id: None,
+                agent: None,
+                surroundings: Surroundings::default(),
+                private: false,
+                echoes: Vec::new(),
+                what: RecordedEvent::Seen,
             };
-            let mark = receipts
-                .session_mark(&journal, &session.to_string())
-                .unwrap();
-            let (told, _) = usage.part(Some(mark), None, now(), |_| Some(Scope::Portable));
-            receipts
-                .append(&journal, "laptop", &told, PATIENCE)
-                .unwrap();
+            journal.take(&record).unwrap();
+            let shown = given.map(|(name, ..)| ShownNote {
+                note: id(name),
+                hash: String::new(),
+                level: "body",
+                reason: "recent",
+                evidence: None,
+            });
+            let to = Audience {
+                session: &session,
+                agent: "",
+                lane: "start",
+            };
+            let shown: Vec<ShownNote> = shown.collect();
+            journal.was_shown(to, &shown, now()).unwrap();
+            let used: Vec<_> = used
+                .map(|(name, ..)| (id(name), Weight::Explicit))
+                .collect();
+            journal.used(&session, "", 1, &used, now()).unwrap();
         }
         let index = Index::in_step(&home, &notes, PATIENCE).unwrap();
         let found = suggestions(&index, Some(&journal), &[], now()).unwrap();

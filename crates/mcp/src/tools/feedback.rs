@@ -1,7 +1,7 @@
 //! `memory_feedback`: rates a note.
 
-use anamnesis_app::learn;
-use anamnesis_note::usage_log::Feedback;
+use anamnesis_app::feedback;
+use anamnesis_note::note::Rating;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,8 @@ pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_feedback",
         "Say whether a note helped",
-        "Say that a note helped (good), or was wrong or in the way (bad). It counts once a session for \
-         how the note comes up from now on; nothing in the note changes.",
+        "Rate a note: it helped (good), or it was wrong or in the way (bad). The rating is a key of the \
+         note and changes how readily it is injected; its text stays.",
         Effect::Notes,
         run,
     )
@@ -46,8 +46,6 @@ struct Noted {
     /// What happened, to be told to the person
     said: String,
     id: String,
-    /// Whether the person's other machines are told
-    told: bool,
 }
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Noted, ToolError> {
@@ -55,19 +53,11 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Noted, ToolError> {
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let entry = present(&index, &id)?;
-    // Recording the feedback opens the index as well.
+    // Rating opens the index as well.
     drop(index);
     let is_good = said == Said::Good;
-    let feedback = if is_good {
-        Feedback::Good
-    } else {
-        Feedback::Bad
-    };
-    let Writing {
-        context, journal, ..
-    } = &writing;
-    let session = context.environment.session.clone();
-    let told = learn::rate(context, journal, &entry, feedback, session)?;
+    let rating = if is_good { Rating::Good } else { Rating::Bad };
+    feedback::rate(&writing.context, &entry.id().to_string(), rating)?;
     let became = if is_good {
         "helped"
     } else {
@@ -80,6 +70,5 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Noted, ToolError> {
             note::title(&entry.title)
         ),
         id: entry.id().to_string(),
-        told,
     })
 }

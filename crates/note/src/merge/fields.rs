@@ -176,6 +176,18 @@ pub(super) fn join(
         enforce: sides.choose(|note| &note.enforce),
         status: sides.choose(|note| &note.status),
         pinned: sides.choose(|note| &note.pinned),
+        // Two ratings are no conflict that a person has to solve.
+        rating: *choose(
+            &base.note.rating,
+            &winner.note.rating,
+            &loser.note.rating,
+            &mut false,
+        ),
+        verified: winner
+            .note
+            .verified
+            .clone()
+            .max(loser.note.verified.clone()),
         actor: sides.origin(|note| &note.actor, &None),
         tool: sides.origin(|note| &note.tool, &None),
         tool_id: sides.origin(|note| &note.tool_id, &None),
@@ -261,6 +273,8 @@ pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent,
         enforce: last.enforce.max(first.enforce),
         status: either(&last.status, &first.status),
         pinned: first.pinned || last.pinned,
+        rating: last.rating.or(first.rating),
+        verified: first.verified.clone().max(last.verified.clone()),
         actor: either(&first.actor, &last.actor),
         tool: either(&first.tool, &last.tool),
         tool_id: either(&first.tool_id, &last.tool_id),

@@ -460,6 +460,8 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         enforce: word("enforce", text("enforce"))?.unwrap_or(Enforce::Never),
         status: optional("status"),
         pinned: text("pinned").is_some_and(|word| word == "true"),
+        rating: text("rating").and_then(|word| word.parse().ok()),
+        verified: optional("verified"),
         actor: optional("prov_actor"),
         tool: optional("prov_tool"),
         tool_id: optional("prov_id"),

@@ -192,6 +192,16 @@ words! {
 }
 
 words! {
+    /// Whether a note helped.
+    Rating {
+        /// It helped.
+        Good = "good",
+        /// It was wrong or in the way.
+        Bad = "bad",
+    }
+}
+
+words! {
     /// Whether a warning may block a tool call.
     Enforce {
         /// Never; not written to the file.

@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_note::note::{NoteType, Scope};
+use anamnesis_note::{
+    note::{NoteType, Scope},
+    synced_lines::{ALIASES, PURGED},
+};
 
 /// The scope and type of each folder, in the order of `notes::FOLDERS`.
 pub(crate) fn note_folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
@@ -142,9 +145,14 @@ impl Home {
         note_folder_places().map(|(scope, folder)| self.tree(scope).join(folder.as_str()))
     }
 
-    /// Returns the folder of the usage logs, with one folder per machine.
-    pub fn receipts(&self) -> PathBuf {
-        self.tree(Scope::Portable).join(".usage")
+    /// Returns the file of the aliases of projects, which syncs.
+    pub fn aliases(&self) -> PathBuf {
+        self.tree(Scope::Portable).join(ALIASES)
+    }
+
+    /// Returns the file of the purge marks, which syncs.
+    pub fn purged(&self) -> PathBuf {
+        self.tree(Scope::Portable).join(PURGED)
     }
 
     /// Returns the file of the index.

@@ -26,8 +26,6 @@ pub enum Subject {
     Config,
     /// A sync, one per store.
     Sync,
-    /// Writing this machine's usage log.
-    Receipts,
 }
 
 impl Subject {
@@ -39,7 +37,6 @@ impl Subject {
             Self::Work => "work.lock",
             Self::Config => "config.lock",
             Self::Sync => "sync.lock",
-            Self::Receipts => "receipts.lock",
         }
     }
 }

@@ -262,9 +262,7 @@ impl Index {
         }
         found.truncate(MAX_RETURNED);
         if !found.is_empty() {
-            let usage = self.usage_of([id])?;
-            let months = usage.get(&id).into_iter().flatten();
-            let verified = months.filter_map(|(_, counts)| counts.verified).max();
+            let verified = self.get(id)?.and_then(|entry| entry.verified);
             found.retain(|correction| verified.is_none_or(|at| at <= correction.until));
         }
         Ok(found)

@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Kind, Note, NoteType, Severity, Source, State, Visibility},
+    note::{Kind, Note, NoteType, Rating, Severity, Source, State, Visibility, parse_timestamp},
 };
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec_with_limit};
 use rusqlite::{
     Row, ToSql,
@@ -92,6 +92,10 @@ pub struct Entry {
     pub superseded: bool,
     /// The number of characters of title and body.
     pub length: i64,
+    /// Whether it helped, if somebody said so.
+    pub rating: Option<Rating>,
+    /// When somebody last confirmed that it is still right.
+    pub verified: Option<DateTime<Utc>>,
 }
 
 impl Entry {
@@ -138,6 +142,8 @@ impl Entry {
             Ok(row.get::<_, Parsed<T>>(column as usize)?.0)
         }
         let severity: Option<String> = row.get(Column::Severity as usize)?;
+        let rating: Option<String> = row.get(Column::Rating as usize)?;
+        let verified: Option<String> = row.get(Column::Verified as usize)?;
         Ok(Self {
             path: path_of(row, Column::Id as usize)?,
             stamp: stamp_of(row, Column::Size as usize)?,
@@ -161,6 +167,8 @@ impl Entry {
             severity: severity.and_then(|severity| severity.parse().ok()),
             superseded: row.get(Column::Superseded as usize)?,
             length: row.get(Column::Length as usize)?,
+            rating: rating.and_then(|rating| rating.parse().ok()),
+            verified: verified.as_deref().and_then(parse_timestamp),
         })
     }
 }
@@ -190,6 +198,8 @@ enum Column {
     Severity,
     Superseded,
     Length,
+    Rating,
+    Verified,
 }
 
 /// A text that is stored compressed, in the DEFLATE format (RFC 1951).
@@ -333,6 +343,8 @@ mod tests {
             (Column::Severity, "severity"),
             (Column::Superseded, "superseded"),
             (Column::Length, "length"),
+            (Column::Rating, "rating"),
+            (Column::Verified, "verified"),
         ] {
             assert_eq!(names[column as usize], name);
         }

@@ -216,12 +216,10 @@ impl Index {
         for (kind, time) in before {
             values.push(Value::Text(kind.as_str().to_owned()));
             values.push(Value::Text(timestamp(*time)));
-            values.push(Value::Integer(time.timestamp_millis()));
         }
         values.push(bound(limit));
-        let aged = "note.kind = ? AND note.updated_at < ? AND NOT EXISTS (
-            SELECT 1 FROM usage WHERE usage.note = note.id
-            AND (usage.sessions > 0 OR max(ifnull(usage.last, 0), ifnull(usage.verified, 0)) >= ?))";
+        let aged = "note.kind = ? AND max(note.updated_at, ifnull(note.verified, '')) < ?
+            AND NOT EXISTS (SELECT 1 FROM usage WHERE usage.note = note.id AND usage.sessions > 0)";
         let aged = vec![aged; before.len()].join(" OR ");
         let mut statement = self.connection.prepare(&format!(
             "SELECT * FROM note WHERE {conditions} AND review_after <= ? OR number IN (

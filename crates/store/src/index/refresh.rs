@@ -9,7 +9,7 @@ use std::{
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Note, REFLECTED_TAG, Severity, State, parse_timestamp, timestamp},
+    note::{Note, REFLECTED_TAG, Rating, Severity, State, parse_timestamp, timestamp},
 };
 use anamnesis_text::{clean::clean, redact::redact};
 use chrono::NaiveDate;
@@ -625,14 +625,15 @@ pub(super) fn insert(
     let updated_at = parse_timestamp(&note.updated_at)
         .map(timestamp)
         .unwrap_or_default();
+    let verified = note.verified.as_deref().and_then(parse_timestamp);
     let length = note.title.chars().count() + note.body.chars().count();
     connection
         .prepare_cached(
             "INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
-               tags, reflected, pinned, severity, length, review_after,
+               tags, reflected, pinned, severity, length, rating, verified, review_after,
                has_hidden)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             changes.free_number(note.id),
@@ -661,6 +662,8 @@ pub(super) fn insert(
             note.pinned,
             note.severity.map(Severity::as_str),
             i64::try_from(length).unwrap_or(i64::MAX),
+            note.rating.map(Rating::as_str),
+            verified.map(timestamp),
             review_after.map(|day| day.to_string()),
             has_hidden,
         ])?;

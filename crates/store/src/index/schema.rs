@@ -12,7 +12,7 @@ use super::{
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 15;
+pub(super) const VERSION: i64 = 16;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
@@ -26,7 +26,8 @@ CREATE TABLE note (
   source TEXT NOT NULL, by_agent INTEGER NOT NULL, confidence REAL NOT NULL, session TEXT,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
   tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL, severity TEXT,
-  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL, review_after TEXT, has_hidden INTEGER NOT NULL DEFAULT 0,
+  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL, rating TEXT, verified TEXT,
+  review_after TEXT, has_hidden INTEGER NOT NULL DEFAULT 0,
   tail TEXT NOT NULL AS (substr(id, -6))
 ) STRICT;
 CREATE INDEX note_tail ON note (tail);

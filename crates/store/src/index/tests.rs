@@ -76,7 +76,11 @@ fn notes_that_are_due_or_were_never_used_are_found_by_the_index() {
     add("old", 100, false);
     add("older", 101, false);
     add("pinned", 200, true);
-    let verified = add("verified", 200, false).path.id;
+    fixture.add("verified", |note| {
+        note.updated_at = day(200);
+        note.kind = Some(Kind::Fact);
+        note.verified = Some(timestamp(now()));
+    });
     fixture.add("undated", |note| note.updated_at = String::new());
     let today = now().date_naive();
     for (title, date) in [("due", today), ("not due", today.succ_opt().unwrap())] {
@@ -87,13 +91,6 @@ fn notes_that_are_due_or_were_never_used_are_found_by_the_index() {
         fs::write(&path, text.replacen("---\n", &with_date, 1)).unwrap();
     }
     let index = fixture.refreshed();
-    index
-        .connection
-        .execute(
-            "INSERT INTO usage VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, NULL, ?)",
-            rusqlite::params![verified.to_string(), now().timestamp_millis()],
-        )
-        .unwrap();
     let before = [(Kind::Fact, now() - chrono::TimeDelta::days(50))];
     let found = |limit| {
         let filter = Filter::default();

@@ -55,7 +55,7 @@ pub use self::{
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
     timeline::{Event, Moment},
-    usage::{LastTurn, NoteReport, Report, TurnEvent},
+    usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, UsageCounts, Weight},
 };
 pub(crate) use self::{
     native::{Fate, ProjectFolder, Source},
@@ -82,7 +82,7 @@ use ulid::Ulid;
 use self::schema::VERSION;
 use crate::{
     fs::{
-        file::{self, Stamp},
+        file::Stamp,
         home::Home,
         lock::{self, Subject},
     },
@@ -331,8 +331,11 @@ impl Journal {
         let first = self.next_position(to.session, now)?;
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO shown VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-               coalesce((SELECT epoch FROM session WHERE id = ?1), 0), ?10, 0)",
+               coalesce((SELECT epoch FROM session WHERE id = ?1), 0), ?10)",
         )?;
+        let mut of_session = self
+            .connection
+            .prepare_cached("INSERT OR IGNORE INTO shown_note VALUES (?, ?, ?)")?;
         for (position, shown) in (first..).zip(notes) {
             let evidence = shown.evidence.as_ref();
             statement.execute(params![
@@ -347,6 +350,10 @@ impl Journal {
                 to.agent,
                 evidence.and_then(|evidence| serde_json::to_string(evidence).ok()),
             ])?;
+            if ![SUGGESTION, INHERITED].contains(&to.lane) {
+                let note = shown.note.to_string();
+                of_session.execute(params![to.session, note, now.timestamp_millis()])?;
+            }
         }
         Ok(())
     }
@@ -704,24 +711,4 @@ fn day_of(now: DateTime<Utc>) -> i64 {
 }
 
 #[cfg(test)]
-mod tests;
-
-/// Returns the `meta` key of the installation's id. It depends on the machine and on what identifies
-/// `journal.db`, which a copy of the installation does not share.
-pub(crate) fn installation_key(journal: &Path) -> String {
-    let machine = file::read_head(Path::new("/etc/machine-id"), 64);
-    let machine = machine.map(|(bytes, ..)| bytes).unwrap_or_default();
-    #[cfg(windows)]
-    let identity = file::identity(journal).unwrap_or_default();
-    // The ids of installations are stored under this text.
-    #[cfg(not(windows))]
-    let identity = {
-        let inode = fs::metadata(journal).map(|it| Stamp::from_metadata(&it).inode);
-        format!("{:?} {:?}", inode.ok(), file::created(journal))
-    };
-    let place = text_hash(&format!(
-        "{} {identity}",
-        String::from_utf8_lossy(&machine).trim()
-    ));
-    format!("install {place}")
-}
+pub(crate) mod tests;

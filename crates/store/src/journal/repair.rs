@@ -392,11 +392,6 @@ fn fill(
             is_whole(table) && source.is_some_and(|source| salvage::is_sound(source, table))
         };
         target.settle_after_loss(is_known, now)?;
-        // The installation keeps its id, which is stored by the file's inode.
-        let (before, after) = (home.journal(), new_file(home));
-        if let Some(id) = target.meta(&super::installation_key(&before))? {
-            target.set_meta(&super::installation_key(&after), &id)?;
-        }
         let tables = damage::tables(&target.connection)?.into_iter();
         let repair = Repair {
             at: now.timestamp_millis(),

@@ -123,11 +123,6 @@ const INJECTED: Table = Table {
     ..SHOWN
 };
 
-const USES: Table = Table {
-    name: "use",
-    ..SHOWN
-};
-
 const AGENT_NOTES: Table = Table {
     name: "agent_note",
     ..SHOWN
@@ -169,7 +164,6 @@ impl Journal {
             (SHOWN, events),
             (RECALLS, events),
             (INJECTED, events),
-            (USES, events),
             (AGENT_NOTES, events),
             (PROMPTS, before(retention.prompts_days)),
             (JOBS_DONE, before(retention.jobs_done_days)),

@@ -1,7 +1,6 @@
 //! The tables of the journal, and the migration of a file of an older version.
 //!
-//! A version only adds tables and columns, so two versions of the program can run at the same time
-//! during an update. A migration therefore adds what a file does not have; no row is copied.
+//! A migration adds what a file does not have, and drops what no later version uses.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,10 @@ use super::{Error, damage};
 use crate::sqlite;
 
 /// The version of the schema. It grows with each change of `schema.sql`.
-pub(super) const VERSION: i64 = 10;
+pub(super) const VERSION: i64 = 11;
+
+/// The column with which earlier versions counted uses.
+const COUNTED: &str = "is_counted";
 
 /// The statements that create every table and index.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
@@ -82,7 +84,11 @@ pub(super) fn mismatch(connection: &Connection, version: i64) -> rusqlite::Resul
     let known: BTreeSet<&str> = wanted.iter().map(|part| part.table.as_str()).collect();
     let keys: BTreeSet<_> = wanted.iter().map(Part::key).collect();
     let unexpected = actual.iter().find(|part| {
-        !part.is_index && known.contains(part.table.as_str()) && !keys.contains(&part.key())
+        let is_former = version < VERSION && part.name == COUNTED;
+        !part.is_index
+            && !is_former
+            && known.contains(part.table.as_str())
+            && !keys.contains(&part.key())
     });
     let keys: BTreeSet<_> = actual.iter().map(Part::key).collect();
     let missing = wanted.iter().find(|part| !keys.contains(&part.key()));
@@ -137,8 +143,19 @@ fn additions(connection: &Connection) -> rusqlite::Result<String> {
         !has(&part.table, &part.name) && (!is_column || has(&part.table, ""))
     });
     let mut statements: String = added.map(|part| part.create.as_str()).collect();
-    // The first version counted the runs of hooks in this table.
+    // What no later version uses.
     statements.push_str("DROP TABLE IF EXISTS hook_run;");
+    for table in ["shown", "use"] {
+        if has(table, COUNTED) {
+            statements.push_str(&format!("ALTER TABLE {table} DROP COLUMN {COUNTED};"));
+        }
+    }
+    if has("shown", "") {
+        statements.push_str(
+            "INSERT OR IGNORE INTO shown_note SELECT session, note, min(at) FROM shown
+             WHERE lane NOT IN ('suggestion', 'inherited') GROUP BY session, note;",
+        );
+    }
     Ok(statements)
 }
 

@@ -22,12 +22,11 @@ CREATE INDEX session_due ON session (id) WHERE state = 'completed' AND noted < c
 
 CREATE TABLE session_body (session TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)) STRICT;
 
--- The injected notes. `evidence` is JSON for display. A note is counted once it is in a receipt.
+-- The injected notes. `evidence` is JSON for display.
 CREATE TABLE shown (
   session TEXT NOT NULL, at INTEGER NOT NULL, position INTEGER NOT NULL, note TEXT NOT NULL,
   hash TEXT NOT NULL, lane TEXT NOT NULL, level TEXT NOT NULL, reason TEXT NOT NULL,
   agent TEXT NOT NULL DEFAULT '', epoch INTEGER NOT NULL DEFAULT 0, evidence TEXT,
-  is_counted INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (session, at, position)
 ) STRICT;
 
@@ -132,16 +131,16 @@ CREATE TABLE recall (
   PRIMARY KEY (session, at, lane, agent)
 ) STRICT;
 
--- The used notes. A note is counted once it is in a receipt.
+-- The notes that a session was shown; of all sessions, for counts of use.
+CREATE TABLE shown_note (
+  session TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, note)
+) STRICT, WITHOUT ROWID;
+
+-- The used notes, of all sessions.
 CREATE TABLE use (
   session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, agent TEXT NOT NULL, turn INTEGER NOT NULL,
-  note TEXT NOT NULL, is_certain INTEGER NOT NULL, at INTEGER NOT NULL, is_counted INTEGER NOT NULL DEFAULT 0,
+  note TEXT NOT NULL, is_certain INTEGER NOT NULL, at INTEGER NOT NULL,
   PRIMARY KEY (session, agent, turn, note)
-) STRICT;
-
--- The receipts that are pending or stay on this machine.
-CREATE TABLE receipt (
-  key TEXT PRIMARY KEY, session TEXT, text TEXT NOT NULL, is_kept INTEGER NOT NULL
 ) STRICT;
 
 -- The citations of notes. `place` is the hash of the folder where the thing was seen outside of git,

@@ -591,7 +591,7 @@ impl Journal {
             for statement in [
                 "DELETE FROM shown WHERE session = ?",
                 "DELETE FROM session_body WHERE session = ?",
-                "DELETE FROM receipt WHERE session = ?",
+                "DELETE FROM shown_note WHERE session = ?",
                 "DELETE FROM agent_note WHERE session = ?",
             ] {
                 journal.connection.execute(statement, [id])?;

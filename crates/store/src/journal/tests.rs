@@ -195,7 +195,7 @@ fn record(session: &str, what: RecordedEvent) -> Record {
     }
 }
 
-pub(super) fn started(session: &str, source: &str) -> Record {
+pub(crate) fn started(session: &str, source: &str) -> Record {
     record(
         session,
         RecordedEvent::Started {

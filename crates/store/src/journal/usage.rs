@@ -1,24 +1,74 @@
-//! How shown notes were used: uses by turn, and the receipts made from them.
+//! How shown notes were used: uses by turn, and the counts made from them.
 //!
-//! Shown and used notes are counted in the transaction that adds them to a receipt, so each counts
-//! once even if the process is killed. A receipt for other machines is stored here with its key until
-//! it is in its file; appending it twice changes nothing. A receipt that stays on this machine is
-//! kept as long as its session.
+//! Which notes a session was shown and used is kept as long as its session, longer than what was
+//! injected: ids and times, no text. The counts are queries over these rows.
 
 use std::collections::BTreeMap;
 
-use anamnesis_note::{
-    id::NoteId,
-    usage_log::{LocalReceipt, Receipt, Usage, Weight},
-};
+use anamnesis_note::id::NoteId;
 use anamnesis_session::event::{Privacy, PromptKind, ToolInput};
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
-use super::{Error, Held, INHERITED, Journal, SUGGESTION};
+use super::{Error, Held, Journal, damage};
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
+
+/// The `meta` key of the counts from before use was counted here.
+const FORMER: &str = "former_usage";
+
+/// The middle of the month of a row, which is used as the time of everything in it, milliseconds.
+const MONTH: &str = "1000 * unixepoch(a.at / 1000, 'unixepoch', 'start of month', '+14 days')";
+
+/// How certain it is that a note was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Weight {
+    /// Words of the note occurred in the work.
+    Implicit,
+    /// The note was named, opened or changed.
+    Explicit,
+}
+
+/// The use of a note in one month.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoteCounts {
+    /// Turns in which it was certainly used.
+    pub used: u64,
+    /// Turns in which it was probably used, and not certainly.
+    pub hinted: u64,
+    /// Sessions in which it was used, certainly or probably.
+    pub sessions: u64,
+    /// Sessions in which it was injected.
+    pub shown: u64,
+    /// Sessions in which it was injected but not used.
+    pub unused: u64,
+    /// When it was last used, milliseconds since 1970.
+    pub last: Option<i64>,
+}
+
+impl NoteCounts {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.used += other.used;
+        self.hinted += other.hinted;
+        self.sessions += other.sessions;
+        self.shown += other.shown;
+        self.unused += other.unused;
+        self.last = self.last.max(other.last);
+    }
+}
+
+/// The use of all notes, by the middle of the month.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsageCounts {
+    /// By note and month.
+    pub notes: BTreeMap<(String, i64), NoteCounts>,
+    /// Notes that were used together: the note, the other one, the month, the number of sessions.
+    pub pairs: Vec<(String, String, i64, i64)>,
+    /// The number of sessions with notes, by month.
+    pub sessions: Vec<(i64, i64)>,
+}
 
 /// The last turn of a context, without private parts.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,7 +190,7 @@ impl Journal {
     ) -> Result<(), Error> {
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO use (session, agent, turn, note, is_certain, at) VALUES (?, ?, ?, ?, ?, ?)
-             ON CONFLICT (session, agent, turn, note) DO UPDATE SET is_certain = 1, is_counted = 0
+             ON CONFLICT (session, agent, turn, note) DO UPDATE SET is_certain = 1
                WHERE excluded.is_certain > is_certain",
         )?;
         for (note, weight) in uses {
@@ -167,167 +217,104 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// Adds what a session was shown and used, and is not counted yet, to the receipts that `part`
-    /// makes from it. Returns whether there was anything.
-    pub fn count_usage(
-        &self,
-        session: &str,
-        part: impl FnOnce(&Usage) -> (Receipt, LocalReceipt),
-    ) -> Result<bool, Error> {
-        if !self.has_uncounted(session)? {
-            return Ok(false);
-        }
-        self.in_transaction(|journal| {
-            let usage = journal.uncounted(session)?;
-            let (told, kept) = part(&usage);
-            journal.keep_receipts(Some(session), &told, &kept)?;
-            for statement in [
-                "UPDATE shown SET is_counted = 1 WHERE session = ? AND is_counted = 0",
-                "UPDATE use SET is_counted = 1 WHERE session = ? AND is_counted = 0",
-            ] {
-                journal.connection.execute(statement, [session])?;
-            }
-            Ok(true)
-        })
-    }
-
-    /// Stores receipts for other machines until they are in their file, and those of this machine
-    /// permanently.
-    pub fn keep_receipts(
-        &self,
-        session: Option<&str>,
-        told: &Receipt,
-        kept: &LocalReceipt,
-    ) -> Result<(), Error> {
-        let told = (!told.is_empty()).then(|| (told.key(), told.to_lines().concat(), false));
-        let kept = (!kept.is_empty()).then(|| (kept.key(), kept.to_text(), true));
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT OR IGNORE INTO receipt VALUES (?, ?, ?, ?)")?;
-        for (key, text, is_kept) in told.into_iter().chain(kept) {
-            statement.execute(params![key.to_string(), session, text, is_kept])?;
-        }
-        Ok(())
-    }
-
-    fn has_uncounted(&self, session: &str) -> Result<bool, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM shown WHERE session = ?1 AND is_counted = 0)
-                   OR EXISTS (SELECT 1 FROM use WHERE session = ?1 AND is_counted = 0)",
-            )?
-            .query_row([session], |row| row.get(0))?)
-    }
-
-    fn uncounted(&self, session: &str) -> Result<Usage, Error> {
-        let shown: Vec<String> = self
-            .connection
-            .prepare_cached(
-                "SELECT DISTINCT note FROM shown
-                 WHERE session = ? AND is_counted = 0 AND lane NOT IN (?, ?)",
-            )?
-            .query_map([session, SUGGESTION, INHERITED], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        let mut usage = Usage {
-            shown: shown.iter().filter_map(|note| note.parse().ok()).collect(),
-            ..Usage::default()
-        };
-        let mut statement = self.connection.prepare_cached(
-            "SELECT turn, note, max(is_certain) FROM use WHERE session = ? AND is_counted = 0
-             GROUP BY turn, note",
-        )?;
-        let mut rows = statement.query([session])?;
-        while let Some(row) = rows.next()? {
-            let Ok(note) = row.get::<_, String>(1)?.parse() else {
-                continue;
-            };
-            let weight = if row.get(2)? {
-                Weight::Explicit
-            } else {
-                Weight::Implicit
-            };
-            usage.used.insert((row.get(0)?, note), weight);
-        }
-        Ok(usage)
-    }
-
-    /// Returns the ended sessions with uncounted notes.
-    pub fn uncounted_sessions(&self) -> Result<Vec<String>, Error> {
-        Ok(self
-            .connection
-            .prepare(
-                "SELECT id FROM session WHERE state = 'completed' AND (
-                   EXISTS (SELECT 1 FROM shown WHERE session = session.id AND is_counted = 0)
-                   OR EXISTS (SELECT 1 FROM use WHERE session = session.id AND is_counted = 0))
-                 ORDER BY id",
-            )?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?)
-    }
-
-    /// Returns the receipts that are not in their file yet, each with its key in the journal.
-    pub fn waiting_receipts(&self) -> Result<Vec<(String, Vec<Receipt>)>, Error> {
-        let rows: Vec<(String, String)> = self
-            .connection
-            .prepare_cached("SELECT key, text FROM receipt WHERE is_kept = 0 ORDER BY key")?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
-        let receipts = |text: &str| {
-            let lines = text.lines();
-            lines
-                .filter_map(|line| Receipt::parse_line(line.as_bytes()).ok())
-                .collect()
-        };
-        Ok(rows
-            .into_iter()
-            .map(|(key, text)| (key, receipts(&text)))
-            .collect())
-    }
-
-    /// Records that a receipt is in its file, or stays on this machine and is kept here.
-    pub fn receipt_settled(&self, key: &str, is_told: bool) -> Result<(), Error> {
-        let statement = if is_told {
-            "DELETE FROM receipt WHERE key = ?"
-        } else {
-            "UPDATE receipt SET is_kept = 1 WHERE key = ?"
-        };
-        self.connection.execute(statement, [key])?;
-        Ok(())
-    }
-
-    /// Returns the receipts that stay on this machine.
-    pub fn kept_receipts(&self) -> Result<Vec<LocalReceipt>, Error> {
-        let texts: Vec<String> = self
-            .connection
-            .prepare("SELECT text FROM receipt WHERE is_kept = 1 ORDER BY key")?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        let kept = texts
-            .iter()
-            .filter_map(|text| LocalReceipt::parse(text).ok());
-        Ok(kept.flatten().collect())
-    }
-
-    /// Returns a value that changes whenever the kept receipts do. They are never rewritten.
-    pub fn kept_stamp(&self) -> Result<String, Error> {
+    /// Returns a value that changes whenever the counts of use do.
+    pub fn usage_stamp(&self) -> Result<String, Error> {
         Ok(self.connection.query_row(
-            "SELECT count(*) || ' ' || coalesce(max(key), '') FROM receipt WHERE is_kept = 1",
-            [],
+            "SELECT format('%d %d %d %d %d', (SELECT count(*) FROM shown_note),
+               (SELECT coalesce(max(at), 0) FROM shown_note), count(*), coalesce(max(at), 0),
+               coalesce(sum(is_certain), 0)) || coalesce((SELECT value FROM meta WHERE key = ?), '')
+             FROM use",
+            [FORMER],
             |row| row.get(0),
         )?)
     }
 
-    /// Returns the session into which a note was injected last.
-    pub fn last_session_given(&self, note: NoteId) -> Result<Option<String>, Error> {
+    /// Returns the counts of use of all sessions, by the middle of their month.
+    pub fn usage_counts(&self) -> Result<UsageCounts, Error> {
+        let mut counts = UsageCounts::default();
+        let former = self.meta(FORMER)?.unwrap_or_default();
+        let former: Vec<(String, i64, NoteCounts)> =
+            serde_json::from_str(&former).unwrap_or_default();
+        for (note, month, former) in former {
+            counts.notes.entry((note, month)).or_default().add(&former);
+        }
+        let mut statement = self.connection.prepare(&format!(
+            "SELECT note, {MONTH}, sum(certain), sum(hinted), sum(is_used), sum(is_shown),
+               sum(is_shown AND NOT is_used), max(last)
+             FROM (SELECT note, max(at) AS at, sum(certain) AS certain, sum(hinted) AS hinted,
+               sum(certain + hinted) > 0 AS is_used, max(is_shown) AS is_shown, max(last) AS last
+               FROM (SELECT session, note, at, 1 AS is_shown, 0 AS certain, 0 AS hinted, NULL AS last
+                   FROM shown_note
+                 UNION ALL SELECT session, note, max(at), 0, max(is_certain), 1 - max(is_certain), max(at)
+                   FROM use GROUP BY session, turn, note)
+               GROUP BY session, note) AS a
+             GROUP BY 1, 2"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let number = |column| -> rusqlite::Result<u64> {
+                Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+            };
+            let key = (row.get(0)?, row.get(1)?);
+            counts.notes.entry(key).or_default().add(&NoteCounts {
+                used: number(2)?,
+                hinted: number(3)?,
+                sessions: number(4)?,
+                shown: number(5)?,
+                unused: number(6)?,
+                last: row.get(7)?,
+            });
+        }
+        // A use is linked to those of the same context within two turns.
+        counts.pairs = self
+            .connection
+            .prepare(&format!(
+                "SELECT a.note, b.note, {MONTH}, count(DISTINCT a.session)
+                 FROM use AS a JOIN use AS b ON b.session = a.session AND b.agent = a.agent
+                   AND b.turn BETWEEN a.turn - 2 AND a.turn + 2 AND b.note <> a.note
+                 GROUP BY 1, 2, 3"
+            ))?
+            .query_map([], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        counts.sessions = self
+            .connection
+            .prepare(&format!(
+                "SELECT {MONTH}, count(DISTINCT session) FROM
+                   (SELECT session, at FROM shown_note UNION ALL SELECT session, at FROM use) AS a
+                 GROUP BY 1"
+            ))?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        Ok(counts)
+    }
+
+    /// Returns the receipts that an earlier version kept in the journal, as lines.
+    pub(crate) fn former_receipts(&self) -> Result<Option<String>, Error> {
+        if !damage::tables(&self.connection)?
+            .iter()
+            .any(|it| it == "receipt")
+        {
+            return Ok(None);
+        }
+        let sql = "SELECT coalesce(group_concat(text, ''), '') FROM receipt";
+        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    pub(crate) fn drop_former_receipts(&self) -> Result<(), Error> {
         Ok(self
             .connection
-            .query_row(
-                "SELECT session FROM shown WHERE note = ? ORDER BY at DESC, session DESC LIMIT 1",
-                [note.to_string()],
-                |row| row.get(0),
-            )
-            .optional()?)
+            .execute_batch("DROP TABLE IF EXISTS receipt")?)
+    }
+
+    /// Stores counts from before use was counted in the journal, by the middle of their month.
+    pub(crate) fn keep_former_usage(
+        &self,
+        counts: &[(String, i64, NoteCounts)],
+    ) -> Result<(), Error> {
+        let counts = serde_json::json!(counts).to_string();
+        self.set_meta(FORMER, &counts)
     }
 
     /// Returns the report since a time, milliseconds since 1970, about the sessions of these
@@ -401,7 +388,6 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_note::note::Scope;
     use anamnesis_text::hash::text_hash;
 
     use super::{
@@ -436,83 +422,81 @@ mod tests {
         journal.was_shown(to, &shown, now()).unwrap();
     }
 
-    /// Note 9 stays on this machine.
-    fn part(usage: &Usage) -> (Receipt, LocalReceipt) {
-        usage.part(None, None, now(), |id| {
-            Some(if id == note(9) {
-                Scope::MachineLocal
-            } else {
-                Scope::Portable
-            })
-        })
-    }
-
-    fn told(journal: &Journal) -> Vec<Receipt> {
-        let waiting = journal.waiting_receipts().unwrap();
-        waiting
-            .into_iter()
-            .flat_map(|(_, receipts)| receipts)
-            .collect()
+    fn counts(journal: &Journal, of: u32) -> NoteCounts {
+        let counts = journal.usage_counts().unwrap().notes.into_iter();
+        let mut counts = counts.filter(|((id, _), _)| *id == note(of).to_string());
+        counts.next().map(|(_, counts)| counts).unwrap_or_default()
     }
 
     #[test]
-    fn everything_is_counted_once() {
+    fn a_use_counts_once_per_turn_and_a_note_once_per_session() {
         let (_folder, journal) = journal_with_session("s");
-        assert!(!journal.count_usage("s", part).unwrap());
         show(&journal, &[note(1), note(9)]);
-        journal
-            .used("s", "", 1, &[(note(1), Weight::Implicit)], now())
-            .unwrap();
-        assert!(journal.count_usage("s", part).unwrap());
-        assert!(!journal.count_usage("s", part).unwrap());
-        let receipts = told(&journal);
-        assert_eq!((receipts.len(), receipts[0].shown.len()), (1, 1));
-        assert_eq!(receipts[0].used[0].weight, Weight::Implicit);
-        assert_eq!(journal.kept_receipts().unwrap().len(), 1);
-        // After a kill before the append, the same receipt is pending.
-        assert_eq!(told(&journal), receipts);
-        let key = receipts[0].key().to_string();
-        journal.receipt_settled(&key, true).unwrap();
-        assert_eq!(told(&journal), []);
+        show(&journal, &[note(1)]);
+        let used = |agent, turn, weight| {
+            journal
+                .used("s", agent, turn, &[(note(1), weight)], now())
+                .unwrap();
+        };
+        used("", 1, Weight::Implicit);
+        let expected = NoteCounts {
+            hinted: 1,
+            sessions: 1,
+            shown: 1,
+            last: Some(now().timestamp_millis()),
+            ..NoteCounts::default()
+        };
+        assert_eq!(counts(&journal, 1), expected);
+        assert_eq!(
+            (counts(&journal, 9).shown, counts(&journal, 9).unused),
+            (1, 1)
+        );
         // A more certain record of the same use counts; a less certain one does not.
-        journal
-            .used("s", "", 1, &[(note(1), Weight::Explicit)], now())
-            .unwrap();
-        assert!(journal.count_usage("s", part).unwrap());
-        assert_eq!(told(&journal)[0].used[0].weight, Weight::Explicit);
-        journal
-            .used("s", "", 1, &[(note(1), Weight::Implicit)], now())
-            .unwrap();
-        assert!(!journal.count_usage("s", part).unwrap());
+        used("", 1, Weight::Explicit);
+        used("agent", 1, Weight::Implicit);
+        used("", 2, Weight::Explicit);
+        let counted = counts(&journal, 1);
+        assert_eq!((counted.used, counted.hinted, counted.sessions), (2, 0, 1));
+        assert_eq!(journal.usage_counts().unwrap().sessions[0].1, 1);
     }
 
     #[test]
-    fn a_subagent_counts_for_its_session_once() {
+    fn notes_are_used_together_within_two_turns() {
         let (_folder, journal) = journal_with_session("s");
-        for agent in ["", "a", "b"] {
+        for (turn, of) in [(1, 1), (3, 2), (6, 3)] {
             journal
-                .used("s", agent, 2, &[(note(1), Weight::Explicit)], now())
+                .used("s", "", turn, &[(note(of), Weight::Explicit)], now())
                 .unwrap();
         }
-        journal.count_usage("s", part).unwrap();
-        assert_eq!(told(&journal)[0].used.len(), 1);
+        let pairs = journal.usage_counts().unwrap().pairs;
+        assert_eq!(pairs.len(), 2);
+        assert!(pairs.iter().all(|(one, other, _, sessions)| {
+            let three = note(3).to_string();
+            *sessions == 1 && *one != three && *other != three
+        }));
     }
 
     #[test]
-    fn what_nobody_is_to_be_told_stays() {
+    fn counts_go_with_their_session_and_change_the_stamp() {
         let (_folder, journal) = journal_with_session("s");
+        let before = journal.usage_stamp().unwrap();
         show(&journal, &[note(1)]);
-        journal.count_usage("s", part).unwrap();
-        let before = journal.kept_stamp().unwrap();
-        let key = told(&journal)[0].key().to_string();
-        journal.receipt_settled(&key, false).unwrap();
-        assert_eq!(told(&journal), []);
-        assert_eq!(journal.kept_receipts().unwrap().len(), 1);
-        assert_ne!(journal.kept_stamp().unwrap(), before);
-        // It is deleted with its session.
+        assert_ne!(journal.usage_stamp().unwrap(), before);
         journal.forget_session("s").unwrap();
-        assert_eq!(journal.kept_receipts().unwrap(), []);
-        assert_eq!(journal.kept_stamp().unwrap(), before);
+        assert_eq!(journal.usage_counts().unwrap(), UsageCounts::default());
+        assert_eq!(journal.usage_stamp().unwrap(), before);
+        let former = NoteCounts {
+            shown: 3,
+            ..NoteCounts::default()
+        };
+        let kept = [(
+            note(1).to_string(),
+            now().timestamp_millis(),
+            former.clone(),
+        )];
+        journal.keep_former_usage(&kept).unwrap();
+        assert_eq!(counts(&journal, 1), former);
+        assert_ne!(journal.usage_stamp().unwrap(), before);
     }
 
     #[test]
@@ -540,10 +524,6 @@ mod tests {
         assert_eq!(
             journal.usage_report(at + 1, &[]).unwrap(),
             Report::default()
-        );
-        assert_eq!(
-            journal.last_session_given(note(2)).unwrap().as_deref(),
-            Some("s")
         );
     }
 }

@@ -4,7 +4,7 @@
 //! A folder's key changes when its remote is added or renamed, when the folder is renamed, or when a
 //! marker is added. Unrelated folders may have the same key. The journal therefore stores the key of
 //! each folder, identified by what a file system keeps when it is renamed. If a folder's key changes, the old key becomes
-//! an alias, which is synced in the usage log. All other similarities are hints for a person.
+//! an alias, which is synced. All other similarities are hints for a person.
 //!
 //! Recognising a folder reads a few rows and writes none. It returns the rows to store, so that a
 //! hook can write them in its one transaction.
@@ -15,16 +15,20 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_note::usage_log::{Alias, Aliases, Counts, Receipt};
+use anamnesis_note::synced_lines::{Alias, Aliases};
 use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Project, Repository, Step};
 use crate::{
-    fs::file,
+    fs::{
+        file,
+        home::Home,
+        lock::{self, Subject},
+    },
     journal::{self, Journal},
-    usage_log::{self, Receipts},
+    synced_lines::{self, alias_log},
 };
 
 /// The key prefixes in `meta`: the state of a place, the remote of a key, the other keys of a
@@ -223,25 +227,22 @@ impl<'a> Places<'a> {
 #[derive(Debug)]
 pub struct Identities<'a> {
     journal: &'a Journal,
-    receipts: &'a Receipts,
-    machine: &'a str,
+    home: &'a Home,
     now: DateTime<Utc>,
     patience: Duration,
 }
 
 impl<'a> Identities<'a> {
-    /// Uses this journal and this machine's usage log.
+    /// Uses this journal and the store's file of aliases.
     pub fn new(
         journal: &'a Journal,
-        receipts: &'a Receipts,
-        machine: &'a str,
+        home: &'a Home,
         now: DateTime<Utc>,
         patience: Duration,
     ) -> Self {
         Self {
             journal,
-            receipts,
-            machine,
+            home,
             now,
             patience,
         }
@@ -266,8 +267,8 @@ impl<'a> Identities<'a> {
     }
 
     /// Makes `key` an alias of `same_as`. Returns whether that is new.
-    pub fn merge(&self, key: &str, same_as: &str) -> Result<bool, usage_log::Error> {
-        let known = self.receipts.aliases();
+    pub fn merge(&self, key: &str, same_as: &str) -> Result<bool, synced_lines::Error> {
+        let known = synced_lines::aliases(self.home);
         let Some(alias) = Alias::new(key, same_as) else {
             return Ok(false);
         };
@@ -278,13 +279,13 @@ impl<'a> Identities<'a> {
         Ok(true)
     }
 
-    /// Puts projects into a group and takes others out of it, in one receipt.
+    /// Puts projects into a group and takes others out of it.
     pub fn change_group(
         &self,
         group: &str,
         added: &[String],
         removed: &[String],
-    ) -> Result<(), usage_log::Error> {
+    ) -> Result<(), synced_lines::Error> {
         let aliases = |keys: &[String]| {
             let aliases = keys.iter().filter_map(|key| Alias::new(key, group));
             aliases.collect()
@@ -293,15 +294,11 @@ impl<'a> Identities<'a> {
     }
 
     /// Removes all aliases of `key`. Returns the keys that were the same project.
-    pub fn split(&self, key: &str) -> Result<Vec<String>, usage_log::Error> {
-        let counts = self.receipts.read_all().0.total();
-        let holding = counts
-            .aliases
-            .into_iter()
-            .filter(|(alias, verdict)| verdict.holds && !alias.is_membership());
-        let aliases: Vec<_> = holding
-            .map(|(alias, _)| alias)
-            .filter(|alias| alias.key() == key || alias.same_as() == key)
+    pub fn split(&self, key: &str) -> Result<Vec<String>, synced_lines::Error> {
+        let log = alias_log(self.home);
+        let aliases = log.valid().map(|(alias, _)| alias.clone());
+        let aliases: Vec<_> = aliases
+            .filter(|alias| !alias.is_membership() && [alias.key(), alias.same_as()].contains(&key))
             .collect();
         let others = aliases.iter().map(|alias| {
             let other = if alias.key() == key {
@@ -319,7 +316,7 @@ impl<'a> Identities<'a> {
     }
 
     /// Stores new facts about folders: first commits, and keys that replaced others.
-    pub fn settle(&self) -> Result<(), usage_log::Error> {
+    pub fn settle(&self) -> Result<(), synced_lines::Error> {
         let same = self.journal.metas_under(SAME)?;
         let mut learned = Vec::new();
         for (name, text) in self.journal.metas_under(PLACE)? {
@@ -347,14 +344,15 @@ impl<'a> Identities<'a> {
             return Ok(());
         }
         // An alias that a person removed is not added again.
-        let judged = self.receipts.read_all().0.total().aliases;
-        learned.retain(|alias| !judged.contains_key(alias));
+        let log = alias_log(self.home);
+        learned.retain(|alias| log.holds(alias).is_none());
         self.say(learned, Vec::new())
     }
 
-    /// Stores the aliases and groups of all machines, after the usage logs changed.
-    pub fn refresh(&self, counts: &Counts) -> Result<(), journal::Error> {
-        let aliases = Aliases::from_counts(counts);
+    /// Stores the aliases and groups of all machines, after their file changed.
+    pub fn refresh(&self) -> Result<(), journal::Error> {
+        let log = alias_log(self.home);
+        let aliases = Aliases::from_log(&log);
         let members = aliases.groups().values().flatten().map(String::as_str);
         let mut same: BTreeMap<_, _> = aliases
             .keys()
@@ -383,8 +381,7 @@ impl<'a> Identities<'a> {
                 let now = row.key.clone();
                 row.was.retain(|(key, _)| {
                     let alias = Alias::new(key, &now);
-                    let verdict = alias.and_then(|alias| counts.aliases.get(&alias));
-                    verdict.is_none_or(|verdict| verdict.holds)
+                    alias.and_then(|alias| log.holds(&alias)).unwrap_or(true)
                 });
                 if row.to_json() != text {
                     journal.set_meta(&name, &row.to_json())?;
@@ -442,22 +439,19 @@ impl<'a> Identities<'a> {
         Ok(hints)
     }
 
-    fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), usage_log::Error> {
-        let counts = self.receipts.read_all().0.total();
-        let judged = aliases.iter().chain(&unaliases);
-        let judged = judged.filter_map(|alias| counts.aliases.get(alias));
-        let mut receipt = match judged.map(|verdict| verdict.receipt).max() {
-            Some(earlier) => Receipt::later_than(earlier, self.now),
-            None => Receipt::new(self.now),
+    fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), synced_lines::Error> {
+        let lock = lock::acquire(self.home, Subject::Notes, self.patience);
+        let lock = lock.ok().flatten().ok_or(synced_lines::Error::Locked)?;
+        let log = alias_log(self.home);
+        let lines = |aliases: Vec<Alias>, holds| -> String {
+            let aliases = aliases.iter();
+            aliases
+                .map(|alias| log.line(alias, holds, self.now))
+                .collect()
         };
-        if !aliases.is_empty() || !unaliases.is_empty() {
-            receipt.aliases = aliases;
-            receipt.unaliases = unaliases;
-            self.receipts
-                .append(self.journal, self.machine, &receipt, self.patience)?;
-        }
-        self.refresh(&self.receipts.read_all().0.total())?;
-        Ok(())
+        let lines = lines(aliases, true) + &lines(unaliases, false);
+        synced_lines::append(self.home, &lock, &self.home.aliases(), &lines)?;
+        Ok(self.refresh()?)
     }
 }
 

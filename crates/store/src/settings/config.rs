@@ -411,7 +411,7 @@ mod tests {
             r#"{"machine_id": " laptop ", "session_line": "problems", "reflection": {"model": "m"},
                 "paused": ["github.com/acme/shop"], "exclude": ["~/secret", "", "/srv/*/keys"],
                 "skip_tools": ["mcp__*"], "retention": {"events_days": 7, "trash_days": 0},
-                "remote": " git@git.home:me/memory.git\n", "learn": {"sync": "off", "links": false},
+                "remote": " git@git.home:me/memory.git\n", "learn": {"links": "off"},
                 "sync": {"auto": false, "allow_http": "on"}}"#,
         );
         assert_eq!(config.problem, None);
@@ -423,7 +423,7 @@ mod tests {
             allow_http: true,
         };
         assert_eq!(config.sync, expected);
-        assert!(!config.learn.sync && !config.learn.links);
+        assert!(!config.learn.links);
         assert_eq!(config.session_line, SessionLine::Problems);
         assert_eq!(config.exclude, ["~/secret", "/srv/*/keys"]);
         assert_eq!(config.skip_tools, ["mcp__*"]);

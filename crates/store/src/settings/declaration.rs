@@ -108,7 +108,6 @@ settings! {
     }
     /// Settings of learning from use.
     learn: Learn {
-        sync: bool = true, Kind::Switch, "Whether your machines share which notes helped: ids and counts, no text.";
         links: bool = true, Kind::Switch, "Whether notes that are used together are recalled together.";
         suggest: bool = true, Kind::Switch, "Whether Claude is told, once a session, that a sentence of yours is a standing instruction and can be kept.";
     }

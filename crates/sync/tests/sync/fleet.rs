@@ -183,7 +183,6 @@ impl Machine {
             patience: Duration::from_secs(30),
             time_limit: Duration::from_secs(120),
             answer: self.answer,
-            installation: None,
         }
     }
 

@@ -160,7 +160,7 @@ fn an_entry_in_place_of_a_note_does_not_delete_it() {
 }
 
 #[test]
-fn nothing_but_notes_receipts_and_the_marker_is_tracked() {
+fn nothing_but_notes_the_marker_and_the_files_of_lines_is_tracked() {
     // GIT-15, YAML-07
     let fleet = Fleet::new();
     let (laptop, ..) = fleet.pair(&["before"]);

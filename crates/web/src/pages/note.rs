@@ -10,14 +10,13 @@ use anamnesis_app::{
     sync::short_batch,
 };
 use anamnesis_note::{
-    id::NoteId,
     link::Edge,
     note::{GLOBAL, Note, State},
-    usage_log::NoteCounts,
 };
-use anamnesis_recall::correction::remarks_on;
+use anamnesis_recall::{correction::remarks_on, usefulness::last_used};
 use anamnesis_store::{
     index::{Entry, Index},
+    journal::NoteCounts,
     notes::Stored,
 };
 use anamnesis_sync::history::Difference;
@@ -102,7 +101,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             (forms(visit, &index, &entry, &stored)?)
         }
         section { h2 { "Where it came from" } (origin(visit, &entry, &note)) }
-        (uses(&index, id, now)?)
+        (uses(&index, &entry, now)?)
         (links(&index, &entry)?)
     };
     Ok(layout::page(visit, &note.title, &main))
@@ -175,15 +174,14 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
 }
 
 /// How often it was injected, used and rated.
-fn uses(index: &Index, id: NoteId, now: DateTime<Utc>) -> Result<Markup, Error> {
-    let months = index.usage_of([id])?.remove(&id).unwrap_or_default();
+fn uses(index: &Index, entry: &Entry, now: DateTime<Utc>) -> Result<Markup, Error> {
+    let months = index
+        .usage_of([entry.id()])?
+        .remove(&entry.id())
+        .unwrap_or_default();
     let sum = |of: fn(&NoteCounts) -> u64| months.iter().map(|(_, counts)| of(counts)).sum::<u64>();
     let times = |of| count(usize::try_from(sum(of)).unwrap_or(usize::MAX), "session");
-    let last = months.iter().filter_map(|(_, counts)| counts.last).max();
-    let verified = months
-        .iter()
-        .filter_map(|(_, counts)| counts.verified)
-        .max();
+    let last = last_used(&months);
     Ok(html! {
         section {
             h2 { "Use" }
@@ -194,13 +192,14 @@ fn uses(index: &Index, id: NoteId, now: DateTime<Utc>) -> Result<Markup, Error> 
                         "in " (times(|counts| counts.sessions))
                         @if let Some(last) = last { ", last " (ago(last, now)) }
                     }
-                    @let (good, bad) = (sum(|counts| counts.good), sum(|counts| counts.bad));
-                    @if good + bad > 0 {
-                        dt { "Rated" } dd { (good) " good, " (bad) " bad" }
-                    }
-                    @if let Some(verified) = verified {
-                        dt { "Verified" } dd { (ago(verified, now)) }
-                    }
+                }
+            }
+            dl {
+                @if let Some(rating) = entry.rating {
+                    dt { "Rated" } dd { (rating) }
+                }
+                @if let Some(verified) = entry.verified {
+                    dt { "Verified" } dd { (ago(verified, now)) }
                 }
             }
         }

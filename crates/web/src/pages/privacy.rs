@@ -121,13 +121,9 @@ fn records(config: &Config) -> [(&'static str, &'static str, &'static str, Strin
         ),
         (
             "Which notes helped: ids and counts",
-            "memory/.usage/",
-            if config.learn.sync {
-                synced
-            } else {
-                "this machine"
-            },
-            "for ever".to_owned(),
+            "journal.db",
+            "this machine",
+            "as long as their session".to_owned(),
         ),
         (
             "Errors",

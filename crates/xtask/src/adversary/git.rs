@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     row("huge and deep trees", huge_trees),
     row("huge and odd files", huge_files),
     row("odd commits", odd_commits),
-    row("usage logs", usage_logs),
+    row("aliases and purge marks", lines),
 ];
 
 const fn row(name: &'static str, play: fn(&mut TestSite) -> Result) -> Row {
@@ -550,30 +550,20 @@ fn odd_commits(place: &mut TestSite) -> Result {
     take_over(place)
 }
 
-fn usage_logs(place: &mut TestSite) -> Result {
+fn lines(place: &mut TestSite) -> Result {
     let remote = Remote::synced(place)?;
     let forms = [
         "[".repeat(1 << 20),
-        "{\"session\": \"x\", \"notes\": {}}\n".repeat(50_000),
-        "{\"v\":1,\"s\":\"\u{1b}[2J\",\"n\":[[\"01KDYSW6WTA3Z3SBW3AZ8XW4AA\",18446744073709551616]]}\n".to_owned(),
-        "null\n".repeat(100_000),
+        "0000000000001\tsame\ta\tb\n".repeat(50_000),
+        "99999999999999999999\tsame\t\u{1b}[2J\t..\n1\tgone\t../../evil\n".to_owned(),
+        "\n".repeat(100_000),
         "\u{0}".repeat(1 << 16),
     ];
     let form = place.random.index(forms.len());
     place.tell(format!("form {form}"));
     let blob = remote.blob(&forms[form])?;
-    let entry = |name: &str| Entry(FILE, name.into(), blob.clone());
-    let names = [
-        "owner",
-        "2026-01.jsonl",
-        "9999-99.jsonl",
-        "2026-01.fold.json",
-        "evil",
-    ];
-    let machine = remote.tree(&names.map(entry))?;
-    let names = ["laptop", "..", "a\nb", "evil"];
-    let machines = names.map(|name| Entry(FOLDER, name.into(), machine.clone()));
-    let usage = remote.tree(&machines)?;
-    remote.commit(&[Entry(FOLDER, b".usage".to_vec(), usage)], &[])?;
+    let names = [".aliases", ".purged"];
+    let entries = names.map(|name| Entry(FILE, name.into(), blob.clone()));
+    remote.commit(&entries, &[])?;
     take_over(place)
 }

@@ -65,9 +65,6 @@ const SKIPS: [Skip; 5] = [
         reason: "it copies a folder by `cp`",
         tests: &[
             "project::identity::tests::a_repository_that_was_moved_to_another_disk_is_known_by_its_first_commit",
-            "usage_log::tests::a_copied_home_is_an_installation_of_its_own",
-            "usage_log::tests::a_month_is_compacted_once_and_by_its_owner",
-            "usage_log::tests::machines_of_one_name_agree_and_never_conflict",
         ],
     },
     Skip {

@@ -15,7 +15,6 @@ use super::super::tests::{
     count, ended, event, fresh, now, prompted, session_of, started, take, under, used,
 };
 use super::*;
-use crate::usage_log::Receipts;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -682,17 +681,6 @@ fn what_was_half_made_is_made_again() {
     // There is no journal, but what is there is no journal, either.
     take(&journal(&home), &session_of("s"));
     assert!(!new_file(&home).exists());
-}
-
-#[test]
-fn a_repaired_journal_is_the_same_installation() {
-    let (_folder, home) = filled();
-    let receipts = Receipts::new(home.clone());
-    let id = receipts.installation(&journal(&home)).unwrap();
-    journal(&home).checkpoint().unwrap();
-    zero(&home, leaves(&home, "tool_event")[5]);
-    repaired(&home);
-    assert_eq!(receipts.installation(&journal(&home)).unwrap(), id);
 }
 
 #[test]
