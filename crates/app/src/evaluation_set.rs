@@ -1,8 +1,7 @@
 //! The evaluation set for recall: `eval/eval.jsonl` of this machine, or another file.
 //!
 //! A line is one question and the notes that answer it. People may edit lines, so only forgetting a
-//! note or a session removes one. Invalid lines are reported and kept. The file never syncs,
-//! because it contains words of prompts.
+//! note removes one. Invalid lines are reported and kept. The file never syncs.
 
 use std::{
     io,
@@ -24,12 +23,6 @@ const MAX_LENGTH: usize = 64 * 1024 * 1024;
 
 /// The maximum length of a question in characters, the same as of a stored prompt.
 const MAX_QUERY: usize = 8_000;
-
-/// The `source` of a question that is the title of its note.
-pub const TITLE: &str = "title";
-
-/// The prefix of `source` for a question that is a prompt; `SESSION#NUMBER` follows.
-const PROMPT: &str = "prompt:";
 
 /// The prefix of `source` for a question that a model asked; the model's label follows.
 const MODEL: &str = "llm:";
@@ -53,35 +46,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// Creates a question from a note's title. The note certainly answers it, so it is approved.
-    pub fn of_title(note: &Note, echoes: &PrivateTokens) -> Self {
-        Self {
-            query: fit(&plain(&note.title), echoes),
-            relevant_ids: vec![note.id.to_string()],
-            note_titles: vec![fit(&note.title, echoes)],
-            approved: true,
-            source: TITLE.to_owned(),
-        }
-    }
-
-    /// Creates a question from a prompt and the notes that were opened for it. One may have been
-    /// the wrong one, so a person has to approve it.
-    pub fn of_prompt(
-        text: &str,
-        (session, number): (&str, i64),
-        notes: &[&Note],
-        echoes: &PrivateTokens,
-    ) -> Self {
-        let titles = notes.iter().map(|note| fit(&note.title, echoes));
-        Self {
-            query: fit(&plain(text), echoes),
-            relevant_ids: notes.iter().map(|note| note.id.to_string()).collect(),
-            note_titles: titles.collect(),
-            approved: false,
-            source: format!("{PROMPT}{session}#{number}"),
-        }
-    }
-
     /// Creates a question that a model asked about a note. A person has to approve it.
     pub fn by_model(query: &str, note: &Note, label: &str, echoes: &PrivateTokens) -> Self {
         Self {
@@ -101,24 +65,6 @@ impl Case {
     /// The ids of the notes; invalid ids are skipped.
     pub fn notes(&self) -> impl Iterator<Item = NoteId> {
         self.relevant_ids.iter().filter_map(|id| id.parse().ok())
-    }
-
-    /// The part of `source` before the colon, or `other`.
-    pub fn kind(&self) -> &str {
-        match self.source.split(':').next().unwrap_or_default() {
-            "" => "other",
-            kind => kind,
-        }
-    }
-
-    /// Whether it is a prompt of this session, and the one with this number if one is given.
-    fn is_of(&self, session: &str, number: Option<i64>) -> bool {
-        let origin = self.source.strip_prefix(PROMPT);
-        origin
-            .and_then(|origin| origin.rsplit_once('#'))
-            .is_some_and(|(of, its)| {
-                of == session && number.is_none_or(|number| its == number.to_string())
-            })
     }
 }
 
@@ -214,7 +160,13 @@ impl Set {
     }
 
     fn write(&self) -> Result<(), Error> {
-        write_lines(&self.path, &self.lines)
+        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        file::write_atomic(&self.path, text.as_bytes())
+            .map(drop)
+            .map_err(|error| {
+                let path = one_line(&self.path.display().to_string());
+                Error::failed(format!("cannot write {path}: {error}")).because(error)
+            })
     }
 
     /// Removes questions from this machine's own set.
@@ -246,23 +198,6 @@ pub fn forget_notes(home: &Home, is_gone: impl Fn(NoteId) -> bool) -> Result<(),
     Set::retain(home, |case| !case.notes().any(&is_gone))
 }
 
-/// Removes a session's prompts, or one of them, from this machine's own set. The caller holds the
-/// lock of the notes.
-pub fn forget_session(home: &Home, session: &str, prompt: Option<i64>) -> Result<(), Error> {
-    Set::retain(home, |case| !case.is_of(session, prompt))
-}
-
-/// Replaces a file by these lines.
-pub(crate) fn write_lines(path: &Path, lines: &[String]) -> Result<(), Error> {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    file::write_atomic(path, text.as_bytes())
-        .map(drop)
-        .map_err(|error| {
-            let path = one_line(&path.display().to_string());
-            Error::failed(format!("cannot write {path}: {error}")).because(error)
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,23 +221,5 @@ mod tests {
         assert_eq!(cases, [(1, "a", false), (7, "d", true)]);
         let bad: Vec<usize> = set.bad.iter().map(|(line, _)| *line).collect();
         assert_eq!(bad, [3, 4, 5, 6]);
-    }
-
-    #[test]
-    fn a_prompt_is_of_its_session_only() {
-        let case = |source: &str| Case {
-            query: "q".to_owned(),
-            relevant_ids: Vec::new(),
-            note_titles: Vec::new(),
-            approved: false,
-            source: source.to_owned(),
-        };
-        let prompt = case("prompt:s#12");
-        assert!(prompt.is_of("s", None) && prompt.is_of("s", Some(12)));
-        assert!(!prompt.is_of("s", Some(1)) && !prompt.is_of("other", None));
-        assert!(!case(TITLE).is_of(TITLE, None));
-        let kinds = ["prompt:s#12", "title", "llm:some-model", ""].map(case);
-        let kinds: Vec<&str> = kinds.iter().map(Case::kind).collect();
-        assert_eq!(kinds, ["prompt", "title", "llm", "other"]);
     }
 }

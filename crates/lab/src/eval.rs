@@ -33,7 +33,7 @@ use anamnesis_note::{
     note::{Note, NoteFile, NoteType, Scope, timestamp},
 };
 use anamnesis_recall::{
-    evaluation::{GatePoint, GateResult, RelevantRanks, mean, share},
+    evaluation::{RelevantRanks, mean, share},
     knowledge::StoreKnowledge,
     note_set::{self, Limits, Outcome, Request},
     prompt,
@@ -763,6 +763,52 @@ pub(crate) fn stored(id: NoteId, row: &Value, session: Option<(&str, u32)>) -> R
         file: NoteFile::parse(note.render().as_bytes(), id)?,
         whole: true,
     })
+}
+
+/// What a gate did with an answerable question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct GateResult {
+    /// Whether a relevant note would have been injected without the gate.
+    is_reachable: bool,
+    /// How many notes were injected.
+    given: usize,
+    /// Whether a relevant note was among them.
+    is_right: bool,
+}
+
+/// A point of a gate's curve.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct GatePoint {
+    /// The false positive rate: the share of unanswerable questions for which something was
+    /// injected.
+    false_share: Option<f64>,
+    /// The true positive rate: the share of reachable questions for which a relevant note was
+    /// injected.
+    kept: Option<f64>,
+    /// The mean number of injected notes where there were any.
+    notes: Option<f64>,
+}
+
+impl GatePoint {
+    /// Computes a point from the number of notes injected per unanswerable question, and from the
+    /// answerable questions.
+    fn from_questions(
+        unanswerable: impl IntoIterator<Item = usize>,
+        answerable: &[GateResult],
+    ) -> Self {
+        let reachable = answerable.iter().filter(|gated| gated.is_reachable);
+        let given = answerable.iter().map(|gated| gated.given);
+        Self {
+            false_share: share(unanswerable.into_iter().map(|given| given > 0)),
+            kept: share(reachable.map(|gated| gated.is_right)),
+            notes: mean(given.filter(|given| *given > 0).map(count)),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of notes")]
+fn count(notes: usize) -> f64 {
+    notes as f64
 }
 
 #[cfg(test)]

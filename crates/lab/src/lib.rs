@@ -4,7 +4,6 @@
 
 #[cfg(unix)]
 pub mod bench;
-pub mod chart;
 pub mod eval;
 pub mod frequencies;
 pub mod masks;

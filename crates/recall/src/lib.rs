@@ -13,7 +13,6 @@ pub mod knowledge;
 mod last_sessions;
 pub mod learned;
 mod meaning;
-pub mod mining;
 pub mod note_set;
 pub mod novelty;
 pub mod pathway;

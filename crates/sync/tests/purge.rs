@@ -21,6 +21,7 @@ use anamnesis_note::{
 use anamnesis_store::{
     fs::home::Home,
     index::Index,
+    journal::Journal,
     notes::{NotePath, Notes},
     synced_lines::mark_purged,
 };

@@ -35,7 +35,7 @@ mod tools;
 use std::process::ExitCode;
 
 use anamnesis_lab::{
-    Result, at, cargo, chart, eval, frequencies, masks, novelty, root, run, say, target_folder,
+    Result, at, cargo, eval, frequencies, masks, novelty, root, run, say, target_folder,
 };
 #[cfg(unix)]
 use anamnesis_lab::{bench, references, retention};
@@ -59,7 +59,6 @@ enum Task {
     #[cfg(unix)]
     Pages(pages::Arguments),
     Eval(eval::Arguments),
-    Chart(chart::Arguments),
     Frequencies(frequencies::Arguments),
     Novelty(novelty::Arguments),
     Masks(masks::Arguments),
@@ -101,7 +100,6 @@ fn main() -> ExitCode {
         Task::Plugin(arguments) => plugin::run(&root, arguments),
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
         Task::Eval(arguments) => eval::run(arguments),
-        Task::Chart(arguments) => chart::run(arguments),
         Task::Frequencies(arguments) => frequencies::run(&root, arguments),
         Task::Novelty(arguments) => novelty::run(arguments),
         Task::Masks(arguments) => masks::run(arguments),

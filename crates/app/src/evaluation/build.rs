@@ -1,6 +1,9 @@
 //! Makes questions about notes with a model.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    path::Path,
+};
 
 use anamnesis_distill::{
     model::Model,
@@ -9,18 +12,29 @@ use anamnesis_distill::{
 };
 use anamnesis_note::{
     draft::{safe, safe_line},
-    note::{Note, Scope},
+    note::{Kind, Note, NoteType, Scope, State},
 };
-use anamnesis_recall::mining;
-use anamnesis_store::journal::Journal;
+use anamnesis_store::{
+    index::{Entry, Filter},
+    journal::Journal,
+};
 use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 
-use super::mine::{Selection, notes_in_use};
 use crate::{
     Error,
     context::{Context, PATIENCE},
     evaluation_set::{Case, Set},
 };
+
+/// Which questions to make.
+pub struct Selection<'a> {
+    /// The projects of the notes; all if empty.
+    pub projects: &'a [String],
+    /// The types of the notes.
+    pub types: &'a [NoteType],
+    /// The maximum number of questions.
+    pub most: usize,
+}
 
 /// Returns the notes that may be sent and have no question by a model in the set yet, a share from
 /// each project.
@@ -40,22 +54,48 @@ pub fn notes_to_ask_about(
         .flat_map(|(_, case)| case.relevant_ids.clone())
         .collect();
     let journal = Journal::open(&context.home, PATIENCE)?;
-    let mut notes = Vec::new();
-    for note in notes_in_use(context, &context.index()?, selection.projects)? {
+    let filter = Filter {
+        projects: selection.projects.to_vec(),
+        state: Some(State::Active),
+        ..Filter::default()
+    };
+    let mut entries = context.index()?.list(&filter, usize::MAX)?;
+    entries.sort_by_key(Entry::id);
+    let mut pending: BTreeMap<String, VecDeque<Note>> = BTreeMap::new();
+    for entry in entries {
+        let Ok(stored) = context.notes.read(entry.path) else {
+            continue;
+        };
+        let note = stored.note();
         let is_of_private_session = match &note.session {
             Some(session) => journal.has_private_part(session)?,
             None => false,
         };
-        if note.scope == Scope::Portable
+        if selection.types.contains(&note.note_type)
+            // A task answers nothing.
+            && note.kind() != Kind::Task
+            && !note.body.trim().is_empty()
+            && note.scope == Scope::Portable
             && !is_of_private_session
             && !reflection::is_private(&note)
             && !known.contains(&note.id.to_string())
         {
-            notes.push(note);
+            pending
+                .entry(note.project.clone())
+                .or_default()
+                .push_back(note);
         }
     }
-    let sampled = mining::sample(&notes, selection.types, selection.most);
-    Ok(sampled.into_iter().cloned().collect())
+    let mut taken = Vec::new();
+    while !pending.is_empty() && taken.len() < selection.most {
+        pending.retain(|_, notes| {
+            if taken.len() < selection.most {
+                taken.extend(notes.pop_front());
+            }
+            !notes.is_empty()
+        });
+    }
+    Ok(taken)
 }
 
 /// Returns what is sent about a note.

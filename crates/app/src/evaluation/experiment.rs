@@ -11,7 +11,7 @@ use anamnesis_distill::{
 use anamnesis_note::note::Note;
 use anamnesis_store::{journal::Journal, notes::Stored};
 
-use super::{figures::Figures, injection::InjectionRates, sandbox::Sandbox};
+use super::{figures::Figures, sandbox::Sandbox};
 use crate::{
     Error,
     context::{Context, PATIENCE},
@@ -26,14 +26,6 @@ pub struct Experiment<'a> {
     sandbox: Sandbox,
     journal: Journal,
     model: &'a Model,
-}
-
-/// The figures of one measurement.
-pub struct Measured {
-    /// How well searches find notes.
-    pub figures: Figures,
-    /// Which notes are injected.
-    pub rates: InjectionRates,
 }
 
 /// The result for all projects.
@@ -71,13 +63,9 @@ impl<'a> Experiment<'a> {
     }
 
     /// Runs the questions on the copy.
-    pub fn measure(&self, cases: &[(usize, &Case)]) -> Result<Measured, Error> {
+    pub fn measure(&self, cases: &[(usize, &Case)]) -> Result<Figures, Error> {
         let copy = &self.sandbox.context;
-        let index = copy.index()?;
-        Ok(Measured {
-            rates: InjectionRates::new(copy, &self.journal, &index, cases)?,
-            figures: Figures::new(copy, &index, cases, None)?,
-        })
+        Figures::new(copy, &copy.index()?, cases, None)
     }
 
     /// Reflects on each project that has enough sessions.

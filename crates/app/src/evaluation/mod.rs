@@ -1,13 +1,9 @@
-//! Measures recall on the notes and prompts of the store. Measuring changes nothing that
+//! Measures recall on the notes of the store. Measuring changes nothing that
 //! recall learns from.
 
 pub mod build;
 pub mod experiment;
 pub mod figures;
-pub mod injection;
-mod library;
-pub mod mine;
-pub mod runs;
 pub mod sandbox;
 
 use std::path::Path;

@@ -29,7 +29,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Copies the notes and the usage log.
+    /// Copies the notes.
     pub fn new(context: &Context) -> Result<Self, Error> {
         sweep(&context.home);
         let folder = context

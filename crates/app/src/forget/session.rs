@@ -97,7 +97,6 @@ fn forget_note(
     let now = context.environment.now;
     let note = NoteId::of_session(id);
     let lock = context.notes.lock()?;
-    evaluation_set::forget_session(&context.home, id, None)?;
     evaluation_set::forget_notes(&context.home, |asked| asked == note)?;
     let had_note = match context.notes.find(note) {
         Some(path) if context.notes.is_forgotten(path) => false,
@@ -162,9 +161,6 @@ pub fn forget_prompt(
     number: i64,
 ) -> Result<(ForgottenPrompt, NoteFate), Error> {
     let now = context.environment.now.timestamp_millis();
-    let lock = context.notes.lock()?;
-    evaluation_set::forget_session(&context.home, &session.id, Some(number))?;
-    drop(lock);
     let forgotten = journal
         .forget_prompt(&session.id, number, now)?
         .ok_or_else(|| Error::failed("0 forgotten: the session was forgotten meanwhile"))?;

@@ -64,7 +64,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 85] = [
+pub(crate) const EXAMPLES: [(&str, &str); 83] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -135,10 +135,8 @@ pub(crate) const EXAMPLES: [(&str, &str); 85] = [
     ("config test", "config test"),
     ("config unset", "config unset session_line"),
     ("eval prompt", "eval prompt 'why are the login tests flaky'"),
-    ("eval mine", "eval mine"),
     ("eval build", "eval build"),
     ("eval run", "eval run"),
-    ("eval gate", "eval gate"),
     ("eval experiment", "eval experiment"),
     ("model add", "model add e5-small-q4.bin"),
     ("model remove", "model remove"),

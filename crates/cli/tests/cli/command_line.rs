@@ -221,16 +221,7 @@ const KEPT_OUT: [&str; 8] = [
 /// Tells which of the words stands in a text for people. A file's name is a file's name.
 fn kept_out(text: &str) -> Option<&'static str> {
     // A file is called by its name, and so is a command.
-    let names = [
-        "journal.db",
-        "eval gate",
-        "\n  gate ",
-        "--gate",
-        "--no-gate",
-    ];
-    let text = names
-        .iter()
-        .fold(text.to_owned(), |text, name| text.replace(name, ""));
+    let text = text.replace("journal.db", "");
     let words: Vec<String> = text
         .split(|character: char| !character.is_alphanumeric())
         .map(str::to_lowercase)

@@ -148,7 +148,7 @@ fn measurements_and_the_viewer_ask_the_model() {
     let copy = home.store().join("embedding").join(&models(&home)[0]);
     std::fs::write(copy, b"E5S1").unwrap();
     let log = home.store().join("log/anamnesis.log");
-    for ask in ["eval run", "eval gate", "/notes?q=red"] {
+    for ask in ["eval run", "/notes?q=red"] {
         let _ = std::fs::remove_file(&log);
         if ask.starts_with('/') {
             let viewer = home.command(["open", "--print"]).viewer();

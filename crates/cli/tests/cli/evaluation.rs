@@ -1,4 +1,4 @@
-//! `eval mine`, `eval run`, `eval gate`: how well recall does on the notes that are there.
+//! `eval build`, `eval run`, `eval experiment`: how well recall does on the notes that are there.
 
 use anamnesis_testkit::{
     home::{NoteText, TestHome},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     SESSION, furnished, home, id,
     model::{KEY, name},
-    sessions, snapshot,
+    snapshot,
 };
 
 const SET: &str = "eval/eval.jsonl";
@@ -59,167 +59,26 @@ fn answering() -> TestHome {
 }
 
 #[test]
-fn titles_become_questions_once() {
-    let home = answering();
-    snapshot!(home.run("eval mine").shown(), @"
-    exit 0
-    added 3 questions to ~/.anamnesis/eval/eval.jsonl: 3 titles, 0 prompts
-    → anamnesis eval run   |   anamnesis eval gate
-    ");
-    snapshot!(home.read(SET), @r#"
-    {"query":"Integration tests need the stub server","relevant_ids":["01JZ00000000000000007Q4KZ9"],"note_titles":["Integration tests need the stub server"],"approved":true,"source":"title"}
-    {"query":"Where prices of the cart are kept","relevant_ids":["01JZ0000000000000000AAAA01"],"note_titles":["Where prices of the cart are kept"],"approved":true,"source":"title"}
-    {"query":"Icons come from one designer","relevant_ids":["01JZ0000000000000000AAAA02"],"note_titles":["Icons come from one designer"],"approved":true,"source":"title"}
-    "#);
-    snapshot!(home.run("eval mine").shown(), @"
-    exit 0
-    nothing to add to ~/.anamnesis/eval/eval.jsonl
-    ");
-    let before = home.read(SET);
-    home.run("eval mine --n 99").well();
-    assert_eq!(home.read(SET), before);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-
-        for (path, mode) in [(SET, 0o600), ("eval", 0o700)] {
-            let metadata = std::fs::metadata(home.store().join(path)).unwrap();
-            assert_eq!(metadata.permissions().mode() & 0o777, mode, "{path}");
-        }
-    }
-    // The same notes make the same file elsewhere.
-    let other = home.root().join("other.jsonl");
-    home.command(["eval", "mine", "--eval-set"])
-        .arg(&other)
-        .run()
-        .well();
-    assert_eq!(std::fs::read_to_string(other).unwrap(), before);
-    assert_eq!(
-        home.run("eval mine --project github.com/acme/cart --json")
-            .json()["added"],
-        0
-    );
-}
-
-#[test]
-fn the_figures_of_a_run_are_kept_for_comparison() {
-    let home = answering();
-    let runs = "eval/runs.jsonl";
-    home.run("eval mine").well();
-    home.run("eval run").well();
-    home.run("eval run --include-unreviewed").well();
-    let path = home.store().join("eval/eval.jsonl");
-    let other = home.root().join("other.jsonl");
-    std::fs::copy(path, &other).unwrap();
-    let other = ["eval", "run", "--eval-set", other.to_str().unwrap()];
-    home.command(other).run().well();
-    home.write(runs, home.read(runs) + "not JSON\n");
-    home.run("eval run").well();
-    let kept = home.read(runs);
-    let kept: Vec<Value> = kept
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(kept.len(), 2, "{kept:?}");
-    assert_eq!(kept[0], kept[1]);
-    assert_eq!(kept[0]["questions"], 3);
-    assert!((kept[0]["first"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-6);
-}
-
-#[test]
-fn a_secret_in_a_title_is_in_no_question() {
-    let home = home();
-    let secret = concat!("gh", "p_0123456789abcdefghijABCDEFGHIJ012345");
-    let title = format!("Deploys of the cart need {secret}");
-    home.add(&NoteText::new(&id("AAAA01"), &title).body("Jenkins has it."));
-    home.run("eval mine").well();
-    assert!(home.read(SET).contains("[REDACTED]"));
-    assert!(!home.read(SET).contains(secret));
-}
-
-#[test]
-fn a_title_is_asked_of_a_note_that_does_not_have_it() {
-    let home = answering();
-    home.run("eval mine").well();
-    snapshot!(home.run("eval run").shown(), @"
-    exit 0
-    3 questions of ~/.anamnesis/eval/eval.jsonl, asked of 9 notes
-
-    found among the first asked      1      3      5      8     MRR
-    all                       3   67 %   67 %   67 %   67 %    0.67
-
-    a session starts with ~176 tokens (median 176); all notes are ~139
-    ");
-    snapshot!(format!("{:#}", home.run("eval run --json -k 2").json()), @r#"
-    {
-      "recall": {
-        "n_cases": 3,
-        "recall_at": {
-          "1": 0.6666666666666666,
-          "2": 0.6666666666666666,
-          "3": 0.6666666666666666,
-          "5": 0.6666666666666666,
-          "8": 0.6666666666666666
-        },
-        "mrr": 0.6666666666666666,
-        "by_source": {
-          "title": {
-            "n_cases": 3,
-            "recall_at": {
-              "1": 0.6666666666666666,
-              "2": 0.6666666666666666,
-              "3": 0.6666666666666666,
-              "5": 0.6666666666666666,
-              "8": 0.6666666666666666
-            },
-            "mrr": 0.6666666666666666
-          }
-        },
-        "unreviewed": 0
-      },
-      "working_set": {
-        "per_project": {
-          "github.com/acme/cart": 86,
-          "github.com/acme/shop": 266
-        },
-        "mean_tokens": 176.0,
-        "median_tokens": 176.0,
-        "corpus_tokens": 139
-      },
-      "notes": 9,
-      "unknown_ids": [],
-      "bad_lines": []
-    }
-    "#);
-    // Neither the notes nor the index are changed by it.
-    assert!(
-        home.run("search icons designer")
-            .well()
-            .contains("Icons come")
-    );
-}
-
-#[test]
 fn what_is_asked_by_hand_is_measured_when_it_is_approved() {
     let home = answering();
     snapshot!(home.run("eval run").shown(), @"
     exit 2
     on stderr:
     anamnesis: there are no questions: ~/.anamnesis/eval/eval.jsonl is not there
-    → anamnesis eval mine   (makes some of your notes and prompts)
+    → anamnesis eval build   (lets a model write some about your notes)
     ");
     assert_eq!(home.run("eval run -k 0").code, Some(2));
     home.write(SET, "");
     snapshot!(home.run("eval run").shown(), @"
     exit 0
     0 questions of ~/.anamnesis/eval/eval.jsonl, asked of 9 notes
-    a session starts with ~176 tokens (median 176); all notes are ~139
-    → anamnesis eval mine
+    a session starts with ~176 tokens; all notes are ~139
+    → anamnesis eval build
     ");
     assert_eq!(
         home.run("eval run --json").json()["recall"],
         json!({ "n_cases": 0, "recall_at": { "1": null, "3": null, "5": null, "8": null },
-                "mrr": null, "by_source": {}, "unreviewed": 0 })
+                "mrr": null, "unreviewed": 0 })
     );
     let stub = id("7Q4KZ9");
     let text = [
@@ -233,10 +92,10 @@ fn what_is_asked_by_hand_is_measured_when_it_is_approved() {
     exit 3
     2 questions of ~/.anamnesis/eval/eval.jsonl, asked of 9 notes
 
-    found among the first asked      1      3      5      8     MRR
-    all                       2   50 %   50 %   50 %   50 %    0.50
+    found among the first      1      3      5      8     MRR
+                            50 %   50 %   50 %   50 %    0.50
 
-    a session starts with ~176 tokens (median 176); all notes are ~139
+    a session starts with ~176 tokens; all notes are ~139
     1 question not measured: nobody approved it yet ("approved": true in the file)
     → anamnesis eval run --include-unreviewed
     on stderr:
@@ -260,215 +119,26 @@ fn what_is_asked_by_hand_is_measured_when_it_is_approved() {
 }
 
 #[test]
-fn a_run_over_hundreds_of_notes_says_the_same_twice() {
-    let home = home();
-    let things = [
-        "cart", "login", "search", "invoice", "footer", "mail", "photo",
-    ];
-    let verbs = ["rounds", "caches", "retries", "drops", "splits"];
-    for number in 0..200_usize {
-        let (thing, verb) = (things[number % 7], verbs[number % 5]);
-        let title = format!("How the {thing} {verb} batch {number}");
-        let body = format!(
-            "When step {number} comes, the {thing} {verb} what is left of {}.",
-            number / 3
-        );
-        let project = format!("github.com/acme/{thing}");
-        let note = NoteText::new(&id(&format!("A{number:05}")), &title);
-        home.add(&note.with("project", &project).body(body));
-    }
-    home.run("eval mine --n 14").well();
-    assert_eq!(set(&home).len(), 14);
-    let first = home.run("eval run --json").well();
-    assert_eq!(home.run("eval run --json").well(), first);
-    let report: Value = serde_json::from_str(&first).unwrap();
-    assert_eq!(report["recall"]["n_cases"], 14);
-    assert!(report["recall"]["recall_at"]["8"].as_f64().unwrap() > 0.5);
-    assert_eq!(
-        report["working_set"]["per_project"]
-            .as_object()
-            .unwrap()
-            .len(),
-        7
-    );
-    let gate = home.run("eval gate --json").well();
-    assert_eq!(home.run("eval run --gate --json").well(), gate);
-}
-
-/// A session of a folder: prompts, each with a command that its turn ran, if any. It begins with a
-/// prompt: a start would give it the notes.
-fn session(home: &TestHome, session: &str, folder: &str, prompts: &[(&str, &str)]) {
-    let cwd = home.root().join(folder);
-    std::fs::create_dir_all(&cwd).unwrap();
-    let cwd = cwd.to_string_lossy().into_owned();
-    let event = |time: &str, name: &str, mut fields: Value| {
-        fields["cwd"] = cwd.clone().into();
-        let payload = sessions::event(home, name, session, fields);
-        let hook = home.hook_with(payload.to_string());
-        hook.env("ANAMNESIS_NOW", format!("2026-01-02T{time}Z"))
-            .env("CLAUDE_PROJECT_DIR", &cwd)
-            .run()
-            .well();
-        home.settle();
-    };
-    for (number, (prompt, command)) in prompts.iter().enumerate() {
-        let time = |second: u32| format!("03:{:02}:{second:02}", number + 1);
-        let prompt_id = format!("p-{number}");
-        event(
-            &time(1),
-            "UserPromptSubmit",
-            json!({ "prompt_id": prompt_id, "prompt": prompt }),
-        );
-        if !command.is_empty() {
-            let tool = json!({ "prompt_id": prompt_id, "tool_name": "Bash", "duration_ms": 5,
-                "tool_use_id": format!("toolu_{number}"), "tool_input": { "command": command },
-                "tool_response": { "stdout": "" } });
-            event(&time(2), "PostToolUse", tool);
-        }
-        let stop = json!({ "prompt_id": prompt_id, "stop_hook_active": false, "last_assistant_message": "Done." });
-        event(&time(3), "Stop", stop);
-    }
-}
-
-const PROMPTS: [(&str, &str); 4] = [
-    // The note comes with the prompt.
-    (
-        "Why do the integration tests hang without the stub server?",
-        "anamnesis show 7Q4KZ9",
-    ),
-    (
-        "Nothing answers on my laptop when I sign in with the suite running",
-        "anamnesis show 7Q4KZ9 && anamnesis show 01JZ0000",
-    ),
-    ("ok, go on", "anamnesis show B2M6RD"),
-    ("How many attempts does a person have per minute?", "ls"),
-];
-
-#[test]
-fn a_prompt_whose_turn_opened_a_note_that_had_not_come_is_a_question() {
-    let home = answering();
-    home.run("reindex").well();
-    session(&home, SESSION, "shop", &PROMPTS);
-    let mined = home.run("eval mine --json").json();
-    assert_eq!(mined["by_source"]["prompt"], 1);
-    assert_eq!(mined["unreviewed"], 1);
-    let prompt = set(&home).pop().unwrap();
-    snapshot!(format!("{prompt:#}"), @r#"
-    {
-      "query": "Nothing answers on my laptop when I sign in with the suite running",
-      "relevant_ids": [
-        "01JZ00000000000000007Q4KZ9"
-      ],
-      "note_titles": [
-        "Integration tests need the stub server"
-      ],
-      "approved": false,
-      "source": "prompt:5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20#2"
-    }
-    "#);
-    // Nobody approved it.
-    let run = home.run("eval run --json").json();
-    assert_eq!(run["recall"]["unreviewed"], 1);
-    assert_eq!(run["recall"]["by_source"].get("prompt"), None);
-    snapshot!(home.run("eval run --include-unreviewed").shown(), @"
-    exit 0
-    4 questions of ~/.anamnesis/eval/eval.jsonl, asked of 9 notes
-
-    found among the first asked      1      3      5      8     MRR
-    all                       4   50 %   50 %   50 %   50 %    0.50
-    prompt                    1    0 %    0 %    0 %    0 %    0.00
-    title                     3   67 %   67 %   67 %   67 %    0.67
-
-    a session starts with ~176 tokens (median 176); all notes are ~139
-    ");
-}
-
-#[test]
 fn what_is_forgotten_is_asked_no_more() {
     let home = answering();
-    home.run("reindex").well();
-    session(&home, SESSION, "shop", &PROMPTS);
-    home.run("eval mine").well();
-    let count = set(&home).len();
+    let lines = [
+        line("which price", &[&id("AAAA01")], true),
+        line("which laptop draws icons", &[&id("AAAA02")], true),
+    ];
+    home.write(SET, lines.concat());
     home.run("forget AAAA01").well();
-    assert!(!home.read(SET).contains("prices"));
-    assert_eq!(set(&home).len(), count - 1);
+    assert!(!home.read(SET).contains("price"));
+    assert_eq!(set(&home).len(), 1);
     home.command(["purge", "--find", "--yes"])
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .input("my laptop")
+        .input("laptop")
         .run()
         .well();
-    assert!(home.read(SET).contains("on [REDACTED] when"));
-    home.run(&format!("forget --session {SESSION} --prompt 2 --yes"))
-        .well();
-    assert!(!home.read(SET).contains("suite"));
-    home.run("eval mine").well();
-    assert!(!home.read(SET).contains("prompt:"));
+    assert!(home.read(SET).contains("which [REDACTED] draws"));
     // What another machine or an undo forgot goes with the day's upkeep.
     home.write(SET, line("which price", &[&id("AAAA01")], true));
     home.run("maintain").well();
     assert_eq!(home.read(SET), "");
-}
-
-#[test]
-fn the_gate_is_measured_by_prompts_of_other_projects() {
-    let home = answering();
-    home.run("reindex").well();
-    snapshot!(home.run("eval gate").shown(), @"
-    exit 2
-    on stderr:
-    anamnesis: there are no questions: ~/.anamnesis/eval/eval.jsonl is not there
-    → anamnesis eval mine   (makes some of your notes and prompts)
-    ");
-    let of_cart = [
-        ("Which colour has the sea at night in winter?", ""),
-        (
-            "Does the stub server bind port 9090 in the integration tests?",
-            "",
-        ),
-        ("go on", ""),
-    ];
-    session(
-        &home,
-        "9d3e6a1c-0000-4f0a-9d3e-6a1c7e4b9d20",
-        "cart",
-        &of_cart,
-    );
-    home.run("eval mine").well();
-    snapshot!(home.run("eval gate").shown(), @r#"
-    exit 0
-    2 prompts asked of a project they are not of;
-    3 questions, 2 with the note within reach
-
-    floor   unrelated, injected   useful and kept   notes a time
-    0.20                 50.0 %           100.0 %            1.0
-    0.26                 50.0 %           100.0 %            1.0
-    0.31                 50.0 %           100.0 %            1.0
-    0.36                 50.0 %           100.0 %            1.0  recall.wide on
-    0.40                 50.0 %           100.0 %            1.0
-    0.45                 50.0 %            50.0 %            1.0  now
-    0.50                 50.0 %            50.0 %            1.0
-    0.60                 50.0 %            50.0 %            1.0
-
-    the worst matches that are injected now, with the words that they share
-    3.48  "Does the stub server bind port 9090 in the integration tests?"
-          #7Q4KZ9 Integration tests need the stub server
-          stub, server, bind, port, 9090, integration, tests
-    → anamnesis config set recall.wide on   (more notes, weaker matches)
-    → anamnesis mute ID   (the note is not injected any more)
-    "#);
-    let report = home.run("eval gate --json").json();
-    assert_eq!(report["gate"]["unrelated"], 2);
-    assert_eq!(report["gate"]["worst"][0]["id"], id("7Q4KZ9"));
-    home.run("config set recall.wide on").well();
-    let wide = home.run("eval run --gate --json").json();
-    assert_eq!(wide["gate"]["floor"], 0.36);
-    assert_eq!(wide["gate"]["curve"], {
-        let mut curve = report["gate"]["curve"].clone();
-        curve[3]["now"] = true.into();
-        curve[5]["now"] = false.into();
-        curve
-    });
 }
 
 /// What a model says that is asked for a question.
@@ -710,19 +380,13 @@ fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
       github.com/acme/shop: 30 sessions -> 6 notes
 
     10 questions                 before    after
-    found among the first 1       100 %     80 %          REGRESSION
+    found among the first 1       100 %     80 %
     found among the first 3       100 %    100 %
     found among the first 5       100 %    100 %
     found among the first 8       100 %    100 %
-    MRR                            1.00     0.90          REGRESSION
-    injected                      100 %     30 %          REGRESSION
-    unrelated and injected            -        -
-    a session starts with          ~444     ~289   -35 %
-    all notes                     ~2048    ~2153    +5 %
-
-    questions whose notes moved
-       1 -> 2   where are login attempts counted  (later)
-       1 -> 2   are prices floats  (later)
+    MRR                            1.00     0.90
+    a session starts with          ~444     ~289
+    all notes                     ~2048    ~2153
 
     your notes are as they were
     on stderr:

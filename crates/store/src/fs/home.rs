@@ -200,11 +200,6 @@ impl Home {
         self.root.join("eval").join("eval.jsonl")
     }
 
-    /// Returns the file of the figures that were measured with these questions.
-    pub fn evaluation_runs(&self) -> PathBuf {
-        self.root.join("eval").join("runs.jsonl")
-    }
-
     /// Returns the folder of the embedding model.
     pub fn embedding(&self) -> PathBuf {
         self.root.join("embedding")

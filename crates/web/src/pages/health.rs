@@ -3,11 +3,10 @@
 use anamnesis_app::{
     Error,
     doctor::{self, CheckResult, Depth, Health, NamedResult},
-    evaluation::runs,
     format::{count, counted, milliseconds, number},
     status,
 };
-use anamnesis_store::{fs::home::Home, index::Index, journal::Journal};
+use anamnesis_store::{index::Index, journal::Journal};
 use anamnesis_text::clean::{clean, one_line};
 use chrono::DateTime;
 use maud::{Markup, html};
@@ -22,9 +21,6 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// How many months are shown.
 const MONTHS: usize = 12;
-
-/// How many results of `eval run` the chart shows.
-const RUNS: usize = 30;
 
 /// The parameter with which all checks are made.
 const ALL: &str = "all";
@@ -70,7 +66,6 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             }
         }
         section { h2 { "Recall by month" } (use_by_month(&index)?) }
-        section { h2 { "Recall measured" } (evaluation(&visit.context.home)) }
         section { h2 { "Tokens per session" } (tokens(visit, &index)?) }
         section { h2 { "Model" } (model(visit)?) }
     };
@@ -206,33 +201,6 @@ fn use_by_month(index: &Index) -> Result<Markup, Error> {
                 "Injected notes by month, each once per session: those that were used (dark), and all." }
         }
     })
-}
-
-/// The results of `eval run`, oldest first.
-fn evaluation(home: &Home) -> Markup {
-    let runs = runs::recorded(home);
-    #[expect(clippy::cast_possible_truncation, reason = "from 0 to 100")]
-    let percent = |share: f64| (share.clamp(0.0, 1.0) * 100.0).round() as i64;
-    let shown = runs.iter().skip(runs.len().saturating_sub(RUNS));
-    let columns = shown.map(|run| Column {
-        value: percent(run.found),
-        part: percent(run.first),
-        text: format!(
-            "{}: of {}, {} % found their note, {} % as the first result",
-            line(run.at.get(..10).unwrap_or_default()),
-            count(run.questions, "question"),
-            percent(run.found),
-            percent(run.first)
-        ),
-    });
-    let columns: Vec<Column> = columns.collect();
-    html! {
-        @if !columns.is_empty() {
-            (chart::columns("Results of eval run: questions whose note came first (dark), and was found", &columns))
-            p.hint { @if let Some(last) = columns.last() { (last.text) "." } }
-        }
-        p.hint { code { "anamnesis eval run" } " in a terminal measures recall with questions of your own." }
-    }
 }
 
 fn tokens(visit: &Visit, index: &Index) -> Result<Markup, Error> {

@@ -1,19 +1,18 @@
 //! `eval build`: asks the configured model for one question per note.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
     Error,
     context::Context,
-    evaluation::build,
+    evaluation::build::{self, Selection},
     evaluation_set::{Case, Set},
 };
 use anamnesis_distill::{model::Model, prompts::Prompt};
-use anamnesis_note::note::Note;
+use anamnesis_note::note::{Note, NoteType};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use super::NewQuestions;
 use crate::ui::{self, Outcome, Ui};
 
 /// Generate questions about your notes (uses a model)
@@ -24,16 +23,34 @@ use crate::ui::{self, Outcome, Ui};
 /// nothing. A question counts only after you approve it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    questions: NewQuestions,
+    /// The maximum number of questions
+    #[arg(long, default_value_t = 30)]
+    n: usize,
+    /// Only notes of these types
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = str::parse::<NoteType>)]
+    types: Vec<NoteType>,
+    /// Only questions about this project
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// The file to which questions are added [default: eval/eval.jsonl in the store]
+    #[arg(long, value_name = "PATH")]
+    eval_set: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let model = super::paid_model(context)?;
-    let args = &args.questions;
     let path = super::path(context, args.eval_set.as_ref());
-    let projects = args.projects(context);
-    let notes = build::notes_to_ask_about(context, &path, &args.selection(&projects))?;
+    let key = args.project.as_deref();
+    let projects = key.map_or_else(Vec::new, |key| context.project(Some(key)).all_keys());
+    let selection = Selection {
+        projects: &projects,
+        types: &args.types,
+        most: args.n,
+    };
+    let notes = build::notes_to_ask_about(context, &path, &selection)?;
     let prompts: Vec<Prompt> = notes.iter().map(build::prompt).collect();
     let cost = prompts.iter().map(Prompt::tokens);
     ui.note(&format!(

@@ -2,8 +2,6 @@
 
 mod build;
 mod experiment;
-mod gate;
-mod mine;
 mod prompt;
 mod run;
 
@@ -13,12 +11,11 @@ use anamnesis_app::{
     Error,
     context::Context,
     environment::Environment,
-    evaluation::{self, mine::Selection},
+    evaluation,
     evaluation_set::{Case, Set},
     model,
 };
 use anamnesis_distill::{merge, model::Model};
-use anamnesis_note::note::NoteType;
 
 use crate::ui::{Outcome, Ui};
 
@@ -37,10 +34,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Prompt(prompt::PromptArgs),
-    Mine(mine::Args),
     Build(build::Args),
     Run(run::Args),
-    Gate(gate::Args),
     Experiment(experiment::Args),
 }
 
@@ -67,42 +62,6 @@ impl SetArgs {
         cases
             .filter(|(_, case)| case.approved || self.include_unreviewed)
             .collect()
-    }
-}
-
-/// The options of the verbs that make questions from notes.
-#[derive(Debug, clap::Args)]
-struct NewQuestions {
-    /// The maximum number of questions from each source: titles, prompts or a model
-    #[arg(long, default_value_t = 30)]
-    n: usize,
-    /// Only notes of these types
-    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = str::parse::<NoteType>)]
-    types: Vec<NoteType>,
-    /// Only questions about this project
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
-    /// The file to which questions are added [default: eval/eval.jsonl in the store]
-    #[arg(long, value_name = "PATH")]
-    eval_set: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-impl NewQuestions {
-    /// Returns the keys of the named project; none means all.
-    fn projects(&self, context: &Context) -> Vec<String> {
-        let key = self.project.as_deref();
-        key.map_or_else(Vec::new, |key| context.project(Some(key)).all_keys())
-    }
-
-    fn selection<'a>(&'a self, projects: &'a [String]) -> Selection<'a> {
-        Selection {
-            projects,
-            types: &self.types,
-            most: self.n,
-        }
     }
 }
 
@@ -133,10 +92,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
         None => prompt::run(&args.prompt, environment, ui),
         Some(Verb::Prompt(args)) => prompt::run(args, environment, ui),
-        Some(Verb::Mine(args)) => mine::run(args, &Context::open(environment)?, ui),
         Some(Verb::Build(args)) => build::run(args, &Context::open(environment)?, ui),
         Some(Verb::Experiment(args)) => experiment::run(args, &Context::open(environment)?, ui),
         Some(Verb::Run(args)) => run::run(args, &Context::open(environment)?, ui),
-        Some(Verb::Gate(args)) => gate::run(args, &Context::open(environment)?, ui),
     }
 }
