@@ -10,7 +10,6 @@ pub mod masks;
 pub mod novelty;
 pub mod random;
 #[cfg(unix)]
-pub mod references;
 #[cfg(unix)]
 pub mod retention;
 

@@ -1,4 +1,4 @@
-//! The citations in a note's text: paths, symbols, commands and commits of its project.
+//! The citations in a note's text: paths, symbols and commands of its project.
 //!
 //! Only the text is read, so a citation is a guess. A caller that looks it up in a repository
 //! ignores one that never existed there. Text that is certainly not a citation is left out: URLs,
@@ -28,9 +28,6 @@ const MAX_NAMES: usize = 5;
 
 /// The longest target of a command, in bytes.
 const MAX_TARGET: usize = 64;
-
-/// The lengths of abbreviated and full commit ids, in digits.
-const COMMIT_LENGTHS: std::ops::RangeInclusive<usize> = 7..=40;
 
 /// Extensions that make a file of a name without a folder.
 const EXTENSIONS: [&str; 73] = [
@@ -166,13 +163,11 @@ pub enum CitationKind {
     Symbol,
     /// A command that the project defines: a make target, a package script.
     Command,
-    /// A commit, by an abbreviated id.
-    Commit,
 }
 
 impl CitationKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Path, Self::Symbol, Self::Command, Self::Commit];
+    pub const ALL: [Self; 3] = [Self::Path, Self::Symbol, Self::Command];
 
     /// Returns the stored word.
     pub const fn as_str(self) -> &'static str {
@@ -180,7 +175,6 @@ impl CitationKind {
             Self::Path => "path",
             Self::Symbol => "symbol",
             Self::Command => "command",
-            Self::Commit => "commit",
         }
     }
 
@@ -197,8 +191,6 @@ pub struct Citation {
     pub kind: CitationKind,
     /// The cited text; a path is without `./` and without the line number.
     pub text: String,
-    /// The line of the file, if given.
-    pub line: Option<u32>,
     /// Whether the sentence says that something was removed or renamed. Then it may be missing
     /// without the note being outdated.
     pub is_past: bool,
@@ -249,12 +241,11 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn add(&mut self, kind: CitationKind, text: String, line: Option<u32>) {
+    fn add(&mut self, kind: CitationKind, text: String) {
         if self.citations.len() < MAX_CITATIONS && self.seen.insert((kind, text.clone())) {
             self.citations.push(Citation {
                 kind,
                 text,
-                line,
                 is_past: self.is_past,
             });
         }
@@ -280,12 +271,10 @@ impl Finder<'_> {
 
     /// Reads the text between backticks.
     fn span(&mut self, code: &str) {
-        if let Some((path, line)) = path(code, true, self.root) {
-            self.add(CitationKind::Path, path, line);
-        } else if is_commit(code) {
-            self.add(CitationKind::Commit, code.to_owned(), None);
+        if let Some(path) = path(code, true, self.root) {
+            self.add(CitationKind::Path, path);
         } else if let Some(symbol) = symbol(code) {
-            self.add(CitationKind::Symbol, symbol, None);
+            self.add(CitationKind::Symbol, symbol);
         } else {
             self.code(code);
         }
@@ -295,7 +284,7 @@ impl Finder<'_> {
     fn code(&mut self, line: &str) {
         for part in line.split(['&', ';', '|']) {
             if let Some(command) = command(part) {
-                self.add(CitationKind::Command, command, None);
+                self.add(CitationKind::Command, command);
             }
         }
         self.words(line, true);
@@ -306,10 +295,8 @@ impl Finder<'_> {
         for word in text.split(ends_word) {
             let word = word.trim_start_matches(['*', '_', ':', '!']);
             let word = word.trim_end_matches(['.', ':', '!', '?', '*']);
-            if let Some((path, line)) = path(word, is_code, self.root) {
-                self.add(CitationKind::Path, path, line);
-            } else if is_commit(word) {
-                self.add(CitationKind::Commit, word.to_owned(), None);
+            if let Some(path) = path(word, is_code, self.root) {
+                self.add(CitationKind::Path, path);
             }
         }
     }
@@ -331,8 +318,8 @@ fn is_past(sentence: &str) -> bool {
         })
 }
 
-/// Parses a word as a path with an optional line number. Prose needs stronger evidence than code.
-fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<(String, Option<u32>)> {
+/// Parses a word as a path, without its line number. Prose needs stronger evidence than code.
+fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<String> {
     if word.len() > MAX_PATH || word.contains("://") {
         return None;
     }
@@ -341,10 +328,9 @@ fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<(String, Option
         Some(at) => (&word[..at], &word[at + 1..]),
         None => (word, ""),
     };
-    let digits = place.trim_start_matches('L');
-    let end = digits.find(|sign: char| !sign.is_ascii_digit());
-    let line = digits[..end.unwrap_or(digits.len())].parse().ok();
-    if !place.is_empty() && line.is_none() && !place.starts_with(':') {
+    let line = place.trim_start_matches('L');
+    let is_line = line.starts_with(|sign: char| sign.is_ascii_digit());
+    if !place.is_empty() && !is_line && !place.starts_with(':') {
         return None;
     }
     let separated = match (word.contains('\\'), word.contains('/')) {
@@ -385,7 +371,7 @@ fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<(String, Option
                     && relative.split('/').all(|name| name.len() > 1))
         }
     };
-    is_path.then(|| (relative.to_owned(), line))
+    is_path.then(|| relative.to_owned())
 }
 
 /// Returns whether a name without a folder is a file or folder.
@@ -412,15 +398,6 @@ fn has_extension(name: &str) -> bool {
             && ending.starts_with(|sign: char| sign.is_ascii_alphabetic())
             && ending.chars().all(|sign| sign.is_ascii_alphanumeric())
     })
-}
-
-fn is_commit(word: &str) -> bool {
-    COMMIT_LENGTHS.contains(&word.len())
-        && word
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        && word.bytes().any(|byte| byte.is_ascii_digit())
-        && word.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Parses code as a name: not an ordinary word, or a call, or after a keyword.
@@ -506,10 +483,6 @@ fn command(line: &str) -> Option<String> {
             own @ ("start" | "test") => Some(format!("{program} {own}")),
             _ => None,
         },
-        "cargo" if words.next()? == "xtask" => {
-            let target = words.next().filter(|word| is_target(word))?;
-            Some(format!("cargo xtask {target}"))
-        }
         _ => None,
     }
 }

@@ -38,7 +38,7 @@ use anamnesis_lab::{
     Result, at, cargo, eval, frequencies, masks, novelty, root, run, say, target_folder,
 };
 #[cfg(unix)]
-use anamnesis_lab::{bench, references, retention};
+use anamnesis_lab::{bench, retention};
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -81,7 +81,6 @@ enum Task {
     #[cfg(unix)]
     Retention(retention::Arguments),
     #[cfg(unix)]
-    References(references::Arguments),
     /// Run every command in every situation and compare exit codes and first lines with the contract
     CliContract,
     /// Write man pages and completions to target/manual, for the archives of a release
@@ -128,7 +127,6 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Task::Retention(arguments) => retention::run(&root, arguments),
         #[cfg(unix)]
-        Task::References(arguments) => references::run(&root, arguments),
         // The contract is a test, because it needs the built binary and its snapshots.
         Task::CliContract => run(cargo(&root).args([
             "test",

@@ -46,9 +46,8 @@ fn paths_are_found() {
             .collect();
         assert_eq!(paths.join(" "), expected, "{text}");
     }
-    let lines = citations("src/a.rs:42 and src/b.rs#L7, src/c.rs:9-12, src/d.rs", None);
-    let lines: Vec<_> = lines.iter().map(|reference| reference.line).collect();
-    assert_eq!(lines, [Some(42), Some(7), Some(9), None]);
+    let found = cited("src/a.rs:42 and src/b.rs#L7, src/c.rs:9-12, src/d.rs");
+    assert_eq!(found.len(), 4);
 }
 
 #[test]
@@ -123,7 +122,7 @@ fn symbols_are_found() {
 }
 
 #[test]
-fn commands_and_commits_are_found() {
+fn commands_are_found() {
     for (text, expected) in [
         ("`make stub` binds port 9090", "command make stub"),
         ("`make -j4 CC=gcc stub`", "command make stub"),
@@ -135,18 +134,12 @@ fn commands_and_commits_are_found() {
         ("`pnpm test`", "command pnpm test"),
         ("`npm install`", ""),
         ("`just release`", "command just release"),
-        (
-            "`cd web && cargo xtask plugin`",
-            "command cargo xtask plugin",
-        ),
+        ("`cd web && cargo xtask plugin`", ""),
         (
             "```sh\n$ make stub\nmiddleware/limit.rs\n```",
             "command make stub, path middleware/limit.rs",
         ),
-        (
-            "broken since a1b2c3d, see `deadbee7`",
-            "commit a1b2c3d, commit deadbee7",
-        ),
+        ("broken since a1b2c3d, see `deadbee7`", ""),
         ("`python tools/seed.py --all`", "path tools/seed.py"),
     ] {
         assert_eq!(cited(text).join(", "), expected, "{text}");

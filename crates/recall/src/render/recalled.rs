@@ -319,7 +319,7 @@ mod tests {
             "Rate limits live in limit.rs",
             "Since the rewrite.",
         ));
-        stale.remarks = vec!["stale: limit.rs is gone since a1b2c3d".to_owned()];
+        stale.remarks = vec!["stale: limit.rs is gone".to_owned()];
         let notes = [recalled(how_to), recalled(everywhere), stale];
         insta::assert_snapshot!(recalled_block(&notes, Budget(600), now(), short).text, @"
         <anamnesis-context>
@@ -333,7 +333,7 @@ mod tests {
         all projects · by agent · today · #GMS88Q · confidence 0.9
 
         ## [fact] Rate limits live in limit.rs
-        by you · today · #6762HN · stale: limit.rs is gone since a1b2c3d
+        by you · today · #6762HN · stale: limit.rs is gone
           Since the rewrite.
         </anamnesis-context>
         ");

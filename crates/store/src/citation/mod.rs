@@ -5,17 +5,16 @@
 //! only reads the result ([`Journal::stale`]). Session notes are not checked, because they describe
 //! the past.
 //!
-//! A citation counts as gone only with evidence that it existed when the note was written or later:
-//! the git history, or our own record. A first check without either is final until the thing appears,
-//! because whoever wrote the note knew the project.
-
-mod checkout;
-mod scan;
+//! A missing thing says little, because a note may mean another place. It is *gone* only if an earlier
+//! check saw it, and the note has not changed since. Paths are looked up by `stat`, targets in the
+//! files that define them, symbols by one search of the tracked files. The repository is untrusted:
+//! nothing of it runs, links and submodules are skipped, files, bytes and time are limited.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    path::Path,
-    time::Duration,
+    collections::{BTreeSet, HashSet},
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use anamnesis_note::{
@@ -24,13 +23,14 @@ use anamnesis_note::{
     note::{Kind as NoteKind, parse_timestamp},
     project_key::is_shared,
 };
-use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
+use anamnesis_text::{hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
+use git2::{FileMode, Repository, RepositoryState};
 
-use self::checkout::{Claim, Verdict};
 use crate::{
+    fs::file,
     index::{self, Entry, Filter, Index},
-    journal::{self, CitationState, Journal, State},
+    journal::{self, Journal, SeenCitation},
     notes::Notes,
     project,
 };
@@ -38,15 +38,20 @@ use crate::{
 /// The maximum number of notes per project that are checked, the latest first.
 const MAX_NOTES: usize = 10_000;
 
-/// The maximum length of a new path that is shown, in bytes.
-const MAX_HINT: usize = 120;
+/// The maximum size of a searched file, in bytes.
+const MAX_FILE: usize = 1024 * 1024;
+
+/// Extensions of documents, which are not code.
+const PAGES: [&str; 10] = [
+    "adoc", "csv", "html", "jsonl", "lock", "md", "rst", "snap", "svg", "txt",
+];
 
 /// The limits of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The maximum number of notes, those with the oldest check first.
     pub notes: usize,
-    /// The maximum number of bytes read from the folder and the history.
+    /// The maximum number of bytes read from the folder.
     pub bytes: usize,
     /// The time limit.
     pub time: Duration,
@@ -95,16 +100,6 @@ pub enum Error {
     Journal(#[from] journal::Error),
 }
 
-/// A note with its citations.
-struct Citing {
-    id: NoteId,
-    project: String,
-    /// When its text last changed, seconds since 1970.
-    written_at: i64,
-    references: Vec<Citation>,
-    known: HashMap<(CitationKind, String), CitationState>,
-}
-
 /// Checks the citations of a project's notes and stores the result.
 ///
 /// # Errors
@@ -123,59 +118,58 @@ pub fn look(
     entries.retain(is_looked_at);
     let looks = journal.reference_looks(request.projects)?;
     let ids: BTreeSet<NoteId> = entries.iter().map(Entry::id).collect();
-    let dropped: BTreeSet<NoteId> = looks
-        .keys()
-        .copied()
-        .filter(|id| !ids.contains(id))
-        .collect();
+    let dropped = looks.keys().copied().filter(|id| !ids.contains(id));
+    let dropped: BTreeSet<NoteId> = dropped.collect();
     entries.sort_by_key(|entry| (looks.get(&entry.id()).copied(), entry.id()));
     entries.truncate(request.limits.notes);
-    let place = match project::repository_around(request.folder) {
-        Some(_) => String::new(),
-        None => text_hash(&request.folder.to_string_lossy()),
-    };
     let mut citing = Vec::new();
     for entry in &entries {
         if let Ok(stored) = notes.read(entry.path) {
             let note = stored.note();
             // Redacted like the texts of the index.
-            let text = format!("{}\n\n{}", note.title, note.body);
-            let root = request.folder.to_str();
-            let mut known = journal.references_of(entry.id())?;
-            known.retain(|known| known.place == place);
-            citing.push(Citing {
-                id: entry.id(),
-                project: entry.project.clone(),
-                written_at: parse_timestamp(&entry.updated_at).map_or(0, |time| time.timestamp()),
-                references: citations(&redact(&text).text, root),
-                known: known
-                    .into_iter()
-                    .map(|known| ((known.kind, known.text.clone()), known))
-                    .collect(),
-            });
+            let text = redact(&format!("{}\n\n{}", note.title, note.body))
+                .text
+                .into_owned();
+            citing.push((entry, citations(&text, request.folder.to_str())));
         }
     }
-    let claims: Vec<Claim<'_>> = citing
-        .iter()
-        .flat_map(|note| {
-            note.references
-                .iter()
-                .map(|reference| note.claim(reference))
-        })
-        .collect();
-    let mut verdicts = checkout::look(&claims, request.folder, &request.limits).into_iter();
+    let Some(project) = ProjectFiles::open(request, citing.iter().flat_map(|(_, all)| all)) else {
+        return Ok(Looked::default());
+    };
     let now = request.now.timestamp_millis();
     let mut looked = Looked::default();
     journal.in_transaction(|journal| {
         journal.drop_references(&dropped)?;
-        for note in &citing {
-            let mut kept = Vec::new();
-            for (reference, verdict) in note.references.iter().zip(&mut verdicts) {
-                kept.extend(note.outcome(reference, verdict, &place, now));
-            }
+        for (entry, references) in &citing {
+            let mut known = journal.references_of(entry.id())?;
+            known.retain(|known| known.place == project.place);
+            let written = parse_timestamp(&entry.updated_at).map_or(0, |at| at.timestamp_millis());
+            let kept = references.iter().filter_map(|reference| {
+                let before = known
+                    .iter()
+                    .find(|known| known.kind == reference.kind && known.text == reference.text);
+                let mut seen = SeenCitation {
+                    kind: reference.kind,
+                    text: reference.text.clone(),
+                    seen_at: now,
+                    gone_at: None,
+                    place: project.place.clone(),
+                };
+                match project.has(reference) {
+                    Some(true) => return Some(seen),
+                    None => return before.cloned(),
+                    Some(false) => {}
+                }
+                // Whoever wrote the note later, or says that it was removed, knows.
+                let before = before.filter(|it| it.seen_at >= written && !reference.is_past)?;
+                seen.seen_at = before.seen_at;
+                seen.gone_at = before.gone_at.or(Some(now));
+                Some(seen)
+            });
+            let kept: Vec<SeenCitation> = kept.collect();
             looked.notes += 1;
-            looked.stale += usize::from(kept.iter().any(|known| known.state == State::Gone));
-            journal.keep_references(note.id, &note.project, &kept, now)?;
+            looked.stale += usize::from(kept.iter().any(|known| known.gone_at.is_some()));
+            journal.keep_references(entry.id(), &entry.project, &kept, now)?;
         }
         Ok(())
     })?;
@@ -187,97 +181,182 @@ fn is_looked_at(entry: &Entry) -> bool {
     entry.kind != NoteKind::Experience && entry.state.is_in_use() && !is_shared(&entry.project)
 }
 
-impl Citing {
-    fn known(&self, reference: &Citation) -> Option<&CitationState> {
-        self.known.get(&(reference.kind, reference.text.clone()))
+/// The folder of a project, with what was found in its files.
+struct ProjectFiles {
+    /// The project's folder, and the root of its repository.
+    folders: Vec<PathBuf>,
+    /// The hash of a folder outside of git, because folders of one name share a project.
+    place: String,
+    /// The names of cited symbols that the tracked files have; none if not all were read.
+    names: Option<HashSet<String>>,
+    /// The files that define targets: names and texts.
+    targets: Vec<(&'static str, String)>,
+}
+
+impl ProjectFiles {
+    /// Reads what the citations need; none if the repository cannot be used, or a merge or similar is
+    /// in progress.
+    fn open<'a>(
+        request: &Request<'_>,
+        citations: impl Iterator<Item = &'a Citation>,
+    ) -> Option<Self> {
+        let mut folders = vec![request.folder.to_owned()];
+        let mut place = text_hash(&request.folder.to_string_lossy());
+        let mut names = None;
+        if let Some(root) = project::repository_around(request.folder) {
+            let git = Repository::open(&root).ok()?;
+            if git.is_bare() || git.state() != RepositoryState::Clean {
+                return None;
+            }
+            let symbols = citations.filter(|citation| citation.kind == CitationKind::Symbol);
+            let wanted: HashSet<&str> = symbols.flat_map(Citation::names).collect();
+            names = search(&git, &root, &wanted, &request.limits);
+            folders.push(root);
+            place = String::new();
+        }
+        folders.dedup();
+        let mut targets = Vec::new();
+        for name in [
+            "Makefile",
+            "makefile",
+            "GNUmakefile",
+            "justfile",
+            "Justfile",
+            "package.json",
+        ] {
+            for folder in &folders {
+                if let Ok((text, _, true)) = file::read_head(&folder.join(name), MAX_FILE) {
+                    targets.push((name, String::from_utf8_lossy(&text).into_owned()));
+                }
+            }
+        }
+        Some(Self {
+            folders,
+            place,
+            names,
+            targets,
+        })
     }
 
-    fn claim<'a>(&self, reference: &'a Citation) -> Claim<'a> {
-        let known = self.known(reference);
-        let seen_at = known
-            .and_then(|known| known.seen_at)
-            .map(|seen| seen / 1000);
-        Claim {
-            reference,
-            since: self.written_at.max(seen_at.unwrap_or(i64::MIN)),
-            is_asked: !reference.is_past
-                && known
-                    .is_none_or(|known| known.state != State::Unknown || known.seen_at.is_some()),
+    /// Returns whether the project has the cited thing; none if that is not known.
+    fn has(&self, citation: &Citation) -> Option<bool> {
+        match citation.kind {
+            CitationKind::Path => {
+                let found = self
+                    .folders
+                    .iter()
+                    .map(|folder| exists(folder, &citation.text));
+                found.fold(Some(false), |any, found| match (any, found) {
+                    (Some(true), _) | (_, Some(true)) => Some(true),
+                    (Some(false), Some(false)) => Some(false),
+                    _ => None,
+                })
+            }
+            CitationKind::Symbol => {
+                let names = self.names.as_ref()?;
+                Some(citation.names().all(|name| names.contains(name)))
+            }
+            CitationKind::Command => Some(self.defines(&citation.text)),
         }
     }
 
-    /// Returns the stored state of a citation; none if it was not checked.
-    fn outcome(
-        &self,
-        reference: &Citation,
-        verdict: Verdict,
-        place: &str,
-        now: i64,
-    ) -> Option<CitationState> {
-        let before = self.known(reference);
-        let seen_at = before.and_then(|known| known.seen_at);
-        let mut known = CitationState {
-            kind: reference.kind,
-            text: reference.text.clone(),
-            state: State::Unknown,
-            seen_at,
-            gone_at: None,
-            reason: None,
-            place: place.to_owned(),
-        };
-        let mut is_gone = |gone_at: i64, reason: String| {
-            known.state = State::Gone;
-            known.gone_at = Some(gone_at);
-            known.reason = Some(reason);
-        };
-        let text = match reference.kind {
-            CitationKind::Commit => format!("commit {}", reference.text),
-            _ => reference.text.clone(),
-        };
-        // The time when it was first missing, unless the note changed since.
-        let missed_at = before.and_then(|known| known.gone_at).unwrap_or(now);
-        let was_seen =
-            seen_at.is_some_and(|seen| seen / 1000 >= self.written_at) && !reference.is_past;
-        match verdict {
-            Verdict::NotLookedAt => return before.cloned(),
-            Verdict::Present => {
-                known.state = State::Present;
-                known.seen_at = Some(now);
+    fn defines(&self, command: &str) -> bool {
+        let (program, target) = (command.split(' ').next(), command.rsplit(' ').next());
+        let target = target.unwrap_or_default();
+        self.targets.iter().any(|(name, text)| match program {
+            Some("make" | "gmake") if name.to_ascii_lowercase().ends_with("makefile") => {
+                rules(text).any(|(targets, rest)| {
+                    !rest.starts_with('=') && targets.split_whitespace().any(|own| own == target)
+                })
             }
-            Verdict::Gone(gone) => {
-                let hint = gone.now.as_deref().and_then(hint);
-                is_gone(
-                    gone.at * 1000,
-                    format!(
-                        "{text} is gone since {}{}",
-                        gone.since,
-                        hint.unwrap_or_default()
-                    ),
-                );
+            Some("just") if name.eq_ignore_ascii_case("justfile") => {
+                rules(text).any(|(rule, _)| {
+                    let rule = rule.strip_prefix("alias ").unwrap_or(rule);
+                    let own = rule.split(' ').next().unwrap_or_default();
+                    own.trim_start_matches('@') == target
+                })
             }
-            Verdict::Uncommitted if was_seen => {
-                is_gone(missed_at, format!("{text} is gone, which is not committed"));
+            Some("npm" | "pnpm" | "yarn" | "bun") if *name == "package.json" => {
+                let package: Option<serde_json::Value> = serde_json::from_str(text).ok();
+                package.is_some_and(|package| !package["scripts"][target].is_null())
             }
-            // The history has nothing on these.
-            Verdict::Absent
-                if was_seen && (reference.kind == CitationKind::Commit || !place.is_empty()) =>
-            {
-                is_gone(missed_at, format!("{text} is gone"));
-            }
-            Verdict::Untracked | Verdict::Uncommitted | Verdict::Absent => {}
-        }
-        Some(known)
+            _ => false,
+        })
     }
 }
 
-/// Returns a file's new path, sanitised, because the repository chose it.
-fn hint(path: &str) -> Option<String> {
-    let is_plain = path.len() <= MAX_HINT
-        && path
-            .chars()
-            .all(|sign| sign.is_ascii_alphanumeric() || "/_-.+@".contains(sign));
-    let path = one_line(&redact(path).text);
-    is_plain.then(|| format!(", now {path}"))
+/// Returns the heads of rules, each with what follows the colon.
+fn rules(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines()
+        .filter(|line| !line.starts_with([' ', '\t', '#']))
+        .filter_map(|line| line.split_once(':'))
+}
+
+/// Returns whether a path below a folder exists; none behind a link or in an unreadable folder.
+fn exists(folder: &Path, relative: &str) -> Option<bool> {
+    let mut path = folder.to_owned();
+    let mut names = relative.split('/').peekable();
+    while let Some(name) = names.next() {
+        path.push(name);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_symlink() && names.peek().is_some() => return None,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
+            Err(_) => return Some(false),
+        }
+    }
+    Some(true)
+}
+
+/// Searches the tracked code for names as whole words, and in paths, because a module has the name of
+/// its file. Returns none if a limit was reached first.
+fn search(
+    git: &Repository,
+    root: &Path,
+    wanted: &HashSet<&str>,
+    limits: &Limits,
+) -> Option<HashSet<String>> {
+    let mut found = HashSet::new();
+    let (mut bytes, until) = (0, Instant::now() + limits.time);
+    for entry in git.index().ok()?.iter() {
+        if found.len() == wanted.len() {
+            break;
+        }
+        let is_file = [FileMode::Blob, FileMode::BlobExecutable]
+            .iter()
+            .any(|mode| entry.mode == u32::from(*mode));
+        let Ok(path) = String::from_utf8(entry.path) else {
+            continue;
+        };
+        let ending = Path::new(&path)
+            .extension()
+            .and_then(|ending| ending.to_str());
+        if !is_file || ending.is_some_and(|ending| PAGES.contains(&ending)) {
+            continue;
+        }
+        let mut add = |text: &str| {
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            found.extend(
+                words
+                    .filter(|word| wanted.contains(word))
+                    .map(str::to_owned),
+            );
+        };
+        // A link on the way leads elsewhere.
+        if exists(root, &path) != Some(true) {
+            continue;
+        }
+        let Ok((text, _, true)) = file::read_head(&root.join(&path), MAX_FILE) else {
+            continue;
+        };
+        bytes += text.len();
+        if bytes > limits.bytes || Instant::now() > until {
+            return None;
+        }
+        add(&path);
+        add(&String::from_utf8_lossy(&text));
+    }
+    Some(found)
 }
 
 #[cfg(test)]

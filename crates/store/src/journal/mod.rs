@@ -59,7 +59,7 @@ pub use self::{
 };
 pub(crate) use self::{
     native::{Fate, ProjectFolder, Source},
-    reference::{CitationState, State},
+    reference::SeenCitation,
 };
 
 use std::{

@@ -12,48 +12,17 @@ use crate::sqlite;
 /// The number of notes in one query.
 const ASKED_AT_ONCE: usize = 200;
 
-/// Whether a cited thing exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It exists.
-    Present,
-    /// It existed and is gone.
-    Gone,
-    /// It was never seen.
-    Unknown,
-}
-
-impl State {
-    const ALL: [Self; 3] = [Self::Present, Self::Gone, Self::Unknown];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Present => "present",
-            Self::Gone => "gone",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
-}
-
-/// The state of one citation of a note.
+/// A cited thing that a check saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CitationState {
+pub(crate) struct SeenCitation {
     /// The kind of the cited thing.
     pub(crate) kind: CitationKind,
     /// The cited thing.
     pub(crate) text: String,
-    /// Whether it exists.
-    pub(crate) state: State,
     /// When it was last seen, milliseconds since 1970.
-    pub(crate) seen_at: Option<i64>,
-    /// When it disappeared, milliseconds since 1970.
+    pub(crate) seen_at: i64,
+    /// When it was first missing, milliseconds since 1970; none while it exists.
     pub(crate) gone_at: Option<i64>,
-    /// How it disappeared.
-    pub(crate) reason: Option<String>,
     /// Where it was looked for, outside of a repository.
     pub(crate) place: String,
 }
@@ -61,14 +30,10 @@ pub(crate) struct CitationState {
 /// Why a note may be outdated: something that it cites is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stale {
-    /// What disappeared last, and how: `middleware/limit.rs is gone since a1b2c3d`. One plain line.
+    /// What disappeared last: `middleware/limit.rs is gone`. One plain line.
     pub reason: String,
-    /// When it disappeared, milliseconds since 1970. Whoever wrote or verified the note later knew.
+    /// When it was missed, milliseconds since 1970. Whoever wrote or verified the note later knew.
     pub gone_at: i64,
-    /// The number of cited things that are gone.
-    pub gone: usize,
-    /// The number of cited things that exist.
-    pub present: usize,
 }
 
 impl Journal {
@@ -84,7 +49,7 @@ impl Journal {
 
     /// Returns the notes that cite something that is gone, in order.
     pub fn citing_gone(&self) -> Result<Vec<NoteId>, Error> {
-        let sql = "SELECT DISTINCT note FROM reference WHERE state = 'gone' ORDER BY note";
+        let sql = "SELECT DISTINCT note FROM seen_citation WHERE gone_at IS NOT NULL ORDER BY note";
         Ok(sqlite::note_ids(&self.connection, sql, [])?)
     }
 
@@ -94,36 +59,17 @@ impl Journal {
         stale: &mut BTreeMap<NoteId, Stale>,
     ) -> Result<(), Error> {
         let places = vec!["?"; notes.len()].join(", ");
-        // The latest disappearance first; those of one commit by name.
+        // The latest disappearance first; those of one check by name.
         let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT note, reason, gone_at FROM reference WHERE note IN ({places})
-               AND state <> 'unknown'
+            "SELECT note, text || ' is gone', gone_at FROM seen_citation WHERE note IN ({places})
+               AND gone_at IS NOT NULL
              ORDER BY note, gone_at DESC, kind, text"
         ))?;
         let mut rows = statement.query(params_from_iter(notes.iter().map(NoteId::to_string)))?;
-        let mut present: BTreeMap<NoteId, usize> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let id: String = row.get(0)?;
-            let Ok(id) = id.parse::<NoteId>() else {
-                continue;
-            };
-            let (reason, gone_at): (Option<String>, Option<i64>) = (row.get(1)?, row.get(2)?);
-            match reason.zip(gone_at) {
-                None => *present.entry(id).or_default() += 1,
-                Some((reason, gone_at)) => {
-                    let found = stale.entry(id).or_insert(Stale {
-                        reason,
-                        gone_at,
-                        gone: 0,
-                        present: 0,
-                    });
-                    found.gone += 1;
-                }
-            }
-        }
-        for (id, count) in present {
-            if let Some(stale) = stale.get_mut(&id) {
-                stale.present = count;
+            if let Ok(id) = row.get::<_, String>(0)?.parse() {
+                let (reason, gone_at) = (row.get(1)?, row.get(2)?);
+                stale.entry(id).or_insert(Stale { reason, gone_at });
             }
         }
         Ok(())
@@ -151,11 +97,11 @@ impl Journal {
     }
 
     /// Returns the citations of a note.
-    pub(crate) fn references_of(&self, note: NoteId) -> Result<Vec<CitationState>, Error> {
+    pub(crate) fn references_of(&self, note: NoteId) -> Result<Vec<SeenCitation>, Error> {
         let known = self
             .connection
             .prepare_cached(
-                "SELECT kind, text, state, seen_at, gone_at, reason, place FROM reference WHERE note = ?",
+                "SELECT kind, text, seen_at, gone_at, place FROM seen_citation WHERE note = ?",
             )?
             .query_map([note.to_string()], known_of)?
             .collect::<Result<Vec<_>, _>>()?;
@@ -168,25 +114,23 @@ impl Journal {
         &self,
         note: NoteId,
         project: &str,
-        references: &[CitationState],
+        references: &[SeenCitation],
         now: i64,
     ) -> Result<(), Error> {
         let note = note.to_string();
         self.connection
-            .prepare_cached("DELETE FROM reference WHERE note = ?")?
+            .prepare_cached("DELETE FROM seen_citation WHERE note = ?")?
             .execute([&note])?;
         for known in references {
             self.connection
-                .prepare_cached("INSERT INTO reference VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?
+                .prepare_cached("INSERT INTO seen_citation VALUES (?, ?, ?, ?, ?, ?, ?)")?
                 .execute(params![
                     note,
                     known.kind.as_str(),
                     known.text,
                     project,
-                    known.state.as_str(),
                     known.seen_at,
                     known.gone_at,
-                    known.reason,
                     known.place,
                 ])?;
         }
@@ -198,7 +142,7 @@ impl Journal {
 
     /// Deletes the citations of notes.
     pub(crate) fn drop_references(&self, notes: &BTreeSet<NoteId>) -> Result<(), Error> {
-        for table in ["reference", "reference_look"] {
+        for table in ["seen_citation", "reference_look"] {
             let mut statement = self
                 .connection
                 .prepare(&format!("DELETE FROM {table} WHERE note = ?"))?;
@@ -210,20 +154,16 @@ impl Journal {
     }
 }
 
-fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<CitationState>> {
-    let (kind, state): (String, String) = (row.get(0)?, row.get(2)?);
-    let (Some(kind), Some(state)) = (CitationKind::from_word(&kind), State::from_word(&state))
-    else {
+fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<SeenCitation>> {
+    let Some(kind) = CitationKind::from_word(&row.get::<_, String>(0)?) else {
         return Ok(None);
     };
-    Ok(Some(CitationState {
+    Ok(Some(SeenCitation {
         kind,
         text: row.get(1)?,
-        state,
-        seen_at: row.get(3)?,
-        gone_at: row.get(4)?,
-        reason: row.get(5)?,
-        place: row.get(6)?,
+        seen_at: row.get(2)?,
+        gone_at: row.get(3)?,
+        place: row.get(4)?,
     }))
 }
 
@@ -236,14 +176,12 @@ mod tests {
     use super::*;
     use crate::fs::home::Home;
 
-    fn known(text: &str, state: State, gone_at: Option<i64>) -> CitationState {
-        CitationState {
+    fn known(text: &str, gone_at: Option<i64>) -> SeenCitation {
+        SeenCitation {
             kind: CitationKind::Path,
             text: text.to_owned(),
-            state,
-            seen_at: None,
+            seen_at: 1,
             gone_at,
-            reason: gone_at.map(|_| format!("{text} is gone")),
             place: String::new(),
         }
     }
@@ -259,11 +197,10 @@ mod tests {
             .map(|n| NoteId::generate(DateTime::from_timestamp_millis(1_000 + n).unwrap()))
             .collect();
         let references = [
-            known("a.rs", State::Gone, Some(10)),
-            known("c.rs", State::Gone, Some(20)),
-            known("b.rs", State::Gone, Some(20)),
-            known("d.rs", State::Present, None),
-            known("e.rs", State::Unknown, None),
+            known("a.rs", Some(10)),
+            known("c.rs", Some(20)),
+            known("b.rs", Some(20)),
+            known("d.rs", None),
         ];
         journal
             .keep_references(ids[0], "shop", &references, 1)
@@ -278,8 +215,6 @@ mod tests {
         let first = Stale {
             reason: "b.rs is gone".to_owned(),
             gone_at: 20,
-            gone: 3,
-            present: 1,
         };
         assert_eq!(stale.keys().collect::<Vec<_>>(), [&ids[0], &ids[2]]);
         assert_eq!(stale[&ids[0]], first);
@@ -307,12 +242,12 @@ mod tests {
         let plan: String = journal
             .connection
             .query_row(
-                "EXPLAIN QUERY PLAN SELECT note, reason, gone_at FROM reference
-                 WHERE note IN (?, ?) AND state <> 'unknown' ORDER BY note, gone_at DESC, kind, text",
+                "EXPLAIN QUERY PLAN SELECT note, gone_at FROM seen_citation
+                 WHERE note IN (?, ?) AND gone_at IS NOT NULL ORDER BY note, gone_at DESC, kind, text",
                 ["", ""],
                 |row| row.get("detail"),
             )
             .unwrap();
-        assert_eq!(plan, "SEARCH reference USING PRIMARY KEY (note=?)");
+        assert_eq!(plan, "SEARCH seen_citation USING PRIMARY KEY (note=?)");
     }
 }

@@ -144,7 +144,7 @@ fn additions(connection: &Connection) -> rusqlite::Result<String> {
     });
     let mut statements: String = added.map(|part| part.create.as_str()).collect();
     // What no later version uses.
-    statements.push_str("DROP TABLE IF EXISTS hook_run;");
+    statements.push_str("DROP TABLE IF EXISTS hook_run; DROP TABLE IF EXISTS reference;");
     for table in ["shown", "use"] {
         if has(table, COUNTED) {
             statements.push_str(&format!("ALTER TABLE {table} DROP COLUMN {COUNTED};"));

@@ -143,11 +143,11 @@ CREATE TABLE use (
   PRIMARY KEY (session, agent, turn, note)
 ) STRICT;
 
--- The citations of notes. `place` is the hash of the folder where the thing was seen outside of git,
+-- The citations of notes that a check saw. `place` is the hash of the folder where the thing was seen outside of git,
 -- because folders of one name share a project.
-CREATE TABLE reference (
-  note TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL,
-  seen_at INTEGER, gone_at INTEGER, reason TEXT, place TEXT NOT NULL,
+CREATE TABLE seen_citation (
+  note TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, project TEXT NOT NULL,
+  seen_at INTEGER NOT NULL, gone_at INTEGER, place TEXT NOT NULL,
   PRIMARY KEY (note, kind, text)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE reference_look (
