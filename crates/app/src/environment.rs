@@ -66,7 +66,6 @@ variables! {
     NO_PROXY_SMALL = "no_proxy", "Hosts that are reached without a proxy; this machine always is.";
     NO_PROXY = "NO_PROXY", "The same, after `no_proxy`.";
     MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "How many notes a project has to have before `merge` looks at it; 5 without it.";
-    MERGE_DEPTH = "ANAMNESIS_MERGE_GATE_K", "The lowest rank of the right note at which `merge` counts a question as answered; 8 without it.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
     USER_HOME = "HOME", "The user's home.";
@@ -99,7 +98,7 @@ variables! {
 /// A process that Claude Code starts ignores them, unless the user's own `config.json` lists them
 /// under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not listed because its value is
 /// never used, see [`crate::remote::adopt`].
-pub const GUARDED: [&str; 23] = [
+pub const GUARDED: [&str; 22] = [
     HOME_FOLDER,
     GIT_REMOTE,
     REFLECTION_PROVIDER,
@@ -120,7 +119,6 @@ pub const GUARDED: [&str; 23] = [
     NO_PROXY,
     MIN_EPISODICS,
     MERGE_MIN,
-    MERGE_DEPTH,
     CODEX_HOME,
     NOW,
 ];
@@ -313,8 +311,6 @@ pub struct Environment {
     pub is_native_off: bool,
     /// How many notes a project needs before `merge` looks at it.
     pub merge_min: usize,
-    /// The rank up to which an expected note counts as found when a merge is evaluated.
-    pub merge_depth: usize,
     /// Whether Anamnesis itself started the surrounding program.
     pub is_internal: bool,
     /// Whether Claude Code runs this process as a command of the model.
@@ -381,7 +377,6 @@ impl Environment {
             is_off: text(OFF).is_some_and(|value| value != "0"),
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
             merge_min: number(MERGE_MIN, 5),
-            merge_depth: number(MERGE_DEPTH, 8),
             is_internal: text(INTERNAL).is_some(),
             reflection: Reflection::read(text),
             is_agent,

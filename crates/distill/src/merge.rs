@@ -5,8 +5,6 @@
 //! note or a note for all projects is never applied; if it has a text of its own, that text is
 //! proposed. Nothing is deleted: merged notes are listed under `supersedes`.
 
-mod trial;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
@@ -21,8 +19,6 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use crate::{prompts, reply::unfenced, upkeep::NoteSet};
-
-pub use self::trial::{Case, MergeTrial};
 
 /// How many characters of notes a model is shown.
 const WINDOW: usize = 480_000;

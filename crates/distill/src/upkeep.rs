@@ -13,8 +13,6 @@ mod links;
 
 pub mod chores;
 pub mod parts;
-pub mod recurring;
-pub mod suggestions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +39,6 @@ pub struct NoteSet {
     pub aliases: Aliases,
     /// The project's keys. Notes for all projects are included, too. If empty, all projects.
     pub projects: Vec<String>,
-    /// Possible proposals: see [`recurring`].
-    pub proposals: Vec<Note>,
 }
 
 /// A planned change.
@@ -71,20 +67,13 @@ pub enum Action {
         /// Its parts, in order.
         parts: Vec<NoteId>,
     },
-    /// A new note is proposed.
-    Propose {
-        /// The new note.
-        note: NoteId,
-    },
 }
 
 impl Action {
     /// Returns the notes whose files are changed or created.
     pub fn writes(&self) -> Vec<NoteId> {
         match self {
-            Self::Replace { keeper: note, .. }
-            | Self::Unlink { note, .. }
-            | Self::Propose { note } => vec![*note],
+            Self::Replace { keeper: note, .. } | Self::Unlink { note, .. } => vec![*note],
             Self::Split { parts, .. } => parts.clone(),
         }
     }
@@ -119,12 +108,6 @@ pub fn plan(note_set: &NoteSet) -> Plan {
         parts::split_long(&mut state);
         if state.actions.len() == before {
             break;
-        }
-    }
-    for note in &note_set.proposals {
-        if state.is_free(note.id) {
-            state.actions.push(Action::Propose { note: note.id });
-            state.make(note.clone());
         }
     }
     let alike = duplicates::alike(&state);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anamnesis_distill::upkeep::NoteSet;
 use anamnesis_note::{
     id::NoteId,
-    note::{GLOBAL, Note, State},
+    note::{GLOBAL, Note},
 };
 use anamnesis_store::{
     index::{Filter, Index},
@@ -73,12 +73,6 @@ impl Loaded {
     /// Every note with its file, by id.
     pub fn all(&self) -> impl Iterator<Item = &Stored> {
         self.stored.values()
-    }
-
-    /// Returns whether a note is active and not superseded.
-    pub fn is_in_use(&self, id: NoteId) -> bool {
-        let is_active = |stored: &Stored| stored.file.note().state == State::Active;
-        !self.note_set.replaced.contains(&id) && self.stored(id).is_some_and(is_active)
     }
 }
 

@@ -9,19 +9,9 @@ pub mod steps;
 
 use std::collections::BTreeMap;
 
-use anamnesis_distill::upkeep::{
-    self, Action, Plan, recurring,
-    suggestions::{Suggestion, suggestions},
-};
-use anamnesis_note::{
-    id::NoteId,
-    note::{GLOBAL, Note},
-};
-use anamnesis_store::{
-    index::{Entry, Index},
-    journal::Journal,
-    project::Project,
-};
+use anamnesis_distill::upkeep::{self, Action, Plan};
+use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_store::{index::Index, journal::Journal, project::Project};
 use serde::{Deserialize, Serialize};
 
 use self::loaded::Loaded;
@@ -38,8 +28,6 @@ const FOUND: &str = "upkeep_found";
 pub struct Findings {
     /// The changes that [`Findings::apply`] makes, and the pairs for a person to check.
     pub plan: Plan,
-    /// Other findings for a person to decide.
-    pub suggestions: Vec<(Entry, Suggestion)>,
     /// How many files are skipped because they cannot be changed.
     pub unchangeable: usize,
     /// Every note that is named: its current version, or the one to create.
@@ -58,39 +46,15 @@ pub fn find(context: &Context, project: Option<&str>) -> Result<Findings, Error>
     };
     let index = context.index()?;
     let mut loaded = Loaded::read(context, &index)?;
-    loaded.note_set.projects.clone_from(&projects);
-    let journal = context.journal();
-    let now = context.environment.now;
-    if let Some(journal) = &journal {
-        let mut proposals = recurring::proposals(
-            &journal.mended()?,
-            &loaded.note_set.aliases,
-            |id| loaded.is_in_use(id),
-            &context.machine_id(),
-            now,
-        );
-        proposals.retain(|note| projects.is_empty() || projects.contains(&note.project));
-        loaded.note_set.proposals = proposals;
-    }
+    loaded.note_set.projects = projects;
     let plan = upkeep::plan(&loaded.note_set);
-    let mut projects = projects;
-    if !projects.is_empty() {
-        projects.push(GLOBAL.to_owned());
-    }
-    let suggestions = suggestions(&index, journal.as_ref(), &projects, now)?;
-    Ok(Findings::new(&index, loaded, plan, suggestions))
+    Ok(Findings::new(&index, loaded, plan))
 }
 
 impl Findings {
-    fn new(
-        index: &Index,
-        loaded: Loaded,
-        plan: Plan,
-        suggestions: Vec<(Entry, Suggestion)>,
-    ) -> Self {
+    fn new(index: &Index, loaded: Loaded, plan: Plan) -> Self {
         let mut named: Vec<NoteId> = plan.actions.iter().flat_map(named).collect();
         named.extend(plan.alike.iter().flat_map(|(one, other)| [*one, *other]));
-        named.extend(suggestions.iter().map(|(entry, _)| entry.id()));
         let made = plan.made.iter().map(|note| (note.id, note.clone()));
         let notes: BTreeMap<NoteId, Note> = named
             .iter()
@@ -102,7 +66,6 @@ impl Findings {
             shorts: shorts.collect(),
             unchangeable: loaded.note_set.fixed.len(),
             plan,
-            suggestions,
             notes,
             loaded,
         }
@@ -134,7 +97,7 @@ fn named(action: &Action) -> Vec<NoteId> {
     match action {
         Action::Replace { replaced, .. } => named.extend(replaced),
         Action::Split { note, .. } => named.push(*note),
-        Action::Unlink { .. } | Action::Propose { .. } => {}
+        Action::Unlink { .. } => {}
     }
     named
 }
@@ -168,7 +131,7 @@ pub fn count_after_sync(context: &Context, journal: &Journal) -> Result<(), Erro
     let counts = FindingCounts {
         day,
         actions: plan.actions.len(),
-        decisions: plan.alike.len() + found.suggestions.len(),
+        decisions: plan.alike.len(),
     };
     let counts = serde_json::to_string(&counts).unwrap_or_default();
     Ok(journal.set_meta(FOUND, &counts)?)

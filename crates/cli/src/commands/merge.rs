@@ -1,7 +1,6 @@
 //! `merge`: merges notes about the same topic, as grouped by a model.
 //!
-//! Each group is first tried on a copy of the notes. A group that lowers recall on the approved
-//! questions is rejected. All accepted groups are one change.
+//! All groups are one change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,15 +11,13 @@ use std::{
 
 use anamnesis_app::{Error, batch::Batch, context::Context, model, upkeep::loaded::Loaded};
 use anamnesis_distill::{
-    merge::{self, Author, Case, Group, MergeOutcome, MergeTrial},
+    merge::{self, Author, Group, MergeOutcome},
     prompts,
     window::tokens,
 };
 use anamnesis_note::{id::NoteId, note::Note};
-use anamnesis_recall::search::MAX_HITS;
 use anamnesis_text::clean::one_line;
 
-use super::eval;
 use crate::{
     commands::bulk::Apply,
     ui::{self, Outcome, ProjectFilter, Ui},
@@ -28,10 +25,9 @@ use crate::{
 
 /// Merge notes about the same topic (uses a model)
 ///
-/// One note of each group, or a new one, replaces the others; nothing is deleted. Each group is
-/// first tried on a copy of the notes: a group that lowers recall on the approved questions (`eval
-/// mine`) is rejected. Your own notes are neither changed nor hidden: a replacement is proposed
-/// instead.
+/// One note of each group, or a new one, replaces the others; nothing is deleted. Your own notes are
+/// neither changed nor hidden: a replacement is proposed instead. Without `--apply`, the groups are
+/// listed; `eval experiment --merge` measures them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -42,12 +38,6 @@ pub(crate) struct Args {
     /// Print the request to the model, and stop
     #[arg(long, requires = "project", conflicts_with_all = ["answer", "apply"])]
     request: bool,
-    /// Apply every group without trying it first
-    #[arg(long)]
-    no_gate: bool,
-    /// The file with the questions [default: eval/eval.jsonl in the store]
-    #[arg(long, value_name = "PATH")]
-    eval_set: Option<PathBuf>,
     #[command(flatten)]
     apply: Apply,
     /// Print JSON
@@ -119,17 +109,9 @@ fn with_model<E: std::error::Error + 'static>(
     ui: &Ui,
 ) -> Outcome {
     let loaded = Loaded::read(context, &context.index()?)?;
-    let cases = eval::approved(context, args.eval_set.as_ref())?;
-    if args.apply.is_meant() && !args.no_gate && cases.is_empty() {
-        return Err(
-            Error::failed("there are no approved questions to try a merge with")
-                .hint("anamnesis eval mine   (or --no-gate)"),
-        );
-    }
     let mut work = Work {
         batch: Batch::new(context, "merge"),
         loaded: &loaded,
-        trial: trial(args, context, &loaded, &cases)?,
         author: Author {
             machine: context.machine_id(),
             model: label.to_owned(),
@@ -177,26 +159,10 @@ fn projects(args: &Args, context: &Context, loaded: &Loaded) -> BTreeSet<String>
     BTreeSet::from([loaded.note_set.aliases.current(&key).to_owned()])
 }
 
-/// A copy of the notes for trials; `None` with `--no-gate` or without questions.
-fn trial<'c>(
-    args: &Args,
-    context: &Context,
-    loaded: &Loaded,
-    cases: &'c [Case],
-) -> Result<Option<MergeTrial<'c>>, Error> {
-    if args.no_gate || cases.is_empty() {
-        return Ok(None);
-    }
-    let notes = loaded.all().cloned().collect();
-    let depth = context.environment.merge_depth.clamp(1, MAX_HITS);
-    Ok(Some(MergeTrial::new(notes, cases, depth)?))
-}
-
 /// The state of a run.
-struct Work<'a, 'c> {
+struct Work<'a> {
     batch: Batch<'a>,
     loaded: &'a Loaded,
-    trial: Option<MergeTrial<'c>>,
     author: Author,
     /// How many groups were merged.
     merged: usize,
@@ -205,8 +171,8 @@ struct Work<'a, 'c> {
     text: String,
 }
 
-impl Work<'_, '_> {
-    /// Tries the groups of a project in turn, and applies the accepted ones.
+impl Work<'_> {
+    /// Applies the groups of a project.
     fn take(&mut self, project: &str, notes: &[&Note], groups: &[Group]) -> Result<(), Error> {
         let notes: BTreeMap<NoteId, &Note> = notes.iter().map(|note| (note.id, *note)).collect();
         for group in groups {
@@ -214,16 +180,6 @@ impl Work<'_, '_> {
             let Some(merged) = group.applied(&notes, &self.author) else {
                 continue;
             };
-            let mut recall = String::new();
-            if let Some(trial) = &mut self.trial {
-                let (before, after) = (trial.baseline(), trial.accept(&merged)?);
-                recall = format!(" (recall {before:.3} -> {after:.3})");
-                if after < before {
-                    self.text
-                        .push_str(&format!("merge: {project}: rejected: {line}{recall}\n"));
-                    continue;
-                }
-            }
             let count = match merged {
                 MergeOutcome::Changed(note) => {
                     if let Some(stored) = self.loaded.stored(note.id) {
@@ -248,8 +204,7 @@ impl Work<'_, '_> {
                 }
             };
             *count += 1;
-            self.text
-                .push_str(&format!("merge: {project}: {line}{recall}\n"));
+            self.text.push_str(&format!("merge: {project}: {line}\n"));
         }
         Ok(())
     }

@@ -12,9 +12,8 @@ use anamnesis_app::{
         steps::{self, LongNotes},
     },
 };
-use anamnesis_distill::upkeep::{Action, suggestions::Suggestion};
+use anamnesis_distill::upkeep::Action;
 use anamnesis_note::{id::NoteId, link::Relation};
-use anamnesis_store::index::Entry;
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 use ulid::Ulid;
@@ -24,11 +23,10 @@ use crate::ui::{self, LIST_LENGTH, Outcome, ProjectFilter, Ui};
 
 /// Find duplicates, broken links and more, and fix them
 ///
-/// Finds notes that repeat another one, broken links, long notes to split, and recurring failures.
-/// For you to decide, it also lists notes that say much the same or may be outdated. No text is
-/// changed and no note removed. Changes are made only with --apply; `undo` reverts them. With
-/// --only, it runs single steps over all notes instead. With --project, notes for all projects are
-/// included.
+/// Finds notes that repeat another one, broken links and long notes to split. For you to decide, it
+/// also lists notes that say much the same. No text is changed and no note removed. Changes are made
+/// only with --apply; `undo` reverts them. With --only, it runs single steps over all notes instead.
+/// With --project, notes for all projects are included.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Notes for the step `split`: six or more characters of an id's start or end
@@ -216,7 +214,7 @@ impl Report<'_> {
             text.push_str(&self.action(action));
         }
         more(&mut text, self.0.plan.actions.len());
-        if !self.0.suggestions.is_empty() || !self.0.plan.alike.is_empty() {
+        if !self.0.plan.alike.is_empty() {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -265,11 +263,6 @@ impl Report<'_> {
                 let parts = parts.iter().map(|id| self.line("  becomes ", *id));
                 self.line("", *note) + &parts.collect::<String>()
             }
-            Action::Propose { note } => {
-                let count = self.0.notes.get(note).map_or(0, |note| note.links.len());
-                self.line("a warning to look at: ", *note)
-                    + &format!("  a failure of {}\n", ui::count(count, "session"))
-            }
         }
     }
 
@@ -279,30 +272,6 @@ impl Report<'_> {
             text.push_str(&self.line("  says much the same as ", *other));
         }
         more(text, self.0.plan.alike.len());
-        for (entry, suggestion) in self.0.suggestions.iter().take(LIST_LENGTH) {
-            text.push_str(&self.line("", entry.id()));
-            text.push_str(&ui::wrapped(&self.thought(entry, suggestion), 2));
-        }
-        more(text, self.0.suggestions.len());
-    }
-
-    /// Describes a suggestion for a note.
-    fn thought(&self, entry: &Entry, suggestion: &Suggestion) -> String {
-        let short = self.short(entry.id());
-        match suggestion {
-            Suggestion::Promote { sessions } => format!(
-                "used in {sessions} sessions: anamnesis pin {short}, or a line in CLAUDE.md"
-            ),
-            Suggestion::Mute { shown } => {
-                format!("injected in {shown} sessions, used in none: anamnesis mute {short}")
-            }
-            Suggestion::Look(reasons) => {
-                let reasons = reasons.iter();
-                let reasons = reasons.map(|reason| reason.text(NoteId::short));
-                let reasons: Vec<String> = reasons.collect();
-                format!("{}: anamnesis verify {short}", reasons.join("; "))
-            }
-        }
     }
 
     fn json(&self, is_applied: bool, batch: Option<Ulid>) -> Value {
@@ -334,7 +303,6 @@ impl Report<'_> {
                 "note": note(of),
                 "parts": notes(parts),
             }),
-            Action::Propose { note: of } => json!({ "action": "propose", "note": note(of) }),
         });
         let pairs = |pairs: &[(NoteId, NoteId)]| {
             let pairs = pairs.iter();
@@ -342,24 +310,11 @@ impl Report<'_> {
                 .map(|(one, other)| notes(&[*one, *other]))
                 .collect::<Vec<_>>()
         };
-        let suggestions = self.0.suggestions.iter().map(|(entry, suggestion)| {
-            let word = match suggestion {
-                Suggestion::Promote { .. } => "promote",
-                Suggestion::Mute { .. } => "mute",
-                Suggestion::Look(_) => "look",
-            };
-            json!({
-                "suggestion": word,
-                "note": note(&entry.id()),
-                "text": self.thought(entry, suggestion),
-            })
-        });
         json!({
             "applied": is_applied,
             "batch": batch.map(|batch| batch.to_string()),
             "actions": actions.collect::<Vec<_>>(),
             "alike": pairs(&self.0.plan.alike),
-            "suggestions": suggestions.collect::<Vec<_>>(),
             "left_alone": self.0.unchangeable,
         })
     }

@@ -385,35 +385,14 @@ const GROUPS: &str = r#"```json
 ]
 ```"#;
 
-/// Writes questions that somebody has approved.
-fn questions(home: &TestHome, all: &[(&str, &str)]) {
-    let lines: String = all
-        .iter()
-        .map(|(query, short)| {
-            format!(
-                "{{\"query\": \"{query}\", \"relevant_ids\": [\"{}\"], \"approved\": true}}\n",
-                id(short)
-            )
-        })
-        .collect();
-    home.write("eval/eval.jsonl", lines);
-}
-
 #[test]
 fn groups_are_merged_as_one_batch() {
     let home = distilled();
-    questions(
-        &home,
-        &[
-            ("port of the stub server", "AAAAAA"),
-            ("photos squares", "DDDDDD"),
-        ],
-    );
     let command = answered(&home, GROUPS);
     snapshot!(shown(&home, &command), @"
     exit 0
-    merge: github.com/acme/shop: 'Stub server on port 9090' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
-    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: 'Stub server on port 9090' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD
     merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE replaces 01JZ0000000000000000FFFFFF
     merge: 2 groups would be merged; nothing was changed
     → again with --apply
@@ -423,8 +402,8 @@ fn groups_are_merged_as_one_batch() {
     let output = home.run(&format!("{command} --apply --no-sync"));
     snapshot!(output.shown(), @"
     exit 0
-    merge: github.com/acme/shop: 'Stub server on port 9090' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
-    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: 'Stub server on port 9090' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD
     merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE replaces 01JZ0000000000000000FFFFFF
     merge: 2 groups merged
     committed on this machine (--no-sync)
@@ -489,7 +468,7 @@ fn the_model_that_was_named_says_what_is_one_matter() {
     let server = ModelServer::start([says(group), says("Sure!")]);
     model::name(&home, &server);
     let before = tree(&home);
-    let dry = home.run("merge --no-gate");
+    let dry = home.run("merge");
     assert!(
         dry.stdout.contains("CCCCCC replaces 01JZ"),
         "{}",
@@ -503,43 +482,12 @@ fn the_model_that_was_named_says_what_is_one_matter() {
     let sent = server.requests()[0].text.clone();
     assert!(sent.contains("Photos are cut to squares"), "{sent}");
     assert!(!sent.contains("needle"), "{sent}");
-    let failed = home.run("merge --no-gate --apply").stdout;
+    let failed = home.run("merge --apply").stdout;
     assert!(failed.contains("failed ("), "{failed}");
-    let by_agent = home.command(["merge", "--no-gate"]).by_agent().run();
+    let by_agent = home.command(["merge"]).by_agent().run();
     assert_eq!(by_agent.code, Some(1));
     assert_eq!(server.requests().len(), 2);
     assert_eq!(tree(&home), before);
-}
-
-#[test]
-fn a_merge_that_hides_what_was_found_is_left_out() {
-    let home = distilled();
-    questions(
-        &home,
-        &[("stub server port", "AAAAAA"), ("photos squares", "CCCCCC")],
-    );
-    let bad = r#"[
-      {"action": "synthesize", "type": "semantic", "title": "Things", "body": "All kinds of things.", "superseded_ids": ["@A", "@B"]},
-      {"action": "keep", "keeper_id": "@C", "superseded_ids": ["@D"]}
-    ]"#;
-    let command = answered(&home, bad);
-    snapshot!(home.run(&format!("{command} --apply --no-sync")).shown(), @"
-    exit 0
-    merge: github.com/acme/shop: rejected: 'Things' replaces 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 0.500)
-    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC replaces 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
-    merge: 1 group merged
-    committed on this machine (--no-sync)
-    Undo: anamnesis undo [BATCH]
-    ");
-    assert!(home.run("search stub").well().contains("AAAAAA"));
-    assert!(!home.run("search squares").well().contains("DDDDDD"));
-    let all = home.run(&format!("{command} --apply --no-sync --no-gate"));
-    // The ids of the second group are not there any more, so the answer is refused as a whole.
-    snapshot!(all.shown(), @"
-    exit 0
-    merge: github.com/acme/shop: failed (group 2: it names a note that was not in the request); skipped
-    merge: 0 groups
-    ");
 }
 
 #[test]
@@ -555,7 +503,7 @@ fn an_answer_with_a_fault_merges_nothing() {
         r#"[{"action": "keep", "keeper_id": "@A", "superseded_ids": ["@A"]}]"#,
     ] {
         let command = answered(&home, answer);
-        let output = home.run(&format!("{command} --apply --no-sync --no-gate"));
+        let output = home.run(&format!("{command} --apply --no-sync"));
         assert!(
             output.stdout.contains("failed (") && output.stdout.contains("; skipped"),
             "{output:?}"
@@ -564,12 +512,6 @@ fn an_answer_with_a_fault_merges_nothing() {
         assert_eq!(tree(&home), before);
     }
     let command = answered(&home, GROUPS);
-    snapshot!(home.run(&format!("{command} --apply")).shown(), @"
-    exit 1
-    on stderr:
-    anamnesis: there are no approved questions to try a merge with
-    → anamnesis eval mine   (or --no-gate)
-    ");
     snapshot!(home.command(command.split_whitespace()).env("ANAMNESIS_MERGE_MIN_DURABLE", "7").run().shown(), @"
     exit 0
     merge: 0 groups
@@ -607,7 +549,7 @@ fn a_merge_that_is_only_proposed_is_not_called_merged() {
     ] {
         let home = distilled();
         let command = answered(&home, &answer);
-        let output = home.run(&format!("{command} --apply --no-sync --no-gate"));
+        let output = home.run(&format!("{command} --apply --no-sync"));
         assert!(output.stdout.contains(said), "{output:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anamnesis_testkit::home::{NoteText, Output, TestHome};
 
-use crate::{home, id, purge, snapshot, tools};
+use crate::{home, id, purge, snapshot};
 
 /// Every file of a note, byte for byte.
 pub(crate) fn tree(home: &TestHome) -> BTreeMap<String, Vec<u8>> {
@@ -232,78 +232,6 @@ fn a_file_that_cannot_be_changed_is_left_alone() {
     snapshot!(home.run("upkeep").shown(), @"
     exit 0
     1 file left alone: unreadable, or not one key a line (anamnesis doctor)
-    ");
-}
-
-#[test]
-fn a_failure_that_comes_up_again_is_a_warning_that_waits() {
-    let home = home();
-    for number in 1..=3 {
-        assert!(
-            !home.run("upkeep").stdout.contains("comes up again"),
-            "{number}"
-        );
-        tools::mend(
-            &home,
-            &format!("0b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d2{number}"),
-        );
-    }
-    let output = home.run("upkeep --apply --no-sync");
-    let made: Vec<String> = home
-        .notes()
-        .into_iter()
-        .filter(|path| path.starts_with("local/"))
-        .collect();
-    assert_eq!(made.len(), 1, "{output:?}");
-    let short = &made[0][made[0].len() - 9..made[0].len() - 3];
-    snapshot!(output.shown().replace(short, "WARNED"), @r#"
-    exit 0
-    a warning to look at: WARNED "Comes up again: error: could not connect to the…"
-      a failure of 3 sessions
-
-    1 change made
-    committed on this machine (--no-sync)
-    Undo what was proposed: anamnesis forget WARNED
-    "#);
-    let text = home.read(&made[0]);
-    snapshot!(text.replace(&made[0][17..43], "[ID]"), @"
-    ---
-    id: [ID]
-    type: procedural
-    title: 'Comes up again: error: could not connect to the stub server on port 9090'
-    project: github.com/acme/shop
-    machine_id: laptop
-    scope: machine-local
-    prov_source: reflection
-    confidence: 0.6
-    created_at: '2026-01-02T03:04:05+00:00'
-    updated_at: '2026-01-02T03:04:05+00:00'
-    tags:
-    - antipattern
-    kind: antipattern
-    state: proposed
-    links:
-    - caused-by 29VH2P3XA3Y5KXHJRFBQCPEA4S
-    - caused-by 6EB7ZRKV4TG54X34JH2FWQS7WX
-    - caused-by 5QD3F8ZMNZ1QX1KNQZZK8H3KYA
-    ---
-    Came up in 3 sessions: error: could not connect to the stub server on port 9090
-
-    What fixed it:
-
-    - `cargo test login` passes again after a change of Makefile
-    ");
-    // INJ-02, INJ-18: it is given to nobody before a person has seen it, and it is made once.
-    let session = home.start(crate::SESSION, "startup");
-    assert!(!home.hook(&session).stdout.contains("Comes up again"));
-    snapshot!(home.run("upkeep").shown(), @"
-    exit 0
-    nothing to put in order
-    ");
-    home.run(&format!("forget {short}")).well();
-    snapshot!(home.run("upkeep").shown(), @"
-    exit 0
-    nothing to put in order
     ");
 }
 

@@ -1,6 +1,5 @@
-use anamnesis_store::{fs::home::Home, notes::Notes};
 use proptest::prelude::*;
-use std::{io, time::Duration};
+use std::io;
 
 use super::*;
 
@@ -269,53 +268,6 @@ fn a_model_is_shown_no_secret_and_no_more_than_fits() {
     assert_eq!(given, [one.id].into());
     let down = |_: &str, _: &str| Err(io::Error::other("down"));
     assert_eq!(ask(&[&one], &down).unwrap_err().to_string(), "down");
-}
-
-#[test]
-fn a_merge_that_lowers_recall_is_rejected() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::new(folder.path().join("store"));
-    home.create().unwrap();
-    let notes = Notes::new(home, Duration::from_secs(5));
-    let lock = notes.lock().unwrap();
-    let all = [
-        note("a", "The stub server binds port 9090."),
-        note("b", "Photos are cut to squares before the upload."),
-        note("c", "The stub server is started by hand."),
-    ];
-    let stored: Vec<_> = all
-        .iter()
-        .map(|note| notes.create(&lock, note).unwrap())
-        .collect();
-    let cases = [
-        Case {
-            query: "stub server port".to_owned(),
-            right: vec![id("a")],
-        },
-        Case {
-            query: "photos squares".to_owned(),
-            right: vec![id("b")],
-        },
-    ];
-    let mut trial = MergeTrial::new(stored, &cases, 1).unwrap();
-    let is = |one: f64, other: f64| (one - other).abs() < 1e-9;
-    assert!(is(trial.baseline(), 1.0));
-    // Its text does not mention photos.
-    let bad = applied(&synthesize("All kinds of things.", &["b", "c"]), &all).unwrap();
-    assert!(is(trial.accept(&bad).unwrap(), 0.5));
-    let good = applied(
-        &synthesize(
-            "The stub server binds port 9090 and is started by hand.",
-            &["a", "c"],
-        ),
-        &all,
-    )
-    .unwrap();
-    assert!(is(trial.accept(&good).unwrap(), 1.0));
-    // A rejected merge changes nothing, and an accepted one counts.
-    assert!(is(trial.accept(&MergeOutcome::Left).unwrap(), 1.0));
-    let again = applied(&keep("b", "c"), &all).unwrap();
-    assert!(is(trial.accept(&again).unwrap(), 1.0));
 }
 
 proptest! {

@@ -50,7 +50,6 @@ fn after(note_set: &NoteSet, plan: &Plan) -> NoteSet {
         fixed: note_set.fixed.clone(),
         aliases: note_set.aliases.clone(),
         projects: note_set.projects.clone(),
-        proposals: note_set.proposals.clone(),
     }
 }
 
@@ -521,27 +520,6 @@ fn a_project_can_be_planned_alone() {
     let plan = plan(&note_set);
     assert_eq!(plan.actions.len(), 1);
     assert!([id("c"), id("d")].contains(&plan.changed[0].id));
-}
-
-#[test]
-fn a_proposal_is_made_once() {
-    let mut warning = note("warning", 1, "It comes up again.");
-    warning.state = State::Proposed;
-    warning.scope = Scope::MachineLocal;
-    let mut first = note_set(vec![]);
-    first.proposals = vec![warning.clone()];
-    let found = plan(&first);
-    assert_eq!(
-        found.actions,
-        [Action::Propose {
-            note: id("warning")
-        }]
-    );
-    assert_eq!(plan(&after(&first, &found)).actions, []);
-    // A forgotten proposal does not come back.
-    warning.forget(DateTime::UNIX_EPOCH);
-    first.notes = vec![warning];
-    assert_eq!(plan(&first).actions, []);
 }
 
 /// Generates stores of similar notes.

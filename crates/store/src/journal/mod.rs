@@ -50,7 +50,7 @@ pub use self::{
     reference::Stale,
     reflection::{ForgetRequest, Reflection},
     repair::{Repair, drop_old_quarantine, kept_files, repair},
-    resolved::{Mended, Resolved},
+    resolved::Resolved,
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},

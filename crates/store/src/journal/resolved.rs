@@ -12,25 +12,6 @@ const RESOLVED: &str = "SELECT observation.session, observation.body, observatio
     AND session.project IN (SELECT value FROM json_each(?2)) AND session.id <> ?3
   ORDER BY observation.at DESC, observation.session, observation.hash LIMIT ?4";
 
-/// The observations of all projects that match a failure, newest first.
-const MENDED: &str = "SELECT observation.signature, session.id, session.project, observation.body
-  FROM observation JOIN session ON session.id = observation.session
-  WHERE observation.signature IS NOT NULL AND observation.kind IN ('bugfix', 'discovery')
-  ORDER BY observation.at DESC, observation.session, observation.hash";
-
-/// A failure that was fixed in a session, with its signature.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
-    /// The signature of its error.
-    pub signature: String,
-    /// The client's id of the session.
-    pub session: String,
-    /// The session's project key.
-    pub project: String,
-    /// The observation.
-    pub observation: Observation,
-}
-
 /// A failure that was fixed or worked around in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
@@ -83,26 +64,6 @@ impl Journal {
             }
         }
         Ok(found)
-    }
-
-    /// Returns every failure that was fixed or worked around in a session, newest first.
-    pub fn mended(&self) -> Result<Vec<Mended>, Error> {
-        let mut statement = self.connection.prepare_cached(MENDED)?;
-        let mut rows = statement.query([])?;
-        let mut mended = Vec::new();
-        while let Some(row) = rows.next()? {
-            let body: String = row.get(3)?;
-            // Skips observations that another version wrote.
-            if let Ok(observation) = serde_json::from_str::<Observation>(&body) {
-                mended.push(Mended {
-                    signature: row.get(0)?,
-                    session: row.get(1)?,
-                    project: row.get(2)?,
-                    observation,
-                });
-            }
-        }
-        Ok(mended)
     }
 }
 
@@ -168,17 +129,6 @@ mod tests {
         observe(&journal, "old", "no failure", Kind::Change, 4);
         observe(&journal, "now", "this session's", Kind::Bugfix, 5);
         observe(&journal, "theirs", "another project's", Kind::Bugfix, 6);
-        let mended: Vec<(String, String)> = journal
-            .mended()
-            .unwrap()
-            .into_iter()
-            .map(|mended| (mended.project, mended.observation.title))
-            .collect();
-        assert_eq!(mended.len(), 5, "{mended:?}");
-        assert_eq!(
-            mended[0],
-            ("till".to_owned(), "another project's".to_owned())
-        );
         let found = |signature, limit| {
             let resolved = journal
                 .resolved(signature, &["shop".to_owned()], "now", limit)

@@ -11,11 +11,10 @@ use anamnesis_app::{
     Error,
     context::Context,
     environment::Environment,
-    evaluation,
     evaluation_set::{Case, Set},
     model,
 };
-use anamnesis_distill::{merge, model::Model};
+use anamnesis_distill::model::Model;
 
 use crate::ui::{Outcome, Ui};
 
@@ -63,14 +62,6 @@ impl SetArgs {
             .filter(|(_, case)| case.approved || self.include_unreviewed)
             .collect()
     }
-}
-
-/// The approved questions of a set, each with the notes that answer it.
-pub(super) fn approved(
-    context: &Context,
-    named: Option<&PathBuf>,
-) -> Result<Vec<merge::Case>, Error> {
-    evaluation::approved(&path(context, named))
 }
 
 /// The configured model. An agent is refused, because the model costs money.
