@@ -1,9 +1,6 @@
-//! Finds the Python version's hooks and server in Claude Code's files, removes them, and restores
-//! the exact bytes.
+//! Finds the Python version's hooks and server in Claude Code's files, and removes them.
 //!
-//! Nothing is ever added. A file that cannot be parsed is not changed.
-
-mod removal;
+//! Nothing is ever added. A file that cannot be parsed is not changed; a changed one has a backup.
 
 use std::{
     fs, io,
@@ -15,9 +12,8 @@ use anamnesis_store::{
     journal::{self, Journal},
 };
 use anamnesis_text::{clean::one_line, shell};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use self::removal::{Hook, Removal, Server};
 use crate::{Error, environment::Environment, format};
 
 /// The default name of the Python version's MCP server.
@@ -41,7 +37,23 @@ pub struct PythonEntries {
 struct FileWithEntries<T> {
     path: PathBuf,
     before: String,
-    removal: Removal<T>,
+    after: Value,
+    removed: Vec<T>,
+}
+
+/// A hook in Claude Code's settings.
+#[derive(Debug)]
+struct Hook {
+    event: String,
+    command: String,
+}
+
+/// A server in Claude Code's configuration.
+#[derive(Debug)]
+struct Server {
+    name: String,
+    /// The store that its environment names.
+    store: Option<String>,
 }
 
 /// Looks for entries of the Python version.
@@ -49,32 +61,95 @@ struct FileWithEntries<T> {
 /// # Errors
 /// A file exists but is not a JSON object, so it is unknown whether it has entries.
 pub fn find(environment: &Environment, server: &str) -> Result<PythonEntries, Error> {
-    let look = |path: Option<PathBuf>| -> Result<Option<(PathBuf, String)>, Error> {
-        let Some(path) = path else { return Ok(None) };
-        match read(&path) {
-            Ok(text) => Ok(Some((path, text))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(unusable(environment, &path, &error.to_string())),
-        }
-    };
-    let hooks = match look(settings_of(environment))? {
-        Some((path, before)) => {
-            let removal = removal::of_hooks(&before, is_ours)
-                .map_err(|error| unusable(environment, &path, &error.to_string()))?;
-            FileWithEntries::new(path, before, removal)
-        }
-        None => None,
-    };
-    let servers = match look(environment.claude_state.clone())? {
-        Some((path, before)) => {
-            let removal =
-                removal::of_servers(&before, |name, value| is_server(name, value, server))
-                    .map_err(|error| unusable(environment, &path, &error.to_string()))?;
-            FileWithEntries::new(path, before, removal)
-        }
-        None => None,
-    };
+    let hooks = look(environment, settings_of(environment), remove_hooks)?;
+    let servers = look(environment, environment.claude_state.clone(), |state| {
+        remove_servers(state, server)
+    })?;
     Ok(PythonEntries { hooks, servers })
+}
+
+/// Looks for entries in a file; none if it does not exist or has no entry.
+fn look<T>(
+    environment: &Environment,
+    path: Option<PathBuf>,
+    remove: impl FnOnce(&mut Value) -> Vec<T>,
+) -> Result<Option<FileWithEntries<T>>, Error> {
+    let Some(path) = path else { return Ok(None) };
+    let unusable = |why: &dyn std::fmt::Display| unusable(environment, &path, &why.to_string());
+    let before = match read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unusable(&error)),
+    };
+    let object: Map<String, Value> =
+        serde_json::from_str(&before).map_err(|error| unusable(&error))?;
+    let mut after = Value::Object(object);
+    let removed = remove(&mut after);
+    Ok((!removed.is_empty()).then_some(FileWithEntries {
+        path,
+        before,
+        after,
+        removed,
+    }))
+}
+
+/// Removes our hooks, with the groups and events that become empty.
+fn remove_hooks(settings: &mut Value) -> Vec<Hook> {
+    let mut removed = Vec::new();
+    let events = settings.get_mut("hooks").and_then(Value::as_object_mut);
+    let Some(events) = events else { return removed };
+    events.retain(|event, groups| {
+        let Some(groups) = groups.as_array_mut() else {
+            return true;
+        };
+        let before = removed.len();
+        groups.retain_mut(|group| {
+            let hooks = group.get_mut("hooks").and_then(Value::as_array_mut);
+            let Some(hooks) = hooks else { return true };
+            let before = removed.len();
+            hooks.retain(|hook| match command_of(hook) {
+                Some(command) if is_ours(&command) => {
+                    let event = event.clone();
+                    removed.push(Hook { event, command });
+                    false
+                }
+                _ => true,
+            });
+            removed.len() == before || !hooks.is_empty()
+        });
+        removed.len() == before || !groups.is_empty()
+    });
+    removed
+}
+
+/// Removes our servers.
+fn remove_servers(state: &mut Value, own_name: &str) -> Vec<Server> {
+    let mut removed = Vec::new();
+    if let Some(servers) = state.get_mut("mcpServers").and_then(Value::as_object_mut) {
+        servers.retain(|name, server| {
+            let is_ours = is_server(name, server, own_name);
+            if is_ours {
+                let store = server.pointer("/env/ANAMNESIS_HOME");
+                removed.push(Server {
+                    name: name.clone(),
+                    store: store.and_then(Value::as_str).map(ToOwned::to_owned),
+                });
+            }
+            !is_ours
+        });
+    }
+    removed
+}
+
+/// Returns a hook's command line, including the arguments in `args`.
+fn command_of(hook: &Value) -> Option<String> {
+    let mut command = hook.get("command")?.as_str()?.to_owned();
+    let arguments = hook.get("args").and_then(Value::as_array);
+    for argument in arguments.into_iter().flatten().filter_map(Value::as_str) {
+        command.push(' ');
+        command.push_str(argument);
+    }
+    Some(command)
 }
 
 /// The journal key that tells whether the Python version recorded sessions as well, as of the last
@@ -85,11 +160,9 @@ const NOTED_TWICE: &str = "noted_twice";
 /// start, which has no time to check.
 pub fn note_hooks(environment: &Environment, journal: &Journal) -> Result<(), journal::Error> {
     let text = settings_of(environment).and_then(|path| read(&path).ok());
-    let removal = text.and_then(|text| removal::of_hooks(&text, is_ours).ok());
-    let mark = match removal {
-        Some(removal) if !removal.removed.is_empty() => "yes",
-        _ => "",
-    };
+    let settings = text.and_then(|text| serde_json::from_str(&text).ok());
+    let is_noting = settings.is_some_and(|mut settings| !remove_hooks(&mut settings).is_empty());
+    let mark = if is_noting { "yes" } else { "" };
     if journal.meta(NOTED_TWICE)?.unwrap_or_default() == mark {
         return Ok(());
     }
@@ -141,15 +214,6 @@ fn is_server(name: &str, server: &Value, own_name: &str) -> bool {
 }
 
 impl<T> FileWithEntries<T> {
-    /// Creates a change, if there is anything to remove.
-    fn new(path: PathBuf, before: String, removal: Removal<T>) -> Option<Self> {
-        (!removal.removed.is_empty()).then_some(Self {
-            path,
-            before,
-            removal,
-        })
-    }
-
     /// Writes the file without the entries and keeps a backup next to it.
     fn make(&self) -> io::Result<()> {
         // Users may keep the file elsewhere, for example with their dotfiles, and link to it.
@@ -158,7 +222,7 @@ impl<T> FileWithEntries<T> {
             return Err(io::Error::other("it has just been changed"));
         }
         replace(&backup_of(&self.path), self.before.as_bytes(), &path)?;
-        replace(&path, self.removal.text.as_bytes(), &path)
+        replace(&path, format!("{:#}\n", self.after).as_bytes(), &path)
     }
 }
 
@@ -177,14 +241,14 @@ impl PythonEntries {
     pub fn summary(&self, user_home: Option<&Path>) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(change) = &self.hooks {
-            let count = format::count(change.removal.removed.len(), "hook");
+            let count = format::count(change.removed.len(), "hook");
             lines.push(format!(
                 "{count} in {}",
                 format::home_path(&change.path, user_home)
             ));
         }
         if let Some(change) = &self.servers {
-            let count = format::count(change.removal.removed.len(), "server");
+            let count = format::count(change.removed.len(), "server");
             lines.push(format!(
                 "{count} in {}",
                 format::home_path(&change.path, user_home)
@@ -196,10 +260,10 @@ impl PythonEntries {
     /// The first existing store that the entries name and that is not at `root`. Removing them
     /// would remove the only record of its path.
     pub fn other_store(&self, root: &Path, user_home: Option<&Path>) -> Option<PathBuf> {
-        let hooks = self.hooks.iter().flat_map(|change| &change.removal.removed);
+        let hooks = self.hooks.iter().flat_map(|change| &change.removed);
         let hooks = hooks.filter_map(|hook| shell::assigned(&hook.command, "ANAMNESIS_HOME"));
         let servers = self.servers.iter();
-        let servers = servers.flat_map(|change| &change.removal.removed);
+        let servers = servers.flat_map(|change| &change.removed);
         let mut stores = hooks
             .chain(servers.filter_map(|server| server.store.clone()))
             .map(|store| match (store.strip_prefix("~/"), user_home) {
@@ -213,11 +277,8 @@ impl PythonEntries {
 
     /// One line per entry.
     pub fn entries(&self) -> Vec<String> {
-        let hooks = self.hooks.iter().flat_map(|change| &change.removal.removed);
-        let servers = self
-            .servers
-            .iter()
-            .flat_map(|change| &change.removal.removed);
+        let hooks = self.hooks.iter().flat_map(|change| &change.removed);
+        let servers = self.servers.iter().flat_map(|change| &change.removed);
         let hooks = hooks.map(|hook| {
             let command = one_line(&hook.command);
             // Commands begin with variables; only their ends differ.
@@ -283,53 +344,6 @@ fn link(_: &Path, _: &Path) -> io::Result<()> {
 /// How many characters of a command are shown.
 const COMMAND_LENGTH: usize = 55;
 
-/// The result of restoring a file.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Restored {
-    /// The file has its original bytes again.
-    Done(PathBuf),
-    /// The file has changed since, so the entries must be restored by hand.
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// The backup with the original bytes.
-        backup: PathBuf,
-    },
-}
-
-/// Restores the removed entries in files that have not changed since.
-pub fn restore(environment: &Environment, server: &str) -> io::Result<Vec<Restored>> {
-    let mut restored = Vec::new();
-    if let Some(path) = settings_of(environment) {
-        let left = |text: &str| Some(removal::of_hooks(text, is_ours).ok()?.text);
-        restored.extend(put_back(&path, left)?);
-    }
-    if let Some(path) = &environment.claude_state {
-        let goes = |name: &str, value: &Value| is_server(name, value, server);
-        let left = |text: &str| Some(removal::of_servers(text, goes).ok()?.text);
-        restored.extend(put_back(path, left)?);
-    }
-    Ok(restored)
-}
-
-/// Restores a file from its backup, if it still equals what `left` computes from the backup.
-fn put_back(path: &Path, left: impl Fn(&str) -> Option<String>) -> io::Result<Option<Restored>> {
-    let backup = backup_of(path);
-    let before = match read(&backup) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let real = dunce::canonicalize(path)?;
-    let path = path.to_owned();
-    if left(&before) != Some(read(&real)?) {
-        return Ok(Some(Restored::Changed { path, backup }));
-    }
-    replace(&real, before.as_bytes(), &real)?;
-    fs::remove_file(backup)?;
-    Ok(Some(Restored::Done(path)))
-}
-
 /// The path of a file's backup.
 fn backup_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -356,30 +370,35 @@ fn replace(path: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use serde_json::json;
 
-    use super::{removal::tests::text, *};
+    use super::*;
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        #[test]
-        fn what_was_taken_out_is_put_back_byte_for_byte(before in text()) {
-            // HOOK-07
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("settings.json");
-            fs::write(&path, &before).unwrap();
-            let goes = |command: &str| command.starts_with("ours");
-            let left = |text: &str| Some(removal::of_hooks(text, goes).ok()?.text);
-            let removal = removal::of_hooks(&before, goes).unwrap();
-            let change = FileWithEntries::new(path.clone(), before.clone(), removal);
-            let Some(change) = change else { return Ok(()) };
-            change.make().unwrap();
-            prop_assert_eq!(Some(read(&path).unwrap()), left(&before));
-            prop_assert_eq!(put_back(&path, left).unwrap(), Some(Restored::Done(path.clone())));
-            prop_assert_eq!(read(&path).unwrap(), before);
-            prop_assert_eq!(put_back(&path, left).unwrap(), None);
+    #[test]
+    fn only_the_entries_go() {
+        // HOOK-07
+        let ours = json!({ "type": "command", "command": "anamnesis", "args": ["capture"] });
+        let other = json!({ "type": "command", "command": "echo" });
+        let mut settings = json!({
+            "b": 1.5, "hooks": {
+                "Stop": [], "SessionEnd": [{ "hooks": [ours] }],
+                "SessionStart": [{ "matcher": "x", "hooks": [ours, other] }, { "hooks": [ours] }],
+            }, "a": 2,
+        });
+        assert_eq!(remove_hooks(&mut settings).len(), 3);
+        let left = json!({
+            "b": 1.5, "hooks": {
+                "Stop": [], "SessionStart": [{ "matcher": "x", "hooks": [other] }],
+            }, "a": 2,
+        });
+        assert_eq!(settings.to_string(), left.to_string());
+        assert!(remove_hooks(&mut settings).is_empty());
+        for odd in [
+            json!({}),
+            json!({ "hooks": 1 }),
+            json!({ "hooks": { "Stop": [1] } }),
+        ] {
+            assert!(remove_hooks(&mut odd.clone()).is_empty());
         }
     }
 

@@ -13,7 +13,7 @@ use anamnesis_app::{
     doctor,
     environment::{Environment, default_store},
     host_setup,
-    python_version::{self, Restored, SERVER_NAME},
+    python_version::{self, SERVER_NAME},
     remote,
     setup::{NOTHING_CHANGED, Options, PATIENCE, Plan, Wanted, save, sync_backend},
     terminal_command::{self, LinkTarget},
@@ -72,9 +72,6 @@ pub(crate) struct Args {
     /// Remove the hooks that `--host` added
     #[arg(long, requires = "host")]
     undo: bool,
-    /// Restore what was removed of the Python version, byte for byte
-    #[arg(long)]
-    restore_python: bool,
     /// Print JSON; no question is asked
     #[arg(long)]
     json: bool,
@@ -114,13 +111,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
 
 fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if environment.is_agent && !args.print {
-        return Err(Error::failed("a machine is set up by a person only").hint(
-            if args.restore_python {
-                "anamnesis init --restore-python   (in a terminal of your own)"
-            } else {
-                "anamnesis init   (in a terminal of your own; --print shows how things are)"
-            },
-        ));
+        return Err(Error::failed("a machine is set up by a person only")
+            .hint("anamnesis init   (in a terminal of your own; --print shows how things are)"));
     }
     for (option, is_given) in [
         ("--command", args.command.is_some()),
@@ -133,9 +125,6 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
                 "{option} does nothing: the plugin brings its own hooks and server\n"
             ));
         }
-    }
-    if args.restore_python {
-        return restore_python(args, &environment, ui);
     }
     if let Some(host) = &args.host {
         return set_up_host(host, args, environment, ui);
@@ -467,7 +456,6 @@ fn remove_python(plan: &Plan, talk: &mut impl Talk) -> Result<(), Error> {
     for backup in backups {
         text.push_str(&format!("  backup: {}\n", plan.context.shown(&backup)));
     }
-    text.push_str("Undo: anamnesis init --restore-python\n");
     talk.say(&text);
     Ok(())
 }
@@ -523,49 +511,6 @@ const NO_REMOTE: &str = "remote   none: notes stay on this machine · anamnesis 
 /// The notice that is printed once, when a remote is joined.
 const ONE_PERSON: &str =
     "  A remote is one person's. What a team should know belongs in its CLAUDE.md.\n";
-
-/// Restores the Python version's entries.
-fn restore_python(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
-    let user_home = environment.user_home.as_deref();
-    let restored = python_version::restore(environment, &args.name).map_err(|error| {
-        Error::failed(format!("cannot put everything back: {error}"))
-            .also("The backups are kept, and your notes are safe")
-            .hint("anamnesis init --restore-python")
-    })?;
-    if restored.is_empty() {
-        return Err(
-            Error::failed("there is no backup: nothing was removed").hint("anamnesis init --print")
-        );
-    }
-    let mut text = String::new();
-    let mut by_hand = None;
-    for file in restored {
-        match file {
-            Restored::Done(path) => text.push_str(&format!(
-                "✓ {} is as it was, byte for byte\n",
-                ui::home_path(&path, user_home)
-            )),
-            Restored::Changed { path, backup } => {
-                text.push_str(&format!(
-                    "! {} was changed since, and is left as it is\n",
-                    ui::home_path(&path, user_home)
-                ));
-                by_hand.get_or_insert(backup);
-            }
-        }
-    }
-    ui.print(&text);
-    match by_hand {
-        None => {
-            ui.print("init: done\n");
-            Ok(ExitCode::SUCCESS)
-        }
-        Some(backup) => Err(Error::failed("not everything was put back").hint(format!(
-            "copy the entries from {}",
-            ui::home_path(&backup, user_home)
-        ))),
-    }
-}
 
 // Other systems have no link, so they ask fewer questions.
 #[cfg(test)]
