@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-use anamnesis_distill::model::{Provider, Proxies};
+use anamnesis_distill::model::{BaseUrl, Provider};
 use anamnesis_note::note::parse_timestamp;
 use anamnesis_session::event::Host;
 use anamnesis_store::{
@@ -58,13 +58,9 @@ variables! {
     MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "How many session notes of a project `reflect` needs; 5 without it.";
     DEEPSEEK_KEY = "DEEPSEEK_API_KEY", "The key of the provider `deepseek` where no other is set; read only when provider, model and base URL are.";
     OPENAI_KEY = "OPENAI_API_KEY", "The key of the provider `openai` where no other is set; read only when provider, model and base URL are.";
-    HTTPS_PROXY_SMALL = "https_proxy", "The proxy on the way to a model over `https`.";
-    HTTPS_PROXY = "HTTPS_PROXY", "The same, after `https_proxy`.";
+    HTTPS_PROXY = "https_proxy", "The proxy on the way to a model over `https`.";
     HTTP_PROXY = "http_proxy", "The proxy on the way to a model over `http`.";
-    ALL_PROXY_SMALL = "all_proxy", "The proxy where the protocol has none of its own.";
-    ALL_PROXY = "ALL_PROXY", "The same, after `all_proxy`.";
-    NO_PROXY_SMALL = "no_proxy", "Hosts that are reached without a proxy; this machine always is.";
-    NO_PROXY = "NO_PROXY", "The same, after `no_proxy`.";
+    ALL_PROXY = "all_proxy", "The same, after `http_proxy`.";
     MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "How many notes a project has to have before `merge` looks at it; 5 without it.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
@@ -110,13 +106,14 @@ pub const GUARDED: [&str; 22] = [
     REFLECT_AUTO,
     DEEPSEEK_KEY,
     OPENAI_KEY,
-    HTTPS_PROXY_SMALL,
     HTTPS_PROXY,
     HTTP_PROXY,
-    ALL_PROXY_SMALL,
     ALL_PROXY,
-    NO_PROXY_SMALL,
-    NO_PROXY,
+    // The others are read by git.
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
     MIN_EPISODICS,
     MERGE_MIN,
     CODEX_HOME,
@@ -647,17 +644,20 @@ impl Environment {
         self.variables.text(name)
     }
 
-    /// Returns the proxies for requests to a model.
-    pub fn proxies(&self) -> Proxies {
-        let first = |names: &[&str]| names.iter().find_map(|name| self.variables.text(name));
-        Proxies {
-            https: first(&[HTTPS_PROXY_SMALL, HTTPS_PROXY]),
-            // CGI programs get a request's `Proxy` header as `HTTP_PROXY` (httpoxy), so only
-            // the lower-case name is read.
-            http: first(&[HTTP_PROXY]),
-            all: first(&[ALL_PROXY_SMALL, ALL_PROXY]),
-            none: first(&[NO_PROXY_SMALL, NO_PROXY]),
-        }
+    /// Returns the variable of a proxy that must not be used for a model: it is ignored, or the model
+    /// runs on this machine. The HTTP library reads these variables itself.
+    pub fn refused_proxy(&self, url: &BaseUrl) -> Option<&'static str> {
+        let names: &[_] = if url.is_https() {
+            &[HTTPS_PROXY]
+        } else {
+            &[HTTP_PROXY, ALL_PROXY]
+        };
+        let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_refused = |name: &str| url.is_this_machine() || !self.variables.counts(name);
+        names
+            .iter()
+            .copied()
+            .find(|name| is_set(name) && is_refused(name))
     }
 
     /// Returns the environment for the user's git.

@@ -105,12 +105,17 @@ pub fn find(context: &Context) -> Result<Option<Model>, Error> {
             "begin it with https://; a server of your own is the provider local",
         ));
     }
+    if let Some(name) = context.environment.refused_proxy(&base_url) {
+        return Err(unusable(
+            format!("{name} is set, and its proxy must not be used for {base_url}"),
+            &format!("unset {name} for this command"),
+        ));
+    }
     Ok(Some(Model::Endpoint(Endpoint {
         provider,
         model,
         base_url,
         key,
-        proxies: context.environment.proxies(),
         timeout,
     })))
 }

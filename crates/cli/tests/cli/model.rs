@@ -275,3 +275,35 @@ fn the_users_own_claude_is_asked_only_when_it_is_named() {
         "{asked}"
     );
 }
+
+#[test]
+fn a_proxy_is_used_for_other_machines_and_if_no_project_may_have_set_it() {
+    let home = home();
+    let proxy = ModelServer::start([Play::Refuses(403, String::new())]);
+    let server = ModelServer::start([]);
+    let address = proxy.base_url().trim_end_matches("/v1").to_owned();
+    name(&home, &server);
+    for variable in ["http_proxy", "all_proxy"] {
+        let tested = home.command(["config", "test"]).env(variable, &address);
+        let shown = tested.run().shown();
+        let refused = format!("{variable} is set, and its proxy must not");
+        assert!(shown.contains(&refused), "{shown}");
+    }
+    home.run("config set reflection.base_url https://model.invalid/v1")
+        .well();
+    let doctor = home.command(["doctor"]).env("https_proxy", &address);
+    let shown = doctor.by_agent().run().shown();
+    assert!(
+        shown.contains("https_proxy is set, and its proxy must not"),
+        "{shown}"
+    );
+    assert_eq!((proxy.requests(), server.requests()), (vec![], vec![]));
+    let tested = home
+        .command(["config", "test"])
+        .env("https_proxy", &address);
+    tested.run();
+    assert_eq!(
+        proxy.requests()[0].line,
+        "CONNECT model.invalid:443 HTTP/1.1"
+    );
+}

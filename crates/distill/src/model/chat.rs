@@ -2,15 +2,14 @@
 //!
 //! What minreq lacks is added here. Its timeouts apply to parts, and a slow TLS record passes them,
 //! so the request runs in a thread that is abandoned at the deadline. It sends the key to redirect
-//! targets, so redirects are off. It uses the environment's proxy if it is given none, so a request
-//! that must not use that proxy is refused.
+//! targets, so redirects are off. It reads the environment's proxy itself.
 
 use std::{fmt, io::Read as _, sync::mpsc, thread, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{BaseUrl, Error, MAX_ANSWER, Provider, Proxies, clipped};
+use super::{BaseUrl, Error, MAX_ANSWER, Provider, clipped};
 
 /// How many bytes of an error response are read for its message.
 const MAX_REFUSAL: u64 = 16 * 1024;
@@ -45,8 +44,6 @@ pub struct Endpoint {
     pub base_url: BaseUrl,
     /// The API key. A local server may need none.
     pub key: Option<Key>,
-    /// The proxy settings.
-    pub proxies: Proxies,
     /// The time limit of a request, from beginning to end.
     pub timeout: Duration,
 }
@@ -129,9 +126,6 @@ impl Endpoint {
         if let Some(Key(key)) = &self.key {
             request = request.with_header("Authorization", format!("Bearer {key}"));
         }
-        if let Some(proxy) = self.proxy()? {
-            request = request.with_proxy(proxy);
-        }
         let mut response = request
             .send_lazy()
             .map_err(|error| self.converted(&error))?;
@@ -161,23 +155,6 @@ impl Endpoint {
             return Err(Error::TooLarge);
         }
         Ok(answer)
-    }
-
-    /// Returns the proxy for minreq.
-    ///
-    /// Without one, minreq uses the environment's proxy even for excepted hosts, and this cannot be
-    /// turned off. In that case the request is refused.
-    fn proxy(&self) -> Result<Option<minreq::Proxy>, Error> {
-        let cannot = |reason: &str| self.unreachable(reason.to_owned());
-        match self.proxies.proxy_for(&self.base_url) {
-            Some(proxy) => minreq::Proxy::new(proxy.trim_end_matches('/'))
-                .map(Some)
-                .map_err(|_| cannot("the proxy in the environment is not an http:// URL")),
-            None if self.proxies.protocol_proxy(&self.base_url).is_some() => Err(cannot(
-                "the HTTP client would use the proxy in the environment, which must not be used for this host; unset http_proxy, https_proxy and all_proxy for this command",
-            )),
-            None => Ok(None),
-        }
     }
 
     fn host(&self) -> String {
@@ -241,7 +218,6 @@ mod tests {
             model: "gpt-test".to_owned(),
             base_url: server.base_url().parse().unwrap(),
             key: Key::new(KEY),
-            proxies: Proxies::default(),
             timeout: Duration::from_secs(20),
         }
     }
@@ -381,50 +357,6 @@ mod tests {
         };
         let error = endpoint.ask("a", "b").unwrap_err().to_string();
         assert!(error.starts_with("cannot reach 127.0.0.1: "), "{error}");
-    }
-
-    #[test]
-    fn requests_to_this_machine_never_use_a_proxy() {
-        let proxy = ModelServer::start([says("caught")]);
-        let server = ModelServer::start([says("fine")]);
-        let through = |proxies| Endpoint {
-            proxies,
-            ..endpoint(&server)
-        };
-        let address = Some(proxy.base_url().trim_end_matches("/v1").to_owned());
-        let endpoint = through(Proxies {
-            http: address.clone(),
-            ..Proxies::default()
-        });
-        let error = endpoint.ask("a", "b").unwrap_err().to_string();
-        assert!(error.contains("; unset http_proxy"), "{error}");
-        // A proxy for another protocol does not apply.
-        let endpoint = through(Proxies {
-            https: address,
-            ..Proxies::default()
-        });
-        assert_eq!(endpoint.ask("a", "b").unwrap(), "fine");
-        assert_eq!(proxy.requests(), []);
-    }
-
-    #[test]
-    fn other_hosts_are_reached_through_the_proxy() {
-        // The request goes through the proxy, which refuses it.
-        let proxy = ModelServer::start([Play::Refuses(403, String::new())]);
-        let server = ModelServer::start([]);
-        let endpoint = Endpoint {
-            base_url: "https://model.example/v1".parse().unwrap(),
-            proxies: Proxies {
-                https: Some(proxy.base_url().trim_end_matches("/v1").to_owned()),
-                ..Proxies::default()
-            },
-            ..endpoint(&server)
-        };
-        let error = endpoint.ask("a", "b").unwrap_err().to_string();
-        assert!(error.starts_with("cannot reach model.example: "), "{error}");
-        let requests = proxy.requests();
-        assert_eq!(requests[0].line, "CONNECT model.example:443 HTTP/1.1");
-        assert_eq!(requests[0].header("authorization"), None);
     }
 
     #[test]

@@ -12,7 +12,6 @@
 
 mod chat;
 mod program;
-mod proxy;
 mod url;
 
 use std::time::Duration;
@@ -22,7 +21,6 @@ use anamnesis_text::{clean::one_line, redact::redact};
 pub use self::{
     chat::{Endpoint, Key},
     program::Program,
-    proxy::Proxies,
     url::{BaseUrl, InvalidUrl},
 };
 
