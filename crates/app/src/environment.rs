@@ -74,7 +74,6 @@ variables! {
     CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command or the server runs in; set by Claude Code.";
     CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
     GEMINI_SESSION = "GEMINI_SESSION_ID", "Set by Gemini CLI for hooks: whose payload it is if the payload does not tell.";
-    CURSOR = "CURSOR_VERSION", "The same, set by Cursor.";
     CODEX_PLUGIN = "PLUGIN_ROOT", "The same, set by Codex for a plugin's hooks.";
     CODEX_HOME = "CODEX_HOME", "Codex's folder; `~/.codex` without it.";
     VISUAL = "VISUAL", "The editor for `write` and `edit`.";
@@ -258,11 +257,8 @@ impl Reflection {
 pub const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
 
 /// The variables that hosts set for hooks.
-const HOST_VARIABLES: [(&str, Host); 3] = [
-    (GEMINI_SESSION, Host::Gemini),
-    (CURSOR, Host::Cursor),
-    (CODEX_PLUGIN, Host::Codex),
-];
+const HOST_VARIABLES: [(&str, Host); 2] =
+    [(GEMINI_SESSION, Host::Gemini), (CODEX_PLUGIN, Host::Codex)];
 
 /// The variables that tell a program that it runs in a Claude Code session.
 pub const OF_A_SESSION: [&str; 4] = [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, CLAUDE_PROJECT];

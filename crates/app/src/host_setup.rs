@@ -41,7 +41,7 @@ macro_rules! host_file {
     };
 }
 
-const FILES: [HostFile; 7] = [
+const FILES: [HostFile; 3] = [
     host_file!(Codex, ".codex/hooks.json", "codex/hooks.json", true),
     host_file!(
         Gemini,
@@ -55,29 +55,10 @@ const FILES: [HostFile; 7] = [
         "gemini/hooks/hooks.json",
         false
     ),
-    host_file!(
-        Copilot,
-        ".copilot/hooks/anamnesis.json",
-        "copilot/anamnesis.json",
-        false
-    ),
-    host_file!(Cursor, ".cursor/hooks.json", "cursor/hooks.json", true),
-    host_file!(
-        OpenCode,
-        ".config/opencode/plugins/anamnesis.js",
-        "opencode/anamnesis.js",
-        false
-    ),
-    host_file!(
-        Amp,
-        ".config/amp/plugins/anamnesis.ts",
-        "amp/anamnesis.ts",
-        false
-    ),
 ];
 
 /// The hosts that can be set up.
-pub const HOSTS: [&str; 6] = ["codex", "gemini", "copilot", "cursor", "opencode", "amp"];
+pub const HOSTS: [&str; 2] = ["codex", "gemini"];
 
 /// A planned change of one file.
 #[derive(Debug, PartialEq, Eq)]
@@ -327,16 +308,12 @@ mod tests {
     #[test]
     fn hooks_of_others_and_other_keys_are_kept() {
         let path = Path::new("hooks.json");
-        let before = br#"{"version": 1, "hooks": {"sessionStart": [{"command": "mine"}]}, "x": 2}"#;
-        let text = FILES
-            .iter()
-            .find(|file| file.host == Host::Cursor)
-            .unwrap()
-            .text;
+        let before = br#"{"version": 1, "hooks": {"SessionStart": [{"command": "mine"}]}, "x": 2}"#;
+        let text = FILES[0].text;
         let after = with_hooks(path, Some(before), text).unwrap();
         let settings: Value = serde_json::from_slice(&after).unwrap();
         assert_eq!(settings["x"], 2);
-        let start = settings["hooks"]["sessionStart"].as_array().unwrap();
+        let start = settings["hooks"]["SessionStart"].as_array().unwrap();
         assert_eq!(
             (start.len(), &start[0]["command"]),
             (2, &Value::from("mine"))
