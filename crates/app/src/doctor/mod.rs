@@ -225,7 +225,6 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("hidden", Needs::Store, CheckKind::Maybe(hidden_text)),
     ("unsaved", Needs::Store, CheckKind::Maybe(notes::unsaved)),
     ("index", Needs::Store, CheckKind::Maybe(notes::index)),
-    ("skipped", Needs::Store, CheckKind::Maybe(notes::skipped)),
     ("memory", Needs::Store, CheckKind::Maybe(memory)),
     ("privacy", Needs::Store, CheckKind::One(privacy)),
     ("projects", Needs::Store, CheckKind::Maybe(projects)),

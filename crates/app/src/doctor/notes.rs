@@ -22,7 +22,7 @@ use crate::{
 const EDITING: TimeDelta = TimeDelta::hours(1);
 
 /// The number of notes up to which the index is checked, so that `doctor` ends in two seconds.
-pub(super) const CHECKED: usize = 10_000;
+const CHECKED: usize = 10_000;
 
 /// Brings the index up to date. Also returns its state before that.
 pub(super) fn open_index(
@@ -55,26 +55,6 @@ fn integrity(index: &Index, depth: Depth) -> Result<(), index::Error> {
         0..=CHECKED if depth == Depth::Thorough => index.integrity(),
         _ => Ok(()),
     }
-}
-
-/// Reports what is not checked in a large store.
-pub(super) fn skipped(it: &Examined<'_>) -> Option<CheckResult> {
-    match it.depth {
-        Depth::Thorough => skipped_of(it.index()?.note_count().ok()?),
-        Depth::Quick => None,
-    }
-}
-
-/// Returns what is not checked among this many notes.
-pub(super) fn skipped_of(notes: usize) -> Option<CheckResult> {
-    if notes <= CHECKED {
-        return None;
-    }
-    let line = format!(
-        "an index of more than {} is not checked",
-        count(CHECKED, "note")
-    );
-    Some(CheckResult::well(line).hint("anamnesis internal maintain   (checks the index)"))
 }
 
 /// Reports the state of the index.

@@ -144,16 +144,3 @@ fn quick_checks_say_the_same_of_a_sound_store() {
     };
     assert_eq!(rows(Depth::Quick), rows(Depth::Thorough));
 }
-
-#[test]
-fn above_ten_thousand_notes_doctor_says_what_it_skips() {
-    assert_eq!(notes::skipped_of(10_000), None);
-    let skipped = notes::skipped_of(10_001).unwrap();
-    assert_eq!(skipped.health, Health::Well);
-    assert_eq!(
-        skipped.summary(),
-        "an index of more than 10,000 notes is not checked"
-    );
-    let folder = tempfile::tempdir().unwrap();
-    assert_eq!(named(&context(&folder), "skipped"), []);
-}
