@@ -3,7 +3,7 @@
 
 use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
 use anamnesis_note::{id::NoteId, note::{GLOBAL, Note, NoteType}};
-use anamnesis_recall::render::{Chosen, Level, Reason, inject_block, start_block};
+use anamnesis_recall::render::{Chosen, Level, Reason, start_block};
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 
@@ -28,5 +28,4 @@ fuzz_target!(|texts: Vec<(String, String, bool)>| {
     let shown = block.levels.iter().filter(|(_, level)| *level != Level::Name).count();
     assert_eq!(block.text.lines().filter(|line| line.starts_with('#')).count(), shown);
     assert_eq!(block.text.matches("</anamnesis-context").count(), usize::from(!chosen.is_empty()));
-    assert!(inject_block(&chosen, NoteId::short).encode_utf16().count() <= MAX_CONTEXT_LENGTH);
 });

@@ -1,4 +1,4 @@
-//! `inject`: the Python version's block, byte for byte.
+//! `inject`: the block of a session start, for scripts.
 
 use anamnesis_testkit::home::{NoteText, asked};
 use serde_json::json;
@@ -8,38 +8,8 @@ use crate::{SESSION, furnished, home, id, snapshot};
 #[test]
 fn the_block() {
     let home = furnished();
-    snapshot!(home.run("inject").shown(), @"
-    exit 0
-    # Anamnesis memory (auto-injected)
-
-    ## [semantic] Package manager is pnpm
-    _project: global | origin: laptop_
-
-    ## [semantic] Rate limits live in middleware/limit.rs
-    _project: github.com/acme/shop | origin: laptop | source: agent (confidence 0.9)_
-
-    ## [procedural] Integration tests need the stub server
-    _project: github.com/acme/shop | origin: laptop_
-
-    `make stub` binds port 9090; without it the login tests hang.
-
-    ## [episodic] Add rate limits to the login
-    _project: github.com/acme/shop | origin: desktop | source: session-end (confidence 1)_
-
-    **Ask:** rate limits for the login
-
-    **Outcome:** limiter and 4 tests, passing
-    ");
-    snapshot!(home.run("inject --project github.com/acme/cart").shown(), @"
-    exit 0
-    # Anamnesis memory (auto-injected)
-
-    ## [semantic] Package manager is pnpm
-    _project: global | origin: laptop_
-
-    ## [semantic] Deploys go through Jenkins
-    _project: github.com/acme/cart | origin: laptop_
-    ");
+    snapshot!(home.run("inject").shown(), @"");
+    snapshot!(home.run("inject --project github.com/acme/cart").shown(), @"");
     snapshot!(home.run("inject --json --k 1").shown(), @r#"
     exit 0
     {
@@ -130,53 +100,6 @@ fn nothing_chosen_prints_nothing() {
 }
 
 #[test]
-fn the_bytes_of_the_specification() {
-    let home = home();
-    let time = "2025-12-01T00:00:00+00:00";
-    let note = |short: &str, title: &str| NoteText::new(&id(short), title).at(time);
-    home.add(&note("AAAAA9", "No body"));
-    home.add(&note("AAAAA8", "Two  blanks kept").body("a\n\n  b  \n\n"));
-    home.add(
-        &note("AAAAA7", "A third")
-            .with("prov_source", "import")
-            .with("confidence", "0.3333333333"),
-    );
-    home.add(&note("AAAAA6", "Sure import").with("prov_source", "import"));
-    home.add(
-        &note("AAAAA5", "Unsure")
-            .with("confidence", "0.5")
-            .with("type", "procedural")
-            .body("last \n\n"),
-    );
-    assert_eq!(
-        home.run("inject").well(),
-        "# Anamnesis memory (auto-injected)\n\
-         \n\
-         ## [semantic] No body\n\
-         _project: github.com/acme/shop | origin: laptop_\n\
-         \n\
-         ## [semantic] Two  blanks kept\n\
-         _project: github.com/acme/shop | origin: laptop_\n\
-         \n\
-         a\n\
-         \n  b  \n\n\n\
-         \n\
-         ## [semantic] Sure import\n\
-         _project: github.com/acme/shop | origin: laptop | source: import (confidence 1)_\n\
-         \n\
-         ## [procedural] Unsure\n\
-         _project: github.com/acme/shop | origin: laptop | source: human (confidence 0.5)_\n\
-         \n\
-         last \n\
-         \n\
-         \n\
-         \n\
-         ## [semantic] A third\n\
-         _project: github.com/acme/shop | origin: laptop | source: import (confidence 0.333333)_\n"
-    );
-}
-
-#[test]
 fn the_block_is_under_the_cap() {
     // INJ-10
     let home = home();
@@ -188,7 +111,7 @@ fn the_block_is_under_the_cap() {
     assert!(block.encode_utf16().count() <= 9_500);
     for number in 1..9 {
         assert!(
-            block.contains(&format!("## [semantic] Fact {number}\n")),
+            block.contains(&format!("## [fact] Fact {number}\n")),
             "{block}"
         );
     }
@@ -206,5 +129,5 @@ fn a_note_by_hand_prints_no_terminal_sequence() {
     );
     let block = home.run("inject").well();
     assert!(!block.contains('\u{1b}'), "{block:?}");
-    assert_eq!(block.matches("ab").count(), 3, "{block:?}");
+    assert_eq!(block.matches("ab").count(), 2, "{block:?}");
 }

@@ -1,4 +1,4 @@
-//! Renders the working set: the hook's block, and the block of the Python version.
+//! Renders the working set as the block of a session start.
 //!
 //! Nothing in a note can end the hook's block: titles are single lines, body lines are indented by
 //! two spaces, our tags are escaped, and invisible, private and secret text is removed. The same
@@ -16,10 +16,7 @@ use anamnesis_note::{
     note::{Kind, Note, Source, parse_timestamp},
     project_key,
 };
-use anamnesis_session::{
-    hook::MAX_CONTEXT_LENGTH,
-    session_note::{FAILING, part_of},
-};
+use anamnesis_session::session_note::{FAILING, part_of};
 use anamnesis_text::{
     clean::{clean, one_line},
     privacy, redact,
@@ -119,7 +116,7 @@ impl Level {
 /// A rendered block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The text, within [`MAX_CONTEXT_LENGTH`]; empty if there are no notes.
+    /// The text, within [`MAX_CONTEXT_LENGTH`](anamnesis_session::hook::MAX_CONTEXT_LENGTH); empty if there are no notes.
     pub text: String,
     /// How much of each note is shown, in the given order.
     pub levels: Vec<(NoteId, Level)>,
@@ -337,144 +334,6 @@ fn units(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// Renders the Python version's `inject` block; empty for no notes.
-///
-/// The output is byte-identical, except that titles are single lines and that long output is
-/// truncated: bodies that do not fit are cut, and notes that do not fit are named.
-pub fn inject_block(chosen: &[Chosen], short_id: impl Fn(NoteId) -> String) -> String {
-    if chosen.is_empty() {
-        return String::new();
-    }
-    let heads: Vec<String> = chosen
-        .iter()
-        .map(|chosen| inject_heading(&chosen.note))
-        .collect();
-    // A note written by hand may contain secrets and terminal sequences, and this text goes to a model
-    // or a terminal.
-    let bodies: Vec<String> = chosen
-        .iter()
-        .map(|chosen| printable(&chosen.note.body))
-        .collect();
-    let whole = inject_text(
-        heads
-            .iter()
-            .zip(&bodies)
-            .map(|(head, body)| (head.as_str(), body.as_str())),
-    );
-    if units(&whole) <= MAX_CONTEXT_LENGTH {
-        return whole;
-    }
-    // Cut in the same order as the hook's block.
-    let mut room = MAX_CONTEXT_LENGTH - MAX_LEFT_OUT_LENGTH - units(INJECT_TITLE);
-    let mut kept = vec![false; chosen.len()];
-    let mut order: Vec<usize> = (0..chosen.len()).collect();
-    order.sort_by_key(|&index| chosen[index].reason == Reason::AllProjects);
-    for &index in &order {
-        let cost = units(&heads[index]) + 1;
-        if cost <= room {
-            room -= cost;
-            kept[index] = true;
-        }
-    }
-    let mut shown_bodies = vec![String::new(); chosen.len()];
-    for &index in order.iter().filter(|&&index| kept[index]) {
-        let body = cut(&bodies[index], MAX_BODY_LENGTH);
-        let cost = units(&body) + 2;
-        if cost <= room {
-            room -= cost;
-            shown_bodies[index] = body;
-        }
-    }
-    let shown = (0..chosen.len()).filter(|&index| kept[index]);
-    let mut text =
-        inject_text(shown.map(|index| (heads[index].as_str(), shown_bodies[index].as_str())));
-    let names = (0..chosen.len()).filter(|&index| !kept[index]);
-    let names: Vec<(String, String)> = names
-        .map(|index| {
-            (
-                short_id(chosen[index].note.id),
-                one_line(&chosen[index].note.title),
-            )
-        })
-        .collect();
-    let globals = chosen.iter().filter(|it| it.reason == Reason::AllProjects);
-    text.push_str(&left_out_line(
-        names.iter().map(|(id, title)| (id.clone(), title.as_str())),
-        globals.count() >= MAX_GLOBAL,
-    ));
-    text
-}
-
-/// Returns a text without terminal sequences, invisible characters and secrets.
-fn printable(text: &str) -> String {
-    redact::redact(&clean(text)).text.into_owned()
-}
-
-const INJECT_TITLE: &str = "# Anamnesis memory (auto-injected)\n\n";
-
-fn inject_heading(note: &Note) -> String {
-    let title = match printable(&note.title) {
-        title if title.contains('\n') => one_line(&title),
-        title => title,
-    };
-    let mut heading = format!(
-        "## [{}] {title}\n_project: {} | origin: {}",
-        note.note_type,
-        one_line(&note.project),
-        one_line(&note.machine_id)
-    );
-    if note.source != Source::Human || note.confidence < 1.0 {
-        let source = if note.is_by_agent() {
-            "agent"
-        } else {
-            note.source.as_str()
-        };
-        let _ = write!(
-            heading,
-            " | source: {source} (confidence {})",
-            general(note.confidence)
-        );
-    }
-    heading.push_str("_\n");
-    heading
-}
-
-fn inject_text<'a>(notes: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let mut text = String::from(INJECT_TITLE);
-    for (heading, body) in notes {
-        text.push_str(heading);
-        text.push('\n');
-        if !body.is_empty() {
-            text.push_str(body);
-            text.push_str("\n\n");
-        }
-    }
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    text
-}
-
-/// Formats a number between 0 and 1 like C's `%g`: six significant digits, no trailing zeros.
-fn general(number: f64) -> String {
-    if number != 0.0 && number < 1e-4 {
-        let text = format!("{number:.5e}");
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let mantissa = if mantissa.contains('.') {
-            mantissa.trim_end_matches('0').trim_end_matches('.')
-        } else {
-            mantissa
-        };
-        return format!("{mantissa}e-{:0>2}", exponent.trim_start_matches('-'));
-    }
-    // One more decimal for each leading zero gives six significant digits.
-    let zeros = [0.1, 0.01, 0.001]
-        .iter()
-        .filter(|bound| number < **bound && number > 0.0)
-        .count();
-    let text = format!("{number:.*}", if number >= 1.0 { 5 } else { 6 + zeros });
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -482,6 +341,7 @@ mod tests {
 
     use super::*;
     use anamnesis_note::note::{GLOBAL, NoteType, timestamp};
+    use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()
@@ -706,39 +566,9 @@ mod tests {
     }
 
     #[test]
-    fn renders_the_python_versions_block() {
-        let mut notes = working_set();
-        notes[3].note.title = "two\nlines".to_owned();
-        assert_snapshot!(inject_block(&notes, NoteId::short), @r"
-        # Anamnesis memory (auto-injected)
-
-        ## [semantic] Package manager is pnpm
-        _project: global | origin: laptop_
-
-        ## [procedural] Integration tests need the stub server
-        _project: github.com/acme/shop | origin: laptop_
-
-        `make stub` binds port 9090;
-
-        without it the login tests hang.
-
-        ## [semantic] Rate limits live in middleware/limit.rs
-        _project: github.com/acme/shop | origin: laptop | source: agent (confidence 0.9)_
-
-        ## [episodic] two lines
-        _project: github.com/acme/shop | origin: desktop | source: session-end (confidence 1)_
-
-        **Ask:** rate limits for the login
-
-        **Outcome:** limiter and 4 tests
-        ");
-    }
-
-    #[test]
     fn nothing_chosen_is_nothing_said() {
         // INJ-09
         assert_eq!(block(&[]), Block::default());
-        assert_eq!(inject_block(&[], NoteId::short), "");
     }
 
     #[test]
@@ -803,15 +633,6 @@ mod tests {
                 chosen.note.title
             );
         }
-        let inject = inject_block(&notes, NoteId::short);
-        assert!(units(&inject) <= MAX_CONTEXT_LENGTH);
-        for chosen in &notes {
-            assert!(
-                inject.contains(&chosen.note.title),
-                "{} is not named",
-                chosen.note.title
-            );
-        }
     }
 
     #[test]
@@ -821,22 +642,6 @@ mod tests {
             chosen(2, "One fact", "x", |_| {}),
         ];
         assert!(block(&notes).text.contains("  Use tabs."));
-    }
-
-    #[test]
-    fn inject_masks_secrets_in_handwritten_notes() {
-        let secret = concat!("gh", "p_", "0123456789abcdefghijklmnopqrstuvwxyz");
-        let notes = [chosen(
-            1,
-            &format!("t {secret}"),
-            &format!("b {secret}"),
-            |_| {},
-        )];
-        let text = inject_block(&notes, NoteId::short);
-        assert!(
-            !text.contains(secret) && text.matches("[REDACTED]").count() == 2,
-            "{text}"
-        );
     }
 
     #[test]
@@ -850,22 +655,6 @@ mod tests {
         assert!(block.text.contains("\nLeft out for space: #9G00"));
         assert!(block.text.contains(" more\n</anamnesis-context>"));
         assert!(block.levels.iter().any(|(_, level)| *level == Level::Name));
-    }
-
-    #[test]
-    fn confidence_is_written_as_the_python_version_does() {
-        for (number, text) in [
-            (1.0, "1"),
-            (0.6, "0.6"),
-            (1.0 / 3.0, "0.333333"),
-            (0.05, "0.05"),
-            (0.0, "0"),
-            (0.000_012_34, "1.234e-05"),
-            (0.1 + 0.2, "0.3"),
-            (0.012_345_678, "0.0123457"),
-        ] {
-            assert_eq!(general(number), text);
-        }
     }
 
     proptest! {
@@ -887,7 +676,6 @@ mod tests {
             let shown = block.levels.iter().filter(|(_, level)| *level != Level::Name).count();
             prop_assert_eq!(block.text.lines().filter(|line| line.starts_with('#')).count(), shown);
             prop_assert!(block.text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control()));
-            prop_assert!(units(&inject_block(&notes, NoteId::short)) <= MAX_CONTEXT_LENGTH);
         }
     }
 }

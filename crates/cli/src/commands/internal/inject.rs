@@ -1,4 +1,4 @@
-//! `internal inject`: prints the working set in the Python version's form.
+//! `internal inject`: prints the block of a session start.
 
 use std::{fs::File, io::BufReader, process::ExitCode};
 
@@ -54,10 +54,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         journal: None,
     };
     let set = session_start::working_set(&index, &context.notes, &request)?;
-    let chosen: Vec<_> = set.with_texts().cloned().collect();
     if args.json {
-        let notes: Vec<serde_json::Value> = chosen
-            .iter()
+        let notes: Vec<serde_json::Value> = set
+            .with_texts()
             .map(|chosen| {
                 json!({
                     "id": chosen.note.id.to_string(),
@@ -70,9 +69,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .collect();
         ui.json(&json!({ "project": project.key, "notes": notes }));
     } else {
-        ui.print(&render::inject_block(&chosen, |id| {
+        let block = render::start_block(&set.chosen, &set.said, &set.failing, request.now, |id| {
             Context::short(&index, id)
-        }));
+        });
+        if !block.text.is_empty() {
+            ui.print(&format!("{}\n", block.text));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
