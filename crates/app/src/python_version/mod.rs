@@ -321,26 +321,6 @@ impl PythonEntries {
     }
 }
 
-/// Makes the store of the Python version the default one, by a link. Fails if the default store
-/// exists and is not empty.
-pub fn take_over(store: &Path, default: &Path) -> io::Result<()> {
-    match fs::remove_dir(default) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    link(store, default)
-}
-
-#[cfg(unix)]
-fn link(store: &Path, default: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(store, default)
-}
-
-#[cfg(not(unix))]
-fn link(_: &Path, _: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// How many characters of a command are shown.
 const COMMAND_LENGTH: usize = 55;
 

@@ -34,8 +34,7 @@ pub(crate) use self::{
 };
 
 pub(crate) use anamnesis_app::format::{
-    LIST_LENGTH, WIDTH, age_of, ago, count, counted, home_path, iso, number, shorten, size, time,
-    wrapped,
+    LIST_LENGTH, WIDTH, age_of, ago, count, counted, iso, number, shorten, size, time, wrapped,
 };
 
 /// The result of a command.

@@ -440,47 +440,9 @@ fn with_python_elsewhere() -> (TestHome, PathBuf) {
 }
 
 #[test]
-fn the_python_versions_own_store_is_taken_over_before_its_hooks_go() {
-    let (home, store) = with_python_elsewhere();
-    snapshot!(home.run("init --yes").shown(), @"
-    exit 0
-    The Python version's notes are in ~/my notes; the plugin uses ~/.anamnesis.
-    Use them, with ~/.anamnesis as a link to ~/my notes? yes (--yes)
-    store    ~/.anamnesis
-    machine  laptop
-    remote   none: notes stay on this machine · anamnesis init --remote URL
-    The Python version is set up, too: sessions are noted twice.
-      SessionStart: …_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject
-      SessionStart: …IS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync
-      SessionEnd: …MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture
-    Remove these? A backup is made. yes (--yes)
-    ✓ removed; sessions that run keep theirs until they end
-      backup: ~/.claude/settings.json.anamnesis-backup
-    init: done
-    ");
-    assert_eq!(fs::read_link(home.store()).unwrap(), store);
-    assert_eq!(json_in(&settings(&home)), json_of(SETTINGS_LEFT));
-    let listed = home.run("list --everywhere").well();
-    assert!(listed.contains("Written by the Python version"), "{listed}");
-    // It is named on the command line.
-    let (home, store) = with_python_elsewhere();
-    let named = home.command(["init", "--yes", "--home"]).arg(&store).run();
-    assert!(!named.well().contains("hooks use"));
-    assert_eq!(fs::read_link(home.store()).unwrap(), store);
-}
-
-#[test]
 fn hooks_that_alone_name_the_python_versions_store_stay() {
-    let (home, _) = with_python_elsewhere();
+    let (home, store) = with_python_elsewhere();
     let before = read(&settings(&home));
-    // Nobody was asked.
-    let output = home.run("init").well();
-    assert!(
-        output.contains("as a link to ~/my notes? no (cannot ask"),
-        "{output}"
-    );
-    assert_eq!(read(&settings(&home)), before);
-    // The plugin has notes of its own by now.
     snapshot!(home.run("init --yes").shown(), @"
     exit 0
     store    ~/.anamnesis
@@ -491,16 +453,24 @@ fn hooks_that_alone_name_the_python_versions_store_stay() {
       SessionStart: …IS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync
       SessionEnd: …MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture
     ! not removed: only they name the store ~/my notes, and the plugin uses ~/.anamnesis
-    → move ~/.anamnesis away, then: anamnesis init   (it will use ~/my notes)
+    → move ~/.anamnesis away, make it a link to ~/my notes, then: anamnesis init
     init: done
     ");
     assert_eq!(read(&settings(&home)), before);
-    assert!(!home.store().is_symlink());
     let plan = home.run("init --print").well();
     assert!(
         plan.contains("python   its store ~/my notes: not used"),
         "{plan}"
     );
+    #[cfg(unix)]
+    {
+        fs::remove_dir_all(home.store()).unwrap();
+        std::os::unix::fs::symlink(&store, home.store()).unwrap();
+        home.run("init --yes").well();
+        assert_eq!(json_in(&settings(&home)), json_of(SETTINGS_LEFT));
+        let listed = home.run("list --everywhere").well();
+        assert!(listed.contains("Written by the Python version"), "{listed}");
+    }
 }
 
 #[test]

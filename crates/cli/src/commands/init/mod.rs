@@ -5,20 +5,20 @@
 
 mod dialogue;
 
-use std::{fs, io, path::PathBuf, process::ExitCode};
+use std::{io, path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
     Error,
     context::Context,
     doctor,
-    environment::{Environment, default_store},
+    environment::Environment,
     host_setup,
-    python_version::{self, SERVER_NAME},
+    python_version::SERVER_NAME,
     remote,
-    setup::{NOTHING_CHANGED, Options, PATIENCE, Plan, Wanted, save, sync_backend},
+    setup::{Options, PATIENCE, Plan, Wanted, save, sync_backend},
     terminal_command::{self, LinkTarget},
 };
-use anamnesis_store::{fs::home::Home, settings};
+use anamnesis_store::settings;
 use anamnesis_sync::{HeldDecision, SyncBackend};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if let Some(host) = &args.host {
         return set_up_host(host, args, environment, ui);
     }
-    let mut plan = Plan::new(&args.options(), environment.clone())?;
+    let plan = Plan::new(&args.options(), environment)?;
     if args.print {
         ui.print(&text(&plan));
         return Ok(ExitCode::SUCCESS);
@@ -140,9 +140,6 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         (false, false) => Answers::Nobody,
     };
     let mut talk = Terminal { ui, answers };
-    if takes_over(&plan, args, &mut talk)? {
-        plan = Plan::new(&args.options(), environment)?;
-    }
     carry_out(plan, args, &mut talk, sync_backend)?;
     ui.print("init: done\n");
     Ok(ExitCode::SUCCESS)
@@ -191,40 +188,6 @@ fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Ou
         ui.print("Codex asks you to trust the hooks when it starts: type /hooks there.\n");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Offers to make the Python version's store the one that hooks use; returns whether it is now.
-fn takes_over(plan: &Plan, args: &Args, talk: &mut impl Talk) -> Result<bool, Error> {
-    let environment = &plan.context.environment;
-    let default = environment.user_home.as_deref().map(default_store);
-    let (Some(store), Some(default)) = (&plan.python_store, default) else {
-        return Ok(false);
-    };
-    let is_default = environment.store.as_ref() == Some(&default);
-    let is_named = args.home.is_some() && Home::new(store).root() == plan.context.home.root();
-    let is_free = cfg!(unix)
-        && match fs::read_dir(&default) {
-            Ok(mut entries) => entries.next().is_none(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
-    if !is_free || !(is_default || is_named) {
-        return Ok(false);
-    }
-    let [store_shown, default_shown] =
-        [store, &default].map(|path| ui::home_path(path, environment.user_home.as_deref()));
-    talk.say(&format!(
-        "The Python version's notes are in {store_shown}; the plugin uses {default_shown}.\n"
-    ));
-    let question = format!("Use them, with {default_shown} as a link to {store_shown}?");
-    if !talk.asks(&question, Unsaid::YesWhenAsked) {
-        return Ok(false);
-    }
-    python_version::take_over(store, &default).map_err(|error| {
-        Error::failed(format!("cannot link {default_shown}: {error}"))
-            .because(error)
-            .also(NOTHING_CHANGED)
-    })?;
-    Ok(true)
 }
 
 /// The state and the planned changes, one line each.
@@ -437,14 +400,9 @@ fn remove_python(plan: &Plan, talk: &mut impl Talk) -> Result<(), Error> {
         let of_hooks = plan.other_store.as_deref();
         let of_hooks = of_hooks.unwrap_or(plan.context.home.root());
         let [store, of_hooks] = [store, of_hooks].map(|path| plan.context.shown(path));
-        let hint = if cfg!(unix) {
-            format!("move {of_hooks} away, then: anamnesis init   (it will use {store})")
-        } else {
-            format!("move {store} to {of_hooks}, then: anamnesis init")
-        };
         talk.say(&format!(
             "! not removed: only they name the store {store}, and the plugin uses {of_hooks}\n\
-             → {hint}\n"
+             → move {of_hooks} away, make it a link to {store}, then: anamnesis init\n"
         ));
         return Ok(());
     }
