@@ -1,16 +1,15 @@
 //! Detects a damaged repository and replaces it with a new one.
 //!
 //! The notes are files; the repository holds their history and carries them to other machines. A
-//! damaged repository is moved to `quarantine/` unchanged, and a new one takes its place, with the old
-//! history up to the newest commit that can be read completely. The files in the folder are committed
-//! on top, and the remote is joined as in any sync.
+//! damaged repository is moved to `quarantine/` unchanged, and a new one takes its place, with a copy of
+//! the old history if the branch, or the tip that was joined last, can be read completely. The files in
+//! the folder are committed on top, and the remote is joined as in any sync.
 //!
 //! An error alone is no proof. [`find`] reads everything that a reference needs; only a missing or
 //! unreadable object or reference counts as damage. A sound repository that we cannot use (another
 //! branch, a newer format, untrusted settings, a link) is refused and stays.
 
 use std::{
-    collections::{BTreeSet, HashSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -24,29 +23,21 @@ use anamnesis_store::{
     notes::Notes,
 };
 use chrono::{DateTime, Utc};
-use git2::{Commit, ObjectType, Oid, Tree};
+use git2::Oid;
 
 use crate::{
     error::Error,
     git::INCOMING,
     git_folder::{READY, make_beside, take_ready, text},
-    join, loose,
+    loose,
     repository::{APPLYING, BRANCH, JOINED, Repository, TRACKED},
-    tree::{Changes, MAX_FILE},
 };
 
 /// The prefix of a repository's folder in `quarantine/`. The time follows.
 const SET_ASIDE: &str = "git-";
 
-/// A file in the new repository that lists the branch's commits in the old one, newest first. It is
-/// written when the tip that was joined last is lost.
-const FORMER: &str = "anamnesis-former";
-
-/// How many commits are tried to find the newest one that can be read completely.
-const MAX_HEADS: usize = 100;
-
-/// How many references of the person are named.
-const MAX_NAMES: usize = 5;
+/// An empty file in the new repository: the tip that was joined last is lost.
+const LOST_JOINED: &str = "anamnesis-former";
 
 /// A repository that was set aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +48,6 @@ pub struct SetAside {
     pub reason: String,
     /// Whether the new repository has the old history, as far as it was readable.
     pub keeps_history: bool,
-    /// The person's own branches, tags and stash, which only the old repository has.
-    pub left_behind: Vec<String>,
 }
 
 impl SetAside {
@@ -70,17 +59,7 @@ impl SetAside {
             "a new history starts with the notes as they are"
         };
         let reason = &self.reason;
-        let mut text = format!("was damaged ({reason}) and is kept in {folder}; {history}");
-        if !self.left_behind.is_empty() {
-            let names = self.left_behind.iter().take(MAX_NAMES).cloned();
-            let names = names.collect::<Vec<_>>().join(", ");
-            let more = match self.left_behind.len().saturating_sub(MAX_NAMES) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            text.push_str(&format!("; only the old one has {names}{more}"));
-        }
-        text
+        format!("was damaged ({reason}) and is kept in {folder}; {history}")
     }
 }
 
@@ -152,7 +131,6 @@ pub(crate) fn set_aside(
     let git = tree.join(".git");
     let fresh = make_beside(&tree)?;
     let keeps_history = take_over(&git, &fresh)?;
-    let left_behind = own_references(&git);
     file::flush_tree(&fresh).map_err(Error::io(&fresh))?;
     home::ensure_folder(&home.quarantine())?;
     let _lock = notes.lock()?;
@@ -168,7 +146,6 @@ pub(crate) fn set_aside(
         folder,
         reason,
         keeps_history,
-        left_behind,
     })
 }
 
@@ -206,23 +183,18 @@ fn move_aside(home: &Home, git: &Path, now: DateTime<Utc>) -> io::Result<PathBuf
     }
 }
 
-/// Copies the history of a damaged repository into a new one, up to the newest commit that can be read
-/// completely; `false` if there is none.
+/// Copies the history of a damaged repository into a new one; `false` if it cannot be read.
 fn take_over(old: &Path, fresh: &Path) -> Result<bool, Error> {
-    let mut heads = named_by(old, BRANCH);
-    heads.extend(logged(old, BRANCH));
     let joined = [named_by(old, JOINED), named_by(old, TRACKED)].concat();
-    // These are older than the local commits.
-    heads.extend(&joined);
-    let mut tried = HashSet::new();
-    heads.retain(|head| tried.insert(*head));
-    heads.truncate(MAX_HEADS);
+    // The joined tip is older than the local commits.
+    let heads = [named_by(old, BRANCH), joined.clone()].concat();
     let objects = old.join("objects");
-    let is_whole = |head: &&Oid| copy(&objects, fresh, **head).is_ok();
-    let head = heads.iter().find(is_whole).copied();
+    let head = heads
+        .iter()
+        .find(|head| copy(&objects, fresh, **head).is_ok());
     let repository = git2::Repository::open(fresh)?;
     if let Some(head) = head {
-        repository.reference(BRANCH, head, true, "anamnesis")?;
+        repository.reference(BRANCH, *head, true, "anamnesis")?;
     }
     let is_there = |oid: &&Oid| repository.find_commit(**oid).is_ok();
     if let Some(joined) = joined.iter().find(is_there) {
@@ -230,9 +202,8 @@ fn take_over(old: &Path, fresh: &Path) -> Result<bool, Error> {
             repository.reference(reference, *joined, true, "anamnesis")?;
         }
     } else {
-        let heads: String = heads.iter().map(|head| format!("{head}\n")).collect();
-        let path = fresh.join(FORMER);
-        fs::write(&path, heads).map_err(Error::io(&path))?;
+        let path = fresh.join(LOST_JOINED);
+        fs::write(&path, "").map_err(Error::io(&path))?;
     }
     Ok(head.is_some())
 }
@@ -249,32 +220,6 @@ fn copy(objects: &Path, fresh: &Path, head: Oid) -> Result<(), git2::Error> {
     pack.write(&fresh.join("objects/pack"), 0)
 }
 
-/// Returns the branches, tags and stash that a person made. Only the names are read, so damage hides none.
-fn own_references(git: &Path) -> Vec<String> {
-    let (_, files) = file::below(&git.join("refs")).unwrap_or_default();
-    let loose = files
-        .iter()
-        .filter(|path| path.extension().is_none_or(|ending| ending != "lock"))
-        .filter_map(|path| path.strip_prefix(git).ok()?.to_str())
-        .filter(|name| !name.contains("/."));
-    let packed = text(&git.join("packed-refs"));
-    let packed = packed
-        .lines()
-        .filter_map(|line| Some(line.split_once(' ')?.1));
-    let names = loose.chain(packed).filter_map(|name| {
-        let name = name.replace('\\', "/");
-        if name == BRANCH {
-            return None;
-        }
-        let kinds = [("refs/heads/", "the branch "), ("refs/tags/", "the tag ")];
-        let named = kinds
-            .iter()
-            .find_map(|(prefix, kind)| Some(format!("{kind}{}", name.strip_prefix(prefix)?)));
-        named.or_else(|| (name == "refs/stash").then(|| "a stash".to_owned()))
-    });
-    names.collect::<BTreeSet<_>>().into_iter().collect()
-}
-
 /// Returns the commits that a reference names, in its own file and in `packed-refs`.
 fn named_by(git: &Path, reference: &str) -> Vec<Oid> {
     let own = text(&git.join(reference));
@@ -289,18 +234,6 @@ fn named_by(git: &Path, reference: &str) -> Vec<Oid> {
         .collect()
 }
 
-/// Returns the commits in the log of a reference, newest first.
-fn logged(git: &Path, reference: &str) -> Vec<Oid> {
-    let log = text(&git.join("logs").join(reference));
-    let lines = log.lines().rev();
-    let named = lines.flat_map(|line| {
-        let mut words = line.split(' ');
-        let before = words.next();
-        words.next().into_iter().chain(before).filter_map(oid)
-    });
-    named.collect()
-}
-
 fn oid(text: &str) -> Option<Oid> {
     let oid = Oid::from_str(text).ok().filter(|_| text.len() == 40);
     oid.filter(|oid| !oid.is_zero())
@@ -308,83 +241,32 @@ fn oid(text: &str) -> Option<Oid> {
 
 impl Repository {
     /// Returns whether this repository replaced a damaged one in which the joined tip was lost.
-    pub(crate) fn has_former(&self) -> bool {
-        self.git_folder().join(FORMER).exists()
+    pub(crate) fn has_lost_joined(&self) -> bool {
+        self.git_folder().join(LOST_JOINED).exists()
     }
 
-    /// Returns the newest commit of the replaced repository's branch that the other history has:
-    /// the merge base if no history could be copied. `None` if many of its notes are missing here:
-    /// the disk may have lost them, and a base would turn that into a deletion.
-    pub(crate) fn former(
-        &self,
-        other: &Commit<'_>,
-        here: &Tree<'_>,
-    ) -> Result<Option<Commit<'_>>, Error> {
-        let named = text(&self.git_folder().join(FORMER));
-        for former in named.lines().filter_map(oid) {
-            let Ok(commit) = self.git.find_commit(former) else {
-                continue;
-            };
-            if former == other.id() || self.git.graph_descendant_of(other.id(), former)? {
-                let tree = commit.tree()?;
-                let since = Changes::between(&self.git, Some(&tree), Some(here))?;
-                let gone = join::deletions(self, &since.notes)?;
-                let mass = join::mass_deletion(self, Some(&tree), &gone, since.came())?;
-                return Ok(mass.is_none().then_some(commit));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Finds the first object that a reference needs and that cannot be read.
+    /// Finds what a reference needs and cannot be read.
     fn unreadable(&self) -> Option<String> {
-        let mut pending = match self.named_objects() {
+        let named = match self.named_objects() {
             Ok(named) => named,
             Err(reason) => return Some(reason),
         };
-        let Ok(objects) = self.git.odb() else {
-            return Some("the objects cannot be read".to_owned());
+        let read = || -> Result<(), git2::Error> {
+            let mut pack = self.git.packbuilder()?;
+            let mut walk = self.git.revwalk()?;
+            for oid in named {
+                let object = self.git.find_object(oid, None)?;
+                match object.peel_to_commit() {
+                    Ok(commit) => walk.push(commit.id())?,
+                    Err(_) => pack.insert_recursive(oid, None)?,
+                }
+            }
+            pack.insert_walk(&mut walk)?;
+            // Packing reads every object.
+            pack.foreach(|_| true)
         };
-        let mut seen = HashSet::new();
-        while let Some(oid) = pending.pop() {
-            if !seen.insert(oid) {
-                continue;
-            }
-            let Ok((size, kind)) = objects.read_header(oid) else {
-                return Some(unreadable(oid));
-            };
-            if kind == ObjectType::Blob && size > MAX_FILE {
-                continue;
-            }
-            if objects.read(oid).is_err() {
-                return Some(unreadable(oid));
-            }
-            // An object with the right hash is not damaged, whatever its content.
-            match kind {
-                ObjectType::Commit => {
-                    if let Ok(commit) = self.git.find_commit(oid) {
-                        pending.push(commit.tree_id());
-                        if !self.git.is_shallow() {
-                            pending.extend(commit.parent_ids());
-                        }
-                    }
-                }
-                ObjectType::Tree => {
-                    if let Ok(tree) = self.git.find_tree(oid) {
-                        // A submodule's commit is not in this repository.
-                        let files = tree
-                            .iter()
-                            .filter(|entry| entry.kind() != Some(ObjectType::Commit));
-                        pending.extend(files.map(|entry| entry.id()));
-                    }
-                }
-                ObjectType::Tag => {
-                    pending.extend(self.git.find_tag(oid).map(|tag| tag.target_id()));
-                }
-                _ => {}
-            }
-        }
-        None
+        let error = read().err()?;
+        Some(format!("an object cannot be read: {}", error.message()))
     }
 
     /// Returns the objects that references name, or the damaged reference. libgit2's iterator skips
@@ -421,8 +303,4 @@ impl Repository {
         }
         Ok(named)
     }
-}
-
-fn unreadable(oid: Oid) -> String {
-    format!("the object {oid} is missing or cannot be read")
 }

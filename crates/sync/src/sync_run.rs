@@ -532,15 +532,9 @@ impl Repository {
             start.base = Some(joined);
             start.keeps_history = false;
         }
-        let Some(head) = head else {
-            return Ok(Some(start));
-        };
-        if start.base.is_none() {
-            start.base = self.former(incoming, &head.tree()?)?;
-        }
         // The tip that was joined last is lost, so a purge looks like any other change. The purged text
         // must not be pushed again.
-        if !is_known && self.has_former() && !answer.restores() {
+        if !is_known && head.is_some() && self.has_lost_joined() && !answer.restores() {
             let base = start.base.as_ref().map(Commit::tree).transpose()?;
             start.purged = self.purged_since(base.as_ref(), &their_tree)?;
             start.keeps_history = start.purged.is_none();

@@ -208,7 +208,7 @@ pub(super) fn examine_file(path: &Path, limit: Option<Duration>) -> Result<Exami
         }
         Err(error) => Err(error),
     };
-    // integrity_check reports a page that the disk cannot read like a damaged one.
+    // quick_check reports a page that the disk cannot read like a damaged one.
     if matches!(examination, Ok(Examination::Damaged(_))) {
         read_through(path)?;
     }
@@ -241,12 +241,12 @@ fn find_damage(path: &Path, limit: Option<Duration>) -> Result<Option<String>, E
     if let Some(reason) = schema::mismatch(&connection, version)? {
         return Ok(Some(reason));
     }
-    let answer: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    let answer: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if answer != "ok" {
         // The first line may be the database's name.
         return Ok(answer.lines().last().map(str::to_owned));
     }
-    // integrity_check looks at the types of values, not at the encoding of text.
+    // quick_check looks at the types of values, not at the encoding of text.
     for table in tables(&connection)? {
         if has_invalid_text(&connection, &table)? {
             return Ok(Some(format!("table {table} has text that is not UTF-8")));

@@ -21,12 +21,10 @@ mod reflection;
 mod repair;
 mod resolved;
 mod retention;
-mod salvage;
 mod schema;
 mod session;
 mod take;
 mod timeline;
-mod unsure;
 mod usage;
 
 pub use self::{

@@ -1,4 +1,4 @@
-//! Replaces a damaged journal by a new file with every row that can be read.
+//! Replaces a damaged journal by a new file, with the rows of each table up to the first that cannot be read.
 //!
 //! A repair holds the journal lock, and the damaged file's SQLite write lock if SQLite can take it. A write
 //! of another process is therefore either read here or refused, see [`super::connect`]. If SQLite cannot
@@ -10,27 +10,30 @@
 //! [completes]: finish
 
 use std::{
-    collections::BTreeMap,
     ffi::OsString,
-    fs::{self, File},
-    io::{self, Read as _, Seek as _, Write as _},
+    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use rusqlite::{Connection, ErrorCode, config::DbConfig};
+use rusqlite::{
+    Connection, OpenFlags,
+    config::DbConfig,
+    params_from_iter,
+    types::{ToSqlOutput, ValueRef},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Error, Journal,
     damage::{self, Examination},
-    known, salvage,
+    known,
     schema::{self, VERSION},
 };
 use crate::{
     fs::{
-        file::{self, private_options, sync_file, sync_folder},
+        file::{self, sync_file, sync_folder},
         home::{self, Home},
         lock::{self, Subject},
     },
@@ -40,6 +43,16 @@ use crate::{
 /// The key in `meta` of the last repair's result.
 const REPAIRED: &str = "repaired";
 
+/// The key in `meta` of the time of a repair, milliseconds since 1970: lost rows may have marked something
+/// in an earlier session as private.
+const UNSURE: &str = "unsure";
+
+/// The tables that a session's note is written from.
+const DIGESTED: [&str; 4] = ["session", "prompt", "tool_event", "turn_end"];
+
+/// How long a session from before the repair may be continued, milliseconds.
+const UNSURE_TERM: i64 = 30 * 24 * 60 * 60 * 1000;
+
 /// The format of the time in the name of a damaged file.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 
@@ -47,21 +60,9 @@ const TIME: &str = "%Y%m%dT%H%M%SZ";
 /// memory has a rollback journal.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Those of them that hold pages.
-const LOGS: [&str; 2] = ["-wal", "-journal"];
-
-/// The length of the SQLite header, and the offsets of its fields.
-const HEADER_LENGTH: usize = 100;
+/// The beginning of the SQLite header, and the offset of the schema version in it.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-const CHANGE_COUNT: usize = 24;
-const PAGE_COUNT: usize = 28;
-const LARGEST_ROOT: usize = 52;
 const USER_VERSION: usize = 60;
-const IS_INCREMENTAL: usize = 64;
-const VALID_FOR: usize = 92;
-
-/// SQLite's default page size, in bytes.
-const PAGE: u64 = 4096;
 
 /// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,8 +123,7 @@ pub(super) fn finish(home: &Home) -> io::Result<()> {
         }
         file::rename(&new, &journal)?;
     }
-    remove(&new)?;
-    remove(&copy_of_damaged(home))
+    remove(&new)
 }
 
 /// Deletes damaged files that were moved to `quarantine/` before this time. Returns how many.
@@ -149,45 +149,44 @@ impl Journal {
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
-    /// Makes counts match the rows again. Where the lost rows may have said that something is private,
-    /// unknown or switched off, it is assumed so.
-    fn settle_after_loss(
-        &self,
-        is_known: impl Fn(&str) -> bool,
-        now: DateTime<Utc>,
-    ) -> Result<(), Error> {
-        // Row numbers beyond the last row are assigned again, see `forget_prompt`. The damage may be why
-        // a hook or a job failed.
+    /// Returns whether lost rows may have marked something in a session as private: it began before a
+    /// repair, and no start of it was taken since.
+    pub fn is_unsure(&self, session: &str) -> Result<bool, Error> {
+        // A compacted session continues its last prompt, which may be private.
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM meta WHERE key = ?1)
+                   AND NOT EXISTS (SELECT 1 FROM session WHERE id = ?2 AND source <> 'compact')",
+            )?
+            .query_row([UNSURE, session], |row| row.get(0))?)
+    }
+
+    /// Ends the doubt once no session from before the repair can be continued.
+    pub(super) fn expire_unsure(&self, now: i64) -> Result<(), Error> {
+        match self.time(UNSURE)? {
+            Some(since) if since < now - UNSURE_TERM => self.remove_meta(UNSURE),
+            _ => Ok(()),
+        }
+    }
+
+    /// Treats all sessions as private, whatever was lost, and counts as processed only the tool events that
+    /// are left: numbers beyond the last row are assigned again.
+    fn settle_after_loss(&self, incomplete: &[String], now: i64) -> Result<(), Error> {
         self.connection.execute_batch(
-            "UPDATE prompt SET privacy = 'full', text = NULL WHERE privacy NOT IN ('none', 'part', 'full');
-             UPDATE session SET
-               observed = min(observed, coalesce(
-                 (SELECT max(number) FROM tool_event WHERE tool_event.session = session.id), 0));
-             UPDATE turn_end SET
-               after_event = min(after_event, coalesce(
-                 (SELECT max(number) FROM tool_event WHERE tool_event.session = turn_end.session), 0));
+            "UPDATE session SET source = NULL, is_private = 1, is_pruned = 1,
+               observed = min(observed, coalesce((SELECT max(number) FROM tool_event), 0));
              UPDATE hook SET is_failing = 0;",
         )?;
-        let now = now.timestamp_millis();
         self.retry(now)?;
-        if !["tool_event", "file_use", "turn_end", "prompt"]
-            .into_iter()
-            .all(&is_known)
-        {
-            self.connection
-                .execute("UPDATE session SET is_pruned = 1", [])?;
+        self.set_meta(UNSURE, &now.to_string())?;
+        let is_incomplete =
+            |names: &[&str]| incomplete.iter().any(|it| names.contains(&it.as_str()));
+        if is_incomplete(&DIGESTED) {
+            // A note of before is not replaced by one of the rows that are left.
+            self.connection.execute("DELETE FROM session_body", [])?;
         }
-        if !["meta", "session", "prompt", "private_token"]
-            .into_iter()
-            .all(&is_known)
-        {
-            self.mark_all_unsure(now)?;
-            self.connection.execute(
-                "UPDATE session SET is_private = 1 WHERE state <> 'completed'",
-                [],
-            )?;
-        }
-        if !is_known("meta") {
+        if is_incomplete(&["meta"]) {
             // Recording may have been off, or a prompt forgotten: no earlier transcript is read.
             self.resumed(None, now)?;
             self.set_if_missing(super::SINCE, "0")?;
@@ -203,126 +202,58 @@ impl Journal {
     }
 }
 
-/// Replaces the damaged file by a new one with every row that can be read.
+/// Replaces the damaged file by a new one with the rows that can be read.
 fn replace(
     home: &Home,
     patience: Duration,
     now: DateTime<Utc>,
     reason: String,
 ) -> Result<Repair, Error> {
-    let (journal, new) = (home.journal(), new_file(home));
     // Hooks do not wait for the lock of a file that is being repaired.
     damage::request_repair(home);
     home::ensure_folder(&home.quarantine()).map_err(io::Error::other)?;
-    try_quarantine(home)?;
-    let mut damaged = DamagedFile::open(&journal)?;
-    // Held until the new file is in place.
-    let locked = lock_damaged(&journal, patience)?;
-    if let Some(version) =
-        version_of(&mut damaged, locked.as_ref()).filter(|version| *version > VERSION)
-    {
-        return Err(Error::Newer(version));
+    // Before SQLite locks the file: closing any handle on it drops the process's POSIX locks.
+    if let Some(newer) = header_version(&home.journal()).filter(|version| *version > VERSION) {
+        return Err(Error::Newer(newer));
     }
-    let target = make(&new)?;
-    let source = readable_copy(home, &mut damaged, &new)?;
-    let repair = fill(source.as_ref(), target, home, now, reason)?;
-    drop(source);
-    // A new file with damage would be repaired again and again.
-    if let Examination::Damaged(reason) = damage::examine_file(&new, None)? {
-        return Err(Error::Io(io::Error::other(format!(
-            "the repaired file is damaged, too: {reason}"
-        ))));
-    }
+    let source = lock_damaged(&home.journal(), patience)?;
+    let new = new_file(home);
+    let repair = fill(source.as_ref(), make(&new)?, home, now, reason)?;
     remove_beside(&new)?;
     sync_file(&new)?;
-    if cfg!(not(unix)) {
-        // Windows cannot rename an open file.
-        drop((locked, damaged));
-        swap(home, &repair.kept)?;
-    } else {
-        swap(home, &repair.kept)?;
-        drop((locked, damaged));
-    }
-    remove(&copy_of_damaged(home))?;
+    // The lock is held until the new file is in place. Windows cannot rename an open file.
+    let held = source.filter(|_| cfg!(unix));
+    swap(home, &repair.kept)?;
+    drop(held);
     Ok(repair)
 }
 
-/// Takes the damaged file's write lock; none if SQLite cannot open the file.
+/// Opens the damaged file and takes its write lock; none if SQLite cannot open the file. It writes nothing.
+///
+/// With `writable_schema`, SQLite also reads a file that is shorter than its header says, and the other
+/// tables of a schema with an invalid definition.
 fn lock_damaged(path: &Path, patience: Duration) -> Result<Option<Connection>, Error> {
-    let Ok(connection) = salvage::open(path, patience) else {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let Ok(connection) = Connection::open_with_flags(path, flags) else {
         return Ok(None);
     };
-    match connection.execute_batch("BEGIN IMMEDIATE") {
-        Err(error)
-            if matches!(
-                error.sqlite_error_code(),
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-            ) =>
-        {
-            Err(error.into())
-        }
+    connection.busy_timeout(patience)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let begun = connection
+        .execute_batch("PRAGMA writable_schema = ON; PRAGMA cell_size_check = ON; BEGIN IMMEDIATE");
+    match begun.map_err(Error::from) {
+        Err(error) if error.is_busy() => Err(error),
         _ => Ok(Some(connection)),
     }
 }
 
-/// The damaged file, open for as long as SQLite holds its lock: closing any handle on a file drops all of
-/// the process's POSIX locks on it.
-struct DamagedFile(Option<File>);
-
-impl DamagedFile {
-    fn open(path: &Path) -> io::Result<Self> {
-        let is_folder = path.is_dir();
-        Ok(Self((!is_folder).then(|| File::open(path)).transpose()?))
-    }
-
-    fn header_version(&mut self) -> Option<i64> {
-        let file = self.0.as_mut()?;
-        file.rewind().ok()?;
-        version_in_header(file)
-    }
-
-    /// Writes the content to another file. Returns false for a folder.
-    fn copy_to(&mut self, path: &Path) -> io::Result<bool> {
-        let Some(file) = &mut self.0 else {
-            return Ok(false);
-        };
-        file.rewind()?;
-        let mut copy = private_options().create_new(true).open(path)?;
-        io::copy(file, &mut copy)?;
-        Ok(true)
-    }
-}
-
-/// Checks that a file can move to `quarantine/`, before much is read and written.
-fn try_quarantine(home: &Home) -> Result<(), Error> {
-    let (from, to) = (new_file(home), home.quarantine().join(".journal.db.tmp"));
-    let moved = File::create(&from)
-        .and_then(|_| fs::rename(&from, &to))
-        .and_then(|()| fs::remove_file(&to));
-    moved.map_err(|error| {
-        let text = format!("cannot move it to {}: {error}", home.quarantine().display());
-        Error::Io(io::Error::new(error.kind(), text))
-    })
-}
-
-/// Returns the schema version of a file, if it can be read.
-fn version_of(damaged: &mut DamagedFile, connection: Option<&Connection>) -> Option<i64> {
-    let read = connection.and_then(|connection| sqlite::version(connection).ok());
-    read.or_else(|| damaged.header_version())
-}
-
 /// Returns the schema version in the header of a file; none if the header is invalid.
 fn header_version(path: &Path) -> Option<i64> {
-    version_in_header(&mut File::open(path).ok()?)
-}
-
-fn version_in_header(file: &mut File) -> Option<i64> {
-    let mut header = [0; HEADER_LENGTH];
-    file.read_exact(&mut header).ok()?;
-    let version = header
-        .get(USER_VERSION..USER_VERSION + 4)?
-        .try_into()
-        .ok()?;
+    let (header, ..) = file::read_head(path, USER_VERSION + 4).ok()?;
+    let version = header.get(USER_VERSION..)?.try_into().ok()?;
     (header.starts_with(MAGIC)).then(|| i32::from_be_bytes(version).into())
 }
 
@@ -333,47 +264,13 @@ fn make(new: &Path) -> Result<Connection, Error> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
-         PRAGMA foreign_keys = OFF; BEGIN; {} COMMIT;",
+         PRAGMA foreign_keys = ON; BEGIN; {} COMMIT;",
         schema::SCHEMA
     ))?;
     Ok(connection)
 }
 
-/// Copies the damaged file and gives the copy a valid header; none if no row can be read even so. The
-/// header says that there are no pointer-map pages, which reading does not need.
-fn readable_copy(
-    home: &Home,
-    damaged: &mut DamagedFile,
-    new: &Path,
-) -> io::Result<Option<Connection>> {
-    let copy = copy_of_damaged(home);
-    remove(&copy)?;
-    if !damaged.copy_to(&copy)? {
-        return Ok(None);
-    }
-    for ending in LOGS {
-        if_there(fs::copy(beside(&home.journal(), ending), beside(&copy, ending)).map(drop))?;
-    }
-    // The log may hold a newer first page, so it is folded in before the header is replaced.
-    if let Ok(connection) = salvage::open(&copy, Duration::ZERO) {
-        let _ = sqlite::checkpoint(&connection);
-    }
-    let mut header = [0; HEADER_LENGTH];
-    File::open(new)?.read_exact(&mut header)?;
-    header.copy_within(CHANGE_COUNT..CHANGE_COUNT + 4, VALID_FOR);
-    let pages = fs::metadata(&copy)?.len() / PAGE;
-    let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-    header[PAGE_COUNT..PAGE_COUNT + 4].copy_from_slice(&pages.to_be_bytes());
-    for field in [LARGEST_ROOT, IS_INCREMENTAL] {
-        header[field..field + 4].fill(0);
-    }
-    let mut file = File::options().write(true).open(&copy)?;
-    file.write_all(&header)?;
-    let connection = salvage::open(&copy, Duration::ZERO).ok();
-    Ok(connection.filter(salvage::is_readable))
-}
-
-/// Copies every row that can be read, and sets the version of the new file.
+/// Copies the rows that can be read, and sets the version of the new file.
 fn fill(
     source: Option<&Connection>,
     target: Connection,
@@ -383,22 +280,22 @@ fn fill(
 ) -> Result<Repair, Error> {
     let target = Journal { connection: target };
     let repair = target.in_transaction(|target| {
-        let saved = match source {
-            Some(source) => salvage::all(source, &target.connection, now)?,
-            None => BTreeMap::new(),
-        };
-        let is_whole = |table: &str| saved.get(table).is_some_and(|saved| saved.is_whole);
-        let is_known = |table: &str| {
-            is_whole(table) && source.is_some_and(|source| salvage::is_sound(source, table))
-        };
-        target.settle_after_loss(is_known, now)?;
-        let tables = damage::tables(&target.connection)?.into_iter();
+        let (mut rows, mut incomplete) = (0, Vec::new());
+        for table in damage::tables(&target.connection)? {
+            let (copied, is_whole) = match source {
+                Some(source) => copy(source, &target.connection, &table)?,
+                None => (0, false),
+            };
+            rows += copied;
+            incomplete.extend((!is_whole).then_some(table));
+        }
+        target.settle_after_loss(&incomplete, now.timestamp_millis())?;
         let repair = Repair {
             at: now.timestamp_millis(),
             reason,
             kept: free_name(home, now),
-            rows: saved.values().map(|saved| saved.rows).sum(),
-            incomplete: tables.filter(|table| !is_whole(table)).collect(),
+            rows,
+            incomplete,
         };
         let text = serde_json::to_string(&repair).unwrap_or_default();
         target.set_meta(REPAIRED, &text)?;
@@ -409,6 +306,66 @@ fn fill(
     connection.pragma_update(None, "user_version", VERSION)?;
     connection.close().map_err(|(_, error)| error)?;
     Ok(repair)
+}
+
+/// Copies the rows of a table, newest first, up to the first that cannot be read. A row that the new table
+/// refuses is left out. Returns how many rows there are, and whether these are all.
+///
+/// No SQL of the damaged file is run: this program names the tables and columns, and binds the values.
+fn copy(source: &Connection, target: &Connection, table: &str) -> Result<(usize, bool), Error> {
+    let columns = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
+        connection
+            .prepare("SELECT name FROM pragma_table_info(?)")?
+            .query_map([table], |row| row.get(0))?
+            .collect()
+    };
+    let there = columns(source).unwrap_or_default();
+    let mut names = columns(target)?;
+    names.retain(|name| there.contains(name));
+    if names.is_empty() {
+        return Ok((0, false));
+    }
+    let has_rowid = "SELECT NOT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?";
+    let order = if target.query_row(has_rowid, [table], |row| row.get(0))? {
+        // Rows keep their rowid, and so their order.
+        names.insert(0, "rowid".to_owned());
+        "ORDER BY rowid DESC"
+    } else {
+        ""
+    };
+    let (width, names) = (names.len(), names.join("\", \""));
+    let select = format!("SELECT \"{names}\" FROM \"{table}\" NOT INDEXED {order}");
+    let places = vec!["?"; width].join(", ");
+    let insert = format!("INSERT OR IGNORE INTO \"{table}\" (\"{names}\") VALUES ({places})");
+    let mut insert = target.prepare(&insert)?;
+    let (mut copied, mut is_whole) = (0, true);
+    let Ok(mut select) = source.prepare(&select) else {
+        return Ok((copied, false));
+    };
+    let mut rows = select.query([])?;
+    loop {
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => return Ok((copied, is_whole)),
+            Err(_) => return Ok((copied, false)),
+        };
+        let values: Vec<ValueRef<'_>> = (0..width)
+            .map(|column| row.get_ref(column))
+            .collect::<rusqlite::Result<_>>()?;
+        let is_text = |value: &ValueRef<'_>| !matches!(value, ValueRef::Text(text) if str::from_utf8(text).is_err());
+        let is_stored = values.iter().all(is_text)
+            && match insert.execute(params_from_iter(
+                values.into_iter().map(ToSqlOutput::Borrowed),
+            )) {
+                Ok(stored) => stored > 0,
+                Err(error) => match Error::from(error) {
+                    error if error.is_refusal() => false,
+                    error => return Err(error),
+                },
+            };
+        copied += usize::from(is_stored);
+        is_whole &= is_stored;
+    }
 }
 
 /// Moves the damaged file to `quarantine/`, and the new file into its place.
@@ -492,10 +449,6 @@ pub fn kept_files(home: &Home) -> Vec<String> {
 /// Returns the temporary file that becomes the new journal.
 fn new_file(home: &Home) -> PathBuf {
     home.root().join(".journal.db.tmp")
-}
-
-fn copy_of_damaged(home: &Home) -> PathBuf {
-    home.root().join(".journal.db.copy.tmp")
 }
 
 #[cfg(test)]

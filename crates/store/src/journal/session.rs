@@ -599,7 +599,6 @@ impl Journal {
             journal
                 .connection
                 .execute("DELETE FROM meta WHERE key = ?", [forget::key_of(id)])?;
-            journal.forget_sure(Some(id))?;
             // Foreign keys delete its prompts, events and other rows.
             Ok(journal
                 .connection

@@ -228,10 +228,6 @@ impl Journal {
                  WHERE id = ?1",
             )?
             .execute(params![record.session, source, model, is_new])?;
-        // A compacted session continues its last prompt, which may be private.
-        if source != "compact" {
-            self.mark_sure(&record.session, is_new)?;
-        }
         // A `startup` event after the session's end arrived late. Any other start reopens the
         // session.
         if !is_new {

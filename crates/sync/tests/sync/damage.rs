@@ -31,7 +31,7 @@ struct Shape {
     name: &'static str,
     /// Whether git has packed objects and references.
     is_packed: bool,
-    /// Whether all records of the joined tip are lost.
+    /// Whether no merge base is left.
     is_alone: bool,
     damage: fn(&Damaged),
 }
@@ -144,6 +144,10 @@ fn shapes() -> Vec<Shape> {
         is_alone: true,
         ..loose(name, damage)
     };
+    let packed_alone = |name, damage| Shape {
+        is_alone: true,
+        ..packed(name, damage)
+    };
     vec![
         loose("HEAD is missing", |at| at.remove("HEAD")),
         loose("HEAD is empty", |at| at.write("HEAD", b"")),
@@ -224,34 +228,34 @@ fn shapes() -> Vec<Shape> {
                 }
             }
         }),
-        packed("a pack has a wrong byte", |at| {
+        packed_alone("a pack has a wrong byte", |at| {
             at.packs("pack").iter().for_each(|path| flip(path));
         }),
-        packed("a pack is cut", |at| {
+        packed_alone("a pack is cut", |at| {
             at.packs("pack").iter().for_each(|path| cut(path));
         }),
-        packed("a pack is missing", |at| {
+        packed_alone("a pack is missing", |at| {
             for path in at.packs("pack") {
                 fs::remove_file(path).unwrap();
             }
         }),
-        packed("a pack's index is missing", |at| {
+        packed_alone("a pack's index is missing", |at| {
             for path in at.packs("idx") {
                 fs::remove_file(path).unwrap();
             }
         }),
-        packed("a pack's index is garbage", |at| {
+        packed_alone("a pack's index is garbage", |at| {
             for path in at.packs("idx") {
                 overwrite(&path, GARBAGE);
             }
         }),
-        packed("all packs are gone", |at| at.remove("objects/pack")),
-        packed("packed-refs is missing", |at| at.remove("packed-refs")),
-        packed("packed-refs is empty", |at| at.write("packed-refs", b"")),
-        packed("packed-refs is garbage", |at| {
+        packed_alone("all packs are gone", |at| at.remove("objects/pack")),
+        packed_alone("packed-refs is missing", |at| at.remove("packed-refs")),
+        packed_alone("packed-refs is empty", |at| at.write("packed-refs", b"")),
+        packed_alone("packed-refs is garbage", |at| {
             at.write("packed-refs", GARBAGE);
         }),
-        packed("packed-refs is cut", |at| cut(&at.git.join("packed-refs"))),
+        packed_alone("packed-refs is cut", |at| cut(&at.git.join("packed-refs"))),
         loose("git's index is empty", |at| at.write("index", b"")),
         loose("git's index is garbage", |at| at.write("index", GARBAGE)),
         loose("git's index is cut", |at| cut(&at.git.join("index"))),
@@ -259,7 +263,7 @@ fn shapes() -> Vec<Shape> {
         loose("config is empty", |at| at.write("config", b"")),
         loose("config is garbage", |at| at.write("config", GARBAGE)),
         loose("config is zeros", |at| at.write("config", &[0; 200])),
-        loose("objects is missing", |at| at.remove("objects")),
+        alone("objects is missing", |at| at.remove("objects")),
         packed("refs is missing", |at| at.remove("refs")),
         alone("refs and logs are missing", |at| {
             at.remove("refs");
@@ -291,7 +295,7 @@ fn shapes() -> Vec<Shape> {
             fs::remove_dir_all(&at.git).unwrap();
             fs::write(&at.git, b"").unwrap();
         }),
-        loose("git's folder has no HEAD and no references", |at| {
+        alone("git's folder has no HEAD and no references", |at| {
             at.remove("HEAD");
             at.remove("refs");
         }),
@@ -637,25 +641,6 @@ fn a_damaged_repository_is_kept_and_the_person_is_told() {
     );
     assert!(laptop.sync().problems.is_empty());
     assert_eq!(set_aside_repositories(&laptop.home), kept);
-}
-
-#[test]
-fn what_a_person_had_beside_the_branch_is_named() {
-    let (_fleet, laptop, _, git) = pair();
-    let tip = fs::read_to_string(git.join("refs/heads/main")).unwrap();
-    for name in ["refs/heads/mine", "refs/tags/v1", "refs/stash"] {
-        fs::create_dir_all(git.join(name).parent().unwrap()).unwrap();
-        fs::write(git.join(name), &tip).unwrap();
-    }
-    let packed = format!(
-        "# pack-refs with: peeled fully-peeled sorted\n{} refs/tags/v2\n",
-        tip.trim()
-    );
-    fs::write(git.join("packed-refs"), packed).unwrap();
-    overwrite(&git.join("HEAD"), b"");
-    let problems = laptop.sync().problems;
-    let named = "; only the old one has a stash, the branch mine, the tag v1, the tag v2";
-    assert!(problems[0].reason.ends_with(named), "{problems:?}");
 }
 
 #[test]
