@@ -12,8 +12,8 @@ use anamnesis_store::{
 };
 pub use anamnesis_sync::HeldDecision;
 use anamnesis_sync::{
-    Act, GitBackend, Held, NewNotes, Reached, Repository, Settings, State, SyncBackend, SyncStep,
-    Synced, WrittenNotes, remote::Remote,
+    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, SyncStep, Synced,
+    remote::Remote,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -574,30 +574,6 @@ pub fn commit_by(
         Ok(committed.map(|committed| committed.batch))
     };
     or_log(context, verb, commit())
-}
-
-/// Begins to write many new notes, which become one change.
-pub fn new_notes(context: &Context) -> Result<NewNotes<'_>, Error> {
-    let Context { home, notes, .. } = context;
-    let now = context.environment.now;
-    Ok(NewNotes::begin(
-        home,
-        notes,
-        &context.machine_id(),
-        now,
-        PATIENCE,
-    )?)
-}
-
-/// Commits new notes, as [`commit`] does.
-pub fn commit_new(
-    context: &Context,
-    verb: &str,
-    new: NewNotes<'_>,
-) -> (WrittenNotes, Option<Ulid>) {
-    let actor = context.actor();
-    let (written, committed) = new.commit(Act { verb, actor });
-    (written, or_log(context, verb, committed))
 }
 
 fn or_log(

@@ -25,9 +25,6 @@ use crate::{
 /// The longest text of a column, in bytes; a longer one makes its row unusable.
 const MAX_TEXT: usize = 4 * 1024 * 1024;
 
-/// The key of a row whose text cannot be used; its value is the reason.
-pub const UNUSABLE: &str = "\0unusable";
-
 /// How long another program may keep its database locked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -65,8 +62,8 @@ pub enum Error {
     Changed(PathBuf),
 }
 
-/// A row: its columns by name.
-pub type Row = Map<String, Value>;
+/// A row as an object, or why one of its texts cannot be used.
+pub type Row = Result<Value, &'static str>;
 
 /// The database of another program.
 #[derive(Debug)]
@@ -144,42 +141,24 @@ impl ForeignDatabase {
         query().map_err(|source| self.failed(source))
     }
 
-    /// Calls `take` with each row of a query, one at a time.
-    ///
-    /// # Errors
-    /// Of the database and of `take`.
-    pub fn each<E: From<Error>>(
-        &self,
-        sql: &str,
-        mut take: impl FnMut(Row) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let failed = |source| E::from(self.failed(source));
-        let mut statement = self.connection.prepare(sql).map_err(failed)?;
-        let names = statement.column_names();
-        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        let mut rows = statement.query([]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let mut values = Row::new();
-            for (place, name) in names.iter().enumerate() {
-                let text = match row.get_ref(place).map_err(failed)? {
-                    ValueRef::Null | ValueRef::Blob(_) => continue,
-                    ValueRef::Integer(number) => Ok(number.into()),
-                    ValueRef::Real(number) => Ok(number.into()),
-                    ValueRef::Text(bytes) if bytes.len() > MAX_TEXT => {
-                        Err("with a text over 4 MiB")
-                    }
-                    ValueRef::Text(bytes) => str::from_utf8(bytes)
-                        .map(Value::from)
-                        .map_err(|_| "not UTF-8"),
-                };
-                match text {
-                    Ok(value) => values.insert(name.clone(), value),
-                    Err(reason) => values.insert(UNUSABLE.to_owned(), reason.into()),
-                };
-            }
-            take(values)?;
+    /// Returns the rows of a table in an order; none if it is missing.
+    pub fn rows_of(&self, table: &str, order: &str) -> Result<Vec<Row>, Error> {
+        if self.columns(table)?.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(())
+        self.rows(&format!("SELECT * FROM {table} {order}"))
+    }
+
+    /// Returns the rows of a query.
+    pub fn rows(&self, sql: &str) -> Result<Vec<Row>, Error> {
+        let query = || -> rusqlite::Result<Vec<Row>> {
+            let mut statement = self.connection.prepare(sql)?;
+            let names = statement.column_names().map(str::to_owned);
+            let names: Vec<String> = names.collect();
+            let rows = statement.query_map([], |row| row_of(row, &names))?;
+            rows.collect()
+        };
+        query().map_err(|source| self.failed(source))
     }
 
     /// Checks that the file is as it was, if it was read without locks.
@@ -201,6 +180,26 @@ impl ForeignDatabase {
             source,
         }
     }
+}
+
+fn row_of(row: &rusqlite::Row<'_>, names: &[String]) -> rusqlite::Result<Row> {
+    let mut values = Map::new();
+    for (place, name) in names.iter().enumerate() {
+        let value = match row.get_ref(place)? {
+            ValueRef::Null | ValueRef::Blob(_) => continue,
+            ValueRef::Integer(number) => number.into(),
+            ValueRef::Real(number) => number.into(),
+            ValueRef::Text(bytes) if bytes.len() > MAX_TEXT => {
+                return Ok(Err("with a text over 4 MiB"));
+            }
+            ValueRef::Text(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => text.into(),
+                Err(_) => return Ok(Err("not UTF-8")),
+            },
+        };
+        values.insert(name.clone(), value);
+    }
+    Ok(Ok(Value::Object(values)))
 }
 
 fn connect(path: &Path, mode: &str) -> rusqlite::Result<Connection> {
@@ -241,13 +240,9 @@ mod tests {
     }
 
     fn titles(database: &ForeignDatabase) -> Vec<String> {
-        let mut titles = Vec::new();
-        let read = database.each::<Error>("SELECT * FROM note ORDER BY title", |row| {
-            titles.push(row.get("title").or(row.get(UNUSABLE)).unwrap().to_string());
-            Ok(())
-        });
-        read.unwrap();
-        titles
+        let rows = database.rows_of("note", "ORDER BY title").unwrap();
+        let title = |row: Row| row.map_or_else(str::to_owned, |row| row["title"].to_string());
+        rows.into_iter().map(title).collect()
     }
 
     fn writer(path: &Path) -> Connection {
@@ -345,7 +340,7 @@ mod tests {
         let missing = folder.path().join("missing.db");
         for path in [&text, &short, &empty, &missing] {
             let read = ForeignDatabase::open(path);
-            let read = read.and_then(|database| database.each("SELECT * FROM note", |_| Ok(())));
+            let read = read.and_then(|database| database.rows("SELECT * FROM note"));
             assert!(read.is_err(), "{}", path.display());
         }
         assert!(ForeignDatabase::is_one(&path) && !ForeignDatabase::is_one(&text));
@@ -369,6 +364,6 @@ mod tests {
             .unwrap();
         drop(writer);
         let database = ForeignDatabase::open(&path).unwrap();
-        assert_eq!(titles(&database), ["\"a\"", "\"not UTF-8\""]);
+        assert_eq!(titles(&database), ["\"a\"", "not UTF-8"]);
     }
 }

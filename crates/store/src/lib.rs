@@ -14,7 +14,6 @@ pub mod journal;
 pub mod notes;
 pub mod project;
 pub mod purge;
-pub mod scratch;
 pub mod session_note;
 pub mod settings;
 pub mod spool;

@@ -43,11 +43,6 @@ pub(crate) fn open_in_memory() -> rusqlite::Result<Connection> {
     configure(Connection::open_in_memory()?, Duration::ZERO)
 }
 
-/// Opens a temporary database, which may be larger than the memory.
-pub(crate) fn open_temporary() -> rusqlite::Result<Connection> {
-    configure(Connection::open("")?, Duration::ZERO)
-}
-
 pub(crate) fn configure(
     connection: Connection,
     patience: Duration,

@@ -35,12 +35,6 @@ pub enum Error {
     /// The index could not be updated; a later refresh does that.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// Another process wrote a note with the path of a new one.
-    #[error("another process wrote the same notes meanwhile")]
-    Taken,
-    /// The list of new notes could not be written or read.
-    #[error(transparent)]
-    Scratch(#[from] anamnesis_store::scratch::Error),
     /// The file system refused.
     #[error("cannot use {path}: {source}")]
     Io {

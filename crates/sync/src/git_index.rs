@@ -5,7 +5,6 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
-    io::{self, Write},
 };
 
 use anamnesis_note::{id::NoteId, note::NoteType};
@@ -113,7 +112,7 @@ impl Repository {
 
 /// Marks the entry of an unknown file, which is never in the folder; git would show it as deleted.
 /// Returns whether it is one.
-pub(crate) fn mark_carried(entry: &mut IndexEntry) -> bool {
+fn mark_carried(entry: &mut IndexEntry) -> bool {
     let is_carried = tree::named(&String::from_utf8_lossy(&entry.path)) == Named::Other;
     if is_carried {
         entry.flags_extended |= IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
@@ -135,7 +134,7 @@ fn low_half(number: i64) -> u32 {
 }
 
 /// Returns the entry of a file.
-pub(crate) fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
+fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
     let seconds = stamp.modified.div_euclid(1_000_000_000);
     let nanoseconds = stamp.modified.rem_euclid(1_000_000_000);
     let time = IndexTime::new(
@@ -156,49 +155,4 @@ pub(crate) fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
         flags_extended: 0,
         path: path.as_bytes().to_vec(),
     }
-}
-
-/// Writes the head of git's index: version 3 has flags that version 2 does not have.
-pub(crate) fn write_header(file: &mut impl Write, count: u32, is_extended: bool) -> io::Result<()> {
-    let version: u32 = if is_extended { 3 } else { 2 };
-    file.write_all(b"DIRC")?;
-    file.write_all(&version.to_be_bytes())?;
-    file.write_all(&count.to_be_bytes())
-}
-
-/// Writes an entry of git's index, in the format of `gitformat-index(5)`.
-pub(crate) fn write_entry(file: &mut impl Write, entry: &IndexEntry) -> io::Result<()> {
-    /// The lower bits of the flags have the length of the path, or this one if it is longer.
-    const MAX_LENGTH: u16 = 0xfff;
-    const EXTENDED: u16 = 0x4000;
-    let mut bytes = Vec::with_capacity(64 + entry.path.len());
-    for number in [
-        entry.ctime.seconds().cast_unsigned(),
-        entry.ctime.nanoseconds(),
-        entry.mtime.seconds().cast_unsigned(),
-        entry.mtime.nanoseconds(),
-        entry.dev,
-        entry.ino,
-        entry.mode,
-        entry.uid,
-        entry.gid,
-        entry.file_size,
-    ] {
-        bytes.extend(number.to_be_bytes());
-    }
-    bytes.extend(entry.id.as_bytes());
-    let length = u16::try_from(entry.path.len()).unwrap_or(MAX_LENGTH);
-    let flags = entry.flags & !(MAX_LENGTH | EXTENDED) | length.min(MAX_LENGTH);
-    let stored = IndexEntryExtendedFlag::SKIP_WORKTREE | IndexEntryExtendedFlag::INTENT_TO_ADD;
-    let extended = entry.flags_extended & stored.bits();
-    if extended == 0 {
-        bytes.extend(flags.to_be_bytes());
-    } else {
-        bytes.extend((flags | EXTENDED).to_be_bytes());
-        bytes.extend(extended.to_be_bytes());
-    }
-    bytes.extend(&entry.path);
-    // At least one zero, up to a multiple of eight.
-    bytes.resize((bytes.len() / 8 + 1) * 8, 0);
-    file.write_all(&bytes)
 }

@@ -19,7 +19,6 @@ pub mod history;
 mod join;
 mod layout;
 mod loose;
-mod new_notes;
 pub mod purge;
 pub mod purge_search;
 pub mod remote;
@@ -34,6 +33,5 @@ pub use self::{
     damage::{SetAside, set_aside_repositories},
     error::Error,
     git_backend::{GitBackend, RecordPurge},
-    new_notes::{NewNotes, WrittenNotes},
     repository::Repository,
 };

@@ -25,7 +25,7 @@ use git2::{Commit, ObjectType, Oid, Sort, Tree};
 use crate::{
     error::Error,
     git::{Git, INCOMING, Pushed},
-    loose, new_notes,
+    loose,
     remote::Remote,
     repository::{BRANCH, JOINED, Repository},
     tree::{Changes, FILE, Named, entry, is_tombstone, named, note_path},
@@ -38,14 +38,13 @@ pub(crate) const PURGED: &str = "refs/anamnesis/purged";
 const PRUNING: &str = "anamnesis-pruning";
 
 /// Files in git's folder that name old commits or quote them, or that a killed process left.
-const TRACES: [&str; 8] = [
+const TRACES: [&str; 7] = [
     "FETCH_HEAD",
     "ORIG_HEAD",
     "MERGE_HEAD",
     "MERGE_MSG",
     "COMMIT_EDITMSG",
     loose::BROKEN,
-    new_notes::PACKS,
     "logs",
 ];
 

@@ -6,22 +6,16 @@
 use std::collections::HashMap;
 
 use anamnesis_note::note::Kind;
+use anamnesis_store::foreign_database::Row;
 use serde_json::Value;
 
 use super::{
-    Format, Hints, Input, Record, Take, TakeRow, json,
+    Description, Format, Hints, Input, Memory, Record, json, known_version,
     record::{bullets, id_of, paragraphs, text, texts, time},
-    row_value, sqlite_of,
 };
 use crate::Error;
 
-pub(super) const FORMAT: Format = Format {
-    name: "claude-mem",
-    places: &[".claude-mem/claude-mem.db"],
-    is_in: |_| false,
-    hints,
-    read,
-};
+pub(super) struct ClaudeMem;
 
 /// The latest schema that is known.
 const MAX_SCHEMA: i64 = 52;
@@ -29,79 +23,85 @@ const MAX_SCHEMA: i64 = 52;
 /// The client's session by claude-mem's own id of it.
 type Sessions = HashMap<String, String>;
 
-fn read(input: &Input, take: &mut Take<'_>) -> Result<(), Error> {
-    let sessions = sessions(input)?;
-    // The summaries of a session so far.
-    let mut open: Option<(String, Record)> = None;
-    each(input, &mut |table, row| {
-        let record = match (table, row) {
-            (_, Err(reason)) => Record::skipped(String::new(), reason),
-            ("session_summaries", Ok(row)) => {
-                let own = id_of(&row, "memory_session_id");
-                let next = summary(&row, &sessions);
-                match &mut open {
-                    Some((session, record)) if *session == own => {
-                        record.body = format!("{}\n\n{}", record.body, next.body);
-                        record.updated = next.updated;
-                        return take(Record::skipped(
-                            String::new(),
-                            "joined with a summary of its session",
-                        ));
-                    }
-                    _ => match open.replace((own, next)) {
-                        Some((_, finished)) => finished,
-                        None => return Ok(()),
-                    },
+impl Format for ClaudeMem {
+    fn describe(&self) -> Description {
+        Description::new("claude-mem", &[".claude-mem/claude-mem.db"])
+    }
+
+    /// Projects are named by the base name of their folder. The client's transcripts know the folder,
+    /// and so does each tool call.
+    fn read(&self, input: &Input) -> Result<Memory, Error> {
+        let [observations, summaries, client, tools] = tables(input)?;
+        let mut hints = Hints::default();
+        let mut sessions = Sessions::new();
+        for row in client.iter().flatten() {
+            let session = id_of(row, "content_session_id");
+            hints.add_session(&id_of(row, "project"), &session);
+            sessions.insert(id_of(row, "memory_session_id"), session);
+        }
+        let folders = tools.iter().flatten();
+        let folders = folders.map(|row| (id_of(row, "project"), id_of(row, "cwd")));
+        hints.folders.extend(folders);
+        let mut records = Record::from_rows(observations, |row| observation(row, &sessions));
+        let mut last: Option<(String, usize)> = None;
+        for row in summaries {
+            let row = match row {
+                Ok(row) => row,
+                Err(reason) => {
+                    records.push(Record::skipped(reason));
+                    continue;
                 }
+            };
+            let (own, next) = (id_of(&row, "memory_session_id"), summary(&row, &sessions));
+            if let Some((session, place)) = last.take().filter(|(session, _)| *session == own) {
+                let record = &mut records[place];
+                record.body = format!("{}\n\n{}", record.body, next.body);
+                record.updated = next.updated;
+                records.push(Record::skipped("joined with a summary of its session"));
+                last = Some((session, place));
+            } else {
+                last = Some((own, records.len()));
+                records.push(next);
             }
-            (_, Ok(row)) => observation(&row, &sessions),
-        };
-        take(record)
-    })?;
-    match open {
-        Some((_, record)) => take(record),
-        None => Ok(()),
+        }
+        Ok(Memory { records, hints })
     }
 }
 
-/// Calls `take` with each row that may become a note, and its table.
-fn each(input: &Input, take: &mut TakeRow<'_>) -> Result<(), Error> {
+/// Returns the observations, the summaries by session, the client's sessions, and the folders of projects.
+fn tables(input: &Input) -> Result<[Vec<Row>; 4], Error> {
     if input.database.is_none() {
-        let file = json::open(&input.path)?;
-        return json::each_element(&input.path, file, &mut |key, value| match key {
-            "" | "items" | "observations" => take("observations", Ok(value)),
-            "summaries" | "session_summaries" => take("session_summaries", Ok(value)),
-            _ => Ok(()),
-        });
+        let export = json::document(&input.path)?;
+        let rows = |keys: &[&str]| {
+            let rows = keys.iter().flat_map(|key| json::items(&export, key));
+            rows.cloned().map(Ok).collect::<Vec<Row>>()
+        };
+        return Ok([
+            rows(&["", "items", "observations"]),
+            rows(&["summaries", "session_summaries"]),
+            rows(&["sessions"]),
+            Vec::new(),
+        ]);
     }
-    let database = sqlite_of(input, FORMAT.name, "observations")?;
-    database.each(
-        "SELECT max(version) AS version FROM schema_versions",
-        |row| match row.get("version").and_then(Value::as_i64) {
-            Some(version) if version > MAX_SCHEMA => Err(Error::failed(format!(
-                "the database has schema {version} of claude-mem, but only schemas up to \
-                 {MAX_SCHEMA} are known; nothing was imported"
-            ))
-            .hint("update anamnesis, or import claude-mem's JSON export")),
-            _ => Ok::<(), Error>(()),
+    let database = input.table("claude-mem", "observations")?;
+    let versions = database.rows("SELECT max(version) AS version FROM schema_versions")?;
+    let version = versions
+        .first()
+        .and_then(|row| row.as_ref().ok()?["version"].as_i64());
+    known_version("claude-mem", version.unwrap_or_default(), MAX_SCHEMA)?;
+    let by_session = "ORDER BY memory_session_id, created_at_epoch, id";
+    let folders = "SELECT project, min(cwd) AS cwd FROM tool_uses WHERE cwd <> '' GROUP BY project";
+    let columns = database.columns("tool_uses")?;
+    Ok([
+        database.rows("SELECT * FROM observations ORDER BY id")?,
+        database.rows_of("session_summaries", by_session)?,
+        database.rows_of("sdk_sessions", "")?,
+        if columns.iter().any(|column| column == "cwd") {
+            database.rows(folders)?
+        } else {
+            Vec::new()
         },
-    )?;
-    let tables = [
-        ("observations", "id"),
-        (
-            "session_summaries",
-            "memory_session_id, created_at_epoch, id",
-        ),
-    ];
-    for (table, order) in tables {
-        if database.columns(table)?.is_empty() {
-            continue;
-        }
-        database.each(&format!("SELECT * FROM {table} ORDER BY {order}"), |row| {
-            take(table, row_value(row))
-        })?;
-    }
-    Ok(())
+    ])
 }
 
 fn observation(row: &Value, sessions: &Sessions) -> Record {
@@ -169,59 +169,4 @@ fn placed(record: Record, row: &Value, sessions: &Sessions) -> Record {
         session: sessions.get(&id_of(row, "memory_session_id")).cloned(),
         ..record.at(at, at)
     }
-}
-
-fn sessions(input: &Input) -> Result<Sessions, Error> {
-    let mut sessions = Sessions::new();
-    each_session(input, &mut |row| {
-        sessions.insert(
-            id_of(row, "memory_session_id"),
-            id_of(row, "content_session_id"),
-        );
-    })?;
-    Ok(sessions)
-}
-
-fn each_session(input: &Input, take: &mut dyn FnMut(&Value)) -> Result<(), Error> {
-    let Some(database) = &input.database else {
-        let file = json::open(&input.path)?;
-        return json::each_element(&input.path, file, &mut |key, value| {
-            if key == "sessions" {
-                take(&value);
-            }
-            Ok(())
-        });
-    };
-    if database.columns("sdk_sessions")?.is_empty() {
-        return Ok(());
-    }
-    database.each("SELECT * FROM sdk_sessions", |row| {
-        take(&Value::Object(row));
-        Ok(())
-    })
-}
-
-/// Projects are named by the base name of their folder. The client's transcripts know the folder,
-/// and so does each tool call.
-fn hints(input: &Input) -> Result<Hints, Error> {
-    let mut hints = Hints::default();
-    each_session(input, &mut |row| {
-        hints.add_session(&id_of(row, "project"), &id_of(row, "content_session_id"));
-    })?;
-    if let Some(database) = &input.database
-        && database
-            .columns("tool_uses")?
-            .iter()
-            .any(|column| column == "cwd")
-    {
-        let sql = "SELECT project, min(cwd) AS cwd FROM tool_uses WHERE cwd <> '' GROUP BY project";
-        database.each(sql, |row| {
-            let row = Value::Object(row);
-            hints
-                .folders
-                .insert(id_of(&row, "project"), id_of(&row, "cwd"));
-            Ok::<(), Error>(())
-        })?;
-    }
-    Ok(hints)
 }

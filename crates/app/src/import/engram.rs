@@ -4,67 +4,68 @@
 
 use std::{
     fs,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
 use anamnesis_note::note::Kind;
-use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use anamnesis_store::foreign_database::Row;
 use serde_json::Value;
 
 use super::{
-    Format, Hints, Input, Record, Take, TakeRow, json,
+    Description, Format, Input, Memory, Record,
+    gzip::unpacked,
+    json,
     record::{id_of, text, time},
-    row_value, sqlite_of,
 };
 use crate::Error;
 
-pub(super) const FORMAT: Format = Format {
-    name: "engram",
-    places: &[".engram/engram.db"],
-    is_in: has_chunks,
-    hints,
-    read,
-};
+pub(super) struct Engram;
 
-/// The largest chunk, packed and unpacked, in bytes.
-const MAX_CHUNK: usize = 64 * 1024 * 1024;
+impl Format for Engram {
+    fn describe(&self) -> Description {
+        Description::new("engram", &[".engram/engram.db"])
+    }
 
-fn read(input: &Input, take: &mut Take<'_>) -> Result<(), Error> {
-    each(input, "observations", &mut |_, row| match row {
-        Ok(row) => take(observation(&row)),
-        Err(reason) => take(Record::skipped(String::new(), reason)),
-    })
+    fn detect(&self, folder: &Path) -> bool {
+        fs::symlink_metadata(folder.join(".engram/manifest.json")).is_ok()
+    }
+
+    fn read(&self, input: &Input) -> Result<Memory, Error> {
+        let (observations, sessions) = tables(input)?;
+        let mut memory = Memory::from(Record::from_rows(observations, observation));
+        // Its sessions have the folder of their project.
+        for session in sessions.iter().flatten() {
+            if let Some(folder) = text(session, "directory") {
+                let project = id_of(session, "project");
+                memory.hints.folders.insert(project, folder.to_owned());
+            }
+        }
+        Ok(memory)
+    }
 }
 
-/// Calls `take` with each row of a table.
-fn each(input: &Input, table: &str, take: &mut TakeRow<'_>) -> Result<(), Error> {
+/// Returns the observations and the sessions.
+fn tables(input: &Input) -> Result<(Vec<Row>, Vec<Row>), Error> {
     if input.database.is_some() {
-        let database = sqlite_of(input, FORMAT.name, "observations")?;
-        let order = if table == "observations" {
-            "ORDER BY updated_at, id"
-        } else {
-            ""
-        };
-        return database.each(&format!("SELECT * FROM {table} {order}"), |row| {
-            take(table, row_value(row))
-        });
+        let database = input.table("engram", "observations")?;
+        return Ok((
+            database.rows_of("observations", "ORDER BY updated_at, id")?,
+            database.rows_of("sessions", "")?,
+        ));
     }
-    let mut visit = |key: &str, value: Value| {
-        if key == table {
-            take(table, Ok(value))
-        } else {
-            Ok(())
-        }
+    let documents = if input.path.is_dir() {
+        let chunks = chunks(&input.path)?.into_iter();
+        chunks
+            .map(|path| json::parse(&path, &unpacked(&path)?))
+            .collect::<Result<_, Error>>()?
+    } else {
+        vec![json::document(&input.path)?]
     };
-    if !input.path.is_dir() {
-        return json::each_element(&input.path, json::open(&input.path)?, &mut visit);
-    }
-    for chunk in chunks(&input.path)? {
-        let bytes = unpacked(&chunk)?;
-        json::each_element(&chunk, bytes.as_slice(), &mut visit)?;
-    }
-    Ok(())
+    let rows = |key: &str| {
+        let rows = documents.iter().flat_map(|it| json::items(it, key));
+        rows.cloned().map(Ok).collect()
+    };
+    Ok((rows("observations"), rows("sessions")))
 }
 
 /// Returns the chunks of a project, `.engram/` or the folder of its chunks, in the order of the
@@ -78,14 +79,11 @@ fn chunks(path: &Path) -> Result<Vec<PathBuf>, Error> {
         return Err(json::unreadable(path, &"no .engram/manifest.json in it")
             .hint("anamnesis import --from engram PROJECT/.engram"));
     };
-    let manifest = folder.join("manifest.json");
-    let mut named = Vec::new();
-    json::each_element(&manifest, json::open(&manifest)?, &mut |key, value| {
-        if key == "chunks" {
-            named.push((time(&value, "created_at"), id_of(&value, "id")));
-        }
-        Ok(())
-    })?;
+    let manifest = json::document(&folder.join("manifest.json"))?;
+    let named = json::items(&manifest, "chunks").iter();
+    let mut named: Vec<_> = named
+        .map(|chunk| (time(chunk, "created_at"), id_of(chunk, "id")))
+        .collect();
     named.sort();
     let is_name =
         |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -93,42 +91,6 @@ fn chunks(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(chunks
         .map(|id| folder.join("chunks").join(format!("{id}.jsonl.gz")))
         .collect())
-}
-
-/// Unpacks a chunk: a gzip file with one JSON object.
-fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(MAX_CHUNK).unwrap_or(u64::MAX);
-    let read = json::open(path)?.take(limit).read_to_end(&mut bytes);
-    read.map_err(|error| json::unreadable(path, &error))?;
-    let body = gzip_body(&bytes).ok_or_else(|| json::unreadable(path, &"no gzip file"))?;
-    decompress_to_vec_with_limit(body, MAX_CHUNK)
-        .map_err(|error| json::unreadable(path, &format!("damaged, or over 64 MiB: {error}")))
-}
-
-/// Returns what follows the header of a gzip file (RFC 1952).
-fn gzip_body(bytes: &[u8]) -> Option<&[u8]> {
-    const EXTRA: u8 = 4;
-    const NAME: u8 = 8;
-    const COMMENT: u8 = 16;
-    const CHECKSUM: u8 = 2;
-    let (head, mut rest) = bytes.split_at_checked(10)?;
-    if !head.starts_with(&[0x1f, 0x8b, 8]) {
-        return None;
-    }
-    let flags = head[3];
-    if flags & EXTRA != 0 {
-        let length = usize::from(u16::from_le_bytes([*rest.first()?, *rest.get(1)?]));
-        rest = rest.get(2 + length..)?;
-    }
-    for flag in [NAME, COMMENT] {
-        if flags & flag != 0 {
-            let end = rest.iter().position(|byte| *byte == 0)?;
-            rest = rest.get(end + 1..)?;
-        }
-    }
-    let length = if flags & CHECKSUM == 0 { 0 } else { 2 };
-    rest.get(length..)
 }
 
 fn observation(row: &Value) -> Record {
@@ -140,7 +102,7 @@ fn observation(row: &Value) -> Record {
         None => format!("observations/{}", id_of(row, "id")),
     };
     if row.get("deleted_at").is_some_and(|at| !at.is_null()) {
-        return Record::skipped(id, "deleted there");
+        return Record::skipped("deleted there");
     }
     let kind = match text(row, "type") {
         Some("preference") => Kind::Preference,
@@ -159,25 +121,4 @@ fn observation(row: &Value) -> Record {
         is_versioned: topic.is_some(),
         ..record.at(time(row, "created_at"), time(row, "updated_at"))
     }
-}
-
-/// Its sessions have the folder of their project.
-fn hints(input: &Input) -> Result<Hints, Error> {
-    let mut hints = Hints::default();
-    each(input, "sessions", &mut |_, row| {
-        if let Ok(row) = row
-            && let Some(folder) = text(&row, "directory")
-        {
-            hints
-                .folders
-                .insert(id_of(&row, "project"), folder.to_owned());
-        }
-        Ok(())
-    })?;
-    Ok(hints)
-}
-
-/// Returns whether a project's folder has chunks.
-fn has_chunks(folder: &Path) -> bool {
-    fs::symlink_metadata(folder.join(".engram/manifest.json")).is_ok()
 }

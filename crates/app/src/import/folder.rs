@@ -22,25 +22,23 @@ const MAX_DEPTH: usize = 16;
 /// The longest file that is read, in bytes.
 const MAX_FILE: usize = 256 * 1024;
 
-/// Calls `take` with each file below a folder that has one of these endings, sorted by path; for a
-/// file, with itself. Hidden folders and folders of dependencies are left out.
-pub(super) fn each_file(
-    path: &Path,
-    endings: &[&str],
-    take: &mut dyn FnMut(&Path) -> Result<(), Error>,
-) -> Result<(), Error> {
+/// Returns the files below a folder that have one of these endings, sorted by path; of a file, itself.
+/// Hidden folders and folders of dependencies are left out.
+pub(super) fn files(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Error> {
     let metadata = fs::symlink_metadata(path).map_err(|error| json::unreadable(path, &error))?;
-    if metadata.is_dir() {
-        return walk(path, endings, MAX_DEPTH, take);
+    if !metadata.is_dir() {
+        return Ok(vec![path.to_owned()]);
     }
-    take(path)
+    let mut found = Vec::new();
+    walk(path, endings, MAX_DEPTH, &mut found)?;
+    Ok(found)
 }
 
 fn walk(
     folder: &Path,
     endings: &[&str],
     depth: usize,
-    take: &mut dyn FnMut(&Path) -> Result<(), Error>,
+    found: &mut Vec<PathBuf>,
 ) -> Result<(), Error> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries.map_err(|error| json::unreadable(folder, &error))?;
@@ -50,9 +48,9 @@ fn walk(
         let name = name.to_string_lossy();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_folder && depth > 0 && !name.starts_with('.') && name != "node_modules" {
-            walk(&entry.path(), endings, depth - 1, take)?;
+            walk(&entry.path(), endings, depth - 1, found)?;
         } else if !is_folder && endings.iter().any(|ending| name.ends_with(ending)) {
-            take(&entry.path())?;
+            found.push(entry.path());
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What the store has before an import: notes, texts and projects.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
 };
 
@@ -9,7 +9,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, State},
 };
-use anamnesis_store::{journal::Journal, notes::NotePath, scratch::Scratch};
+use anamnesis_store::journal::Journal;
 
 use super::Request;
 use crate::{Error, backfill, context::Context};
@@ -17,184 +17,66 @@ use crate::{Error, backfill, context::Context};
 /// The journal key for the projects that a person named for a program's projects, as JSON.
 const NAMED: &str = "import_projects";
 
-/// Hashes of the notes of the store and of the source, as far as an import compares them.
-///
-/// A source may have millions of records, so they are in a temporary file.
+/// The notes of the store and of the source, as far as an import compares them.
+#[derive(Default)]
 pub(super) struct KnownNotes {
-    scratch: Scratch,
+    /// The notes of the store, and whether each is forgotten.
+    pub(super) stored: HashMap<NoteId, bool>,
+    /// The notes of the source.
+    pub(super) in_source: HashSet<NoteId>,
+    /// The notes of the source by the ids of their records, which links name.
+    pub(super) records: HashMap<String, NoteId>,
+    /// The sessions that have a note of another origin.
+    pub(super) sessions: HashSet<String>,
+    /// The notes in use by project and text.
+    texts: HashMap<NoteId, NoteId>,
+    /// The latest note of this program by its id there, with the time of its last change.
+    versions: HashMap<String, (String, NoteId)>,
     /// The keys of all projects.
     projects: BTreeSet<String>,
 }
 
-/// What each note is, see [`NoteFlags`].
-const NOTES: &str = "note";
-
-/// The notes in use by project and text.
-const TEXTS: &str = "text";
-
-/// The notes of this program by their id there, the latest one each.
-const VERSIONS: &str = "version";
-
-/// The sessions that have a note of another origin.
-const SESSIONS: &str = "session";
-
-/// The notes of the source by the ids of their records, of those that links name.
-const RECORDS: &str = "record";
-
-/// The notes that new ones replace.
-const REPLACED: &str = "replaced";
-
-/// What is known of a note.
-#[derive(Debug, Clone, Copy, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a bit of the table's value"
-)]
-pub(super) struct NoteFlags {
-    /// Whether the store has it.
-    pub(super) is_stored: bool,
-    /// Whether it is forgotten.
-    pub(super) is_forgotten: bool,
-    /// Whether the source has it.
-    pub(super) is_in_source: bool,
-    /// Whether it is to be written.
-    pub(super) is_new: bool,
-}
-
 impl KnownNotes {
     /// Reads the notes of the store.
-    pub(super) fn load(context: &Context, tool: &str) -> Result<Self, Error> {
-        let tables = [NOTES, TEXTS, VERSIONS, SESSIONS, RECORDS, REPLACED];
-        let mut known = Self {
-            scratch: Scratch::new(&tables)?,
-            projects: BTreeSet::new(),
-        };
-        let mut failed = Ok(());
+    pub(super) fn load(context: &Context, tool: &str) -> Self {
+        let mut known = Self::default();
         context.notes.each(&mut |path| {
-            if failed.is_ok() {
-                failed = known.add(context, path, tool);
+            let note = context.notes.read(path).map(|it| it.file.into_note()).ok();
+            let is_forgotten = (note.as_ref()).is_some_and(|note| note.state == State::Forgotten);
+            known.stored.insert(path.id, is_forgotten);
+            if let Some(note) = note.filter(|_| !is_forgotten) {
+                known.add(note, tool);
             }
         });
-        failed.map(|()| known)
+        known
     }
 
     /// Adds a note of the store.
-    fn add(&mut self, context: &Context, path: NotePath, tool: &str) -> Result<(), Error> {
-        let note = context.notes.read(path).map(|it| it.file.into_note()).ok();
-        let flags = NoteFlags {
-            is_stored: true,
-            is_forgotten: note
-                .as_ref()
-                .is_some_and(|note| note.state == State::Forgotten),
-            ..NoteFlags::default()
-        };
-        self.set_flags(path.id, flags)?;
-        let Some(note) = note.filter(|_| !flags.is_forgotten) else {
-            return Ok(());
-        };
+    fn add(&mut self, note: Note, tool: &str) {
         self.projects.insert(note.project.clone());
-        self.set_text(&note)?;
+        self.texts.insert(text_key(&note), note.id);
         if note.tool.as_deref() != Some(tool) {
-            return match &note.session {
-                Some(session) => self.set(SESSIONS, NoteId::made_of(session), note.id),
-                None => Ok(()),
-            };
-        }
-        let latest = self.version(&note)?;
-        let latest = latest.and_then(|id| context.notes.read(context.notes.find(id)?).ok());
-        let is_later = |other: &Note| (&other.updated_at, other.id) < (&note.updated_at, note.id);
-        if latest.is_none_or(|latest| is_later(latest.file.note())) {
-            self.set_version(&note)?;
-        }
-        Ok(())
-    }
-
-    fn set(&self, table: &str, key: NoteId, value: NoteId) -> Result<(), Error> {
-        Ok(self
-            .scratch
-            .set(table, &key.to_bytes(), &value.to_bytes())?)
-    }
-
-    fn get(&self, table: &str, key: NoteId) -> Result<Option<NoteId>, Error> {
-        let value = self.scratch.get(table, &key.to_bytes())?;
-        let value = value.and_then(|value| value.try_into().ok());
-        Ok(value.map(NoteId::from_bytes))
-    }
-
-    /// Returns what is known of a note.
-    pub(super) fn flags(&self, id: NoteId) -> Result<NoteFlags, Error> {
-        let value = self.scratch.get(NOTES, &id.to_bytes())?;
-        let bits = value.and_then(|value| value.first().copied()).unwrap_or(0);
-        let is_set = |place: u8| bits & (1 << place) != 0;
-        Ok(NoteFlags {
-            is_stored: is_set(0),
-            is_forgotten: is_set(1),
-            is_in_source: is_set(2),
-            is_new: is_set(3),
-        })
-    }
-
-    /// Sets what is known of a note.
-    pub(super) fn set_flags(&self, id: NoteId, flags: NoteFlags) -> Result<(), Error> {
-        let bits = u8::from(flags.is_stored)
-            | u8::from(flags.is_forgotten) << 1
-            | u8::from(flags.is_in_source) << 2
-            | u8::from(flags.is_new) << 3;
-        Ok(self.scratch.set(NOTES, &id.to_bytes(), &[bits])?)
-    }
-
-    fn set_text(&self, note: &Note) -> Result<(), Error> {
-        self.set(TEXTS, text_key(note), note.id)
-    }
-
-    fn set_version(&self, note: &Note) -> Result<(), Error> {
-        match &note.tool_id {
-            Some(id) => self.set(VERSIONS, NoteId::made_of(id), note.id),
-            None => Ok(()),
+            self.sessions.extend(note.session);
+        } else if let Some(id) = note.tool_id {
+            let version = (note.updated_at, note.id);
+            let latest = self.versions.entry(id).or_insert_with(|| version.clone());
+            if *latest < version {
+                *latest = version;
+            }
         }
     }
 
-    /// Adds a new note of the source that later ones may replace, and records which one it replaces.
-    pub(super) fn add_version(&self, note: &Note) -> Result<(), Error> {
-        if let Some(earlier) = self.version(note)? {
-            self.set(REPLACED, note.id, earlier)?;
-        }
-        self.set_text(note)?;
-        self.set_version(note)
+    /// Adds a new note of the source that later ones may replace. Returns which one it replaces.
+    pub(super) fn add_version(&mut self, note: &Note) -> Option<NoteId> {
+        self.texts.insert(text_key(note), note.id);
+        let version = (note.updated_at.clone(), note.id);
+        let earlier = self.versions.insert(note.tool_id.clone()?, version);
+        earlier.map(|(_, id)| id)
     }
 
     /// Returns the note of the same project with the same text.
-    pub(super) fn same_text(&self, note: &Note) -> Result<Option<NoteId>, Error> {
-        self.get(TEXTS, text_key(note))
-    }
-
-    /// Returns the latest note that was imported for this id.
-    fn version(&self, note: &Note) -> Result<Option<NoteId>, Error> {
-        match &note.tool_id {
-            Some(id) => self.get(VERSIONS, NoteId::made_of(id)),
-            None => Ok(None),
-        }
-    }
-
-    /// Returns the note that a new one replaces.
-    pub(super) fn replaced(&self, id: NoteId) -> Result<Option<NoteId>, Error> {
-        self.get(REPLACED, id)
-    }
-
-    /// Records the note of a record that links may name.
-    pub(super) fn set_record(&self, id: &str, note: NoteId) -> Result<(), Error> {
-        self.set(RECORDS, NoteId::made_of(id), note)
-    }
-
-    /// Returns the note of a record.
-    pub(super) fn of_record(&self, id: &str) -> Result<Option<NoteId>, Error> {
-        self.get(RECORDS, NoteId::made_of(id))
-    }
-
-    /// Returns whether a session has a note that this program did not write.
-    pub(super) fn has_session(&self, session: &str) -> Result<bool, Error> {
-        let note = self.get(SESSIONS, NoteId::made_of(session))?;
-        Ok(note.is_some())
+    pub(super) fn same_text(&self, note: &Note) -> Option<NoteId> {
+        self.texts.get(&text_key(note)).copied()
     }
 }
 
@@ -323,8 +205,6 @@ pub(super) struct Hints {
     pub(super) folders: BTreeMap<String, String>,
     /// The client's session ids by project.
     pub(super) sessions: BTreeMap<String, Vec<String>>,
-    /// Whether its records have links.
-    pub(super) has_links: bool,
 }
 
 impl Hints {

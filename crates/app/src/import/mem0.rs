@@ -1,4 +1,4 @@
-//! Mem0: its history, which is replayed; and OpenMemory's database.
+//! Mem0: its history, of which the last event of a memory has its text; and OpenMemory's database.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,111 +6,100 @@ use anamnesis_note::note::Kind;
 use serde_json::Value;
 
 use super::{
-    Format, Input, NO_HINTS, Record, Take,
+    Description, Format, Input, Memory, Record,
     record::{id_of, text, time},
-    row_value, sqlite_of,
 };
 use crate::Error;
 
-pub(super) const MEM0: Format = Format {
-    name: "mem0",
-    places: &[".mem0/history.db"],
-    is_in: |_| false,
-    hints: NO_HINTS,
-    read: read_history,
-};
+pub(super) struct Mem0;
 
-pub(super) const OPENMEMORY: Format = Format {
-    name: "openmemory",
-    places: &[],
-    is_in: |_| false,
-    hints: NO_HINTS,
-    read: read_openmemory,
-};
+pub(super) struct OpenMemory;
 
-/// Replays the history: the last event of a memory has its text.
-fn read_history(input: &Input, take: &mut Take<'_>) -> Result<(), Error> {
-    let database = sqlite_of(input, MEM0.name, "history")?;
-    let sql = "SELECT history.*, first FROM history JOIN (SELECT max(rowid) AS last, \
-               min(created_at) AS first FROM history GROUP BY memory_id) \
-               ON history.rowid = last ORDER BY last";
-    database.each(sql, |row| {
-        let id = row
-            .get("memory_id")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let id = id.to_owned();
-        let row = match row_value(row) {
-            Ok(row) => row,
-            Err(reason) => return take(Record::skipped(id, reason)),
-        };
-        let is_deleted = row.get("is_deleted").and_then(Value::as_i64) == Some(1);
-        if is_deleted || text(&row, "event") == Some("DELETE") {
-            return take(Record::skipped(id, "deleted there"));
-        }
-        let body = text(&row, "new_memory").unwrap_or_default().to_owned();
-        let record = Record::new(id, Kind::Fact, String::new(), body);
-        take(Record {
-            is_versioned: true,
-            ..record.at(time(&row, "first"), time(&row, "updated_at"))
+impl Format for Mem0 {
+    fn describe(&self) -> Description {
+        Description::new("mem0", &[".mem0/history.db"])
+    }
+
+    fn read(&self, input: &Input) -> Result<Memory, Error> {
+        let rows = input.table("mem0", "history")?.rows(
+            "SELECT history.*, first FROM history JOIN (SELECT max(rowid) AS last, \
+             min(created_at) AS first FROM history GROUP BY memory_id) \
+             ON history.rowid = last ORDER BY last",
+        )?;
+        Ok(Record::from_rows(rows, |row| {
+            let is_deleted = row.get("is_deleted").and_then(Value::as_i64) == Some(1);
+            if is_deleted || text(row, "event") == Some("DELETE") {
+                return Record::skipped("deleted there");
+            }
+            let body = text(row, "new_memory").unwrap_or_default().to_owned();
+            let record = Record::new(id_of(row, "memory_id"), Kind::Fact, String::new(), body);
+            Record {
+                is_versioned: true,
+                ..record.at(time(row, "first"), time(row, "updated_at"))
+            }
         })
-    })
+        .into())
+    }
 }
 
-fn read_openmemory(input: &Input, take: &mut Take<'_>) -> Result<(), Error> {
-    let database = sqlite_of(input, OPENMEMORY.name, "memories")?;
-    let mut categories: HashMap<String, Vec<String>> = HashMap::new();
-    let sql = "SELECT memory_id, name FROM memory_categories \
-               JOIN categories ON categories.id = category_id ORDER BY name";
-    if !database.columns("memory_categories")?.is_empty() {
-        database.each(sql, |row| {
-            let row = Value::Object(row);
-            let of_memory = categories.entry(id_of(&row, "memory_id")).or_default();
-            of_memory.push(id_of(&row, "name"));
-            Ok::<(), Error>(())
-        })?;
+impl Format for OpenMemory {
+    fn describe(&self) -> Description {
+        Description::new("openmemory", &[])
     }
-    let mut apps = BTreeMap::new();
-    if !database.columns("apps")?.is_empty() {
-        database.each("SELECT id, name FROM apps", |row| {
-            let row = Value::Object(row);
-            apps.insert(id_of(&row, "id"), id_of(&row, "name"));
-            Ok::<(), Error>(())
-        })?;
-    }
-    database.each("SELECT * FROM memories ORDER BY created_at, id", |row| {
-        let id = row.get("id").and_then(Value::as_str).unwrap_or_default();
-        let id = id.to_owned();
-        let row = match row_value(row) {
-            Ok(row) => row,
-            Err(reason) => return take(Record::skipped(id, reason)),
-        };
-        match text(&row, "state") {
-            Some("deleted") => return take(Record::skipped(id, "deleted there")),
-            Some("archived" | "paused") => {
-                return take(Record::skipped(id, "archived or paused there"));
+
+    fn read(&self, input: &Input) -> Result<Memory, Error> {
+        let database = input.table("openmemory", "memories")?;
+        let mut categories: HashMap<String, Vec<String>> = HashMap::new();
+        if !database.columns("memory_categories")?.is_empty() {
+            let rows = database.rows(
+                "SELECT memory_id, name FROM memory_categories \
+                 JOIN categories ON categories.id = category_id ORDER BY name",
+            )?;
+            for row in rows.iter().flatten() {
+                let of_memory = categories.entry(id_of(row, "memory_id")).or_default();
+                of_memory.push(id_of(row, "name"));
             }
-            _ => {}
         }
-        let mut tags = categories.remove(&id).unwrap_or_default();
-        let kind = if tags.iter().any(|tag| tag.starts_with("preference")) {
-            Kind::Preference
-        } else {
-            Kind::Fact
-        };
-        tags.extend(apps.get(&id_of(&row, "app_id")).cloned());
-        let metadata: Value = text(&row, "metadata")
-            .and_then(|json| serde_json::from_str(json).ok())
-            .unwrap_or_default();
-        let body = text(&row, "content").unwrap_or_default().to_owned();
-        let record = Record::new(id, kind, String::new(), body);
-        take(Record {
-            project: text(&metadata, "repo")
-                .or(text(&metadata, "project"))
-                .map(str::to_owned),
-            tags,
-            is_versioned: true,
-            ..record.at(time(&row, "created_at"), time(&row, "updated_at"))
+        let apps = database.rows_of("apps", "")?;
+        let apps: BTreeMap<String, String> = apps
+            .iter()
+            .flatten()
+            .map(|row| (id_of(row, "id"), id_of(row, "name")))
+            .collect();
+        let rows = database.rows_of("memories", "ORDER BY created_at, id")?;
+        Ok(Record::from_rows(rows, |row| {
+            let id = id_of(row, "id");
+            let tags = categories.remove(&id).unwrap_or_default();
+            let app = apps.get(&id_of(row, "app_id")).cloned();
+            memory(row, id, tags, app)
         })
-    })
+        .into())
+    }
+}
+
+fn memory(row: &Value, id: String, mut tags: Vec<String>, app: Option<String>) -> Record {
+    match text(row, "state") {
+        Some("deleted") => return Record::skipped("deleted there"),
+        Some("archived" | "paused") => return Record::skipped("archived or paused there"),
+        _ => {}
+    }
+    let kind = if tags.iter().any(|tag| tag.starts_with("preference")) {
+        Kind::Preference
+    } else {
+        Kind::Fact
+    };
+    tags.extend(app);
+    let metadata: Value = text(row, "metadata")
+        .and_then(|json| serde_json::from_str(json).ok())
+        .unwrap_or_default();
+    let body = text(row, "content").unwrap_or_default().to_owned();
+    let record = Record::new(id, kind, String::new(), body);
+    Record {
+        project: text(&metadata, "repo")
+            .or(text(&metadata, "project"))
+            .map(str::to_owned),
+        tags,
+        is_versioned: true,
+        ..record.at(time(row, "created_at"), time(row, "updated_at"))
+    }
 }

@@ -1,9 +1,9 @@
 //! Imports the memories of other programs as notes.
 //!
-//! A source turns its files into `Record`s, one at a time. Everything else is here, once for all:
-//! a record is made safe like any input for a note, gets its project, and is new, the same as a note,
-//! or skipped for a reason. The first reading only counts. The second one, with `--apply`, writes
-//! what was new as one change. The source is never written.
+//! A [`Format`] turns the files of a program into `Record`s. Everything else is here, once for all: a
+//! record is made safe like any input for a note, gets its project, and is new, the same as a note, or
+//! skipped for a reason. With `--apply`, what is new is written as one change. The source is never
+//! written.
 //!
 //! The id of a note is derived from the program, the project there and the text. A second import,
 //! of a copy or an export too, finds it, whatever a person did to the note.
@@ -11,8 +11,10 @@
 mod basic_memory;
 mod chats;
 mod claude_mem;
+mod conversation;
 mod engram;
 mod folder;
+mod gzip;
 mod json;
 mod known;
 mod mem0;
@@ -23,7 +25,7 @@ mod rules;
 mod server_memory;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -35,20 +37,18 @@ use anamnesis_note::{
     note::{Kind, Note},
 };
 use anamnesis_store::{
-    foreign_database::{self, ForeignDatabase, UNUSABLE},
+    foreign_database::{self, ForeignDatabase},
+    fs::lock::{self, Subject},
     index::Index,
     journal::Journal,
     notes::NotePath,
-    scratch,
 };
-use anamnesis_sync::NewNotes;
 use anamnesis_text::clean::one_line;
-use serde_json::Value;
 use ulid::Ulid;
 
 use self::{
-    known::{Hints, KnownNotes, NoteFlags, ProjectKeys},
-    record::Record,
+    known::{Hints, KnownNotes, ProjectKeys},
+    record::{Record, SourceLink},
 };
 use crate::{
     Error,
@@ -59,51 +59,72 @@ use crate::{
     sync,
 };
 
-/// How many notes are recorded in the journal at once.
-const CHUNK: usize = 10_000;
-
 /// How many examples a report has.
 const EXAMPLES: usize = 5;
 
 /// The reason for a record that another one of the source repeats.
 const REPEATED: &str = "said before in the source";
 
-/// A record is handed over.
-type Take<'a> = dyn FnMut(Record) -> Result<(), Error> + 'a;
-
-/// A row of a source is handed over, or why it cannot be used.
-type TakeRow<'a> = dyn FnMut(&str, Result<Value, &'static str>) -> Result<(), Error> + 'a;
-
-/// The hints of a source that knows no project.
-const NO_HINTS: fn(&Input) -> Result<Hints, Error> = |_| Ok(Hints::default());
+/// The reason for a record whose note a person forgot.
+const FORGOTTEN: &str = "forgotten by you";
 
 /// A program whose memory can be imported.
-struct Format {
+trait Format: Sync {
+    /// Returns its name and its places.
+    fn describe(&self) -> Description;
+
+    /// Returns whether it has a memory in a project's folder.
+    fn detect(&self, _folder: &Path) -> bool {
+        false
+    }
+
+    /// Reads every record.
+    fn read(&self, input: &Input) -> Result<Memory, Error>;
+}
+
+/// The name of a program, and where its memory is below the user's home.
+struct Description {
     name: &'static str,
-    /// Where its memory is, below the user's home.
     places: &'static [&'static str],
-    /// Whether it has a memory in a project's folder.
-    is_in: fn(&Path) -> bool,
-    /// Returns what it knows of its projects.
-    hints: fn(&Input) -> Result<Hints, Error>,
-    /// Hands over every record.
-    read: fn(&Input, &mut Take<'_>) -> Result<(), Error>,
+}
+
+impl Description {
+    const fn new(name: &'static str, places: &'static [&'static str]) -> Self {
+        Self { name, places }
+    }
+}
+
+/// What a source has.
+#[derive(Default)]
+struct Memory {
+    records: Vec<Record>,
+    /// What it knows of its projects.
+    hints: Hints,
+}
+
+impl From<Vec<Record>> for Memory {
+    fn from(records: Vec<Record>) -> Self {
+        Self {
+            records,
+            hints: Hints::default(),
+        }
+    }
 }
 
 /// The programs, in the order of the documentation.
-const FORMATS: &[Format] = &[
-    claude_mem::FORMAT,
-    server_memory::FORMAT,
-    basic_memory::FORMAT,
-    memories::FORMAT,
-    engram::FORMAT,
-    mem0::MEM0,
-    mem0::OPENMEMORY,
-    chats::CLAUDE_AI,
-    chats::CHATGPT,
-    rules::RULES,
-    rules::CODEX,
-    own::FORMAT,
+const FORMATS: &[&dyn Format] = &[
+    &claude_mem::ClaudeMem,
+    &server_memory::ServerMemory,
+    &basic_memory::BasicMemory,
+    &memories::Memories,
+    &engram::Engram,
+    &mem0::Mem0,
+    &mem0::OpenMemory,
+    &chats::Chats("claude-ai"),
+    &chats::Chats("chatgpt"),
+    &rules::Rules,
+    &rules::Codex,
+    &own::Own,
 ];
 
 /// Checks the name of a source: one of [`source_names`], `auto` or `claude`.
@@ -119,7 +140,7 @@ pub fn source_name(text: &str) -> Result<String, Error> {
 
 /// The names that `--from` accepts, except `auto` and `claude`.
 pub fn source_names() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().map(|format| format.name)
+    FORMATS.iter().map(|format| format.describe().name)
 }
 
 /// What to import, and how.
@@ -140,7 +161,7 @@ pub struct Request {
 
 /// A source that was opened.
 pub struct Source {
-    format: &'static Format,
+    format: &'static dyn Format,
     input: Input,
 }
 
@@ -152,10 +173,36 @@ struct Input {
     with_conversations: bool,
 }
 
+impl Input {
+    /// Returns the database of a program, which has this table.
+    fn table(&self, tool: &str, table: &str) -> Result<&ForeignDatabase, Error> {
+        let path = one_line(&self.path.to_string_lossy());
+        let no_one = |why: &str| Error::failed(format!("{path} is no database of {tool}: {why}"));
+        let database = self.database.as_ref();
+        let database = database.ok_or_else(|| no_one("it is no SQLite file"))?;
+        if database.columns(table)?.is_empty() {
+            return Err(no_one(&format!("it has no table `{table}`")));
+        }
+        Ok(database)
+    }
+}
+
+/// Refuses a database of a later version than the latest known one.
+fn known_version(tool: &str, version: i64, latest: i64) -> Result<(), Error> {
+    if version <= latest {
+        return Ok(());
+    }
+    Err(Error::failed(format!(
+        "the database has schema {version} of {tool}, but only schemas up to {latest} are known; \
+         nothing was imported"
+    ))
+    .hint("update anamnesis, or import an export of the program"))
+}
+
 impl Source {
     /// The program's name.
     pub fn tool(&self) -> &'static str {
-        self.format.name
+        self.format.describe().name
     }
 
     /// The file or folder.
@@ -163,19 +210,12 @@ impl Source {
         &self.input.path
     }
 
-    /// Calls `take` with every record.
-    fn each(&self, take: &mut Take<'_>) -> Result<(), Error> {
-        (self.format.read)(&self.input, take)?;
-        match &self.input.database {
-            Some(database) => Ok(database.check()?),
-            None => Ok(()),
+    fn read(&self) -> Result<Memory, Error> {
+        let memory = self.format.read(&self.input)?;
+        if let Some(database) = &self.input.database {
+            database.check()?;
         }
-    }
-}
-
-impl From<scratch::Error> for Error {
-    fn from(error: scratch::Error) -> Self {
-        Self::caused_by(error)
+        Ok(memory)
     }
 }
 
@@ -187,13 +227,10 @@ impl From<foreign_database::Error> for Error {
 
 /// Opens a source: the one at the path, else every one in a known place. `name` may be `auto`.
 pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Source>, Error> {
-    let formats: Vec<&'static Format> = match name {
-        "auto" => FORMATS.iter().collect(),
-        name => FORMATS
-            .iter()
-            .filter(|format| format.name == name)
-            .collect(),
-    };
+    let formats = FORMATS.iter().copied();
+    let formats: Vec<&'static dyn Format> = formats
+        .filter(|format| name == "auto" || format.describe().name == name)
+        .collect();
     if let Some(path) = &request.path {
         let [format] = formats[..] else {
             return Err(
@@ -209,15 +246,15 @@ pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Sour
     let mut sources = Vec::new();
     let here = Context::current_folder().filter(|folder| Some(folder.as_path()) != home);
     for format in &formats {
-        let places = format.places.iter();
+        let places = format.describe().places.iter();
         let places = places.filter_map(|place| context.environment.below_home(place));
-        let here = here.clone().filter(|folder| (format.is_in)(folder));
+        let here = here.clone().filter(|folder| format.detect(folder));
         for path in places.filter(|path| path.exists()).chain(here) {
-            sources.push(open_one(context, format, &path, request)?);
+            sources.push(open_one(context, *format, &path, request)?);
         }
     }
     if sources.is_empty() && name != "auto" {
-        let places = formats.iter().flat_map(|format| format.places);
+        let places = formats.iter().flat_map(|format| format.describe().places);
         let places = places.filter_map(|place| context.environment.below_home(place));
         let places: Vec<String> = places.map(|place| context.shown(&place)).collect();
         let message = match places.join(", ") {
@@ -230,8 +267,8 @@ pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Sour
 }
 
 /// Returns the program's database in its own folder, such as `~/.codex`.
-fn database_in(format: &Format, folder: &Path) -> Option<PathBuf> {
-    let names = (format.places.iter()).filter_map(|place| Path::new(place).file_name());
+fn database_in(format: &dyn Format, folder: &Path) -> Option<PathBuf> {
+    let names = (format.describe().places.iter()).filter_map(|place| Path::new(place).file_name());
     names
         .map(|name| folder.join(name))
         .find(|path| ForeignDatabase::is_one(path))
@@ -243,7 +280,7 @@ fn names() -> String {
 
 fn open_one(
     context: &Context,
-    format: &'static Format,
+    format: &'static dyn Format,
     path: &Path,
     request: &Request,
 ) -> Result<Source, Error> {
@@ -318,7 +355,7 @@ pub fn open_store(context: &Context, apply: bool) -> Result<Option<Journal>, Err
 }
 
 /// Reads a source, and writes its new notes if that is asked for. `progress` is called with the
-/// number of records that were read.
+/// number of records that were judged.
 pub fn run(
     context: &Context,
     journal: Option<&Journal>,
@@ -326,14 +363,15 @@ pub fn run(
     request: &Request,
     mut progress: impl FnMut(usize),
 ) -> Result<ImportReport, Error> {
-    let tool = source.tool();
+    let memory = source.read()?;
     let mut import = Import {
         context,
         journal,
-        tool,
-        known: KnownNotes::load(context, tool)?,
+        tool: source.tool(),
+        known: KnownNotes::load(context, source.tool()),
         keys: ProjectKeys::load(context, journal, request),
-        hints: (source.format.hints)(&source.input)?,
+        hints: memory.hints,
+        new: Vec::new(),
         report: ImportReport {
             is_held: context
                 .config
@@ -342,14 +380,14 @@ pub fn run(
             ..ImportReport::default()
         },
     };
-    source.each(&mut |record| {
+    for record in memory.records {
         progress(import.report.found);
-        import.count(record)
-    })?;
+        import.take(record);
+    }
     if let Some(journal) = journal.filter(|_| request.apply) {
         import.keys.keep(journal)?;
         if import.report.new > 0 {
-            import.report.change = import.write(journal, source, progress)?;
+            import.report.change = import.write(journal)?;
         }
     }
     Ok(import.report)
@@ -363,7 +401,16 @@ struct Import<'a> {
     known: KnownNotes,
     keys: ProjectKeys,
     hints: Hints,
+    new: Vec<NewNote>,
     report: ImportReport,
+}
+
+/// A note to write.
+struct NewNote {
+    note: Note,
+    links: Vec<SourceLink>,
+    /// Its file, if it is one of ours.
+    file: Option<String>,
 }
 
 /// What becomes of a record.
@@ -374,6 +421,57 @@ enum Verdict {
 }
 
 impl Import<'_> {
+    /// Judges and counts a record.
+    fn take(&mut self, mut record: Record) {
+        self.report.found += 1;
+        let links = std::mem::take(&mut record.links);
+        let (id, is_versioned) = (record.id.clone(), record.is_versioned);
+        let project = record.project.clone();
+        let file = record.exact.as_mut().map(|it| std::mem::take(&mut it.1));
+        let mut note = match self.note(record) {
+            Ok(note) => note,
+            Err(reason) => {
+                if reason == known::UNKNOWN_PROJECT {
+                    let name = one_line(&project.unwrap_or_default());
+                    *self.report.unknown.entry(name).or_default() += 1;
+                }
+                return self.skip(reason);
+            }
+        };
+        let same = self.known.same_text(&note);
+        self.known.records.insert(id, same.unwrap_or(note.id));
+        if self.known.in_source.contains(&note.id) {
+            return self.skip(REPEATED);
+        }
+        let verdict = self.judge(&note, same);
+        self.known.in_source.insert(note.id);
+        let report = &mut self.report;
+        match verdict {
+            Verdict::Skipped(reason) => self.skip(reason),
+            Verdict::Same => report.same += 1,
+            Verdict::New => {
+                report.new += 1;
+                *report.projects.entry(note.project.clone()).or_default() += 1;
+                if report.examples.len() < EXAMPLES {
+                    report.examples.push(Example {
+                        kind: note.kind(),
+                        project: note.project.clone(),
+                        title: note.title.clone(),
+                    });
+                }
+                if is_versioned {
+                    let replaced = self.known.add_version(&note);
+                    note.supersedes.extend(replaced.map(|id| id.to_string()));
+                }
+                self.new.push(NewNote { note, links, file });
+            }
+        }
+    }
+
+    fn skip(&mut self, reason: &'static str) {
+        *self.report.skipped.entry(reason).or_default() += 1;
+    }
+
     /// Returns the note of a record.
     fn note(&mut self, record: Record) -> Result<Note, &'static str> {
         if let Some(reason) = record.skip {
@@ -395,235 +493,118 @@ impl Import<'_> {
         Ok(note)
     }
 
-    /// Judges and counts a record.
-    fn count(&mut self, record: Record) -> Result<(), Error> {
-        self.report.found += 1;
-        let project = record.project.clone();
-        let (id, is_versioned) = (record.id.clone(), record.is_versioned);
-        let note = self.note(record);
-        let verdict = match &note {
-            Ok(note) => self.judge(note, &id, is_versioned)?,
-            Err(reason) => Verdict::Skipped(reason),
-        };
-        let report = &mut self.report;
-        match (verdict, note) {
-            (Verdict::New, Ok(note)) => {
-                report.new += 1;
-                *report.projects.entry(note.project.clone()).or_default() += 1;
-                if report.examples.len() < EXAMPLES {
-                    report.examples.push(Example {
-                        kind: note.kind(),
-                        project: note.project,
-                        title: note.title,
-                    });
-                }
-            }
-            (Verdict::Skipped(reason), _) => {
-                *report.skipped.entry(reason).or_default() += 1;
-                if reason == known::UNKNOWN_PROJECT {
-                    let name = one_line(&project.unwrap_or_default());
-                    *report.unknown.entry(name).or_default() += 1;
-                }
-            }
-            _ => report.same += 1,
-        }
-        Ok(())
-    }
-
-    fn judge(&self, note: &Note, id: &str, is_versioned: bool) -> Result<Verdict, Error> {
-        let same = self.known.same_text(note)?;
-        if self.hints.has_links {
-            self.known.set_record(id, same.unwrap_or(note.id))?;
-        }
-        let flags = self.known.flags(note.id)?;
-        if flags.is_in_source {
-            return Ok(Verdict::Skipped(REPEATED));
-        }
-        let verdict = self.judge_first(note, flags, same)?;
-        let is_new = matches!(verdict, Verdict::New);
-        if is_new && is_versioned {
-            self.known.add_version(note)?;
-        }
-        let flags = NoteFlags {
-            is_in_source: true,
-            is_new,
-            ..flags
-        };
-        self.known.set_flags(note.id, flags)?;
-        Ok(verdict)
-    }
-
     /// Judges a note that the source did not have so far. `same` is one with its text.
-    fn judge_first(
-        &self,
-        note: &Note,
-        flags: NoteFlags,
-        same: Option<NoteId>,
-    ) -> Result<Verdict, Error> {
-        if flags.is_forgotten {
-            return Ok(Verdict::Skipped("forgotten by you"));
-        }
-        if flags.is_stored {
-            return Ok(Verdict::Same);
+    fn judge(&self, note: &Note, same: Option<NoteId>) -> Verdict {
+        match self.known.stored.get(&note.id) {
+            Some(true) => return Verdict::Skipped(FORGOTTEN),
+            Some(false) => return Verdict::Same,
+            None => {}
         }
         if let Some(same) = same {
-            let is_repeated = self.known.flags(same)?.is_in_source;
-            return Ok(if is_repeated {
+            return if self.known.in_source.contains(&same) {
                 Verdict::Skipped(REPEATED)
             } else {
                 Verdict::Same
-            });
+            };
         }
         let forgotten = self.journal.map(|journal| journal.forgotten_at(&note.body));
         if forgotten.and_then(Result::ok).flatten().is_some() {
-            return Ok(Verdict::Skipped("forgotten by you"));
+            return Verdict::Skipped(FORGOTTEN);
         }
-        let session = note
-            .session
-            .as_deref()
-            .filter(|_| note.kind() == Kind::Experience);
-        match session {
-            Some(session) if self.known.has_session(session)? => {
-                Ok(Verdict::Skipped("of a session that has a note"))
-            }
-            _ => Ok(Verdict::New),
+        let has_note = |session: &String| self.known.sessions.contains(session);
+        if note.kind() == Kind::Experience && note.session.as_ref().is_some_and(has_note) {
+            return Verdict::Skipped("of a session that has a note");
         }
+        Verdict::New
     }
 
-    /// Reads the source again and writes the new notes. If that fails, no note of it stays.
-    fn write(
-        &mut self,
-        journal: &Journal,
-        source: &Source,
-        mut progress: impl FnMut(usize),
-    ) -> Result<Option<Ulid>, Error> {
-        let context = self.context;
-        sync::commit_all(context)?;
-        drop(context.index()?);
+    /// Writes the new notes as one change. If that fails, none of them stays.
+    fn write(&mut self, journal: &Journal) -> Result<Option<Ulid>, Error> {
+        let Context { home, notes, .. } = self.context;
+        sync::commit_all(self.context)?;
+        drop(self.context.index()?);
+        let new = std::mem::take(&mut self.new);
+        let files: Vec<(NotePath, Vec<u8>)> = new.into_iter().map(|it| self.file(it)).collect();
+        let ids: BTreeSet<NoteId> = files.iter().map(|(path, _)| path.id).collect();
         let interrupts = without_interrupts();
-        let mut new = sync::new_notes(context)?;
-        if let Err(error) = self.write_notes(source, &mut new, &mut progress) {
-            new.discard()?;
+        // Nobody else commits the folder meanwhile, so that one undo removes all of them.
+        let held = lock::acquire(home, Subject::Sync, PATIENCE)
+            .map_err(Error::caused_by)?
+            .ok_or(anamnesis_sync::Error::Busy)?;
+        let lock = notes.lock()?;
+        let before = notes.folder_times();
+        let paths: Vec<NotePath> = files.iter().map(|(path, _)| *path).collect();
+        let placed = match notes.place_new(&lock, files) {
+            Ok(placed) => Ok(placed.into_iter().map(|(path, _)| path).collect()),
+            Err(error) => Err((paths.clone(), Error::from(error))),
+        };
+        let placed: Result<Vec<NotePath>, _> = placed.and_then(|placed: Vec<NotePath>| {
+            if placed.len() == paths.len() {
+                return Ok(placed);
+            }
+            let error = Error::failed(
+                "a note with the id of a new one was written meanwhile; nothing was imported",
+            );
+            Err((placed, error.hint("run it again")))
+        });
+        if let Err((written, error)) = placed {
+            for path in written {
+                notes.remove(&lock, path)?;
+            }
             return Err(error);
         }
-        let (written, change) = sync::commit_new(context, "import", new);
-        drop(interrupts);
-        let mut index = Index::open_to_write(&context.home, &context.notes, PATIENCE)?;
-        index.record_new::<Error>(&context.notes, written.folder_times, |take| {
-            let mut slice = Vec::with_capacity(CHUNK);
-            written.each(|path| {
-                slice.push(path.id);
-                if slice.len() == CHUNK {
-                    journal.know(slice.drain(..))?;
-                }
-                take(path)
-            })?;
-            Ok(journal.know(slice)?)
-        })?;
-        index.take_up_usage(&context.home)?;
-        index.checkpoint()?;
+        let indexed = self.index(&ids, before);
+        drop(lock);
+        let change = sync::commit(self.context, "import", ids.iter().copied());
+        drop((held, interrupts));
+        indexed?;
+        journal.know(ids)?;
         journal.checkpoint()?;
         Ok(change)
     }
 
-    fn write_notes(
-        &mut self,
-        source: &Source,
-        new: &mut NewNotes<'_>,
-        progress: &mut dyn FnMut(usize),
-    ) -> Result<(), Error> {
-        source.each(&mut |record| {
-            let links = record.links.clone();
-            let exact = record.exact.as_ref().map(|exact| exact.1.clone());
-            let Ok(mut note) = self.note(record) else {
-                return Ok(());
-            };
-            let flags = self.known.flags(note.id)?;
-            if !flags.is_new {
-                return Ok(());
-            }
-            let flags = NoteFlags {
-                is_new: false,
-                ..flags
-            };
-            self.known.set_flags(note.id, flags)?;
-            self.link(&mut note, &links)?;
-            let text = exact.unwrap_or_else(|| note.render());
-            let text = without_conflict_markers(&text).into_owned();
-            let path = NotePath::from_note(&note);
-            new.add(path, text.into_bytes()).map_err(not_imported)?;
-            progress(new.count());
-            Ok(())
-        })?;
-        new.write().map_err(not_imported)?;
-        if new.count() == self.report.new {
-            return Ok(());
-        }
-        Err(
-            Error::failed("the source was changed while it was read; nothing was imported")
-                .hint("run it again"),
-        )
+    fn index(&self, ids: &BTreeSet<NoteId>, before: [i64; 6]) -> Result<(), Error> {
+        let Context { home, notes, .. } = self.context;
+        let mut index = Index::open_to_write(home, notes, PATIENCE)?;
+        index.record_all(notes, ids, before)?;
+        index.take_up_usage(home)?;
+        Ok(index.checkpoint()?)
     }
 
-    /// Adds the links of a record, and what it replaces.
-    fn link(&self, note: &mut Note, links: &[(String, String, Option<f64>)]) -> Result<(), Error> {
-        let replaced = self.known.replaced(note.id)?;
-        note.supersedes.extend(replaced.map(|id| id.to_string()));
+    /// Returns the file of a new note.
+    fn file(&self, new: NewNote) -> (NotePath, Vec<u8>) {
+        let NewNote {
+            mut note,
+            links,
+            file,
+        } = new;
+        self.link(&mut note, &links);
+        let text = file.unwrap_or_else(|| note.render());
+        let text = without_conflict_markers(&text).into_owned();
+        (NotePath::from_note(&note), text.into_bytes())
+    }
+
+    fn link(&self, note: &mut Note, links: &[SourceLink]) {
         for (word, other, weight) in links {
-            let target = self.known.of_record(other)?;
-            let Some(target) = target.filter(|target| *target != note.id) else {
+            let target = self.known.records.get(other);
+            let Some(target) = target.filter(|target| **target != note.id) else {
                 continue;
             };
             let relation = match link::given(word) {
                 // A note of somebody else that says the same must not be replaced.
-                Ok(Relation::Supersedes) if !self.known.flags(target)?.is_in_source => {
+                Ok(Relation::Supersedes) if !self.known.in_source.contains(target) => {
                     Relation::RelatedTo
                 }
                 relation => relation.unwrap_or(Relation::RelatedTo),
             };
             Link {
                 relation,
-                target,
+                target: *target,
                 weight: weight.filter(|weight| *weight > 0.0 && *weight <= 1.0),
             }
             .declare(note);
         }
-        Ok(())
     }
-}
-
-/// Returns the error of new notes that could not be written.
-fn not_imported(error: anamnesis_sync::Error) -> Error {
-    match error {
-        anamnesis_sync::Error::Taken => Error::failed(format!("{error}; nothing was imported"))
-            .because(error)
-            .hint("run it again"),
-        error => error.into(),
-    }
-}
-
-/// Returns the row of a database as a value.
-///
-/// # Errors
-/// Why one of its texts cannot be used.
-fn row_value(row: foreign_database::Row) -> Result<Value, &'static str> {
-    match row.get(UNUSABLE).and_then(Value::as_str) {
-        Some(reason) if reason.starts_with("not") => Err("not UTF-8"),
-        Some(_) => Err("with a text over 4 MiB"),
-        None => Ok(Value::Object(row)),
-    }
-}
-
-/// Returns the database of a source, which has this table.
-fn sqlite_of<'a>(input: &'a Input, tool: &str, table: &str) -> Result<&'a ForeignDatabase, Error> {
-    let path = one_line(&input.path.to_string_lossy());
-    let no_one = |why: &str| Error::failed(format!("{path} is no database of {tool}: {why}"));
-    let database = input.database.as_ref();
-    let database = database.ok_or_else(|| no_one("it is no SQLite file"))?;
-    if database.columns(table)?.is_empty() {
-        return Err(no_one(&format!("it has no table `{table}`")));
-    }
-    Ok(database)
 }
 
 #[cfg(test)]

@@ -5,75 +5,72 @@
 
 use anamnesis_note::{
     draft::{safe, safe_line},
-    note::{Note, NoteFile},
+    note::{Kind, Note, NoteFile},
 };
 use anamnesis_store::notes::NotePath;
 use serde_json::Value;
 
-use super::{Format, Input, NO_HINTS, Record, Take, json, record::text};
+use super::{Description, Format, Input, Memory, Record, json, record::text};
 use crate::Error;
 
-pub(super) const FORMAT: Format = Format {
-    name: "anamnesis",
-    places: &[],
-    is_in: |_| false,
-    hints: NO_HINTS,
-    read,
-};
+pub(super) struct Own;
 
 /// The latest version of the format that is known.
 const MAX_VERSION: u64 = 1;
 
-fn read(input: &Input, take: &mut Take<'_>) -> Result<(), Error> {
-    let path = &input.path;
-    if path.extension().is_some_and(|ending| ending == "jsonl") {
-        return json::each_line(path, json::open(path)?, &mut |number, line| {
-            take(match line {
-                Some(line) => record(&line),
-                None => Record::skipped(format!("line {number}"), "no valid JSON"),
-            })
-        });
+impl Format for Own {
+    fn describe(&self) -> Description {
+        Description::new("anamnesis", &[])
     }
-    json::each_element(path, json::open(path)?, &mut |key, value| match key {
-        "version" if value.as_u64().is_some_and(|version| version > MAX_VERSION) => Err(
-            json::unreadable(path, &format!("version {value}, expected {MAX_VERSION}"))
-                .hint("update anamnesis"),
-        ),
-        "notes" => take(record(&value)),
-        _ => Ok(()),
-    })
+
+    fn read(&self, input: &Input) -> Result<Memory, Error> {
+        let path = &input.path;
+        if path.extension().is_some_and(|ending| ending == "jsonl") {
+            let lines = json::lines(path)?.into_iter();
+            let read = |line: Option<Value>| match line {
+                Some(line) => record(&line),
+                None => Record::skipped("no valid JSON"),
+            };
+            return Ok(lines.map(read).collect::<Vec<_>>().into());
+        }
+        let document = json::document(path)?;
+        let version = document.get("version").and_then(Value::as_u64);
+        if let Some(version) = version.filter(|version| *version > MAX_VERSION) {
+            let reason = format!("version {version}, expected {MAX_VERSION}");
+            return Err(json::unreadable(path, &reason).hint("update anamnesis"));
+        }
+        let notes = json::items(&document, "notes");
+        Ok(notes.iter().map(record).collect::<Vec<_>>().into())
+    }
 }
 
 fn record(value: &Value) -> Record {
     let path = text(value, "path").unwrap_or_default();
-    let skipped = |reason| Record::skipped(path.to_owned(), reason);
     let Ok(path) = path.parse::<NotePath>() else {
-        return skipped("without the path of a note");
+        return Record::skipped("without the path of a note");
     };
-    let file = value
-        .get("file")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let file = value.get("file").and_then(Value::as_str);
+    let file = file.unwrap_or_default();
     let Ok(parsed) = NoteFile::parse(file.as_bytes(), path.id) else {
-        return skipped("no valid note");
+        return Record::skipped("no valid note");
     };
     let note = Note {
         scope: path.scope,
         ..parsed.into_note()
     };
     if note.note_type != path.folder {
-        return skipped("of another type than its path");
+        return Record::skipped("of another type than its path");
     }
     let is_safe = safe(&note.body) == note.body.trim() && safe_line(&note.title) == note.title;
     let texts = note.tags.iter().chain(&note.instead).chain(&note.when);
     if !is_safe || texts.into_iter().any(|text| safe(text) != text.trim()) {
-        return skipped("with a credential, private or invisible text");
+        return Record::skipped("with a credential, private or invisible text");
     }
     Record {
         exact: Some(Box::new((note, file.to_owned()))),
         ..Record::new(
             path.id.to_string(),
-            anamnesis_note::note::Kind::Fact,
+            Kind::Fact,
             String::new(),
             String::new(),
         )

@@ -6,6 +6,7 @@ use anamnesis_note::{
     note::{Kind, Note, Severity, Source as Origin, State, Status, parse_timestamp, timestamp},
     trigger::Trigger,
 };
+use anamnesis_store::foreign_database::Row;
 use anamnesis_text::truncate;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -23,6 +24,9 @@ const MAX_TEXT: usize = 256 * 1024;
 
 /// The longest id, name or tag that is kept, in characters.
 const MAX_NAME: usize = 128;
+
+/// A link of a record: a relation, the id of the other record, and a weight.
+pub(super) type SourceLink = (String, String, Option<f64>);
 
 /// A memory of another program. Its texts are as they were found.
 #[derive(Debug, Clone)]
@@ -45,8 +49,8 @@ pub(super) struct Record {
     pub(super) tags: Vec<String>,
     /// The session that it comes from.
     pub(super) session: Option<String>,
-    /// Its links: a relation, the id of the other record, and a weight.
-    pub(super) links: Vec<(String, String, Option<f64>)>,
+    /// Its links.
+    pub(super) links: Vec<SourceLink>,
     /// The patterns of paths that it applies to.
     pub(super) paths: Vec<String>,
     /// What to do instead of what a warning is about.
@@ -91,11 +95,18 @@ impl Record {
     }
 
     /// Returns a record that is counted and skipped for this reason.
-    pub(super) fn skipped(id: String, reason: &'static str) -> Self {
+    pub(super) fn skipped(reason: &'static str) -> Self {
         Self {
             skip: Some(reason),
-            ..Self::new(id, Kind::Fact, String::new(), String::new())
+            ..Self::new(String::new(), Kind::Fact, String::new(), String::new())
         }
+    }
+
+    /// Returns the records of rows; one for each that cannot be used, too.
+    pub(super) fn from_rows(rows: Vec<Row>, mut record: impl FnMut(&Value) -> Self) -> Vec<Self> {
+        let rows = rows.into_iter();
+        rows.map(|row| row.map_or_else(Self::skipped, |row| record(&row)))
+            .collect()
     }
 
     /// Sets both times. One in the future counts as now, or its note would stay first.

@@ -4,37 +4,17 @@
 use std::path::Path;
 
 use anamnesis_note::note::Kind;
-use serde_json::Value;
 
 use super::{
-    Format, Hints, Input, NO_HINTS, Record, Take,
-    folder::{Document, each_file},
+    Description, Format, Input, Memory, Record,
+    folder::{Document, files},
     record::{id_of, paragraphs, text, time},
-    row_value, sqlite_of,
 };
 use crate::Error;
 
-pub(super) const RULES: Format = Format {
-    name: "rules",
-    places: &[],
-    is_in: has_rules,
-    hints: |input| {
-        let folder = input.path.to_string_lossy().into_owned();
-        Ok(Hints {
-            folders: [(name_of(&input.path), folder)].into(),
-            ..Hints::default()
-        })
-    },
-    read: read_rules,
-};
+pub(super) struct Rules;
 
-pub(super) const CODEX: Format = Format {
-    name: "codex",
-    places: &[".codex/memories_1.sqlite"],
-    is_in: |_| false,
-    hints: NO_HINTS,
-    read: read_codex,
-};
+pub(super) struct Codex;
 
 /// Where the hosts look for rules in a project's folder, and the ending of files in a folder.
 const PLACES: [(&str, &str); 12] = [
@@ -57,24 +37,36 @@ fn name_of(folder: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn read_rules(input: &Input, take: &mut Take<'_>) -> Result<(), Error> {
-    let root = &input.path;
-    for (place, ending) in PLACES {
-        let path = root.join(place);
-        // A link, dangling or not, is handed over and skipped with its reason.
-        if path.symlink_metadata().is_err() {
-            continue;
-        }
-        each_file(&path, &[ending], &mut |file| {
-            let below = file.strip_prefix(root).unwrap_or(file);
-            let id = below.to_string_lossy().replace('\\', "/");
-            take(match Document::read(file) {
-                Ok(document) => rule(&document, &id, root),
-                Err(reason) => Record::skipped(id, reason),
-            })
-        })?;
+impl Format for Rules {
+    fn describe(&self) -> Description {
+        Description::new("rules", &[])
     }
-    Ok(())
+
+    fn detect(&self, folder: &Path) -> bool {
+        PLACES.iter().any(|(place, _)| folder.join(place).exists())
+    }
+
+    fn read(&self, input: &Input) -> Result<Memory, Error> {
+        let root = &input.path;
+        let mut memory = Memory::default();
+        let folder = root.to_string_lossy().into_owned();
+        memory.hints.folders.insert(name_of(root), folder);
+        for (place, ending) in PLACES {
+            let path = root.join(place);
+            // A link, dangling or not, is listed and skipped with its reason.
+            if path.symlink_metadata().is_err() {
+                continue;
+            }
+            for file in files(&path, &[ending])? {
+                let id = file.strip_prefix(root).unwrap_or(&file).to_string_lossy();
+                memory.records.push(match Document::read(&file) {
+                    Ok(document) => rule(&document, &id.replace('\\', "/"), root),
+                    Err(reason) => Record::skipped(reason),
+                });
+            }
+        }
+        Ok(memory)
+    }
 }
 
 fn rule(document: &Document, id: &str, root: &Path) -> Record {
@@ -96,34 +88,26 @@ fn rule(document: &Document, id: &str, root: &Path) -> Record {
     }
 }
 
-fn read_codex(input: &Input, take: &mut Take<'_>) -> Result<(), Error> {
-    let database = sqlite_of(input, CODEX.name, "stage1_outputs")?;
-    database.each(
-        "SELECT * FROM stage1_outputs ORDER BY source_updated_at",
-        |row| {
-            let id = row
-                .get("thread_id")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            let id = id.to_owned();
-            let row = match row_value(row) {
-                Ok(row) => row,
-                Err(reason) => return take(Record::skipped(id, reason)),
-            };
-            let summary = text(&row, "rollout_summary").unwrap_or_default().to_owned();
-            let body = paragraphs([text(&row, "rollout_summary"), text(&row, "raw_memory")]);
-            let at = time(&row, "source_updated_at");
-            take(Record {
-                session: Some(id_of(&row, "thread_id")),
+impl Format for Codex {
+    fn describe(&self) -> Description {
+        Description::new("codex", &[".codex/memories_1.sqlite"])
+    }
+
+    fn read(&self, input: &Input) -> Result<Memory, Error> {
+        let database = input.table("codex", "stage1_outputs")?;
+        let rows = database.rows_of("stage1_outputs", "ORDER BY source_updated_at")?;
+        Ok(Record::from_rows(rows, |row| {
+            let id = id_of(row, "thread_id");
+            let summary = text(row, "rollout_summary").unwrap_or_default().to_owned();
+            let body = paragraphs([text(row, "rollout_summary"), text(row, "raw_memory")]);
+            let at = time(row, "source_updated_at");
+            Record {
+                session: Some(id.clone()),
                 is_archived: true,
                 is_versioned: true,
                 ..Record::new(id, Kind::Fact, summary, body).at(at, at)
-            })
-        },
-    )
-}
-
-/// Returns whether a project's folder has rules.
-fn has_rules(folder: &Path) -> bool {
-    PLACES.iter().any(|(place, _)| folder.join(place).exists())
+            }
+        })
+        .into())
+    }
 }

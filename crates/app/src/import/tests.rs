@@ -3,7 +3,7 @@ use std::fs;
 use anamnesis_note::note::{NoteType, State};
 use anamnesis_store::settings::config::Config;
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
@@ -346,7 +346,7 @@ fn memories_keeps_kinds_and_relations_and_leaves_deleted_ones() {
     let error = bench
         .run("memories", &path, Bench::request(true))
         .unwrap_err();
-    assert!(error.to_string().contains("version 13"), "{error}");
+    assert!(error.to_string().contains("schema 13"), "{error}");
 }
 
 /// The observations of engram, as its export and chunks have them.
