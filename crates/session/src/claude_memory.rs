@@ -107,18 +107,14 @@ pub fn is_list(stem: &str) -> bool {
 }
 
 /// Returns the id of a file's note, which is the same on every machine. `slug` is the client's name
-/// for the project's folder, `stem` the file name without the extension.
+/// for the project's folder, `stem` the file's path in the memory without the extension.
 pub fn note_id(slug: &str, stem: &str) -> NoteId {
     NoteId::made_of(&format!("{slug}/{stem}"))
 }
 
-/// Returns the id of a file's note if the id of [`note_id`] is taken. `returns` counts how often
-/// the file disappeared and came back.
-pub fn own_note_id(machine_id: &str, slug: &str, stem: &str, returns: u32) -> NoteId {
-    NoteId::made_of(&match returns {
-        0 => format!("{machine_id}/{slug}/{stem}"),
-        returns => format!("{machine_id}/{slug}/{stem}/{returns}"),
-    })
+/// Returns the id of a file's note if another machine's note has the id of [`note_id`].
+pub fn own_note_id(machine_id: &str, slug: &str, stem: &str) -> NoteId {
+    NoteId::made_of(&format!("{machine_id}/{slug}/{stem}"))
 }
 
 /// Masks and counts the credentials in a text.
@@ -553,10 +549,8 @@ mod tests {
         );
         let ids = [
             note_id("-a", "b"),
-            own_note_id("m", "-a", "b", 0),
-            own_note_id("m", "-a", "b", 1),
-            own_note_id("m", "-a", "b", 2),
-            own_note_id("n", "-a", "b", 1),
+            own_note_id("m", "-a", "b"),
+            own_note_id("n", "-a", "b"),
         ];
         for (position, id) in ids.iter().enumerate() {
             assert!(!ids[..position].contains(id));

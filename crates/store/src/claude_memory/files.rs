@@ -14,21 +14,46 @@ use crate::fs::file::{self, Stamp};
 /// The maximum number of project folders, and of files in one.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Returns the memory files in a folder, sorted by name.
+/// The deepest folder of a memory.
+const MAX_DEPTH: usize = 8;
+
+/// Returns the memory files below a folder by their paths without the ending, sorted by name.
 pub(super) fn memory_files(memory: &Path) -> io::Result<Vec<(String, DirEntry)>> {
     if !fs::symlink_metadata(memory)?.is_dir() {
         return Err(io::Error::other(
             "a link or a file in place of a folder; not followed",
         ));
     }
-    let entries = entries(memory)?.ok_or_else(|| io::Error::other("too many files"))?;
-    let named = entries.into_iter().filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let stem = name.strip_suffix(".md")?;
+    let mut found = Vec::new();
+    add_files(memory, "", MAX_DEPTH, &mut found)?;
+    Ok(found)
+}
+
+fn add_files(
+    folder: &Path,
+    below: &str,
+    depth: usize,
+    found: &mut Vec<(String, DirEntry)>,
+) -> io::Result<()> {
+    let entries = entries(folder)?.filter(|_| found.len() <= MAX_ENTRIES);
+    for entry in entries.ok_or_else(|| io::Error::other("too many files"))? {
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
         // Dot files are temporary files of editors.
-        (!name.starts_with('.')).then(|| (stem.to_owned(), entry))
-    });
-    Ok(named.collect())
+        if name.starts_with('.') {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            if depth > 0 {
+                let below = format!("{below}{name}/");
+                add_files(&entry.path(), &below, depth - 1, found)?;
+            }
+        } else if let Some(stem) = name.strip_suffix(".md") {
+            found.push((format!("{below}{stem}"), entry));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the entries of a folder, sorted by name; none if there are too many.

@@ -1,11 +1,15 @@
 //! Copies Claude Code's own memory into notes. The memory is never written.
 //!
-//! The client stores a project's memory in `projects/<slug>/memory/*.md` in its folder, or in one
-//! folder that the person named. Each file becomes one note, which is updated with the file. When the
-//! file is removed, the note stays and is marked until a person decides: the client's clean-up removes
-//! files, too. After an edit by a person the note is no longer updated, and a note that a person
-//! forgot is not copied again. The journal has the state of each file, so an unchanged file costs
-//! one `stat` call. A transcript is read once to find a project's folder.
+//! The client stores a project's memory below `projects/<slug>/memory` in its folder, or in one folder
+//! that the person named, and that of subagents below `agent-memory`. Each file becomes one note, by
+//! the hash of its path, which is updated with the file. When the file is removed, the note stays and is
+//! marked until a person decides: the client's clean-up removes files, too. After an edit by a person
+//! the note is no longer updated, and a note that a person forgot is not copied again. The journal has
+//! the state of each file, so an unchanged file costs one `stat` call. A transcript is read once to find
+//! a project's folder.
+//!
+//! What others may have written, a team or the repository of a project, is only found by search until a
+//! person approves it.
 //!
 //! A machine changes only notes with its own name. The note is written before its row: after a kill
 //! in between, the next process finds the note by its text.
@@ -24,15 +28,15 @@ use std::{
 
 use anamnesis_note::{
     id::NoteId,
-    note::{GLOBAL, Note, Scope, Source as Author, State, timestamp},
+    note::{GLOBAL, Note, Source as Author, State, UNREVIEWED_TAG, timestamp},
 };
 use anamnesis_session::claude_memory::{GONE_TAG, MemoryFile, is_list, note_id, own_note_id};
 use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    fs::file::Stamp,
-    journal::{self, Fate, Journal, ProjectFolder, Source},
+    fs::{file::Stamp, lock::Lock},
+    journal::{self, CopyState, Journal, ProjectFolder, Source},
     notes::{self, Notes, Problem, Stored},
     project::Project,
     settings::{config::Paused, exclude::Exclusions},
@@ -112,17 +116,16 @@ const UNCHANGED: &str = "unchanged";
 /// The reason for skipping a file that has no text, or whose front matter has no end yet.
 const NO_TEXT: &str = "without text to copy";
 
-/// The reason for skipping a file whose text another note has.
-const ELSEWHERE: &str = "already in another note";
+/// Where subagents keep their memory: in `.claude` of a project, and the first one in the client's folder.
+const AGENT_MEMORY: [&str; 2] = ["agent-memory", "agent-memory-local"];
 
 /// Returns why a file with this state is skipped.
-const fn skip_reason(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Copied | Fate::Orphaned | Fate::Gone => UNCHANGED,
-        Fate::Elsewhere => ELSEWHERE,
-        Fate::Left => "changed by you in the note",
-        Fate::Forgotten => "forgotten by you",
-        Fate::Nothing => NO_TEXT,
+const fn skip_reason(state: CopyState) -> &'static str {
+    match state {
+        CopyState::Copied | CopyState::Orphaned => UNCHANGED,
+        CopyState::Left => "changed by you in the note, or of another machine",
+        CopyState::Forgotten => "forgotten by you",
+        CopyState::Nothing => NO_TEXT,
     }
 }
 
@@ -151,30 +154,32 @@ pub enum Error {
 /// If the client's folder, the journal or the notes cannot be used. A single unusable file is a
 /// problem in the result, not an error.
 pub fn import(notes: &Notes, journal: &Journal, request: &Request<'_>) -> Result<Imported, Error> {
-    let claude = text_hash(&request.claude_folder.to_string_lossy());
     let mut import = Import {
         notes,
         journal,
         request,
-        known: journal.native_sources(&claude)?,
-        places: journal.native_places(&claude)?,
-        claude,
+        claude: String::new(),
+        known: HashMap::new(),
+        places: HashMap::new(),
         unjudged: HashSet::new(),
-        elsewhere: HashMap::new(),
-        texts: None,
         done: Imported::default(),
     };
     if request.paused.everywhere {
         return Ok(import.done);
     }
+    import.begin(request.claude_folder)?;
+    import.places = journal.native_places(&import.claude)?;
     if import.walk()? {
         import.mark_orphans()?;
     }
     if let Some(folder) = request.memory_folder {
         // A state of its own: if the person names another folder, these notes keep their files.
-        import.claude = text_hash(&folder.to_string_lossy());
-        import.known = journal.native_sources(&import.claude)?;
-        if import.walk_memory_folder(folder)? {
+        import.begin(folder)?;
+        if folder.exists() {
+            import.walk_folder(
+                Folder::new(folder.to_string_lossy(), folder),
+                &[(folder, "")],
+            )?;
             import.mark_orphans()?;
         }
     }
@@ -194,10 +199,6 @@ struct Import<'a> {
     places: HashMap<String, ProjectFolder>,
     /// Projects whose files were not read, so their notes stay.
     unjudged: HashSet<String>,
-    /// The visited files whose text another note has, by that note.
-    elsewhere: HashMap<NoteId, Source>,
-    /// The notes by project and text, built at the first use.
-    texts: Option<HashMap<(String, String), NoteId>>,
     done: Imported,
 }
 
@@ -214,15 +215,47 @@ struct Folder {
     project: OnceCell<String>,
 }
 
+impl Folder {
+    fn new(slug: impl Into<String>, place: &Path) -> Self {
+        let slug = slug.into();
+        Self {
+            hash: text_hash(&slug),
+            slug,
+            place: place.to_owned(),
+            is_certain: true,
+            project: OnceCell::new(),
+        }
+    }
+}
+
 /// A memory file.
 struct File<'a> {
     folder: &'a Folder,
+    /// Its path in the memory, without the ending.
     stem: String,
     path: PathBuf,
     stamp: Stamp,
 }
 
+impl File<'_> {
+    fn name(&self) -> &str {
+        self.stem.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Returns whether others may have written it.
+    fn is_foreign(&self) -> bool {
+        self.stem.starts_with("team/") || self.stem.starts_with(AGENT_MEMORY[0])
+    }
+}
+
 impl Import<'_> {
+    /// Loads the states of the files of a client's folder.
+    fn begin(&mut self, folder: &Path) -> Result<(), Error> {
+        self.claude = text_hash(&folder.to_string_lossy());
+        self.known = self.journal.native_sources(&self.claude)?;
+        Ok(())
+    }
+
     /// Visits all files. Returns whether it was complete, so that files not seen are gone.
     fn walk(&mut self) -> Result<bool, Error> {
         let projects = self.request.claude_folder.join("projects");
@@ -243,63 +276,50 @@ impl Import<'_> {
         };
         for entry in entries {
             let path = entry.path();
-            let name = entry.file_name();
-            let hash = text_hash(&name.to_string_lossy());
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let memory = path.join("memory");
-            let files = if is_folder {
-                files::memory_files(&memory)
-            } else {
-                Err(io::Error::other("not a folder"))
-            };
-            match files {
-                Ok(files) if files.is_empty() => {}
-                Ok(files) => {
-                    let slug = name.to_string_lossy().into_owned();
-                    let place = self.place(&slug, &hash, &path)?;
-                    let folder = Folder {
-                        place: PathBuf::from(&place.folder),
-                        is_certain: place.is_certain,
-                        slug,
-                        hash,
-                        project: OnceCell::new(),
-                    };
-                    self.look_at_folder(folder, files)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    self.unjudged.insert(hash);
-                    if is_folder {
-                        self.problem(&memory, &error.to_string());
-                    }
-                }
+            let slug = entry.file_name().to_string_lossy().into_owned();
+            let mut folder = Folder::new(slug, &path);
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.unjudged.insert(folder.hash);
+                continue;
             }
+            let place = self.place(&folder.slug, &folder.hash, &path)?;
+            folder.place = PathBuf::from(&place.folder);
+            folder.is_certain = place.is_certain;
+            let agents = AGENT_MEMORY.map(|name| folder.place.join(".claude").join(name));
+            let mut parts = vec![(path.join("memory"), "")];
+            if folder.is_certain {
+                parts.extend(agents.into_iter().zip(AGENT_MEMORY));
+            }
+            let parts: Vec<_> = parts.iter().map(|(path, name)| (&**path, *name)).collect();
+            self.walk_folder(folder, &parts)?;
         }
+        let path = self.request.claude_folder.join(AGENT_MEMORY[0]);
+        let folder = Folder::new(AGENT_MEMORY[0], &path);
+        let _ = folder.project.set(GLOBAL.to_owned());
+        self.walk_folder(folder, &[(&path, AGENT_MEMORY[0])])?;
         Ok(true)
     }
 
-    /// Visits the files of the folder that the person named. Returns whether it was complete.
-    fn walk_memory_folder(&mut self, memory: &Path) -> Result<bool, Error> {
-        let files = match files::memory_files(memory) {
-            Ok(files) => files,
-            Err(error) => {
-                // Claude Code creates it with the first file.
-                if error.kind() != io::ErrorKind::NotFound {
-                    self.problem(memory, &error.to_string());
+    /// Visits the files below paths that belong to one project; their stems begin with the given name.
+    fn walk_folder(&mut self, folder: Folder, parts: &[(&Path, &str)]) -> Result<(), Error> {
+        let mut files = Vec::new();
+        for (path, name) in parts {
+            match files::memory_files(path) {
+                Ok(found) => files.extend(found.into_iter().map(|(stem, entry)| {
+                    let separator = if name.is_empty() { "" } else { "/" };
+                    (format!("{name}{separator}{stem}"), entry)
+                })),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.unjudged.insert(folder.hash.clone());
+                    self.problem(path, &error.to_string());
                 }
-                return Ok(false);
             }
-        };
-        let slug = memory.to_string_lossy().into_owned();
-        let folder = Folder {
-            hash: text_hash(&slug),
-            slug,
-            place: memory.to_owned(),
-            is_certain: true,
-            project: OnceCell::new(),
-        };
-        self.look_at_folder(folder, files)?;
-        Ok(true)
+        }
+        if files.is_empty() {
+            return Ok(());
+        }
+        self.look_at_folder(folder, files)
     }
 
     fn look_at_folder(
@@ -341,27 +361,20 @@ impl Import<'_> {
                 id,
                 slug: folder.hash.clone(),
                 stamp: Stamp::default(),
-                fate: Fate::Nothing,
+                state: CopyState::Nothing,
                 note: id,
                 hash: String::new(),
                 project: String::new(),
                 note_stamp: Stamp::default(),
-                returns: 0,
             });
-            let is_settled = match source.fate {
-                Fate::Gone | Fate::Orphaned => false,
-                Fate::Elsewhere => self.says_the_same(&source),
-                _ => true,
-            };
-            if is_settled && source.stamp == file.stamp {
-                self.skip(&file, source.fate);
+            if source.state != CopyState::Orphaned && source.stamp == file.stamp {
+                self.skip(&file, source.state);
             } else {
                 match self.take(&file, &mut source) {
                     Ok(true) => self.journal.keep_native_source(&self.claude, &source)?,
                     // The list has no text of its own any more, so its note has no source.
                     Ok(false) => {
                         self.known.insert(id, source);
-                        continue;
                     }
                     Err(Error::Notes(error)) if !matches!(error, notes::Error::Locked) => {
                         self.problem_with(&file, &error.to_string());
@@ -369,16 +382,13 @@ impl Import<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            if source.fate == Fate::Elsewhere {
-                self.elsewhere.insert(source.note, source);
-            }
         }
         Ok(())
     }
 
     /// Imports a new or changed file. Returns false if a list has no text for its note any more.
     fn take(&mut self, file: &File<'_>, source: &mut Source) -> Result<bool, Error> {
-        let memory = match files::read(&file.path, &file.stem) {
+        let memory = match files::read(&file.path, file.name()) {
             Ok((memory, stamp)) => {
                 source.stamp = stamp;
                 memory
@@ -389,56 +399,17 @@ impl Import<'_> {
                 return Ok(true);
             }
         };
-        let has_copy = matches!(source.fate, Fate::Copied | Fate::Orphaned);
+        let has_copy = matches!(source.state, CopyState::Copied | CopyState::Orphaned);
         let Some(memory) = memory else {
             // A file may be invalid while it is written, so its note stays.
-            self.skip(file, Fate::Nothing);
-            return Ok(!(has_copy && is_list(&file.stem)));
+            self.skip(file, CopyState::Nothing);
+            return Ok(!(has_copy && is_list(file.name())));
         };
-        let lock = self.notes.lock()?;
-        if has_copy && self.follow(file, &memory, source, &lock)? {
+        if source.state == CopyState::Left {
+            self.skip(file, CopyState::Left);
             return Ok(true);
         }
-        if source.fate == Fate::Left {
-            self.skip(file, Fate::Left);
-            return Ok(true);
-        }
-        if source.fate == Fate::Gone {
-            source.returns += 1;
-        }
-        self.copy(file, &memory, source, &lock)?;
-        Ok(true)
-    }
-
-    /// Updates the note of a file. Returns false if the file has no note any more.
-    fn follow(
-        &mut self,
-        file: &File<'_>,
-        memory: &MemoryFile,
-        source: &mut Source,
-        lock: &crate::fs::lock::Lock,
-    ) -> Result<bool, Error> {
-        let Some(path) = self.notes.find(source.note) else {
-            return Ok(false);
-        };
-        let stored = self.notes.read(path)?;
-        let note = stored.note();
-        if note.state == State::Forgotten {
-            source.fate = Fate::Forgotten;
-            self.skip(file, source.fate);
-            return Ok(true);
-        }
-        if note.machine_id != self.request.machine_id {
-            return Ok(false);
-        }
-        // A killed process may have written the note but not its row.
-        let written = fingerprint_of(memory, &source.project);
-        if ![&source.hash, &written].contains(&&fingerprint(&note)) {
-            source.fate = Fate::Left;
-            self.skip(file, source.fate);
-            return Ok(true);
-        }
-        self.bring_in_step(file, memory, source, stored, lock)?;
+        self.copy(file, &memory, source)?;
         Ok(true)
     }
 
@@ -449,19 +420,20 @@ impl Import<'_> {
         memory: &MemoryFile,
         source: &mut Source,
         stored: Stored,
-        lock: &crate::fs::lock::Lock,
+        lock: &Lock,
     ) -> Result<(), Error> {
         let mut stored = stored;
-        if says(&stored.note(), memory) {
-            self.skip(file, Fate::Copied);
+        let tags = tags(file, memory);
+        if says(&stored.note(), file, memory) {
+            self.skip(file, CopyState::Copied);
         } else if self.journal.forgotten_at(&memory.body)?.is_some() {
-            self.skip(file, Fate::Forgotten);
+            self.skip(file, CopyState::Forgotten);
         } else {
             let time = self.time_of(file);
             stored = self.notes.update(lock, stored.path, |note| {
                 note.title.clone_from(&memory.title);
                 note.body.clone_from(&memory.body);
-                note.tags.clone_from(&memory.tags);
+                note.tags = tags;
                 note.note_type = memory.note_type;
                 note.updated_at = timestamp(time);
             })?;
@@ -473,55 +445,45 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Finds or creates the note of a file without one.
+    /// Updates the note of a file, or creates it.
     fn copy(
         &mut self,
         file: &File<'_>,
         memory: &MemoryFile,
         source: &mut Source,
-        lock: &crate::fs::lock::Lock,
     ) -> Result<(), Error> {
+        let lock = self.notes.lock()?;
         let machine_id = self.request.machine_id;
-        let own = own_note_id(machine_id, &file.folder.slug, &file.stem, source.returns);
-        // A file that came back gets a new note.
-        let ids = [(source.returns == 0).then_some(source.id), Some(own)];
-        source.fate = Fate::Forgotten;
-        source.note = source.id;
-        if self.journal.forgotten_at(&memory.body)?.is_some() {
-            self.skip(file, source.fate);
-            return Ok(());
-        }
-        for id in ids.into_iter().flatten() {
+        let own = own_note_id(machine_id, &file.folder.slug, &file.stem);
+        for id in [source.id, own] {
+            source.note = id;
             let Some(path) = self.notes.find(id) else {
-                return self.create(id, file, memory, source, lock);
+                return self.create(id, file, memory, source, &lock);
             };
             let stored = self.notes.read(path)?;
             let note = stored.note();
-            source.note = id;
             if note.state == State::Forgotten {
-                self.skip(file, source.fate);
-                return Ok(());
-            }
-            let is_of_this_machine = note.machine_id == machine_id;
-            if !is_of_this_machine && words_hash(&note.body) == words_hash(&memory.body) {
-                elsewhere(source, id, memory);
-                self.skip(file, source.fate);
-                return Ok(());
-            }
-            if !is_of_this_machine || self.journal.is_native_copy_elsewhere(&self.claude, id)? {
+                source.state = CopyState::Forgotten;
+            } else if note.machine_id == machine_id {
+                // A killed process may have written the note but not its row. The Python version,
+                // which sets a workspace, overwrites its copies at every sync.
+                let fingerprint = fingerprint(&note);
+                let is_copy = fingerprint == source.hash
+                    || fingerprint == fingerprint_of(file, memory, &note.project)
+                    || (note.source == Author::Import && note.workspace_id.is_some());
+                if is_copy {
+                    return self.bring_in_step(file, memory, source, stored, &lock);
+                }
+                source.state = CopyState::Left;
+            } else if words_hash(&note.body) == words_hash(&memory.body) {
+                source.state = CopyState::Left;
+            } else {
                 continue;
             }
-            // The Python version, which sets a workspace, overwrites its copies at every sync, so
-            // they are left alone.
-            let is_copy = note.source == Author::Import && note.workspace_id.is_some();
-            if says(&note, memory) || is_copy {
-                return self.bring_in_step(file, memory, source, stored, lock);
-            }
-            source.fate = Fate::Left;
-            self.skip(file, source.fate);
+            self.skip(file, source.state);
             return Ok(());
         }
-        source.fate = Fate::Nothing;
+        source.state = CopyState::Nothing;
         source.stamp = Stamp::default();
         self.problem_with(file, "the ids of its note are taken");
         Ok(())
@@ -533,19 +495,19 @@ impl Import<'_> {
         file: &File<'_>,
         memory: &MemoryFile,
         source: &mut Source,
-        lock: &crate::fs::lock::Lock,
+        lock: &Lock,
     ) -> Result<(), Error> {
-        let project = self.project(file.folder).to_owned();
-        // Only a person may make Claude's own memory apply to all projects.
-        if project == GLOBAL {
-            source.fate = Fate::Nothing;
-            source.stamp = Stamp::default();
-            self.problem_with(file, "belongs to no project");
+        if self.journal.forgotten_at(&memory.body)?.is_some() {
+            source.state = CopyState::Forgotten;
+            self.skip(file, source.state);
             return Ok(());
         }
-        if let Some(other) = self.note_with(&project, memory) {
-            elsewhere(source, other, memory);
-            self.skip(file, source.fate);
+        let project = self.project(file.folder).to_owned();
+        // Only a person may make Claude's own memory apply to all projects.
+        if project == GLOBAL && !file.is_foreign() {
+            source.state = CopyState::Nothing;
+            source.stamp = Stamp::default();
+            self.problem_with(file, "belongs to no project");
             return Ok(());
         }
         let time = timestamp(self.time_of(file));
@@ -558,13 +520,15 @@ impl Import<'_> {
             confidence: CONFIDENCE,
             created_at: time.clone(),
             updated_at: time,
-            tags: memory.tags.clone(),
+            tags: tags(file, memory),
+            state: if file.is_foreign() {
+                State::Muted
+            } else {
+                State::Active
+            },
             ..Note::new(id, memory.note_type, self.request.now)
         };
         let stored = self.notes.create(lock, &note)?;
-        if let Some(texts) = &mut self.texts {
-            texts.insert((note.project, words_hash(&note.body)), id);
-        }
         copied(source, &stored);
         self.done.imported += 1;
         self.done.changed.push(id);
@@ -574,37 +538,21 @@ impl Import<'_> {
 
     /// Marks the notes of removed files, for a person to decide about.
     fn mark_orphans(&mut self) -> Result<(), Error> {
-        let mut elsewhere = std::mem::take(&mut self.elsewhere);
-        for source in std::mem::take(&mut self.known).into_values() {
-            let is_decided = matches!(source.fate, Fate::Gone | Fate::Orphaned);
-            if is_decided || self.unjudged.contains(&source.slug) {
+        for mut source in std::mem::take(&mut self.known).into_values() {
+            if source.state == CopyState::Orphaned || self.unjudged.contains(&source.slug) {
                 continue;
             }
-            let other = elsewhere.remove(&source.note);
-            if source.fate == Fate::Copied
-                && let Some(other) = other
-            {
-                // The file was renamed, so its note follows the other one.
-                let renamed = Source {
-                    id: other.id,
-                    slug: other.slug,
-                    stamp: other.stamp,
-                    returns: other.returns,
-                    ..source.clone()
-                };
-                self.journal.keep_native_source(&self.claude, &renamed)?;
-            } else if source.fate == Fate::Copied
+            if source.state == CopyState::Copied
                 && let Some(stored) = self.mark_orphan(&source)?
             {
                 self.done.orphaned += 1;
                 self.done.changed.push(stored.path.id);
-                let mut orphan = source;
-                copied(&mut orphan, &stored);
-                orphan.fate = Fate::Orphaned;
-                self.journal.keep_native_source(&self.claude, &orphan)?;
-                continue;
+                copied(&mut source, &stored);
+                source.state = CopyState::Orphaned;
+                self.journal.keep_native_source(&self.claude, &source)?;
+            } else {
+                self.journal.drop_native_source(&self.claude, source.id)?;
             }
-            self.journal.drop_native_source(&self.claude, source.id)?;
         }
         Ok(())
     }
@@ -629,31 +577,6 @@ impl Import<'_> {
         // The text is as old as it was, so the time of change stays.
         let mark = |note: &mut Note| note.add_tags([GONE_TAG]);
         Ok(Some(self.notes.update(&lock, stored.path, mark)?))
-    }
-
-    /// Returns whether the other note with a file's text still has it.
-    fn says_the_same(&self, source: &Source) -> bool {
-        let stored = self
-            .notes
-            .find(source.note)
-            .map(|path| self.notes.read(path));
-        stored.is_some_and(|stored| {
-            stored.is_ok_and(|stored| {
-                let note = stored.file.note();
-                note.state != State::Forgotten && words_hash(&note.body) == source.hash
-            })
-        })
-    }
-
-    /// Returns the portable note of a project with the same text.
-    fn note_with(&mut self, project: &str, memory: &MemoryFile) -> Option<NoteId> {
-        if memory.body.is_empty() {
-            return None;
-        }
-        let notes = self.notes;
-        let texts = self.texts.get_or_insert_with(|| texts(notes));
-        let key = (project.to_owned(), words_hash(&memory.body));
-        texts.get(&key).copied()
     }
 
     fn project<'f>(&self, folder: &'f Folder) -> &'f str {
@@ -700,10 +623,10 @@ impl Import<'_> {
     }
 
     /// Counts a skipped file. A list without text of its own is not a memory file.
-    fn skip(&mut self, file: &File<'_>, fate: Fate) {
-        if !(fate == Fate::Nothing && is_list(&file.stem)) {
+    fn skip(&mut self, file: &File<'_>, state: CopyState) {
+        if !(state == CopyState::Nothing && is_list(file.name())) {
             self.done.skipped += 1;
-            *self.done.skips.entry(skip_reason(fate)).or_default() += 1;
+            *self.done.skips.entry(skip_reason(state)).or_default() += 1;
         }
     }
 
@@ -725,18 +648,17 @@ impl Import<'_> {
 /// Records that a note is a copy of a file.
 fn copied(source: &mut Source, stored: &Stored) {
     let note = stored.note();
-    source.fate = Fate::Copied;
+    source.state = CopyState::Copied;
     source.note = note.id;
     source.hash = fingerprint(&note);
     source.project = note.project;
     source.note_stamp = stored.stamp;
 }
 
-/// Records that another note has the text of a file.
-fn elsewhere(source: &mut Source, note: NoteId, memory: &MemoryFile) {
-    source.fate = Fate::Elsewhere;
-    source.note = note;
-    source.hash = words_hash(&memory.body);
+/// Returns the tags of a file's copy.
+fn tags(file: &File<'_>, memory: &MemoryFile) -> Vec<String> {
+    let held = file.is_foreign().then(|| UNREVIEWED_TAG.to_owned());
+    memory.tags.iter().cloned().chain(held).collect()
 }
 
 /// Hashes the parts of a note whose change makes it a person's.
@@ -754,39 +676,25 @@ fn fingerprint(note: &Note) -> String {
 }
 
 /// Returns the fingerprint of a file's copy.
-fn fingerprint_of(memory: &MemoryFile, project: &str) -> String {
+fn fingerprint_of(file: &File<'_>, memory: &MemoryFile, project: &str) -> String {
     fingerprint(&Note {
         title: memory.title.clone(),
         body: memory.body.clone(),
-        tags: memory.tags.clone(),
+        tags: tags(file, memory),
         project: project.to_owned(),
         ..Note::new(note_id("", ""), memory.note_type, DateTime::UNIX_EPOCH)
     })
 }
 
 /// Returns whether a note has exactly the text of a file.
-fn says(note: &Note, memory: &MemoryFile) -> bool {
-    fingerprint(note) == fingerprint_of(memory, &note.project)
+fn says(note: &Note, file: &File<'_>, memory: &MemoryFile) -> bool {
+    fingerprint(note) == fingerprint_of(file, memory, &note.project)
 }
 
 /// Hashes the words of a text, ignoring white space.
 fn words_hash(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     text_hash(&words.join(" "))
-}
-
-/// Returns the portable notes, by project and text.
-fn texts(notes: &Notes) -> HashMap<(String, String), NoteId> {
-    let listing = notes.list();
-    let portable = listing.notes.into_iter().map(|(path, _)| path);
-    portable
-        .filter(|path| path.scope == Scope::Portable)
-        .filter_map(|path| {
-            let note = notes.read(path).ok()?.file.into_note();
-            let is_in_use = note.state != State::Forgotten;
-            is_in_use.then(|| ((note.project, words_hash(&note.body)), path.id))
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub use self::{
     usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, UsageCounts, Weight},
 };
 pub(crate) use self::{
-    native::{Fate, ProjectFolder, Source},
+    native::{CopyState, ProjectFolder, Source},
     reference::SeenCitation,
 };
 

@@ -6,55 +6,47 @@
 use std::collections::HashMap;
 
 use anamnesis_note::id::NoteId;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Error, Journal};
 use crate::fs::file::Stamp;
 
 /// The import state of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum CopyState {
     /// The note is a copy and is updated with the file.
     Copied,
-    /// Another note has the same text.
-    Elsewhere,
-    /// The note was edited and is no longer updated.
+    /// The note was edited, or another machine wrote it, and it is not updated.
     Left,
     /// A person forgot its text.
     Forgotten,
     /// The file has nothing to copy.
     Nothing,
-    /// The file and its note were removed, by an earlier version.
-    Gone,
     /// The file was removed; the note stays and is marked.
     Orphaned,
 }
 
-impl Fate {
-    const ALL: [Self; 7] = [
+impl CopyState {
+    const ALL: [Self; 5] = [
         Self::Copied,
-        Self::Elsewhere,
         Self::Left,
         Self::Forgotten,
         Self::Nothing,
-        Self::Gone,
         Self::Orphaned,
     ];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Copied => "copied",
-            Self::Elsewhere => "elsewhere",
             Self::Left => "left",
             Self::Forgotten => "forgotten",
             Self::Nothing => "nothing",
-            Self::Gone => "gone",
             Self::Orphaned => "orphaned",
         }
     }
 
     fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|fate| fate.as_str() == word)
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
 }
 
@@ -68,7 +60,7 @@ pub(crate) struct Source {
     /// Its stamp, which shows whether it changed.
     pub(crate) stamp: Stamp,
     /// Its import state.
-    pub(crate) fate: Fate,
+    pub(crate) state: CopyState,
     /// The note with its text; its own id if there is none.
     pub(crate) note: NoteId,
     /// The hash of that note's text at the time; empty if there is no note.
@@ -77,8 +69,6 @@ pub(crate) struct Source {
     pub(crate) project: String,
     /// The stamp of the note's file, which shows whether it changed.
     pub(crate) note_stamp: Stamp,
-    /// How many times it was removed and came back.
-    pub(crate) returns: u32,
 }
 
 /// The folder of a project name of the client.
@@ -115,7 +105,7 @@ impl Journal {
         } = source;
         self.connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO native_source VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO native_source VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
             )?
             .execute(params![
                 claude,
@@ -124,14 +114,13 @@ impl Journal {
                 stamp.size,
                 stamp.modified,
                 stamp.inode,
-                source.fate.as_str(),
+                source.state.as_str(),
                 source.note.to_string(),
                 source.hash,
                 source.project,
                 note_stamp.size,
                 note_stamp.modified,
                 note_stamp.inode,
-                source.returns,
             ])?;
         Ok(())
     }
@@ -145,23 +134,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns whether a note is a copy of a file in another client folder.
-    pub(crate) fn is_native_copy_elsewhere(
-        &self,
-        claude: &str,
-        note: NoteId,
-    ) -> Result<bool, Error> {
-        let found = self
-            .connection
-            .query_row(
-                "SELECT 1 FROM native_source WHERE claude <> ? AND note = ? AND fate = ?",
-                [claude, &note.to_string(), Fate::Copied.as_str()],
-                |_| Ok(()),
-            )
-            .optional()?;
-        Ok(found.is_some())
-    }
-
     /// Returns the notes of a project that are copies of Claude Code's memory on this machine, each
     /// with its file's stamp. The stamp shows whether the note changed.
     pub fn native_copies(&self, project: &str) -> Result<Vec<(NoteId, Stamp)>, Error> {
@@ -171,7 +143,7 @@ impl Journal {
                 "SELECT note, note_size, note_modified, note_inode FROM native_source
                  WHERE project = ? AND fate = ?",
             )?
-            .query_map([project, Fate::Copied.as_str()], |row| {
+            .query_map([project, CopyState::Copied.as_str()], |row| {
                 let note: String = row.get(0)?;
                 let stamp = Stamp {
                     size: row.get(1)?,
@@ -224,9 +196,9 @@ fn source_of(row: &Row<'_>) -> rusqlite::Result<Option<Source>> {
         let text: String = row.get(column)?;
         Ok(text.parse().ok())
     };
-    let fate: String = row.get("fate")?;
-    let (Some(source), Some(note), Some(fate)) =
-        (id("source")?, id("note")?, Fate::from_word(&fate))
+    let state: String = row.get("fate")?;
+    let (Some(source), Some(note), Some(state)) =
+        (id("source")?, id("note")?, CopyState::from_word(&state))
     else {
         return Ok(None);
     };
@@ -238,7 +210,7 @@ fn source_of(row: &Row<'_>) -> rusqlite::Result<Option<Source>> {
             modified: row.get("modified")?,
             inode: row.get("inode")?,
         },
-        fate,
+        state,
         note,
         hash: row.get("hash")?,
         project: row.get("project")?,
@@ -247,6 +219,5 @@ fn source_of(row: &Row<'_>) -> rusqlite::Result<Option<Source>> {
             modified: row.get("note_modified")?,
             inode: row.get("note_inode")?,
         },
-        returns: row.get("returns")?,
     }))
 }
