@@ -13,7 +13,7 @@ use anamnesis_note::{
 use anamnesis_store::{
     index::Index,
     journal::Journal,
-    project::{Hint, Identities, Project},
+    project::{Identities, Places, Project},
     synced_lines,
 };
 
@@ -49,8 +49,8 @@ pub struct ProjectList {
     pub projects: Vec<ListedProject>,
     /// The groups that have projects or notes, by key.
     pub groups: Vec<ListedGroup>,
-    /// Keys that may be one project.
-    pub hints: Vec<Hint>,
+    /// The key of the current folder, and one that may be the same project.
+    pub hint: Option<(String, String)>,
 }
 
 /// Opens the store for a person only. A repository could tell Claude to get another project's notes
@@ -106,7 +106,7 @@ pub fn other_keys<'a>(
     others.collect()
 }
 
-/// Lists the projects with notes, the groups, and keys that may be one project.
+/// Lists the projects with notes, the groups, and a key that may be the current folder's earlier one.
 pub fn list(context: &Context) -> Result<ProjectList, Error> {
     let notes = context.index()?.counts()?.by_project;
     let keys = ProjectKeys::open(context)?;
@@ -123,11 +123,20 @@ pub fn list(context: &Context) -> Result<ProjectList, Error> {
         also: aliases.others(key).map(str::to_owned).collect(),
         notes: amount(&notes, &aliases, key),
     });
+    let here = context.project(None);
+    let folder = Context::current_folder();
+    let looks_like = folder.and_then(|folder| looks_like(&keys.journal, &here, &folder));
     Ok(ProjectList {
         projects: projects.collect(),
         groups: groups(&notes, &aliases),
-        hints: keys.identities().hints()?,
+        hint: looks_like.map(|other| (here.key, other)),
     })
+}
+
+/// Returns the key that a folder without a remote may have had before it was renamed.
+pub fn looks_like(journal: &Journal, project: &Project, folder: &Path) -> Option<String> {
+    let places = Places::new(Some(journal));
+    places.renamed_from(project, folder).ok().flatten()
 }
 
 /// Returns the keys that a note can be moved to, each with the number of its notes: those of projects

@@ -194,11 +194,14 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Why two keys may be one project.
+const RENAMED: &str = "the folder of the other one is gone from beside this one";
+
 fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
     let ProjectList {
         mut projects,
         groups,
-        hints,
+        hint,
     } = project::list(context)?;
     projects.truncate(limit);
     if json {
@@ -206,9 +209,9 @@ fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
         let projects = projects.iter().map(
             |project| json!({ "key": project.key, "notes": project.notes, "also": project.also }),
         );
-        let hints = hints
+        let hints = hint
             .iter()
-            .map(|hint| json!({ "keys": [hint.one, hint.other], "because": hint.reason }));
+            .map(|(here, other)| json!({ "keys": [here, other], "because": RENAMED }));
         ui.json(&json!({
             "projects": projects.collect::<Vec<_>>(),
             "groups": groups,
@@ -230,11 +233,9 @@ fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
     for listed in &groups {
         text.push_str(&group_line(listed));
     }
-    for hint in &hints {
-        let (one, other) = (&hint.one, &hint.other);
+    if let Some((here, other)) = &hint {
         text.push_str(&format!(
-            "{one} and {other} may be one: {}\n→ anamnesis project merge {other} {one}\n",
-            hint.reason
+            "{here} and {other} may be one: {RENAMED}\n→ anamnesis project merge {other} {here}\n"
         ));
     }
     ui.print(&text);

@@ -1,8 +1,8 @@
 //! SessionStart: injects the working set, and prints one line for the person.
 
 use anamnesis_app::{
-    claude_memory, context::Context, doctor, journal_repair, python_version, spawn::INDEX_DAMAGED,
-    sync::History,
+    claude_memory, context::Context, doctor, journal_repair, project, python_version,
+    spawn::INDEX_DAMAGED, sync::History,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -227,6 +227,9 @@ impl Hook {
                 "sessions are noted in {store} from now on · /memory-status · /memory-setup"
             )));
         }
+        if let Some(renamed) = self.renamed_line(journal) {
+            return Some(line(&renamed));
+        }
         if block.text.is_empty() {
             return None;
         }
@@ -239,6 +242,27 @@ impl Hook {
             "{count} (~{} tokens){last} · /memory-why",
             ui::number(block.tokens())
         )))
+    }
+}
+
+impl Hook {
+    /// The hint that a project without notes may be a renamed folder whose notes have another key.
+    fn renamed_line(&self, journal: &Journal) -> Option<String> {
+        let project = self.project();
+        let other = project::looks_like(journal, project, &self.folder)?;
+        let notes = Index::open(&self.context.home)
+            .ok()?
+            .counts()
+            .ok()?
+            .by_project;
+        let count = *notes
+            .get(&other)
+            .filter(|_| !notes.contains_key(&project.key))?;
+        Some(format!(
+            "looks like {other}, {} · anamnesis project merge {other} {}",
+            ui::count(count, "note"),
+            project.key
+        ))
     }
 }
 

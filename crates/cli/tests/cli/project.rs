@@ -176,6 +176,47 @@ fn a_person_says_which_keys_are_one() {
 }
 
 #[test]
+fn a_renamed_folder_without_a_remote_is_hinted_at_the_start() {
+    // INJ-15
+    let home = crate::home();
+    let (shop, store) = (home.root().join("wares"), home.root().join("web-wares"));
+    git_repository(&shop, None);
+    let write = home.command(["write", "--title", "Cents"]).within(&shop);
+    write.input("Prices are in cents").run().well();
+    let message = |folder: &Path| {
+        let hook = home.hook_with(home.start(SESSION, "startup").to_string());
+        let hook = hook.env("CLAUDE_PROJECT_DIR", folder);
+        let answer = hook.env("CLAUDE_CODE_ENTRYPOINT", "cli").run().json();
+        answer["systemMessage"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    message(&shop);
+    fs::rename(&shop, &store).unwrap();
+    let hint = message(&store);
+    assert!(
+        hint.contains("looks like wares, 1 note · anamnesis project merge wares web-wares"),
+        "{hint}"
+    );
+    let listed = home
+        .command(["project", "list"])
+        .within(&store)
+        .run()
+        .well();
+    assert!(
+        listed.contains("→ anamnesis project merge wares web-wares\n"),
+        "{listed}"
+    );
+    home.command(["project", "merge", "wares", "web-wares"])
+        .within(&store)
+        .run()
+        .well();
+    assert!(!message(&store).contains("looks like"));
+    assert!(given(&home, &store).contains("Prices are in cents"));
+}
+
+#[test]
 fn a_home_without_a_store_has_projects() {
     let home = untouched_home();
     assert!(

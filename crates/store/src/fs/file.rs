@@ -52,16 +52,6 @@ fn inode(_: &Metadata) -> i64 {
     0
 }
 
-/// Returns a text that identifies a file or folder wherever it is moved; none if the file system
-/// cannot tell it from one that takes its place later.
-#[cfg(unix)]
-pub(crate) fn identity(path: &Path) -> Option<String> {
-    let metadata = fs::metadata(path).ok()?;
-    // Inode numbers are reused, so the creation time is included.
-    let made = created(path)?.duration_since(UNIX_EPOCH).ok()?;
-    Some(format!("{} {}", inode(&metadata), made.as_nanos()))
-}
-
 /// Returns when a file or folder was created, if the file system knows it. On Linux, the standard
 /// library can tell it in programs linked with glibc only.
 #[cfg(unix)]
@@ -78,6 +68,7 @@ pub(crate) fn created(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).ok()?.created().ok()
 }
 
+/// Returns a text that identifies a file or folder wherever it is moved.
 #[cfg(not(unix))]
 pub(crate) fn identity(path: &Path) -> Option<String> {
     let handle = winapi_util::Handle::from_path_any(path).ok()?;

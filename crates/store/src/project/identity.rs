@@ -1,10 +1,9 @@
 //! This machine's records of projects: the key of each folder, and the keys that mean the same
 //! project.
 //!
-//! A folder's key changes when its remote is added or renamed, when the folder is renamed, or when a
-//! marker is added. Unrelated folders may have the same key. The journal therefore stores the key of
-//! each folder, identified by what a file system keeps when it is renamed. If a folder's key changes, the old key becomes
-//! an alias, which is synced. All other similarities are hints for a person.
+//! A folder's key changes when its remote is added or moved, or when a marker is added. The journal
+//! therefore stores the key of each folder by its path. If a folder's key changes, the old key becomes
+//! an alias, which is synced. A renamed folder is a hint for a person.
 //!
 //! Recognising a folder reads a few rows and writes none. It returns the rows to store, so that a
 //! hook can write them in its one transaction.
@@ -23,7 +22,6 @@ use serde_json::{Value, json};
 use super::{Project, Repository, Step};
 use crate::{
     fs::{
-        file,
         home::Home,
         lock::{self, Subject},
     },
@@ -37,10 +35,7 @@ const PLACE: &str = "place ";
 const BOUND: &str = "bound ";
 const SAME: &str = "same ";
 
-/// The maximum number of commits in the search for the first one.
-const MAX_COMMITS: usize = 10_000;
-
-/// The number of digits of a commit that distinguish repositories with the same name.
+/// The number of digits that distinguish repositories with the same name.
 const SUFFIX_LENGTH: usize = 4;
 
 /// A folder's project, and new facts about it.
@@ -50,17 +45,6 @@ pub struct IdentifiedProject {
     pub project: Project,
     /// Rows to write with [`Journal::set_meta`].
     pub rows: Vec<(String, String)>,
-}
-
-/// Two keys that may mean the same project, which only a person can tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hint {
-    /// One key.
-    pub one: String,
-    /// The other one.
-    pub other: String,
-    /// Why.
-    pub reason: &'static str,
 }
 
 /// Doubts about the folders of this machine, for a person to settle.
@@ -107,7 +91,15 @@ impl<'a> Places<'a> {
                 ..row.clone()
             },
             _ => {
-                let key = self.choose(&place, &project, folder, bound.as_ref())?;
+                let key = match &project.step {
+                    Step::Marker(_) if place.needs_trust(&given, bound.as_ref()) => {
+                        Project::without_marker(folder).key
+                    }
+                    Step::Repository(_) if self.is_taken(&place, bound.as_ref())? => {
+                        place.key_beside(&given)
+                    }
+                    _ => given.clone(),
+                };
                 Row::after(before.as_ref(), &place, &project, key)
             }
         };
@@ -115,7 +107,10 @@ impl<'a> Places<'a> {
             rows.push((place_name, row.to_json()));
         }
         // Any folder outside git may have the same name.
-        if bound.is_none() && row.key == given && project.step != Step::Folder {
+        let is_free = bound.is_none_or(|bound| {
+            matches!(project.step, Step::Repository(_)) && bound.place != place.id
+        });
+        if is_free && row.key == given && project.step != Step::Folder {
             rows.push((bound_name, Bound::from_place(&place).to_json()));
         }
         let mut same = kept.get(&same_name).cloned();
@@ -172,47 +167,50 @@ impl<'a> Places<'a> {
         Ok(doubts)
     }
 
-    /// Returns the key of a folder that is new or has another key than before.
-    fn choose(
+    /// Returns the key of a folder without a remote that is gone from beside this one, which has no
+    /// remote either: this one may be that folder with another name.
+    pub fn renamed_from(
         &self,
-        place: &IdentifiedFolder,
-        given: &Project,
+        project: &Project,
         folder: &Path,
-        bound: Option<&Bound>,
-    ) -> Result<String, journal::Error> {
-        match given.step {
-            Step::Marker(_) if place.needs_trust(&given.key, bound) => {
-                let other = Project::without_marker(folder);
-                let name = format!("{BOUND}{}", other.key);
-                let bound = self.rows(&[&name])?.remove(&name);
-                let bound = bound.as_deref().and_then(Bound::parse);
-                self.choose(place, &other, folder, bound.as_ref())
+    ) -> Result<Option<String>, journal::Error> {
+        let place = match project.step {
+            Step::Repository(_) | Step::Folder => {
+                IdentifiedFolder::from_step(&project.step, folder)
             }
-            Step::Repository(_) => match bound {
-                Some(bound)
-                    if bound.place != place.id && !self.has_first_commit(place, bound)? =>
-                {
-                    Ok(format!("{}~{}", given.key, place.digits()))
-                }
-                _ => Ok(given.key.clone()),
-            },
-            _ => Ok(given.key.clone()),
-        }
+            _ => None,
+        };
+        let (Some(journal), Some(place)) = (self.journal, place) else {
+            return Ok(None);
+        };
+        let rows = journal.metas_under(PLACE)?;
+        let gone = rows
+            .values()
+            .filter_map(|text| Row::parse(text))
+            .filter(|row| {
+                let folder = Path::new(&row.folder);
+                row.step == "name" && folder.parent() == place.folder.parent() && !folder.exists()
+            });
+        let mut keys: Vec<String> = gone.map(|row| row.key).collect();
+        keys.sort();
+        keys.dedup();
+        keys.retain(|key| *key != project.key && !project.also.contains(key));
+        Ok(keys.pop().filter(|_| keys.is_empty()))
     }
 
-    /// Returns whether a repository has the same first commit as the one with its name.
-    fn has_first_commit(
+    /// Returns whether another repository, which is still in its place, has a key.
+    fn is_taken(
         &self,
         place: &IdentifiedFolder,
-        bound: &Bound,
+        bound: Option<&Bound>,
     ) -> Result<bool, journal::Error> {
+        let Some(bound) = bound.filter(|bound| bound.place != place.id) else {
+            return Ok(false);
+        };
         let name = format!("{PLACE}{}", bound.place);
         let row = self.rows(&[&name])?.remove(&name);
-        let first = row.and_then(|row| Row::parse(&row)).and_then(|row| {
-            let found = || row.place(&bound.place)?.first_commit();
-            row.first.clone().or_else(found)
-        });
-        Ok(first.is_some() && first == place.first_commit())
+        let row = row.and_then(|row| Row::parse(&row));
+        Ok(row.is_some_and(|row| row.place(&bound.place).is_some()))
     }
 
     fn rows(&self, names: &[&str]) -> Result<BTreeMap<String, String>, journal::Error> {
@@ -315,26 +313,14 @@ impl<'a> Identities<'a> {
         Ok(others)
     }
 
-    /// Stores new facts about folders: first commits, and keys that replaced others.
+    /// Stores as aliases the keys that folders had before.
     pub fn settle(&self) -> Result<(), synced_lines::Error> {
         let same = self.journal.metas_under(SAME)?;
         let mut learned = Vec::new();
-        for (name, text) in self.journal.metas_under(PLACE)? {
-            let Some(row) = Row::parse(&text) else {
+        for text in self.journal.metas_under(PLACE)?.values() {
+            let Some(row) = Row::parse(text) else {
                 continue;
             };
-            let id = name.strip_prefix(PLACE).unwrap_or_default();
-            if !row.is_looked_at
-                && let Some(place) = row.place(id)
-                && place.has_commits()
-            {
-                let row = Row {
-                    first: place.first_commit(),
-                    is_looked_at: true,
-                    ..row.clone()
-                };
-                self.journal.set_meta(&name, &row.to_json())?;
-            }
             let known = same.get(&format!("{SAME}{}", row.key));
             let known = known.map(|keys| read_keys(keys)).unwrap_or_default();
             let new = row.was.iter().filter(|(key, _)| !known.contains(key));
@@ -408,37 +394,6 @@ impl<'a> Identities<'a> {
         }))
     }
 
-    /// Returns keys that may mean the same project.
-    pub fn hints(&self) -> Result<Vec<Hint>, journal::Error> {
-        let places = Places::new(Some(self.journal));
-        let mut by_commit: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for text in self.journal.metas_under(PLACE)?.values() {
-            if let Some(Row {
-                key,
-                first: Some(first),
-                ..
-            }) = Row::parse(text)
-            {
-                by_commit.entry(first).or_default().push(key);
-            }
-        }
-        let mut hints = Vec::new();
-        for mut keys in by_commit.into_values() {
-            keys.sort();
-            keys.dedup();
-            let one = keys.remove(0);
-            let same = places.others(&one)?;
-            keys.retain(|key| !same.contains(key));
-            hints.extend(keys.into_iter().map(|other| Hint {
-                one: one.clone(),
-                other,
-                reason: "same first commit",
-            }));
-        }
-        hints.sort_by(|a, b| (&a.one, &a.other).cmp(&(&b.one, &b.other)));
-        Ok(hints)
-    }
-
     fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), synced_lines::Error> {
         let lock = lock::acquire(self.home, Subject::Notes, self.patience);
         let lock = lock.ok().flatten().ok_or(synced_lines::Error::Locked)?;
@@ -455,9 +410,9 @@ impl<'a> Identities<'a> {
     }
 }
 
-/// A folder that determines a key, identified independently of its path.
+/// A folder that determines a key.
 struct IdentifiedFolder {
-    /// A hash that does not change when the folder is renamed.
+    /// A hash of its path, for all worktrees that of their repository.
     id: String,
     /// The folder.
     folder: PathBuf,
@@ -488,12 +443,9 @@ impl IdentifiedFolder {
             }
             None => (folder.as_path(), Path::new("")),
         };
-        let mark = match file::identity(lasting) {
-            Some(identity) => identity,
-            None => dunce::canonicalize(lasting).ok()?.display().to_string(),
-        };
+        let lasting = dunce::canonicalize(lasting).ok()?;
         Some(Self {
-            id: text_hash(&format!("{mark} {}", below.display())),
+            id: text_hash(&format!("{} {}", lasting.display(), below.display())),
             folder,
             repository,
         })
@@ -514,21 +466,9 @@ impl IdentifiedFolder {
         self.repository.as_ref().and_then(Repository::remote)
     }
 
-    fn first_commit(&self) -> Option<String> {
-        self.repository.as_ref().and_then(first_commit)
-    }
-
-    fn has_commits(&self) -> bool {
-        let repository = self.repository.as_ref();
-        let opened = repository.and_then(|found| git2::Repository::open(&found.root).ok());
-        opened.is_some_and(|opened| opened.head().is_ok())
-    }
-
-    /// Returns a few digits that distinguish it from others with its name.
-    fn digits(&self) -> String {
-        let mut digits = self.first_commit().unwrap_or_else(|| self.id.clone());
-        digits.truncate(SUFFIX_LENGTH);
-        digits
+    /// Returns its key beside another repository of its name.
+    fn key_beside(&self, key: &str) -> String {
+        format!("{key}~{}", self.id.get(..SUFFIX_LENGTH).unwrap_or_default())
     }
 
     /// Returns whether a marker has another project's key: one that is bound to another remote
@@ -548,21 +488,6 @@ impl IdentifiedFolder {
     }
 }
 
-/// Returns the first commit of the checked-out branch by first parents; none if libgit2 cannot tell
-/// or the history is too long.
-fn first_commit(repository: &Repository) -> Option<String> {
-    let opened = git2::Repository::open(&repository.root).ok()?;
-    let mut commit = opened.head().ok()?.peel_to_commit().ok()?;
-    for _ in 0..MAX_COMMITS {
-        // A shallow clone lacks its first commit.
-        if commit.parent_count() == 0 {
-            return (!opened.is_shallow()).then(|| commit.id().to_string());
-        }
-        commit = commit.parent(0).ok()?;
-    }
-    None
-}
-
 /// The stored state of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
@@ -576,10 +501,6 @@ struct Row {
     key: String,
     /// Its earlier keys, each with the reason of the change.
     was: Vec<(String, String)>,
-    /// The first commit, if known.
-    first: Option<String>,
-    /// Whether the first commit was searched for. A long history is searched once.
-    is_looked_at: bool,
 }
 
 impl Row {
@@ -596,7 +517,7 @@ impl Row {
             _ => "name",
         };
         let mut was = Vec::new();
-        if let Some(before) = before {
+        if let Some(before) = before.filter(|before| before.is_continued_by(step, &key)) {
             let steps = [before.step.as_str(), step];
             let why = ["marker", "remote", "name"]
                 .into_iter()
@@ -614,9 +535,14 @@ impl Row {
             step: step.to_owned(),
             key,
             was,
-            first: before.and_then(|before| before.first.clone()),
-            is_looked_at: before.is_some_and(|before| before.is_looked_at),
         }
+    }
+
+    /// Returns whether the folder is the same project under its new key. With another remote whose
+    /// repository has another name, it may be another repository in the same place.
+    fn is_continued_by(&self, step: &str, key: &str) -> bool {
+        let name = |key: &str| key.rsplit('/').next().map(str::to_owned);
+        [self.step.as_str(), step] != ["remote", "remote"] || name(&self.key) == name(key)
     }
 
     /// Returns the place if it still has its last path.
@@ -627,7 +553,7 @@ impl Row {
     fn to_json(&self) -> String {
         json!({
             "folder": self.folder, "given": self.given, "step": self.step, "key": self.key,
-            "was": self.was, "first": self.first, "looked_at": self.is_looked_at,
+            "was": self.was,
         })
         .to_string()
     }
@@ -650,8 +576,6 @@ impl Row {
             step: text("step")?,
             key: text("key")?,
             was: was.collect(),
-            first: text("first"),
-            is_looked_at: value.get("looked_at").and_then(Value::as_bool) == Some(true),
         })
     }
 }

@@ -7,7 +7,7 @@
 
 mod identity;
 
-pub use self::identity::{Hint, IdentifiedProject, Identities, Places};
+pub use self::identity::{IdentifiedProject, Identities, Places};
 
 use std::path::{Path, PathBuf};
 

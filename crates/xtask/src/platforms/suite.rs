@@ -21,13 +21,12 @@ struct Skip {
 }
 
 /// All tests that are left out.
-const SKIPS: [Skip; 5] = [
+const SKIPS: [Skip; 4] = [
     Skip {
         kind: Kind::Windows,
         reason: "Wine 8 cannot delete a read-only file, as Windows 10 can",
         tests: &[
             "loose::tests::an_object_that_is_cut_short_is_missing_and_can_be_written_again",
-            "new_notes::tests::nothing_is_left_of_notes_that_are_discarded",
             "backup::a_backup_brings_everything_back",
             "chores::what_was_done_is_sent_unless_that_is_not_wanted",
             "doctor::a_damaged_repository_is_replaced_and_named",
@@ -59,13 +58,6 @@ const SKIPS: [Skip; 5] = [
         kind: Kind::Windows,
         reason: "npm's git for Windows is 2.45, which has no `git refs`",
         tests: &["folder::a_repository_with_reftables_is_told_how_to_convert"],
-    },
-    Skip {
-        kind: Kind::Windows,
-        reason: "it copies a folder by `cp`",
-        tests: &[
-            "project::identity::tests::a_repository_that_was_moved_to_another_disk_is_known_by_its_first_commit",
-        ],
     },
     Skip {
         kind: Kind::Windows,

@@ -117,23 +117,44 @@ fn a_remote_that_is_added_and_changed_makes_aliases() {
 }
 
 #[test]
-fn a_folder_that_is_renamed_or_marked_keeps_its_notes() {
+fn a_folder_that_is_marked_keeps_its_notes() {
     let machine = Machine::new();
     let shop = machine.repository("shop");
     machine.start(&shop);
+    Machine::mark(&shop, "storefront");
+    assert_eq!(machine.start(&shop).all_keys(), ["storefront", "shop"]);
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.pairs(), [pair("shop", "storefront")]);
+}
+
+#[test]
+fn a_folder_that_is_renamed_looks_like_the_one_that_is_gone() {
+    let machine = Machine::new();
+    let (shop, other) = (machine.repository("shop"), machine.repository("other"));
+    let cloned = machine.cloned("cloned", "https://h.example/o/r");
+    for folder in [&shop, &other, &cloned] {
+        machine.start(folder);
+    }
+    let looks_like = |folder: &Path| {
+        let project = machine.start(folder);
+        let places = Places::new(Some(&machine.journal));
+        places.renamed_from(&project, folder).unwrap()
+    };
+    assert_eq!(looks_like(&shop), None);
     let store = machine.fixture.folder.path().join("web-shop");
     fs::rename(&shop, &store).unwrap();
+    assert_eq!(machine.start(&store).all_keys(), ["web-shop"]);
+    assert_eq!(looks_like(&store).as_deref(), Some("shop"));
+    assert_eq!(looks_like(&cloned), None, "it has a remote");
+    assert_eq!(looks_like(&machine.fixture.path("deep/web-shop")), None);
+    machine.identities().merge("shop", "web-shop").unwrap();
     assert_eq!(machine.start(&store).all_keys(), ["web-shop", "shop"]);
-    Machine::mark(&store, "storefront");
-    assert_eq!(
-        machine.start(&store).all_keys(),
-        ["storefront", "shop", "web-shop"]
-    );
-    machine.identities().settle().unwrap();
-    assert_eq!(
-        machine.pairs(),
-        [pair("shop", "storefront"), pair("web-shop", "storefront")]
-    );
+    assert_eq!(looks_like(&store), None);
+    // Of two folders that are gone, none is named.
+    for folder in [&other, &store] {
+        fs::remove_dir_all(folder).unwrap();
+    }
+    assert_eq!(looks_like(&machine.repository("third")), None);
 }
 
 #[test]
@@ -149,7 +170,7 @@ fn another_repository_in_the_same_place_is_another_project() {
 }
 
 #[test]
-fn repositories_of_one_name_do_not_share_and_copies_do() {
+fn repositories_of_one_name_do_not_share_and_a_moved_one_keeps_its_key() {
     // INJ-15
     let machine = Machine::new();
     let (first, second) = (machine.repository("a/api"), machine.repository("b/api"));
@@ -160,39 +181,15 @@ fn repositories_of_one_name_do_not_share_and_copies_do() {
         digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
         "{key}"
     );
-    // Each keeps its key, and the third one gets its own.
-    assert_eq!(
-        (machine.key(&second), machine.key(&first)),
-        (key.clone(), "api".to_owned())
-    );
-    let third = machine.repository("c/api");
-    assert!(machine.key(&third) != key && machine.key(&third) != "api");
-    let copy = machine.fixture.path("d").join("api");
-    let from = first.display().to_string();
-    Fixture::git(&machine.fixture.path("d"), &["clone", "--quiet", &from]);
-    Fixture::git(&copy, &["remote", "remove", "origin"]);
-    assert_eq!(machine.key(&copy), "api");
-    // A folder without git has no history that identifies it.
+    for _ in 0..2 {
+        assert_eq!(machine.key(&second), key);
+        assert_eq!(machine.key(&first), "api");
+    }
+    // Folders without git share a name.
     assert_eq!(machine.key(&machine.fixture.path("e/api")), "api");
-    // A repository with the same name does not count yet either.
-    let empty = machine.fixture.repository("f/api");
-    assert!(machine.key(&empty).starts_with("api~"));
-}
-
-#[test]
-fn a_repository_that_was_moved_to_another_disk_is_known_by_its_first_commit() {
-    let machine = Machine::new();
-    let shop = machine.repository("a/shop");
-    machine.start(&shop);
-    machine.identities().settle().unwrap();
-    let moved = machine.fixture.path("b").join("shop");
-    let copied = std::process::Command::new("cp")
-        .arg("-a")
-        .args([&shop, &moved])
-        .status();
-    assert!(copied.unwrap().success());
-    fs::remove_dir_all(&shop).unwrap();
-    assert_eq!(machine.key(&moved), "shop");
+    let moved = machine.fixture.path("c").join("api");
+    fs::rename(&first, &moved).unwrap();
+    assert_eq!(machine.key(&moved), "api");
 }
 
 #[test]
@@ -272,10 +269,6 @@ fn packages_of_a_repository_are_projects_of_their_own() {
     assert_eq!(machine.key(&again.join("tax")), "tax");
     machine.identities().settle().unwrap();
     assert_eq!(machine.pairs(), []);
-    assert_eq!(
-        machine.identities().hints().unwrap()[0].reason,
-        "same first commit"
-    );
 }
 
 #[test]
@@ -292,45 +285,22 @@ fn work_trees_share_with_their_repository() {
 }
 
 #[test]
-fn a_fork_is_a_hint_until_a_person_says_so() {
+fn a_fork_is_another_project_until_a_person_says_so() {
     // INJ-15
     let machine = Machine::new();
     let shop = machine.cloned("shop", "https://h.example/acme/shop");
-    let from = shop.display().to_string();
-    Fixture::git(
-        machine.fixture.folder.path(),
-        &["clone", "--quiet", &from, "fork"],
-    );
-    let fork = machine.fixture.path("fork");
-    Fixture::git(
-        &fork,
-        &["remote", "set-url", "origin", "https://h.example/me/shop"],
-    );
+    let fork = machine.cloned("fork", "https://h.example/me/shop");
     machine.start(&shop);
     assert_eq!(machine.start(&fork).all_keys(), ["h.example/me/shop"]);
     let identities = machine.identities();
-    identities.settle().unwrap();
-    assert_eq!(machine.pairs(), []);
-    let hint = Hint {
-        one: "h.example/acme/shop".to_owned(),
-        other: "h.example/me/shop".to_owned(),
-        reason: "same first commit",
-    };
-    assert_eq!(identities.hints().unwrap(), *std::slice::from_ref(&hint));
-    assert!(identities.merge(&hint.other, &hint.one).unwrap());
-    assert!(!identities.merge(&hint.one, &hint.other).unwrap());
-    assert_eq!(
-        machine.start(&fork).all_keys(),
-        ["h.example/me/shop", "h.example/acme/shop"]
-    );
-    assert_eq!(
-        machine.start(&shop).all_keys(),
-        ["h.example/acme/shop", "h.example/me/shop"]
-    );
-    assert_eq!(identities.hints().unwrap(), []);
-    assert_eq!(identities.split(&hint.one).unwrap(), ["h.example/me/shop"]);
-    assert_eq!(machine.start(&fork).all_keys(), ["h.example/me/shop"]);
-    assert_eq!(identities.split(&hint.one).unwrap(), [""; 0]);
+    let (one, other) = ("h.example/acme/shop", "h.example/me/shop");
+    assert!(identities.merge(other, one).unwrap());
+    assert!(!identities.merge(one, other).unwrap());
+    assert_eq!(machine.start(&fork).all_keys(), [other, one]);
+    assert_eq!(machine.start(&shop).all_keys(), [one, other]);
+    assert_eq!(identities.split(one).unwrap(), [other]);
+    assert_eq!(machine.start(&fork).all_keys(), [other]);
+    assert_eq!(identities.split(one).unwrap(), [""; 0]);
 }
 
 #[test]
