@@ -25,7 +25,7 @@ use crate::{Error, environment::Environment, format};
 /// The lock timeout of a command. Waiting is better than asking a person to try again.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many unchanged files are checked for a summary, and for a search by a person.
+/// The largest stores of which every file is checked for a summary, and for a search by a person.
 const MAX_LISTED: usize = 2_000;
 const MAX_SEARCHED: usize = 100_000;
 
@@ -211,13 +211,13 @@ impl Context {
 
     /// Like [`Context::index`], but in a large store an edit in place is seen later.
     pub fn index_as_listed(&self) -> Result<Index, Error> {
-        self.index_with(Look::Changed { slice: MAX_LISTED })
+        self.index_with(Look::Changed { up_to: MAX_LISTED })
     }
 
     /// Like [`Context::index`], for a person who searches for what they may have edited just now.
     pub fn index_to_search(&self) -> Result<Index, Error> {
         self.index_with(Look::Changed {
-            slice: MAX_SEARCHED,
+            up_to: MAX_SEARCHED,
         })
     }
 

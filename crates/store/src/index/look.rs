@@ -2,22 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    entry::{path_of, stamp_of},
     refresh::{Difference, KnownProblems, NO_STAMP, SAME_ID},
 };
 use crate::{
-    fs::file::Stamp,
     notes::{FOLDERS, NotePath, Notes},
     sqlite,
 };
 
-/// How many files a refresh checks in folders that did not change.
-pub(super) const SLICE: usize = 20_000;
+/// The largest store of which each refresh checks every file.
+const CHECKED: usize = 20_000;
 
 /// How long a look at every file is good for.
 const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -36,17 +34,17 @@ pub enum Look {
     Everything,
     /// Every file once a day, otherwise as [`Look::default`].
     Daily,
-    /// The files of folders that changed. Of the others at most `slice`, continuing where the last
-    /// refresh stopped, which shows edits in place.
+    /// Every file of a store with at most so many notes, which shows edits in place; of a larger one,
+    /// the files of folders that changed.
     Changed {
-        /// The maximum number of other files.
-        slice: usize,
+        /// The number of notes.
+        up_to: usize,
     },
 }
 
 impl Default for Look {
     fn default() -> Self {
-        Self::Changed { slice: SLICE }
+        Self::Changed { up_to: CHECKED }
     }
 }
 
@@ -59,8 +57,6 @@ pub(super) struct LookState {
     times: String,
     /// Folders that have to be listed again although their time is known.
     unsettled: [bool; 6],
-    /// The number of the last note of the last slice.
-    cursor: i64,
     /// When everything was looked at, seconds since 1970.
     everything_at: u64,
     #[serde(skip)]
@@ -72,7 +68,6 @@ pub(super) struct LookPlan {
     pub(super) is_everything: bool,
     /// The folders to list, in the order of [`FOLDERS`].
     pub(super) folders: [bool; 6],
-    slice: usize,
 }
 
 impl LookPlan {
@@ -109,7 +104,7 @@ impl LookState {
         Ok(())
     }
 
-    /// Decides what to look at. A store that is not larger than the slice is looked at completely.
+    /// Decides what to look at.
     pub(super) fn plan(
         &self,
         look: Look,
@@ -117,12 +112,11 @@ impl LookState {
         notes: usize,
         now: SystemTime,
     ) -> LookPlan {
-        let (slice, is_due) = match look {
-            Look::Everything => (0, true),
-            Look::Daily => (SLICE, self.is_due(now)),
-            Look::Changed { slice } => (slice, false),
+        let is_everything = match look {
+            Look::Everything => true,
+            Look::Daily => notes <= CHECKED || self.is_due(now),
+            Look::Changed { up_to } => notes <= up_to,
         };
-        let is_everything = is_due || notes <= slice;
         let known: Option<[i64; 6]> = serde_json::from_str(&self.times).ok();
         let mut folders = [true; 6];
         if let Some(known) = known.filter(|_| !is_everything) {
@@ -133,7 +127,6 @@ impl LookState {
         LookPlan {
             is_everything,
             folders,
-            slice,
         }
     }
 
@@ -162,30 +155,6 @@ impl LookState {
             self.everything_at = seconds(now);
         }
     }
-
-    /// Returns the next indexed files to check. They begin again after the last one.
-    fn next_slice(
-        &mut self,
-        connection: &Connection,
-        length: usize,
-    ) -> Result<Vec<(i64, NotePath, Stamp)>, Error> {
-        let mut statement = connection.prepare_cached(
-            "SELECT number, id, folder, size, modified, inode FROM note
-             WHERE number > ? AND number <= ? ORDER BY number LIMIT ?",
-        )?;
-        let mut slice = Vec::new();
-        for (after, last) in [(self.cursor, i64::MAX), (0, self.cursor)] {
-            let left = i64::try_from(length - slice.len()).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![after, last, left], |row| {
-                Ok((row.get(0)?, path_of(row, 1)?, stamp_of(row, 3)?))
-            })?;
-            for row in rows {
-                slice.push(row?);
-            }
-        }
-        self.cursor = slice.last().map_or(0, |(number, ..)| *number);
-        Ok(slice)
-    }
 }
 
 impl Difference {
@@ -212,34 +181,6 @@ impl Difference {
             }
         }
         Ok(false)
-    }
-
-    /// Adds what changed in the next slice of the other folders. Returns the number of files.
-    pub(super) fn add_slice(
-        &mut self,
-        connection: &Connection,
-        notes: &Notes,
-        plan: &LookPlan,
-        state: &mut LookState,
-    ) -> Result<usize, Error> {
-        let slice = state.next_slice(connection, plan.slice)?;
-        let mut checked = 0;
-        for (number, path, known) in slice {
-            if plan.folders[path.folder_place()] {
-                continue;
-            }
-            checked += 1;
-            let stamp = notes.stamp(path);
-            if stamp == Some(known) {
-                continue;
-            }
-            self.outdated.push((number, path));
-            if stamp.is_some() {
-                self.unread.push(path);
-            }
-        }
-        self.outdated.sort_unstable();
-        Ok(checked)
     }
 
     /// Adds files of the other folders that could not be read and were edited since. Of the known
@@ -287,7 +228,7 @@ mod tests {
         notes::Stored,
     };
 
-    const FEW: Look = Look::Changed { slice: 2 };
+    const FEW: Look = Look::Changed { up_to: 2 };
 
     /// Opens a folder, to set its time.
     #[cfg(unix)]
@@ -308,7 +249,7 @@ mod tests {
     }
 
     impl Fixture {
-        /// A store that is larger than the slice, with folders that changed long ago.
+        /// A store that is larger than [`FEW`], with folders that changed long ago.
         fn large() -> (Self, Vec<Stored>) {
             let fixture = Self::new();
             let notes = (0..6).map(|number| {
@@ -357,8 +298,7 @@ mod tests {
     #[test]
     fn a_large_store_is_not_looked_at_completely_by_each_refresh() {
         let (fixture, _) = Fixture::large();
-        assert_eq!(fixture.look(FEW).checked, 2);
-        assert_eq!(fixture.look(Look::Changed { slice: 0 }).checked, 0);
+        assert_eq!(fixture.look(FEW).checked, 0);
         assert_eq!(fixture.look(Look::default()).checked, 6);
         assert_eq!(fixture.look(Look::Everything).checked, 6);
     }
@@ -368,7 +308,7 @@ mod tests {
         let (fixture, notes) = Fixture::large();
         let added = fixture.add("added", |_| {});
         // The folder has two notes and the new one.
-        let seen = fixture.look(Look::Changed { slice: 0 });
+        let seen = fixture.look(Look::Changed { up_to: 0 });
         assert_eq!((seen.checked, seen.read, seen.total), (3, 1, 7));
         fixture.settle();
         fixture.look(FEW);
@@ -376,20 +316,18 @@ mod tests {
         let renamed = |note: &mut anamnesis_note::note::Note| note.title = "renamed".to_owned();
         fixture.notes.update(&lock, notes[0].path, renamed).unwrap();
         fs::remove_file(added.path.absolute(&fixture.home)).unwrap();
-        let seen = fixture.look(Look::Changed { slice: 0 });
+        let seen = fixture.look(Look::Changed { up_to: 0 });
         assert_eq!((seen.read, seen.removed, seen.total), (1, 1, 6));
         assert!(fixture.titles().contains(&"renamed".to_owned()));
     }
 
     #[test]
-    fn an_edit_in_place_of_any_note_is_seen_after_as_many_refreshes_as_there_are_slices() {
-        for number in 0..6 {
-            let (fixture, notes) = Fixture::large();
-            fixture.edit_in_place(&notes[number], "edited in place");
-            let seen: Vec<usize> = (0..3).map(|_| fixture.look(FEW).read).collect();
-            assert_eq!(seen.iter().sum::<usize>(), 1, "note {number}: {seen:?}");
-            assert!(fixture.titles().contains(&"edited in place".to_owned()));
-        }
+    fn an_edit_in_place_is_seen_by_the_next_look_at_every_file() {
+        let (fixture, notes) = Fixture::large();
+        fixture.edit_in_place(&notes[4], "edited in place");
+        assert_eq!(fixture.look(FEW).read, 0);
+        assert_eq!(fixture.look(Look::default()).read, 1);
+        assert!(fixture.titles().contains(&"edited in place".to_owned()));
     }
 
     #[test]
@@ -406,15 +344,15 @@ mod tests {
         fs::write(notes[4].path.absolute(&fixture.home), "no note").unwrap();
         assert!(index.record_edited(&fixture.notes, &entries).unwrap());
         drop(index);
-        fixture.look(Look::Changed { slice: 0 });
+        fixture.look(Look::Changed { up_to: 0 });
         let problems = Index::open(&fixture.home).unwrap().problems().unwrap();
         assert_eq!(problems[0].path, notes[4].path.to_string());
         // Repaired in place, it is a note again.
         let text = notes[4].note().render();
         fs::write(notes[4].path.absolute(&fixture.home), text).unwrap();
         fixture.settle();
-        fixture.look(Look::Changed { slice: 0 });
-        fixture.look(Look::Changed { slice: 0 });
+        fixture.look(Look::Changed { up_to: 0 });
+        fixture.look(Look::Changed { up_to: 0 });
         assert_eq!(fixture.titles().len(), 6);
         assert!(
             Index::open(&fixture.home)
@@ -435,11 +373,11 @@ mod tests {
             .set_modified(SystemTime::now() + Duration::from_secs(60))
             .unwrap();
         for _ in 0..3 {
-            assert_eq!(fixture.look(Look::Changed { slice: 0 }).checked, 2);
+            assert_eq!(fixture.look(FEW).checked, 2);
         }
         fixture.settle();
-        fixture.look(Look::Changed { slice: 0 });
-        assert_eq!(fixture.look(Look::Changed { slice: 0 }).checked, 0);
+        fixture.look(Look::Changed { up_to: 0 });
+        assert_eq!(fixture.look(Look::Changed { up_to: 0 }).checked, 0);
     }
 
     #[test]
@@ -480,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sums_are_those_of_the_notes_after_any_change() {
+    fn the_counts_are_those_of_the_notes_after_any_change() {
         let (fixture, notes) = Fixture::large();
         let lock = fixture.notes.lock().unwrap();
         let change = |note: &mut anamnesis_note::note::Note| note.project = GLOBAL.to_owned();

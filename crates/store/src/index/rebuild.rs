@@ -37,13 +37,6 @@ impl Index {
     /// [`Error::Locked`] if another process writes for longer than `timeout`.
     pub fn rebuild(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
-        remove_database(home, &beside(&home.index(), "new"))?;
-        Self::build(home, notes, lock, timeout)
-    }
-
-    /// Like [`Index::rebuild`], but continues a rebuild that was killed.
-    pub fn reindex(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
-        let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
         Self::build(home, notes, lock, timeout)
     }
 
@@ -75,17 +68,9 @@ impl Index {
     ) -> Result<Self, Error> {
         let path = home.index();
         let fresh = beside(&path, "new");
-        let filled = match unfinished(&fresh, timeout) {
-            Some(connection) => fill(connection, home, notes),
-            None => Err(Error::Missing),
-        };
-        match filled {
-            Err(error) if error.is_damage() => {
-                remove_database(home, &fresh)?;
-                fill(begin(&fresh, timeout)?, home, notes)?;
-            }
-            filled => drop(filled?),
-        }
+        // A killed rebuild may have left one, with purged texts.
+        remove_database(home, &fresh)?;
+        fill(begin(&fresh, timeout)?, home, notes)?;
         sync_file(&fresh)?;
         swap(home, &path, &fresh, timeout)?;
         let connection = Self::open_existing(&path, timeout)?;
@@ -137,44 +122,22 @@ fn overwrite(path: &Path, fresh: &Path, timeout: Duration) -> Result<(), Error> 
     Ok(sqlite::checkpoint(&target)?)
 }
 
-/// The schema version of a file that is being built.
-const UNFINISHED: i64 = -VERSION;
-
-/// The key in `meta` of the program that builds a file. Another one may clean texts differently.
-const BUILDER: &str = "builder";
-
 /// Creates the file of a rebuild.
 fn begin(fresh: &Path, timeout: Duration) -> Result<Connection, Error> {
     let connection = sqlite::open_write(fresh, timeout)?;
     let transaction = connection.unchecked_transaction()?;
     schema::create_tables(&transaction)?;
-    transaction.execute(
-        "INSERT INTO meta VALUES (?, ?)",
-        [BUILDER, env!("CARGO_PKG_VERSION")],
-    )?;
-    transaction.pragma_update(None, "user_version", UNFINISHED)?;
     transaction.commit()?;
     Ok(connection)
 }
 
-/// Opens the file of a killed rebuild, if this program can continue it.
-fn unfinished(fresh: &Path, timeout: Duration) -> Option<Connection> {
-    if !fresh.is_file() {
-        return None;
-    }
-    let connection = sqlite::open_existing(fresh, timeout).ok()?;
-    let builder = sqlite::meta(&connection, BUILDER).ok()??;
-    let is_ours = sqlite::version(&connection).ok()? == UNFINISHED;
-    (is_ours && builder == env!("CARGO_PKG_VERSION")).then_some(connection)
-}
-
-/// Adds all notes to a file that is being built, and finishes it. Notes that it has are kept.
+/// Adds all notes to a file that is being built, and finishes it.
 fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<Refreshed, Error> {
     let mut index = Index {
         connection,
         lock: None,
     };
-    // No other process opens this file. After a kill SQLite returns to the last complete chunk.
+    // No other process opens this file.
     index.connection.execute_batch(&format!(
         "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;
          PRAGMA cache_size = -{BUILD_CACHE_KIB};"
@@ -183,7 +146,6 @@ fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<Refreshed,
     let transaction = index.connection.unchecked_transaction()?;
     // SQL indexes are faster to build at once.
     schema::create_sql_indexes(&transaction)?;
-    transaction.execute("DELETE FROM meta WHERE key = ?", [BUILDER])?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     index.take_up_usage(home)?;
@@ -249,43 +211,19 @@ mod tests {
     };
 
     #[test]
-    fn a_killed_rebuild_is_continued_and_reads_no_note_again() {
+    fn what_a_killed_rebuild_left_is_not_used() {
         let fixture = Fixture::new();
-        for title in ["one", "two", "three"] {
-            fixture.add(title, |_| {});
-        }
+        fixture.add("one", |_| {});
         let (home, notes) = (&fixture.home, &fixture.notes);
         let fresh = beside(&home.index(), "new");
-        let mut killed = Index {
-            connection: begin(&fresh, PATIENCE).unwrap(),
-            lock: None,
-        };
-        killed.refresh(notes).unwrap();
+        let killed = begin(&fresh, PATIENCE).unwrap();
+        let purged = "INSERT INTO project (key) VALUES ('purged')";
+        killed.execute_batch(purged).unwrap();
         drop(killed);
-        let stored = fixture.add("four", |_| {});
-        let connection = unfinished(&fresh, PATIENCE).unwrap();
-        let refreshed = fill(connection, home, notes).unwrap();
-        assert_eq!((refreshed.read, refreshed.total), (1, 4));
-        // A complete file is none that can be continued.
-        assert!(unfinished(&fresh, PATIENCE).is_none());
-        let index = Index::reindex(home, notes, PATIENCE).unwrap();
-        assert_eq!(index.note_count().unwrap(), 4);
-        drop(index);
-        // A rebuild from scratch takes nothing of it.
-        let connection = begin(&fresh, PATIENCE).unwrap();
-        connection
-            .execute("INSERT INTO project (key) VALUES ('purged')", [])
-            .unwrap();
-        drop(connection);
         let index = Index::rebuild(home, notes, PATIENCE).unwrap();
-        assert!(index.get(stored.path.id).unwrap().is_some());
-        let projects: Vec<String> = index
-            .documents()
-            .unwrap()
-            .projects()
-            .map(|(_, key)| key.to_owned())
-            .collect();
-        assert!(!projects.contains(&"purged".to_owned()));
+        assert_eq!(index.note_count().unwrap(), 1);
+        let documents = index.documents().unwrap();
+        assert!(documents.projects().all(|(_, key)| key != "purged"));
     }
 
     #[test]

@@ -16,13 +16,13 @@ use chrono::NaiveDate;
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::{
-    Entry, Error, Index, cited, corrections,
+    Entry, Error, Index, cited, corrections, counts,
     entry::{Compressed, path_of, stamp_of},
     look::{Look, LookState},
     postings::{Changes, NoteTerms},
     query::count,
     schema::PARTS,
-    supersession, tally,
+    supersession,
 };
 use crate::{
     fs::file::Stamp,
@@ -35,13 +35,6 @@ const MAX_ROUNDS: usize = 8;
 
 /// The number of outdated notes from which on a rebuild is worthwhile.
 pub(super) const MANY_OUTDATED: usize = 200;
-
-/// How many notes are added in one transaction. A process that is killed loses no more.
-const CHUNK: usize = 50_000;
-
-/// How many notes of an import are added in one transaction, and the page cache in KiB meanwhile.
-const NEW_CHUNK: usize = 20_000;
-const NEW_CACHE_KIB: usize = 16 * 1024;
 
 /// The number of unread files from which on a thread reads them.
 const MANY_UNREAD: usize = 100;
@@ -80,7 +73,7 @@ impl Index {
     }
 
     /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
-    /// index keeps its last complete chunk and is behind.
+    /// index stays as it was.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
         let done = self.refresh_rounds(notes, Look::Everything, &|_, _| false)?;
         Ok(done.unwrap_or_default())
@@ -127,7 +120,7 @@ impl Index {
             if notes.folder_times() == times {
                 break;
             }
-            look = Look::Changed { slice: 0 };
+            look = Look::Changed { up_to: 0 };
         }
         Ok(Some(sum))
     }
@@ -140,8 +133,8 @@ impl Index {
         gives_up: &dyn Fn(usize, usize) -> bool,
     ) -> Result<Round, Error> {
         let now = SystemTime::now();
-        let mut transaction = self.connection.unchecked_transaction()?;
-        let known_count = count(&transaction, tally::TOTAL)?;
+        let transaction = self.connection.unchecked_transaction()?;
+        let known_count = count(&transaction, counts::TOTAL)?;
         let mut state = LookState::read(&transaction)?;
         let plan = state.plan(look, times, known_count, now);
         let selected = (!plan.is_everything).then_some(plan.folders);
@@ -154,7 +147,6 @@ impl Index {
             if difference.needs_everything(&transaction, &plan, &known_problems)? {
                 return Ok(Round::NeedsEverything);
             }
-            checked += difference.add_slice(&transaction, notes, &plan, &mut state)?;
             checked += difference.add_repaired(notes, &plan, &mut known_problems);
         }
         let Difference {
@@ -167,14 +159,7 @@ impl Index {
         }
         let mut changes = Changes::default();
         let removed = remove_outdated(&transaction, &outdated, &unread, &mut changes)?;
-        for (number, chunk) in unread.chunks(CHUNK).enumerate() {
-            if number > 0 {
-                settle(&transaction, std::mem::take(&mut changes))?;
-                transaction.commit()?;
-                transaction = self.connection.unchecked_transaction()?;
-            }
-            problems.extend(insert_unread(&transaction, notes, chunk, &mut changes)?);
-        }
+        problems.extend(insert_unread(&transaction, notes, &unread, &mut changes)?);
         problems.extend(listing.problems.iter().map(|p| (p.clone(), NO_STAMP)));
         let problems_changed = write_problems(&transaction, problems, known_problems)?;
         if problems_changed || !unread.is_empty() || !outdated.is_empty() {
@@ -187,7 +172,7 @@ impl Index {
         )?;
         state.looked(&plan, times, now);
         state.write(&transaction)?;
-        let total = count(&transaction, tally::TOTAL)?;
+        let total = count(&transaction, counts::TOTAL)?;
         transaction.commit()?;
         Ok(Round::Done(Refreshed {
             total,
@@ -227,51 +212,6 @@ impl Index {
         }
         transaction.commit()?;
         Ok(())
-    }
-
-    /// Adds notes that were just written, in slices: `each` calls its argument with every path.
-    ///
-    /// `before` and `after` have the folder times around the writing, which held the notes lock. If the
-    /// index was up to date before, it is marked as up to date then.
-    pub fn record_new<E: From<Error>>(
-        &mut self,
-        notes: &Notes,
-        [before, after]: [[i64; 6]; 2],
-        each: impl FnOnce(&mut dyn FnMut(NotePath) -> Result<(), E>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.connection
-            .execute_batch(&format!("PRAGMA cache_size = -{NEW_CACHE_KIB}"))
-            .map_err(Error::from)?;
-        let mut slice = Vec::with_capacity(NEW_CHUNK);
-        let mut is_complete = true;
-        each(&mut |path| {
-            slice.push(path);
-            if slice.len() == NEW_CHUNK {
-                is_complete &= self.record_slice(notes, &slice)?;
-                slice.clear();
-            }
-            Ok(())
-        })?;
-        is_complete &= self.record_slice(notes, &slice)?;
-        if is_complete {
-            replace_folder_times(&self.connection, before, after)?;
-        }
-        Ok(())
-    }
-
-    /// Adds new notes in one transaction; returns whether all of them could be read.
-    fn record_slice(&mut self, notes: &Notes, slice: &[NotePath]) -> Result<bool, Error> {
-        let transaction = self.connection.unchecked_transaction()?;
-        let mut changes = Changes::default();
-        for path in slice {
-            // Another process may have indexed it.
-            remove_id(&transaction, path.id, &mut changes)?;
-        }
-        // The next refresh lists files that cannot be read.
-        let problems = insert_unread(&transaction, notes, slice, &mut changes)?;
-        settle(&transaction, changes)?;
-        transaction.commit()?;
-        Ok(problems.is_empty())
     }
 
     /// Updates those of the entries whose file was edited since it was indexed; returns whether there
@@ -685,13 +625,12 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Finishes a transaction that added and removed notes: marks superseded notes, removes empty sums,
-/// writes the collected changes and finds corrections.
+/// Finishes a transaction that added and removed notes: marks superseded notes, writes the collected
+/// changes and finds corrections.
 pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<(), Error> {
     for (number, is_superseded) in supersession::mark(connection)? {
         changes.supersede(number, is_superseded)?;
     }
-    connection.execute(tally::NONE_LEFT, [])?;
     changes.write(connection)?;
     corrections::relate(connection, &changes.added)?;
     Ok(next_generation(connection)?)

@@ -6,7 +6,7 @@ use anamnesis_note::note::Note;
 use rusqlite::Connection;
 
 use super::{
-    Error, check_runs, cited, corrections, embeddings, links, postings, supersession, tally, tasks,
+    Error, check_runs, cited, corrections, embeddings, links, postings, supersession, tasks,
     triggers, usage,
 };
 use crate::sqlite;
@@ -82,7 +82,6 @@ pub(super) const PARTS: &[Part] = &[
     tasks::PART,
     usage::PART,
     cited::PART,
-    tally::PART,
     embeddings::PART,
     corrections::PART,
     check_runs::PART,

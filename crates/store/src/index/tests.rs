@@ -150,35 +150,6 @@ fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
     assert_eq!(memory.counts().unwrap(), disk.counts().unwrap());
 }
 
-#[test]
-fn new_notes_are_added_and_the_index_is_as_up_to_date_as_before() {
-    for is_behind in [false, true] {
-        let fixture = Fixture::new();
-        fixture.add("known", |_| {});
-        drop(fixture.refreshed());
-        if is_behind {
-            fixture.add("not indexed", |_| {});
-        }
-        let before = fixture.notes.folder_times();
-        let new = ["one", "two", "three"].map(|title| fixture.add(title, |_| {}).path);
-        let after = fixture.notes.folder_times();
-        let mut index = fixture.writer();
-        for _ in 0..2 {
-            index
-                .record_new::<Error>(&fixture.notes, [before, after], |take| {
-                    new.into_iter().try_for_each(take)
-                })
-                .unwrap();
-            assert_eq!(index.note_count().unwrap(), 4);
-        }
-        assert_eq!(index.is_behind(&fixture.notes), is_behind);
-        drop(index);
-        let updated = answers(&fixture.refreshed());
-        let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
-        assert_eq!(updated, answers(&rebuilt));
-    }
-}
-
 pub(super) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_323_045, 0).unwrap()
 }
@@ -811,7 +782,7 @@ fn few_notes_are_found_without_walking_all() {
         (BY_REFERENCE, "note_tail"),
         (SHARING_A_TAIL, "note_tail"),
         (supersession::NONE_SUPERSEDED, "note_superseded"),
-        (tally::CONFLICTS, "note_conflict"),
+        (counts::CONFLICTS, "note_conflict"),
         (triggers::TEXT_KEYS, "warning_trigger_key"),
         (
             triggers::BY_KEYS,

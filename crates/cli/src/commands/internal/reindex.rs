@@ -15,7 +15,7 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let progress = ui::Progress::new("reading all notes …");
-    let mut index = Index::reindex(&context.home, &context.notes, Duration::from_secs(60))?;
+    let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
     // Adds notes that were written during the rebuild.
     let refreshed = index.refresh(&context.notes)?;
     let problems = index.problems()?;

@@ -1,67 +1,17 @@
-//! Sums of notes for `status`, so that counting does not read every row of `note`.
+//! Counts of notes for `status`.
 
 use std::collections::BTreeMap;
 
-use anamnesis_note::note::{Kind, Note};
-use rusqlite::Connection;
+use anamnesis_note::note::Kind;
 
-use super::{Error, Index, NoteTotals, Part, query::count};
-
-const SCHEMA: &str = "
-CREATE TABLE tally (
-  project TEXT NOT NULL, kind TEXT NOT NULL, type TEXT NOT NULL, scope TEXT NOT NULL,
-  workspace_id TEXT NOT NULL, state TEXT NOT NULL, machine_id TEXT NOT NULL, notes INTEGER NOT NULL,
-  PRIMARY KEY (project, kind, type, scope, workspace_id, state, machine_id)
-) STRICT, WITHOUT ROWID;
-";
-
-pub(super) const PART: Part = Part {
-    schema: SCHEMA,
-    objects: &["tally"],
-    insert,
-    remove,
-};
+use super::{Error, Index, NoteTotals, query::count};
 
 /// The number of notes in the index, tombstones included.
-pub(super) const TOTAL: &str = "SELECT coalesce(sum(notes), 0) FROM tally";
-
-/// Removes sums of which no note is left, and with them the names that only those notes had.
-pub(super) const NONE_LEFT: &str = "DELETE FROM tally WHERE notes <= 0";
+pub(super) const TOTAL: &str = "SELECT count(*) FROM note";
 
 /// The notes with the tag of a conflict, by an index of them alone.
 pub(super) const CONFLICTS: &str = "SELECT count(*) FROM note
   WHERE instr(tags, '\"merge-conflict\"') > 0 AND superseded = 0 AND state <> 'forgotten'";
-
-/// The columns of `note` that are counted, in the order of the table.
-macro_rules! counted {
-    () => {
-        "project, kind, type, scope, workspace_id, state, machine_id"
-    };
-}
-
-fn insert(connection: &Connection, number: i64, _: &Note) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(concat!(
-            "INSERT INTO tally SELECT ",
-            counted!(),
-            ", 1 FROM note WHERE number = ? ON CONFLICT DO UPDATE SET notes = notes + 1"
-        ))?
-        .execute([number])?;
-    Ok(())
-}
-
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(concat!(
-            "UPDATE tally SET notes = notes - 1 WHERE (",
-            counted!(),
-            ") = (SELECT ",
-            counted!(),
-            " FROM note WHERE number = ?)"
-        ))?
-        .execute([number])?;
-    Ok(())
-}
 
 impl Index {
     /// Returns the number of notes, tombstones included.
@@ -118,11 +68,10 @@ impl Index {
 
     /// Calls `take` with the counted columns and the number of their notes, tombstones left out.
     fn each_sum(&self, mut take: impl FnMut([String; 7], usize)) -> Result<(), Error> {
-        let mut statement = self.connection.prepare_cached(concat!(
-            "SELECT ",
-            counted!(),
-            ", notes FROM tally WHERE state <> 'forgotten'"
-        ))?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT project, kind, type, scope, workspace_id, state, machine_id, count(*) FROM note
+             WHERE state <> 'forgotten' GROUP BY 1, 2, 3, 4, 5, 6, 7",
+        )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let mut columns: [String; 7] = Default::default();
