@@ -246,6 +246,13 @@ impl Context {
         }
     }
 
+    /// Rebuilds the index if this failure shows that it is damaged. Returns whether there is a new one.
+    pub fn rebuild_if_damaged(environment: &Environment, failure: &Error) -> bool {
+        failure.is_index_damage()
+            && Self::new(environment.clone(), PATIENCE)
+                .is_ok_and(|it| Index::rebuild(&it.home, &it.notes, PATIENCE).is_ok())
+    }
+
     /// Indexes a note that was just written, if the index lock is free within `patience`.
     pub fn take_up(&self, stored: &Stored, patience: Duration) {
         writing::take_up(&self.home, stored, patience, self.environment.now);

@@ -222,10 +222,13 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
         }
         let is_index_damaged = opened.as_ref().is_ok_and(has_damage);
         if is_index_damaged && let Ok(journal) = &opened {
-            // Cleared before the check, so that damage found from now on is kept.
+            // Cleared before the rebuild, so that damage found from now on is kept.
             journal.set_meta(INDEX_DAMAGED, "")?;
         }
-        refresh(context, check || is_index_damaged)?;
+        if is_index_damaged {
+            Index::rebuild(&context.home, &context.notes, PATIENCE)?;
+        }
+        refresh(context, check)?;
         if kept.is_err() && is_damaged(context) {
             continue;
         }

@@ -90,8 +90,12 @@ impl InstalledModel {
         Model::load(&self.path)
     }
 
-    /// Loads the model and makes a vector, to report a damaged file.
+    /// Compares the file with its hash, loads the model and makes a vector, to report a damaged file.
     pub fn check(&self) -> Result<(), anamnesis_embedding::Error> {
+        if hex(&Sha256::digest(fs::read(&self.path)?)) != self.sha256 {
+            let changed = "the file has changed since it was added".to_owned();
+            return Err(anamnesis_embedding::Error::Invalid(changed));
+        }
         check(&self.path)
     }
 }

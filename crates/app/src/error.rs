@@ -103,6 +103,12 @@ impl Error {
         self.source.as_deref()?.downcast_ref()
     }
 
+    /// Returns whether the index is damaged, so that a new one helps.
+    pub fn is_index_damage(&self) -> bool {
+        let cause = self.cause::<index::Error>();
+        cause.is_some_and(index::Error::is_damage)
+    }
+
     /// The kind.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -155,6 +155,11 @@ impl Memory {
         Index::open(self.home()).ok()
     }
 
+    /// Rebuilds the index, which is damaged. Returns whether there is a new one.
+    pub(crate) fn rebuild_index(&self) -> bool {
+        Index::rebuild(self.home(), &self.notes(), context::PATIENCE).is_ok()
+    }
+
     /// Returns the vector of a query, if there is an embedding model.
     pub(crate) fn vector(&self, index: &Index, query: &str) -> Option<Vec<f32>> {
         self.encoder.vector(&self.context, index, query)
@@ -207,6 +212,9 @@ pub(crate) struct ToolError {
     code: &'static str,
     message: String,
     hint: String,
+    /// Whether a new index helps.
+    #[serde(skip)]
+    pub(crate) is_index_damage: bool,
 }
 
 impl ToolError {
@@ -219,6 +227,7 @@ impl ToolError {
             code,
             message: message.into(),
             hint: hint.into(),
+            is_index_damage: false,
         }
     }
 
@@ -327,7 +336,8 @@ impl ToolError {
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         let message = quoted(error.message());
-        match error.kind() {
+        let is_index_damage = error.is_index_damage();
+        let told = match error.kind() {
             Kind::Busy => Self::new("busy", message, "ask again"),
             Kind::Damaged => {
                 let hint = "they are repaired in the background: ask again in a moment";
@@ -343,6 +353,10 @@ impl From<Error> for ToolError {
                 let step = error.next_step().unwrap_or("anamnesis doctor");
                 Self::new("failed", message, quoted(&format!("a person can: {step}")))
             }
+        };
+        Self {
+            is_index_damage,
+            ..told
         }
     }
 }

@@ -118,10 +118,23 @@ impl Tool {
                 {
                     return Err(ToolError::not_for_tools(name, &takes));
                 }
-                let parameters = serde_json::from_value(Value::Object(arguments))
-                    .map_err(|error| ToolError::argument(&error.to_string(), &takes))?;
-                let answer = run(memory, parameters)?;
-                serde_json::to_value(answer)
+                let answer = || {
+                    let parameters = serde_json::from_value(Value::Object(arguments.clone()))
+                        .map_err(|error| ToolError::argument(&error.to_string(), &takes))?;
+                    run(memory, parameters)
+                };
+                let answer = match answer() {
+                    Err(error) if error.is_index_damage && memory.rebuild_index() => {
+                        // What has changed something is not done twice.
+                        if effect == Effect::Reads {
+                            answer()
+                        } else {
+                            Err(error)
+                        }
+                    }
+                    answered => answered,
+                };
+                serde_json::to_value(answer?)
                     .map_err(|error| ToolError::internal(&error.to_string()))
             }),
         }

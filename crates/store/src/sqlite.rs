@@ -4,9 +4,22 @@
 use std::{io, path::Path, time::Duration};
 
 use anamnesis_note::id::NoteId;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, config::DbConfig};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, config::DbConfig, ffi,
+};
 
 use crate::fs::file::private_options;
+
+/// SQLite's messages for a missing table or column, and for an invalid schema format in the header. They
+/// have no error code of their own. Statements here name only tables that the schema has.
+const SCHEMA_ERRORS: [&str; 6] = [
+    "unsupported file format",
+    "no such table",
+    "no such column",
+    "has no column named",
+    "values were supplied",
+    "ON CONFLICT clause does not match",
+];
 
 /// Opens an existing file read-only.
 pub(crate) fn open_read(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
@@ -55,6 +68,34 @@ pub(crate) fn configure(
     // session start. No plan here is better for it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
+}
+
+fn code_of(error: &rusqlite::Error) -> Option<(&ffi::Error, &str)> {
+    match error {
+        rusqlite::Error::SqliteFailure(code, message) => {
+            Some((code, message.as_deref().unwrap_or_default()))
+        }
+        rusqlite::Error::SqlInputError { error, msg, .. } => Some((error, msg)),
+        _ => None,
+    }
+}
+
+/// Returns whether an error shows that the file is damaged. A value that cannot be converted does: only
+/// valid ones are written.
+pub(crate) fn shows_damage(error: &rusqlite::Error) -> bool {
+    if let Some((code, message)) = code_of(error) {
+        return matches!(
+            code.code,
+            ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt
+        ) || SCHEMA_ERRORS.iter().any(|part| message.contains(part));
+    }
+    matches!(
+        error,
+        rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
 }
 
 /// Reads the schema version of a file.

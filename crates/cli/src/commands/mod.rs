@@ -130,6 +130,23 @@ enum Verb {
     Internal(internal::Args),
 }
 
+impl Verb {
+    /// Returns whether the command changes nothing and prints only at its end.
+    const fn is_query(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(_)
+                | Self::Search(_)
+                | Self::Recall(_)
+                | Self::List(_)
+                | Self::Show(_)
+                | Self::Why(_)
+                | Self::Stale(_)
+                | Self::Stats(_)
+        )
+    }
+}
+
 /// Former names of commands, which scripts of the Python version call. No help shows them.
 const FORMER_NAMES: [(&str, &[&str]); 11] = [
     ("backfill-provenance", &["upkeep", "--only", "provenance"]),
@@ -189,7 +206,8 @@ pub(crate) fn main(environment: &Environment) -> ExitCode {
     {
         return manual::run(folder.as_ref(), &Ui::new(environment, Colour::Auto));
     }
-    let parsed = parse(env::args_os());
+    let words: Vec<OsString> = env::args_os().collect();
+    let parsed = parse(words.clone());
     let colour = parsed.as_ref().map_or(Colour::Auto, |parsed| parsed.color);
     let ui = Ui::new(environment, colour);
     let arguments = match parsed {
@@ -210,7 +228,7 @@ pub(crate) fn main(environment: &Environment) -> ExitCode {
     };
     let is_deferred =
         matches!(&arguments.command, Some(Verb::Internal(args)) if args.is_deferred());
-    let outcome = run(arguments, environment.clone(), &ui);
+    let outcome = answer(arguments, words, environment, &ui);
     // The deferred process repairs the journal itself. It must not start another one.
     if !is_deferred {
         spawn::repair_if_damaged(environment);
@@ -228,19 +246,37 @@ pub(crate) fn main(environment: &Environment) -> ExitCode {
 pub(crate) fn run_typed(words: &[String], environment: Environment) -> String {
     let ui = Ui::keeping();
     let program = std::iter::once("anamnesis");
-    match parse(
-        program
-            .chain(words.iter().map(String::as_str))
-            .map(OsString::from),
-    ) {
+    let words = program.chain(words.iter().map(String::as_str));
+    let words: Vec<OsString> = words.map(OsString::from).collect();
+    match parse(words.clone()) {
         Ok(arguments) => {
-            if let Err(failure) = run(arguments, environment, &ui) {
+            if let Err(failure) = answer(arguments, words, &environment, &ui) {
                 ui.note(&failure.text());
             }
         }
         Err(error) => ui.note(&error.render().to_string()),
     }
     ui.into_text()
+}
+
+/// Runs a command. If it meets damage in the index, the index is rebuilt, and a command that changes
+/// nothing answers again.
+fn answer(
+    arguments: Arguments,
+    words: Vec<OsString>,
+    environment: &Environment,
+    ui: &Ui,
+) -> Outcome {
+    let is_query = arguments.command.as_ref().is_none_or(Verb::is_query);
+    let outcome = run(arguments, environment.clone(), ui);
+    if let Err(failure) = &outcome
+        && Context::rebuild_if_damaged(environment, failure)
+        && is_query
+        && let Ok(again) = parse(words)
+    {
+        return run(again, environment.clone(), ui);
+    }
+    outcome
 }
 
 fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {

@@ -65,18 +65,28 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::Error> {
     let model = InstalledModel::find(&context.home);
     let EmbeddingCounts { done, total } = context.index_as_listed()?.count_embeddings()?;
+    let fault = model.as_ref().and_then(|model| model.check().err());
     if as_json {
         let model = model.map(|model| {
-            json!({ "sha256": model.sha256, "bytes": model.bytes, "vectors": done, "notes": total })
+            let fault = fault.map(|error| error.to_string());
+            json!({
+                "sha256": model.sha256, "bytes": model.bytes, "vectors": done, "notes": total,
+                "fault": fault,
+            })
         });
         ui.json(&json!({ "model": model }));
         return Ok(());
     }
     ui.print(&match model {
         Some(model) => format!(
-            "model: {}, SHA-256 {}\nnotes: {} of {} have a vector\n→ anamnesis model remove\n",
+            "model: {}, SHA-256 {}{}\nnotes: {} of {} have a vector\n→ anamnesis model remove\n",
             ui::size(model.bytes),
             model.sha256,
+            fault.map_or_else(String::new, |fault| {
+                format!(
+                    "\nnot usable: {fault}; search uses words alone\n→ anamnesis model add FILE"
+                )
+            }),
             ui::number(done),
             ui::number(total),
         ),

@@ -27,7 +27,9 @@ use anamnesis_app::{
     event_filter,
     learn::TurnUses,
     pause::{self, Off},
-    remote, sync,
+    remote,
+    spawn::INDEX_DAMAGED,
+    sync,
     tool_hooks::AtTool,
 };
 use anamnesis_recall::render::{Block, Chosen};
@@ -37,6 +39,7 @@ use anamnesis_session::{
     prompt::SafePrompt,
 };
 use anamnesis_store::{
+    index,
     journal::{self, Journal, Ledger, ShownNote},
     project::{IdentifiedProject, Project},
     spool::{Spool, Waiting},
@@ -310,6 +313,16 @@ impl Handled {
             context.push('\n');
         }
         context.push_str(text);
+    }
+
+    /// Has the index refreshed, or rebuilt if it is damaged. A running deferred process notices it by
+    /// `meta`.
+    fn index_failed(&mut self, error: &index::Error) {
+        self.start_work = true;
+        self.check_index = error.is_damage();
+        if self.check_index {
+            self.meta.push((INDEX_DAMAGED, "1".to_owned()));
+        }
     }
 
     /// Adds the warnings and fixes found for a tool call.

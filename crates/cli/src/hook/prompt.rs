@@ -92,8 +92,7 @@ impl Hook {
                 handled.run = Some(answer.run);
             }
             Err(error) => {
-                handled.check_index = error.is_damage();
-                handled.start_work = true;
+                handled.index_failed(&error);
                 if !matches!(error, index::Error::Missing | index::Error::Foreign(_)) {
                     handled.errors.push(error.to_string());
                 }

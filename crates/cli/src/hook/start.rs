@@ -2,7 +2,7 @@
 
 use anamnesis_app::{
     claude_memory, context::Context, doctor, journal_repair, project, python_version,
-    spawn::INDEX_DAMAGED, sync::History,
+    sync::History,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -99,13 +99,8 @@ impl Hook {
         }) {
             Ok(set) => set,
             Err(error) => {
-                handled.check_index = error.is_damage();
-                if handled.check_index {
-                    // A running deferred process would not notice the damage otherwise.
-                    handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
-                }
+                handled.index_failed(&error);
                 handled.errors.push(error.to_string());
-                handled.start_work = true;
                 WorkingSet::default()
             }
         };

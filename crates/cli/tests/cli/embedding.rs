@@ -126,6 +126,22 @@ fn a_prompt_is_answered_by_words_where_the_model_is_damaged() {
 }
 
 #[test]
+fn a_model_whose_bytes_have_changed_is_named() {
+    let home = with_notes();
+    add_model(&home);
+    wait_for_vectors(&home);
+    assert!(home.run("model --json").json()["model"]["fault"].is_null());
+    let copy = home.store().join("embedding").join(&models(&home)[0]);
+    let mut bytes = std::fs::read(&copy).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(copy, bytes).unwrap();
+    let fault = "the file has changed since it was added; search uses words alone";
+    let model = home.run("model").well();
+    assert!(model.contains(fault), "{model}");
+    assert!(home.run("doctor").stdout.contains("the file has changed"));
+}
+
+#[test]
 fn measurements_and_the_viewer_ask_the_model() {
     let home = with_notes();
     let question = serde_json::json!({

@@ -123,10 +123,7 @@ impl Error {
     /// Returns whether the file must be rebuilt.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Sqlite(error) => matches!(
-                error.sqlite_error_code(),
-                Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
-            ),
+            Self::Sqlite(error) => sqlite::shows_damage(error),
             Self::Missing | Self::Foreign(_) => true,
             Self::Io(_) | Self::Locked => false,
         }
@@ -262,12 +259,18 @@ impl Index {
         Ok(sqlite::checkpoint(&self.connection)?)
     }
 
-    /// Runs SQLite's integrity check and reads every postings list.
+    /// Runs SQLite's integrity check and reads every note and every postings list.
     pub fn integrity(&self) -> Result<(), Error> {
         let answer: String = self
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if answer == "ok" {
+            let all = Filter {
+                with_superseded: true,
+                with_forgotten: true,
+                ..Filter::default()
+            };
+            self.list(&all, usize::MAX)?;
             self.read_postings()
         } else {
             Err(Error::Foreign(format!("damaged: {answer}")))

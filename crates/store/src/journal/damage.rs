@@ -1,6 +1,6 @@
 //! The rule for "damaged": which errors mean damage, and a check of the whole file.
 //!
-//! A file is damaged if SQLite says so ([`shows_damage`]), or if the check finds an unexpected schema, an
+//! A file is damaged if SQLite says so ([`sqlite::shows_damage`]), or if the check finds an unexpected schema, an
 //! inconsistency or invalid UTF-8 ([`find_damage`]). Locks, a full disk, a disk that cannot read and a
 //! newer version are not damage.
 
@@ -26,17 +26,6 @@ use crate::{
     },
     sqlite,
 };
-
-/// SQLite's messages for a missing table or column, and for an invalid schema format in the header. They
-/// have no error code of their own. Statements here name only tables that the schema has.
-const SCHEMA_ERRORS: [&str; 6] = [
-    "unsupported file format",
-    "no such table",
-    "no such column",
-    "has no column named",
-    "values were supplied",
-    "ON CONFLICT clause does not match",
-];
 
 /// Why a folder in place of the file is damage.
 pub(super) const A_FOLDER: &str = "it is a folder";
@@ -71,7 +60,7 @@ impl Error {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
-            Self::Sqlite(error) => shows_damage(error),
+            Self::Sqlite(error) => sqlite::shows_damage(error),
             Self::Newer(_) | Self::Locked | Self::Replaced | Self::Io(_) => false,
         }
     }
@@ -110,32 +99,6 @@ pub(super) fn seen(error: Error) -> Error {
         WAS_SEEN.store(true, Ordering::Relaxed);
     }
     error
-}
-
-fn code_of(error: &rusqlite::Error) -> Option<(&ffi::Error, &str)> {
-    match error {
-        rusqlite::Error::SqliteFailure(code, message) => {
-            Some((code, message.as_deref().unwrap_or_default()))
-        }
-        rusqlite::Error::SqlInputError { error, msg, .. } => Some((error, msg)),
-        _ => None,
-    }
-}
-
-fn shows_damage(error: &rusqlite::Error) -> bool {
-    if let Some((code, message)) = code_of(error) {
-        return matches!(
-            code.code,
-            ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt
-        ) || SCHEMA_ERRORS.iter().any(|part| message.contains(part));
-    }
-    // Tables are STRICT and only UTF-8 is written, so the bytes have changed since.
-    matches!(
-        error,
-        rusqlite::Error::InvalidColumnType(..)
-            | rusqlite::Error::FromSqlConversionFailure(..)
-            | rusqlite::Error::Utf8Error(..)
-    )
 }
 
 /// Returns whether this process met damage since the last call.
@@ -203,7 +166,7 @@ pub(super) fn examine_file(path: &Path, limit: Option<Duration>) -> Result<Exami
         {
             Ok(Examination::Unfinished)
         }
-        Err(Error::Sqlite(error)) if shows_damage(&error) => {
+        Err(Error::Sqlite(error)) if sqlite::shows_damage(&error) => {
             Ok(Examination::Damaged(error.to_string()))
         }
         Err(error) => Err(error),
