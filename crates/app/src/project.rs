@@ -13,7 +13,7 @@ use anamnesis_note::{
 use anamnesis_store::{
     index::Index,
     journal::Journal,
-    project::{Identities, Places, Project},
+    project::{Identities, Places, Project, Step},
     synced_lines,
 };
 
@@ -49,8 +49,8 @@ pub struct ProjectList {
     pub projects: Vec<ListedProject>,
     /// The groups that have projects or notes, by key.
     pub groups: Vec<ListedGroup>,
-    /// The key of the current folder, and one that may be the same project.
-    pub hint: Option<(String, String)>,
+    /// The key of the current folder, one that may be the same project, and why.
+    pub hint: Option<(String, String, &'static str)>,
 }
 
 /// Opens the store for a person only. A repository could tell Claude to get another project's notes
@@ -125,18 +125,42 @@ pub fn list(context: &Context) -> Result<ProjectList, Error> {
     });
     let here = context.project(None);
     let folder = Context::current_folder();
-    let looks_like = folder.and_then(|folder| looks_like(&keys.journal, &here, &folder));
+    let looks_like = folder.and_then(|folder| looks_like(&keys.journal, &here, &folder, &notes));
     Ok(ProjectList {
         projects: projects.collect(),
         groups: groups(&notes, &aliases),
-        hint: looks_like.map(|other| (here.key, other)),
+        hint: looks_like.map(|(other, why)| (here.key, other, why)),
     })
 }
 
-/// Returns the key that a folder without a remote may have had before it was renamed.
-pub fn looks_like(journal: &Journal, project: &Project, folder: &Path) -> Option<String> {
+/// Returns another key that may be this project's, and why: that of a folder without a remote before it
+/// was renamed, or the only one with notes and the same owner and name on another host, as an alias in
+/// ssh's settings is one.
+pub fn looks_like(
+    journal: &Journal,
+    project: &Project,
+    folder: &Path,
+    notes: &BTreeMap<String, usize>,
+) -> Option<(String, &'static str)> {
     let places = Places::new(Some(journal));
-    places.renamed_from(project, folder).ok().flatten()
+    if let Some(renamed) = places.renamed_from(project, folder).ok().flatten() {
+        let why = "the folder of the other one is gone from beside this one";
+        return Some((renamed, why));
+    }
+    let name = below_host(&project.key).filter(|_| matches!(project.step, Step::Remote(_)))?;
+    let is_own = |key: &String| *key == project.key || project.also.contains(key);
+    let mut twins = notes
+        .keys()
+        .filter(|key| below_host(key) == Some(name) && !is_own(key));
+    let twin = twins.next().filter(|_| twins.next().is_none())?;
+    let why = "both are called the same on their hosts";
+    Some((twin.clone(), why))
+}
+
+/// Returns the owner and the name in a remote's key.
+fn below_host(key: &str) -> Option<&str> {
+    let (_, name) = key.split_once('/')?;
+    name.contains('/').then_some(name)
 }
 
 /// Returns the keys that a note can be moved to, each with the number of its notes: those of projects

@@ -25,16 +25,25 @@ const MAX_GROUP_LENGTH: usize = 50;
 /// The longest key, in characters. A marker file may contain any text.
 const MAX_LENGTH: usize = 200;
 
+/// Hosts that serve ssh through a firewall, with the names that they have otherwise.
+const SSH_HOSTS: [(&str, &str); 3] = [
+    ("ssh.github.com/", "github.com/"),
+    ("altssh.gitlab.com/", "gitlab.com/"),
+    ("altssh.bitbucket.org/", "bitbucket.org/"),
+];
+
 /// Reduces the URL of a git remote to a key that is the same for every way to clone it.
 ///
-/// `git@host:Owner/Repo.git`, `https://user:token@host/owner/repo` and `ssh://git@host/owner/repo`
-/// all become `host/owner/repo`. Credentials are removed.
+/// `git@host:Owner/Repo.git`, `https://user:token@host/owner/repo` and `ssh://git@host:22/owner/repo`
+/// all become `host/owner/repo`. Credentials and the ports of ssh are removed.
 pub fn of_remote(address: &str) -> Option<String> {
     let mut rest = address.trim();
+    let mut is_ssh = false;
     if let Some((scheme, after)) = rest.split_once("://")
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_alphanumeric() || c == '_')
     {
+        is_ssh = scheme.eq_ignore_ascii_case("ssh");
         rest = after;
     }
     let first_slash = rest.find('/').unwrap_or(rest.len());
@@ -44,10 +53,18 @@ pub fn of_remote(address: &str) -> Option<String> {
     let mut key = rest.to_owned();
     let first_slash = rest.find('/').unwrap_or(rest.len());
     if let Some(colon) = rest[..first_slash].find(':') {
-        key.replace_range(colon..=colon, "/");
+        let port = &rest[colon + 1..first_slash];
+        if is_ssh && port.bytes().all(|byte| byte.is_ascii_digit()) {
+            key.replace_range(colon..first_slash, "");
+        } else {
+            key.replace_range(colon..=colon, "/");
+        }
     }
+    let key = key.trim_end_matches('/').replace("//", "/");
     let key = key.strip_suffix(".git").unwrap_or(&key);
-    valid(&key.trim_end_matches('/').to_lowercase())
+    let key = key.trim_end_matches('/').to_lowercase();
+    let ssh_host = SSH_HOSTS.iter().find(|(ssh, _)| key.starts_with(ssh));
+    valid(&ssh_host.map_or_else(|| key.clone(), |(ssh, host)| key.replacen(ssh, host, 1)))
 }
 
 /// Returns the key in a marker file: its first non-empty line, with its letter case.
@@ -129,9 +146,15 @@ mod tests {
             ),
             ("https://host/o/r", "host/o/r"),
             ("https://host/o/r/", "host/o/r"),
-            ("https://h/o/r.git/", "h/o/r.git"),
+            ("https://h/o/r.git/", "h/o/r"),
+            ("git@h:/o/r", "h/o/r"),
+            ("https://h:8443/o/r", "h/8443/o/r"),
+            ("h:2222/r", "h/2222/r"),
+            ("ssh://git@ssh.github.com:443/o/r.git", "github.com/o/r"),
+            ("git@ssh.github.com:o/r", "github.com/o/r"),
             ("ssh://git@h/o/r", "h/o/r"),
-            ("ssh://git@h:2222/o/r.git", "h/2222/o/r"),
+            ("ssh://git@h:2222/o/r.git", "h/o/r"),
+            ("ssh://h:/o/r", "h/o/r"),
             ("h:o/r.git", "h/o/r"),
             ("git://h/o/r.git", "h/o/r"),
             ("file:///a/B.git", "/a/b"),

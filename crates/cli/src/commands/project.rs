@@ -194,9 +194,6 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why two keys may be one project.
-const RENAMED: &str = "the folder of the other one is gone from beside this one";
-
 fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
     let ProjectList {
         mut projects,
@@ -211,7 +208,7 @@ fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
         );
         let hints = hint
             .iter()
-            .map(|(here, other)| json!({ "keys": [here, other], "because": RENAMED }));
+            .map(|(here, other, why)| json!({ "keys": [here, other], "because": why }));
         ui.json(&json!({
             "projects": projects.collect::<Vec<_>>(),
             "groups": groups,
@@ -233,9 +230,9 @@ fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
     for listed in &groups {
         text.push_str(&group_line(listed));
     }
-    if let Some((here, other)) = &hint {
+    if let Some((here, other, why)) = &hint {
         text.push_str(&format!(
-            "{here} and {other} may be one: {RENAMED}\n→ anamnesis project merge {other} {here}\n"
+            "{here} and {other} may be one: {why}\n→ anamnesis project merge {other} {here}\n"
         ));
     }
     ui.print(&text);

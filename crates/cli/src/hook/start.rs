@@ -1,8 +1,7 @@
 //! SessionStart: injects the working set, and prints one line for the person.
 
 use anamnesis_app::{
-    claude_memory, context::Context, doctor, journal_repair, project, python_version,
-    sync::History,
+    claude_memory, context::Context, doctor, journal_repair, project, python_version, sync::History,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -16,7 +15,7 @@ use anamnesis_recall::{
 };
 use anamnesis_session::hook::StartSource;
 use anamnesis_store::{
-    index::Index,
+    index::{Filter, Index},
     journal::{INHERITED, Journal, Ledger, ShownNote},
     notes::Notes,
     project::Project,
@@ -241,22 +240,24 @@ impl Hook {
 }
 
 impl Hook {
-    /// The hint that a project without notes may be a renamed folder whose notes have another key.
+    /// The hint that the notes of a project without notes may have another key.
     fn renamed_line(&self, journal: &Journal) -> Option<String> {
         let project = self.project();
-        let other = project::looks_like(journal, project, &self.folder)?;
-        let notes = Index::open(&self.context.home)
-            .ok()?
-            .counts()
-            .ok()?
-            .by_project;
-        let count = *notes
-            .get(&other)
-            .filter(|_| !notes.contains_key(&project.key))?;
+        let index = Index::open(&self.context.home).ok()?;
+        let own = Filter {
+            projects: project.all_keys(),
+            with_superseded: true,
+            ..Filter::default()
+        };
+        if index.list(&own, 1).ok()?.first().is_some() {
+            return None;
+        }
+        let notes = index.counts().ok()?.by_project;
+        let (other, _) = project::looks_like(journal, project, &self.folder, &notes)?;
+        // The list has the command that merges them, which may be longer than this line.
+        let notes = ui::count(*notes.get(&other)?, "note");
         Some(format!(
-            "looks like {other}, {} · anamnesis project merge {other} {}",
-            ui::count(count, "note"),
-            project.key
+            "looks like {other}, {notes} · anamnesis project list"
         ))
     }
 }

@@ -196,7 +196,7 @@ fn a_renamed_folder_without_a_remote_is_hinted_at_the_start() {
     fs::rename(&shop, &store).unwrap();
     let hint = message(&store);
     assert!(
-        hint.contains("looks like wares, 1 note · anamnesis project merge wares web-wares"),
+        hint.contains("looks like wares, 1 note · anamnesis project list"),
         "{hint}"
     );
     let listed = home
@@ -214,6 +214,32 @@ fn a_renamed_folder_without_a_remote_is_hinted_at_the_start() {
         .well();
     assert!(!message(&store).contains("looks like"));
     assert!(given(&home, &store).contains("Prices are in cents"));
+}
+
+#[test]
+fn a_remote_of_the_same_name_on_another_host_is_hinted_at_the_start() {
+    // INJ-15
+    let home = crate::home();
+    let (shop, clone) = (home.root().join("shop"), home.root().join("clone"));
+    git_repository(&shop, Some("https://github.com/acme/shop.git"));
+    // A host of ssh's settings.
+    git_repository(&clone, Some("work:acme/shop.git"));
+    let write = home.command(["write", "--title", "Cents"]).within(&shop);
+    write.input("Prices are in cents").run().well();
+    let message = || {
+        let hook = home.hook_with(home.start(SESSION, "startup").to_string());
+        let hook = hook.env("CLAUDE_PROJECT_DIR", &clone);
+        let answer = hook.env("CLAUDE_CODE_ENTRYPOINT", "cli").run().json();
+        answer["systemMessage"].to_string()
+    };
+    message();
+    let hint = "looks like github.com/acme/shop, 1 note · anamnesis project list";
+    assert!(message().contains(hint), "{}", message());
+    home.command(["project", "merge", "github.com/acme/shop", "work/acme/shop"])
+        .within(&clone)
+        .run()
+        .well();
+    assert!(!message().contains("looks like"));
 }
 
 #[test]
