@@ -11,7 +11,7 @@ use std::{
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, OpenFlags, types::ValueRef};
@@ -24,6 +24,13 @@ use crate::{
 
 /// The longest text of a column, in bytes; a longer one makes its row unusable.
 const MAX_TEXT: usize = 4 * 1024 * 1024;
+
+/// The most rows of a query, and the longest time to read a database: a view may never end.
+const MAX_ROWS: usize = if cfg!(test) { 1_000 } else { 1_000_000 };
+const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// SQLite instructions between two looks at the time.
+const INSTRUCTIONS: i32 = 100_000;
 
 /// How long another program may keep its database locked.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,6 +64,9 @@ pub enum Error {
         /// The cause.
         source: rusqlite::Error,
     },
+    /// A query does not end.
+    #[error("the database {0} has more than {MAX_ROWS} rows in one table; nothing was imported")]
+    Endless(PathBuf),
     /// Another program wrote it meanwhile.
     #[error("the database {0} was changed while it was read; nothing was imported")]
     Changed(PathBuf),
@@ -156,9 +166,13 @@ impl ForeignDatabase {
             let names = statement.column_names().map(str::to_owned);
             let names: Vec<String> = names.collect();
             let rows = statement.query_map([], |row| row_of(row, &names))?;
-            rows.collect()
+            rows.take(MAX_ROWS + 1).collect()
         };
-        query().map_err(|source| self.failed(source))
+        let rows = query().map_err(|source| self.failed(source))?;
+        if rows.len() > MAX_ROWS {
+            return Err(Error::Endless(self.path.clone()));
+        }
+        Ok(rows)
     }
 
     /// Checks that the file is as it was, if it was read without locks.
@@ -216,11 +230,13 @@ fn connect(path: &Path, mode: &str) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(format!("{address}?mode=ro{mode}"), flags)?;
-    let connection = sqlite::configure(connection, PATIENCE)?;
+    let mut connection = sqlite::configure(connection, PATIENCE)?;
     if mode == WITHOUT_LOCKS {
         connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")?;
     }
     connection.execute_batch("BEGIN")?;
+    let begun = Instant::now();
+    connection.progress_handler(INSTRUCTIONS, Some(move || begun.elapsed() > MAX_TIME))?;
     Ok(connection)
 }
 
@@ -352,6 +368,19 @@ mod tests {
         }
         fs::hard_link(&path, folder.path().join("second.db")).unwrap();
         assert!(ForeignDatabase::open(&path).is_err());
+    }
+
+    #[test]
+    fn a_view_that_never_ends_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.db");
+        let writer = Connection::open(&path).unwrap();
+        let endless = "CREATE VIEW note AS WITH RECURSIVE n (title) AS
+          (SELECT 1 UNION ALL SELECT title FROM n) SELECT title FROM n";
+        writer.execute_batch(endless).unwrap();
+        drop(writer);
+        let read = ForeignDatabase::open(&path).unwrap().rows_of("note", "");
+        assert!(matches!(read, Err(Error::Endless(_))));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Observations with a topic key are versions of one note: the latest replaces the others.
 
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -85,6 +86,8 @@ fn chunks(path: &Path) -> Result<Vec<PathBuf>, Error> {
         .map(|chunk| (time(chunk, "created_at"), id_of(chunk, "id")))
         .collect();
     named.sort();
+    let mut seen = HashSet::new();
+    named.retain(|(_, id)| seen.insert(id.clone()));
     let is_name =
         |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let chunks = named.into_iter().map(|(_, id)| id).filter(is_name);

@@ -34,12 +34,15 @@ pub(super) struct KnownNotes {
     versions: HashMap<String, (String, NoteId)>,
     /// The keys of all projects.
     projects: BTreeSet<String>,
+    /// The machines that wrote notes, and this one.
+    pub(super) machines: BTreeSet<String>,
 }
 
 impl KnownNotes {
     /// Reads the notes of the store.
     pub(super) fn load(context: &Context, tool: &str) -> Self {
         let mut known = Self::default();
+        known.machines.insert(context.machine_id());
         context.notes.each(&mut |path| {
             let note = context.notes.read(path).map(|it| it.file.into_note()).ok();
             let is_forgotten = (note.as_ref()).is_some_and(|note| note.state == State::Forgotten);
@@ -54,6 +57,7 @@ impl KnownNotes {
     /// Adds a note of the store.
     fn add(&mut self, note: Note, tool: &str) {
         self.projects.insert(note.project.clone());
+        self.machines.insert(note.machine_id.clone());
         self.texts.insert(text_key(&note), note.id);
         if note.tool.as_deref() != Some(tool) {
             self.sessions.extend(note.session);
@@ -94,6 +98,9 @@ fn text_key(note: &Note) -> NoteId {
 /// The reason for a record whose project a person has to name.
 pub(super) const UNKNOWN_PROJECT: &str = "of an unknown project";
 
+/// The reason for a record that a source in a project's folder has of another one.
+pub(super) const ELSEWHERE: &str = "of another project than the folder it is in";
+
 /// Finds the project key for a program's name of a project.
 pub(super) struct ProjectKeys {
     /// The key for records without a project; `None` if only a person can name it.
@@ -102,22 +109,33 @@ pub(super) struct ProjectKeys {
     for_unknown: Option<String>,
     /// The keys that a person named, now or in an earlier import.
     named: BTreeMap<String, String>,
+    /// The project of the folder that the source is in, the only one that it writes to unless a person
+    /// names another.
+    within: Option<String>,
     /// The answers so far.
     found: HashMap<Option<String>, Result<String, &'static str>>,
 }
 
 impl ProjectKeys {
     /// Loads the answers of earlier imports, and adds those of this one.
-    pub(super) fn load(context: &Context, journal: Option<&Journal>, request: &Request) -> Self {
+    ///
+    /// `within` is the project of the folder that the source is in.
+    pub(super) fn load(
+        context: &Context,
+        journal: Option<&Journal>,
+        request: &Request,
+        within: Option<String>,
+    ) -> Self {
         let kept = journal.and_then(|journal| journal.meta(NAMED).ok().flatten());
         let mut named: BTreeMap<String, String> =
             serde_json::from_str(&kept.unwrap_or_default()).unwrap_or_default();
         named.extend(request.named_projects.clone());
         let here = || Some(context.project(None).key).filter(|key| key != GLOBAL);
         Self {
-            default: request.project.clone().or_else(here),
-            for_unknown: request.project.clone(),
+            default: request.project.clone().or(within.clone()).or_else(here),
+            for_unknown: request.project.clone().or(within.clone()),
             named,
+            within,
             found: HashMap::new(),
         }
     }
@@ -126,6 +144,19 @@ impl ProjectKeys {
     pub(super) fn keep(&self, journal: &Journal) -> Result<(), Error> {
         let text = serde_json::to_string(&self.named).unwrap_or_default();
         Ok(journal.set_meta(NAMED, &text)?)
+    }
+
+    /// Returns whether the source is in a project's folder.
+    pub(super) fn is_within(&self) -> bool {
+        self.within.is_some()
+    }
+
+    /// Returns whether the source may write to a project.
+    pub(super) fn allows(&self, key: &str) -> bool {
+        let is_for_it = |allowed: &String| allowed == key;
+        self.within.as_ref().is_none_or(is_for_it)
+            || self.for_unknown.as_ref().is_some_and(is_for_it)
+            || self.named.values().any(|named| named == key)
     }
 
     /// Returns the key of a project.
@@ -153,6 +184,7 @@ impl ProjectKeys {
         let paused = &context.config.paused;
         let key = match key {
             Ok(key) if paused.everywhere || paused.names(&key) => Err("of a paused project"),
+            Ok(key) if !self.allows(&key) => Err(ELSEWHERE),
             key => key,
         };
         self.found.insert(name, key.clone());

@@ -34,7 +34,8 @@ use anamnesis_note::{
     id::NoteId,
     link::{self, Link, Relation},
     merge::without_conflict_markers,
-    note::{Kind, Note},
+    note::{Kind, Note, Source as NoteSource},
+    project_key::is_shared,
 };
 use anamnesis_store::{
     foreign_database::{self, ForeignDatabase},
@@ -42,6 +43,7 @@ use anamnesis_store::{
     index::Index,
     journal::Journal,
     notes::NotePath,
+    project::Step,
 };
 use anamnesis_text::clean::one_line;
 use ulid::Ulid;
@@ -364,21 +366,23 @@ pub fn run(
     mut progress: impl FnMut(usize),
 ) -> Result<ImportReport, Error> {
     let memory = source.read()?;
+    let within = project_around(context, source.path());
     let mut import = Import {
         context,
         journal,
         tool: source.tool(),
         known: KnownNotes::load(context, source.tool()),
-        keys: ProjectKeys::load(context, journal, request),
         hints: memory.hints,
         new: Vec::new(),
         report: ImportReport {
-            is_held: context
-                .config
-                .review
-                .holds(anamnesis_note::note::State::Active),
+            is_held: within.is_some()
+                || context
+                    .config
+                    .review
+                    .holds(anamnesis_note::note::State::Active),
             ..ImportReport::default()
         },
+        keys: ProjectKeys::load(context, journal, request, within),
     };
     for record in memory.records {
         progress(import.report.found);
@@ -391,6 +395,25 @@ pub fn run(
         }
     }
     Ok(import.report)
+}
+
+/// Returns the project in whose folder a source is, as whatever its repository has is.
+fn project_around(context: &Context, source: &Path) -> Option<String> {
+    let folder = if source.is_dir() {
+        source
+    } else {
+        source.parent()?
+    };
+    let project = context.project_of(folder);
+    let root = match &project.step {
+        Step::Marker(marker) => marker.parent()?.parent()?,
+        Step::Remote(root) | Step::Repository(root) => root,
+        Step::Folder | Step::Nothing | Step::Named => return None,
+    };
+    let home = context.environment.user_home.as_deref()?;
+    let home = dunce::canonicalize(home).ok()?;
+    // The settings of a home may be in git, too.
+    (!home.starts_with(root)).then_some(project.key)
 }
 
 /// A running import.
@@ -427,7 +450,7 @@ impl Import<'_> {
         let links = std::mem::take(&mut record.links);
         let (id, is_versioned) = (record.id.clone(), record.is_versioned);
         let project = record.project.clone();
-        let file = record.exact.as_mut().map(|it| std::mem::take(&mut it.1));
+        let exact = record.exact.clone();
         let mut note = match self.note(record) {
             Ok(note) => note,
             Err(reason) => {
@@ -463,6 +486,8 @@ impl Import<'_> {
                     let replaced = self.known.add_version(&note);
                     note.supersedes.extend(replaced.map(|id| id.to_string()));
                 }
+                let exact = exact.filter(|exact| exact.0 == note);
+                let file = exact.map(|exact| exact.1);
                 self.new.push(NewNote { note, links, file });
             }
         }
@@ -478,7 +503,7 @@ impl Import<'_> {
             return Err(reason);
         }
         if let Some(exact) = record.exact {
-            return Ok(exact.0);
+            return self.own_note(exact.0);
         }
         let name = record.project.as_deref();
         let key = self
@@ -488,6 +513,20 @@ impl Import<'_> {
         let now = context.environment.now;
         let mut note = record.note(self.tool, &key, context.machine_id(), now)?;
         if self.report.is_held {
+            record::hold(&mut note);
+        }
+        Ok(note)
+    }
+
+    /// Returns a note of an export. It is its owner's only if a machine of this store wrote it, and for
+    /// one project.
+    fn own_note(&self, mut note: Note) -> Result<Note, &'static str> {
+        if !self.keys.allows(&note.project) {
+            return Err(known::ELSEWHERE);
+        }
+        let is_foreign = !self.known.machines.contains(&note.machine_id);
+        if is_foreign || is_shared(&note.project) || self.keys.is_within() {
+            note.source = NoteSource::Import;
             record::hold(&mut note);
         }
         Ok(note)

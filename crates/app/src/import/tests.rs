@@ -832,6 +832,64 @@ fn an_export_comes_back_byte_for_byte() {
 }
 
 #[test]
+fn a_source_in_a_projects_folder_is_of_that_project_and_waits() {
+    let bench = Bench::new();
+    let path = bench.database(CLAUDE_MEM);
+    let git = |words: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        let done = command
+            .args(words)
+            .current_dir(path.parent().unwrap())
+            .output();
+        assert!(done.unwrap().status.success());
+    };
+    git(&["init", "--quiet"]);
+    git(&["remote", "add", "origin", "https://h/acme/site"]);
+    let request = Request {
+        project: None,
+        ..Bench::request(true)
+    };
+    let report = bench.run("claude-mem", &path, request).unwrap();
+    // The source knows the folder of the project `shop`, which is another one.
+    assert_eq!(report.projects, [("h/acme/site".to_owned(), 1)].into());
+    assert!(report.skipped[known::ELSEWHERE] > 0 && report.is_held);
+    let notes = bench.notes();
+    let is_waiting = |note: &Note| note.state == State::Muted && note.has_tag(UNREVIEWED_TAG);
+    assert!(notes.iter().all(is_waiting), "{notes:?}");
+}
+
+#[test]
+fn a_note_of_an_unknown_machine_or_for_all_projects_waits() {
+    let bench = Bench::new();
+    let path = bench.database(CLAUDE_MEM);
+    bench
+        .run("claude-mem", &path, Bench::request(true))
+        .unwrap();
+    let mut note = bench.notes().remove(0);
+    let mut lines = Vec::new();
+    let own = bench.context.machine_id();
+    for (machine, project) in [("far-away", "q"), (own.as_str(), "global")] {
+        note.id = NoteId::made_of(machine);
+        note.machine_id = machine.to_owned();
+        note.project = project.to_owned();
+        note.source = NoteSource::Human;
+        let path = NotePath::from_note(&note).to_string();
+        lines.push(json!({ "path": path, "file": note.render() }).to_string());
+    }
+    let path = bench.file("export/notes.jsonl", lines.join("\n"));
+    let report = bench.run("anamnesis", &path, Bench::request(true)).unwrap();
+    assert_eq!(report.new, 2, "{report:?}");
+    let notes = bench.notes();
+    let notes: Vec<_> = notes
+        .iter()
+        .filter(|note| note.has_tag(UNREVIEWED_TAG))
+        .collect();
+    assert_eq!(notes.len(), 2);
+    let waits = |note: &&Note| note.state == State::Muted && note.source == NoteSource::Import;
+    assert!(notes.iter().all(waits), "{notes:?}");
+}
+
+#[test]
 fn an_export_with_a_credential_or_a_foreign_path_is_skipped() {
     let bench = Bench::new();
     let file =
