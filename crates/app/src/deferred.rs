@@ -127,7 +127,7 @@ fn make_vectors(context: &Context) {
 
 /// Returns whether records or jobs are pending, without the lock.
 fn has_work(context: &Context) -> bool {
-    let now = context.environment.now.timestamp_millis();
+    let now = now(context);
     let journal = Journal::open_to_read(&context.home, REPAIR_PATIENCE);
     let journal = journal.ok().flatten();
     !Spool::new(&context.home).is_empty()
@@ -262,7 +262,7 @@ fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
 
 /// Returns whether a sync is due: a session began or ended, or there are new notes.
 fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
-    let now = context.environment.current_time().timestamp_millis();
+    let now = now(context);
     let wanted = journal.meta(sync::WANTED).ok().flatten();
     let wanted = wanted.and_then(|time| time.parse().ok());
     context.config.sync.auto
@@ -275,7 +275,7 @@ fn is_called(context: &Context, journal: &Journal) -> bool {
     if let Err(error) = summary::queue(context, journal) {
         context.log(&format!("work: {error}"));
     }
-    let now = context.environment.now.timestamp_millis();
+    let now = now(context);
     !Spool::new(&context.home).is_empty()
         || journal.has_jobs(now).unwrap_or(false)
         || has_damage(journal)
@@ -327,6 +327,11 @@ fn open_journal(
     Ok(open()?)
 }
 
+/// The current time, not that at which this process began: a session that ended since then has jobs.
+fn now(context: &Context) -> i64 {
+    context.environment.current_time().timestamp_millis()
+}
+
 fn today(context: &Context) -> String {
     context.environment.now.date_naive().to_string()
 }
@@ -338,12 +343,12 @@ fn take_up(
     prune: bool,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let now = context.environment.now.timestamp_millis();
     let started = Instant::now();
     let mut jobs = 0;
     // Hooks keep adding records, so the spool is checked again.
     loop {
         done.drained += spool::drain(context, journal)?;
+        let now = now(context);
         for session in journal.lost_sessions(now, client::is_running)? {
             journal.give_up(&session, now)?;
             done.lost += 1;
@@ -353,7 +358,7 @@ fn take_up(
         let jobs_before = jobs;
         while jobs < MAX_JOBS
             && started.elapsed() < MAX_TIME
-            && let Some(job) = journal.lease(now)?
+            && let Some(job) = journal.lease(self::now(context))?
         {
             jobs += 1;
             if job.kind == summary::KIND {
@@ -392,10 +397,10 @@ fn take_up(
     let today = today(context);
     let retention = &context.config.retention;
     if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) || journal.needs_room(retention)? {
-        done.pruned = if journal.trust_clock(now)? {
+        done.pruned = if journal.trust_clock(now(context))? {
             expire(context, journal, done)?
         } else {
-            journal.make_room(retention, now)?
+            journal.make_room(retention, now(context))?
         };
         sandbox::sweep(&context.home);
         if let Err(failure) = forget_questions(context) {
@@ -455,5 +460,47 @@ fn be_humble() {
     {
         // The lowest priority. If the system refuses, the work continues unchanged.
         let _ = rustix::process::nice(19);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_session::event::{Record, RecordedEvent, Surroundings};
+
+    use super::*;
+    use crate::environment::Caller;
+
+    #[test]
+    fn a_session_that_ended_after_this_process_began_gets_its_note_from_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::read(Caller::Person);
+        environment.store = Some(folder.path().join("store"));
+        environment.user_home = Some(folder.path().to_owned());
+        let ended = environment.now.timestamp_millis();
+        // This process began a minute ago.
+        environment.now -= Duration::from_secs(60);
+        environment.started -= Duration::from_secs(60);
+        let context = Context::open(environment).unwrap();
+        let journal = context.journal().unwrap();
+        let record = Record {
+            session: "s".to_owned(),
+            at: ended,
+            prompt_id: None,
+            agent: None,
+            surroundings: Surroundings::default(),
+            private: false,
+            echoes: Vec::new(),
+            what: RecordedEvent::Ended {
+                reason: "exit".to_owned(),
+            },
+        };
+        journal
+            .in_transaction(|journal| journal.take(&record))
+            .unwrap();
+        assert!(has_work(&context));
+        let mut done = Done::default();
+        take_up(&context, &journal, false, &mut done).unwrap();
+        assert_eq!(done.notes, 1);
+        assert!(!has_work(&context));
     }
 }
