@@ -10,7 +10,6 @@ use anamnesis_store::{
     notes::Stored,
 };
 use anamnesis_text::clean::one_line;
-use chrono::TimeDelta;
 
 use crate::{
     context::Context,
@@ -23,7 +22,7 @@ use crate::{
 pub const KIND: &str = REFLECTION;
 
 /// The minimum time between two reflections on a project.
-const PAUSE: TimeDelta = TimeDelta::days(1);
+const PAUSE: i64 = 24 * 60 * 60 * 1000;
 
 /// The journal key for the reason why the last reflection failed; empty if it succeeded.
 const PROBLEM: &str = "auto_reflect_problem";
@@ -76,8 +75,11 @@ fn due(
     project: &str,
 ) -> Result<Option<Vec<Stored>>, journal::Error> {
     let earlier = journal.reflections_of(project)?;
-    let since = (context.environment.now - PAUSE).timestamp_millis();
-    if earlier.iter().any(|reflection| reflection.at > since) {
+    let now = context.environment.now.timestamp_millis();
+    if earlier
+        .iter()
+        .any(|reflection| !journal::is_over(reflection.at, PAUSE, now))
+    {
         return Ok(None);
     }
     let mut waiting = reflection::pending(&context.notes, journal, &[project.to_owned()])?;

@@ -1,19 +1,19 @@
 //! Decides when to check whether the files that notes cite still exist. The deferred process checks
 //! the project of the latest session once an hour. Commands that report the result check at once.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use anamnesis_store::{
     citation::{self, Limits, Looked, Request},
     index::Index,
-    journal::Journal,
+    journal::{self, Journal},
     project::Project,
 };
 
 use crate::{Error, context::Context, pause};
 
-/// How long a check is valid.
-const INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// How long a check is valid, milliseconds.
+const INTERVAL: i64 = 60 * 60 * 1000;
 
 /// The prefix of the journal key for the time of a project's last check.
 const LOOKED: &str = "cited ";
@@ -32,10 +32,7 @@ pub fn follow(context: &Context, journal: &Journal) {
     let now = context.environment.current_time().timestamp_millis();
     let last = journal.meta(&name_of(&project)).ok().flatten();
     let last: Option<i64> = last.and_then(|time| time.parse().ok());
-    let is_recent = last.is_some_and(|last| {
-        // If the clock was set back, the last check lies in the future and does not count.
-        (0..i64::try_from(INTERVAL.as_millis()).unwrap_or(i64::MAX)).contains(&(now - last))
-    });
+    let is_recent = last.is_some_and(|last| !journal::is_over(last, INTERVAL, now));
     if is_recent || pause::why(context, &[folder], || project.clone()).is_some() {
         return;
     }

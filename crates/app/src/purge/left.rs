@@ -4,11 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anamnesis_store::journal::Journal;
-use chrono::{DateTime, TimeDelta, Utc};
+use anamnesis_store::journal::{Journal, is_over};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-
-use crate::format;
 
 /// The journal key of the places.
 const LEFT: &str = "purge_left";
@@ -16,8 +14,8 @@ const LEFT: &str = "purge_left";
 /// The journal key of the backups that were written or restored here.
 const BACKUPS: &str = "backups";
 
-/// How long `status` repeats a place that it cannot check.
-const REPEATED: TimeDelta = TimeDelta::days(30);
+/// How long `status` repeats a place that it cannot check, milliseconds.
+const REPEATED: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// The longest list of backups. The oldest are dropped.
 const MAX_BACKUPS: usize = 1_000;
@@ -46,7 +44,7 @@ impl LeftPlace {
     fn is_current(&self, now: DateTime<Utc>) -> bool {
         match &self.path {
             Some(path) => path.symlink_metadata().is_ok(),
-            None => now - format::time(self.at) < REPEATED,
+            None => !is_over(self.at, REPEATED, now.timestamp_millis()),
         }
     }
 }

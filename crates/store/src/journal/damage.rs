@@ -124,9 +124,8 @@ pub fn is_repair_delayed(home: &Home, now: DateTime<Utc>) -> bool {
         return false;
     };
     let failed: Option<i64> = String::from_utf8_lossy(&text).trim().parse().ok();
-    let since = failed.map(|failed| now.timestamp_millis() - failed);
-    // A clock that was set back must not delay a repair for longer.
-    since.is_some_and(|since| (0..REPAIR_INTERVAL).contains(&since))
+    let now = now.timestamp_millis();
+    failed.is_some_and(|failed| !super::is_over(failed, REPAIR_INTERVAL, now))
 }
 
 /// Records that a repair failed, so that the deferred process waits before it tries again.

@@ -15,6 +15,9 @@ const LEASE: i64 = 2 * 60 * 1000;
 /// The delay after each failed try, milliseconds. After the last one, the job has failed.
 const WAITS: [i64; 2] = [60 * 1000, 5 * 60 * 1000];
 
+/// Whether a job is free at `?1`: its wait, which began at `at`, [is over](super::is_over).
+const IS_FREE: &str = "state IN ('queued', 'leased') AND abs(?1 - at) >= free_at - at";
+
 /// A queued job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -68,12 +71,11 @@ impl Journal {
     pub fn lease(&self, now: i64) -> Result<Option<Job>, Error> {
         let job = self
             .connection
-            .prepare_cached(
-                "UPDATE job SET state = 'leased', free_at = ?1 + ?2
-                 WHERE rowid = (SELECT rowid FROM job WHERE state IN ('queued', 'leased') AND free_at <= ?1
-                                ORDER BY kind = ?3, free_at, rowid LIMIT 1)
-                 RETURNING kind, session, up_to, tries",
-            )?
+            .prepare_cached(&format!(
+                "UPDATE job SET state = 'leased', free_at = ?1 + ?2, at = ?1
+                 WHERE rowid = (SELECT rowid FROM job WHERE {IS_FREE} ORDER BY kind = ?3, free_at, rowid LIMIT 1)
+                 RETURNING kind, session, up_to, tries"
+            ))?
             .query_row(params![now, LEASE, REFLECTION], job_of)
             .optional()?;
         Ok(job)
@@ -129,9 +131,7 @@ impl Journal {
     pub fn has_jobs(&self, now: i64) -> Result<bool, Error> {
         let has_jobs = self
             .connection
-            .prepare_cached(
-                "SELECT 1 FROM job WHERE state IN ('queued', 'leased') AND free_at <= ? LIMIT 1",
-            )?
+            .prepare_cached(&format!("SELECT 1 FROM job WHERE {IS_FREE} LIMIT 1"))?
             .exists([now])?;
         Ok(has_jobs)
     }
@@ -203,6 +203,18 @@ mod tests {
         let first = journal.lease(0).unwrap().unwrap();
         assert_eq!(journal.lease(119_999).unwrap(), None);
         assert_eq!(journal.lease(120_000).unwrap(), Some(first));
+    }
+
+    #[test]
+    fn a_job_that_a_clock_ahead_queued_is_free() {
+        let (_folder, journal) = journal_with_session("s");
+        let ahead = 400 * 24 * 60 * 60 * 1000;
+        journal.queue("note", "s", 1, ahead).unwrap();
+        let job = journal.lease(ahead).unwrap().unwrap();
+        journal.failed(&job, "no disk", ahead).unwrap();
+        assert_eq!(journal.lease(ahead + 1).unwrap(), None);
+        assert!(journal.has_jobs(0).unwrap());
+        assert!(journal.lease(0).unwrap().is_some());
     }
 
     #[test]

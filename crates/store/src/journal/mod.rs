@@ -680,6 +680,12 @@ fn connect(
     Ok((connection, version))
 }
 
+/// Returns whether a wait that began at `since` is over at `now`, all in milliseconds. A time far ahead of
+/// now was stored by a clock that was wrong, and delays nothing.
+pub fn is_over(since: i64, wait: i64, now: i64) -> bool {
+    now.abs_diff(since) >= wait.unsigned_abs()
+}
+
 /// Turns on the write-ahead log if it is off, as in a copy of a database that SQLite or a backup made.
 /// Without it a writer blocks readers.
 fn use_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {

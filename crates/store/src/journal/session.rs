@@ -110,7 +110,7 @@ fn is_lost(
 ) -> bool {
     match client.and_then(is_running) {
         Some(is_running) => !is_running,
-        None => seen_at < now - SILENCE,
+        None => super::is_over(seen_at, SILENCE, now),
     }
 }
 
