@@ -72,7 +72,6 @@ variables! {
     CLAUDE_PROCESS = "CLAUDE_PID", "Claude Code's process; set by it for hooks.";
     CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; session lines and answers to slash commands are shown on its screen only.";
     CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command or the server runs in; set by Claude Code.";
-    CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
     GEMINI_SESSION = "GEMINI_SESSION_ID", "Set by Gemini CLI for hooks: whose payload it is if the payload does not tell.";
     CODEX_PLUGIN = "PLUGIN_ROOT", "The same, set by Codex for a plugin's hooks.";
     CODEX_HOME = "CODEX_HOME", "Codex's folder; `~/.codex` without it.";
@@ -86,6 +85,94 @@ variables! {
     LANG = "LANG", "Whether the terminal takes UTF-8, after `LC_CTYPE`.";
     PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
+
+/// Set by Claude Code for commands that it runs.
+pub(crate) const CLAUDE_CODE: &str = "CLAUDECODE";
+
+/// The variables that coding agents set for the commands that they run, and where that is said. What such
+/// a command writes is the agent's. Variables that a person's own terminal may have are left out, like
+/// `CURSOR_TRACE_ID`.
+pub const AGENT_VARIABLES: &[(&str, &str)] = &[
+    (CLAUDE_CODE, "https://code.claude.com/docs/en/env-vars"),
+    (
+        "AI_AGENT",
+        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/README.md",
+    ),
+    (
+        "CODEX_SANDBOX",
+        "https://github.com/openai/codex/blob/main/codex-rs/core/src/spawn.rs",
+    ),
+    (
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+        "https://github.com/openai/codex/blob/main/codex-rs/core/src/spawn.rs",
+    ),
+    (
+        "CODEX_THREAD_ID",
+        "https://github.com/openai/codex/blob/main/codex-rs/protocol/src/shell_environment.rs",
+    ),
+    (
+        "CODEX_CI",
+        "https://github.com/openai/codex/blob/main/codex-rs/core/src/unified_exec/process_manager.rs",
+    ),
+    ("GEMINI_CLI", "https://geminicli.com/docs/tools/shell"),
+    (
+        "QWEN_CODE",
+        "https://github.com/QwenLM/qwen-code/blob/main/packages/core/src/services/shellExecutionService.ts",
+    ),
+    ("CURSOR_AGENT", "https://cursor.com/docs/agent/terminal"),
+    (
+        "COPILOT_AGENT",
+        "https://github.com/microsoft/vscode/pull/316267",
+    ),
+    (
+        "COPILOT_AGENT_SESSION_ID",
+        "https://github.com/moonrepo/proto/issues/1028",
+    ),
+    (
+        "COPILOT_AGENT_JOB_ID",
+        "https://github.com/moonrepo/proto/issues/1028",
+    ),
+    (
+        "COPILOT_CLI",
+        "https://github.com/cli/cli/blob/trunk/internal/agents/detect.go",
+    ),
+    (
+        "OPENCODE",
+        "https://github.com/sst/opencode/blob/dev/packages/opencode/src/index.ts",
+    ),
+    (
+        "OPENCODE_CLIENT",
+        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/src/index.ts",
+    ),
+    (
+        "AUGMENT_AGENT",
+        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/src/index.ts",
+    ),
+    (
+        "ANTIGRAVITY_AGENT",
+        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/src/index.ts",
+    ),
+    (
+        "CLINE_ACTIVE",
+        "https://github.com/cline/cline/discussions/5366",
+    ),
+    (
+        "GOOSE_TERMINAL",
+        "https://block.github.io/goose/docs/guides/environment-variables",
+    ),
+    (
+        "AMP_CURRENT_THREAD_ID",
+        "https://github.com/phpstan/phpstan-src/blob/2.1.x/src/Internal/AgentDetector.php",
+    ),
+    (
+        "PI_CODING_AGENT",
+        "https://github.com/badlogic/pi-mono/tree/main/packages/coding-agent",
+    ),
+    (
+        "TRAE_AI_SHELL_ID",
+        "https://github.com/agentsmd/agents.md/issues/136",
+    ),
+];
 
 /// The variables that name a store, a remote, a model, an address, a key or another program's
 /// folder, override a threshold, or set the clock. A clock that is behind counts.
@@ -306,7 +393,7 @@ pub struct Environment {
     pub merge_min: usize,
     /// Whether Anamnesis itself started the surrounding program.
     pub is_internal: bool,
-    /// Whether Claude Code runs this process as a command of the model.
+    /// Whether a coding agent runs this process as a command of the model.
     pub is_agent: bool,
     /// Whether a prompt of a session named this command. A program may have sent the prompt.
     pub is_in_prompt: bool,
@@ -337,7 +424,10 @@ pub struct Environment {
 impl Environment {
     /// Reads the environment of a process that `caller` started.
     pub fn read(caller: Caller) -> Self {
-        let is_agent = env::var(CLAUDE_CODE).is_ok_and(|value| !matches!(value.trim(), "" | "0"));
+        let is_agent = (AGENT_VARIABLES.iter()).any(|(name, _)| {
+            env::var_os(name)
+                .is_some_and(|value| !matches!(value.to_string_lossy().trim(), "" | "0" | "false"))
+        });
         let is_guarded = caller == Caller::Client || is_agent;
         let (variables, user_home) = counted_variables(is_guarded);
         let path = |name: &str| variables.path(name);
@@ -767,11 +857,13 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with("| `"))
             .collect();
-        let expected: Vec<String> = VARIABLES
+        let variables = VARIABLES
             .iter()
-            .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning))
-            .collect();
-        assert_eq!(rows, expected);
+            .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning));
+        let agents = AGENT_VARIABLES
+            .iter()
+            .map(|(name, source)| format!("| `{name}` | <{source}> |"));
+        assert_eq!(rows, variables.chain(agents).collect::<Vec<_>>());
     }
 
     #[test]

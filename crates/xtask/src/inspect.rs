@@ -189,6 +189,7 @@ impl Inspector {
             .current_dir(&self.home)
             .env_remove("CLAUDE_PROJECT_DIR")
             .env_remove("CLAUDECODE")
+            .env_remove("AI_AGENT")
             .env("HOME", &self.home)
             .env("ANAMNESIS_HOME", self.home.join(".anamnesis"));
         command

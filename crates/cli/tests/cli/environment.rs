@@ -5,12 +5,12 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_app::environment::VARIABLES;
+use anamnesis_app::environment::{AGENT_VARIABLES, VARIABLES};
 use anamnesis_testkit::home::{TestHome, USER_HOME, files_below};
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
 
-use crate::untouched_home;
+use crate::{home, untouched_home};
 
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
@@ -323,6 +323,30 @@ fn an_agent_trusts_no_variable() {
 }
 
 #[test]
+fn a_command_of_any_agent_is_an_agents() {
+    // MCP-02
+    let home = home();
+    let set = |name: &str, value: &str| {
+        home.command(["config", "set", "sync.auto", "false"])
+            .env(name, value)
+            .run()
+            .code
+    };
+    for (name, _) in AGENT_VARIABLES {
+        assert_eq!(set(name, "1"), Some(1), "{name}");
+    }
+    assert_eq!(set("AI_AGENT", "some-agent_2"), Some(1));
+    for (name, value) in [
+        ("GEMINI_CLI", "0"),
+        ("CURSOR_AGENT", ""),
+        ("CURSOR_TRACE_ID", "f00"),
+        ("CODEX_HOME", "/home/ann/.codex"),
+    ] {
+        assert_eq!(set(name, value), Some(0), "{name}");
+    }
+}
+
+#[test]
 fn a_persons_own_terminal_still_overrides_the_file() {
     let home = untouched_home();
     let own = bare_repository(&home.root().join("own.git"));
@@ -376,9 +400,9 @@ fn a_variable_that_sessions_ignore_is_reported() {
 
 /// The variables that a repository sets: often one that is read, and a value that it could use.
 fn variables() -> impl Strategy<Value = Vec<(String, String)>> {
-    // Claude Code sets `CLAUDECODE` itself. Another `HOME` would name the home of this machine.
+    // Another `HOME` would name the home of this machine.
     let read = VARIABLES.iter().map(|variable| variable.name);
-    let read = read.filter(|name| !["CLAUDECODE", USER_HOME].contains(name));
+    let read = read.filter(|name| *name != USER_HOME);
     let read: Vec<String> = read.map(str::to_owned).collect();
     let values = ["/evil.git", "http://127.0.0.1:9/v1", "openai", "evil", "1"];
     let values = values.map(str::to_owned).to_vec();
