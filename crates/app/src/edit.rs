@@ -8,7 +8,6 @@ use anamnesis_note::{
     link::{Link, Relation},
     merge::{self, without_conflict_markers},
     note::{Note, NoteFile, Scope, State, timestamp},
-    project_key::is_shared,
 };
 use anamnesis_store::{
     fs::{file, home, lock::Lock},
@@ -323,9 +322,13 @@ pub fn move_note(
     project: Option<&str>,
     scope: Option<Scope>,
 ) -> Result<MarkedNote, Error> {
-    if context.environment.is_agent && project.is_some_and(is_shared) {
+    let is_elsewhere = |key: &str| {
+        let own = context.project_to_write(None).all_keys();
+        !own.iter().any(|own| own == key)
+    };
+    if context.environment.is_agent && project.is_some_and(is_elsewhere) {
         return Err(Error::failed(
-            "only a person can let a note apply to several projects",
+            "only a person can move a note to another project",
         ));
     }
     let index = context.index()?;

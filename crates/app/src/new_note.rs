@@ -35,7 +35,8 @@ pub fn write(
     is_forced: bool,
 ) -> Result<SavedNote, Error> {
     project::check_key(context, &index, &note.project)?;
-    write::sign(context, &mut note, replaced);
+    let own = context.project_to_write(None).all_keys();
+    write::sign(context, &mut note, replaced, &own);
     let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
     let novelty = judge(context, &index, &note, &replaced, is_forced)?;
     save(context, index, &note, act, novelty)

@@ -151,7 +151,7 @@ fn seen(context: &Context, journal: &Journal, _lock: &Lock, stored: &Stored) -> 
 fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result<(), Error> {
     let path = waiting.entry.path;
     if waiting.reason != PendingReason::Forgotten {
-        return forget::forget_notes(context, &[path]);
+        return forget::forget_notes(context, &[path], None);
     }
     let lock = context.notes.lock()?;
     context.notes.restore(&lock, path)?;

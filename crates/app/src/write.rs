@@ -56,11 +56,12 @@ pub fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), E
 }
 
 /// Marks a note as the agent's if an agent writes it. It becomes a proposal if it replaces a note
-/// that an agent may not change.
-pub fn sign(context: &Context, note: &mut Note, replaced: &[Entry]) {
+/// that an agent may not change, or is for another project than the session's, whose keys are `own`.
+pub fn sign(context: &Context, note: &mut Note, replaced: &[Entry], own: &[String]) {
     if context.environment.is_agent {
         let is_held = context.config.review.holds(note.state);
-        let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry));
+        let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry))
+            || !own.contains(&note.project);
         agent_policy::sign(note, context.agent_session(), is_reaching || is_held);
     }
 }

@@ -20,6 +20,7 @@ use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
     notes::Stored,
+    project::Project,
 };
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
@@ -105,7 +106,8 @@ impl<'a> Writing<'a> {
     ) -> Result<Written, ToolError> {
         let mut note = draft.note(self.context.machine_id(), self.now())?;
         refuse_long(&note, 0)?;
-        write::sign(&self.context, &mut note, replaced);
+        let own = self.memory.project.as_ref().map(Project::all_keys);
+        write::sign(&self.context, &mut note, replaced, &own.unwrap_or_default());
         let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
         let novelty = self.judge(&index, &note, &replaced, is_forced)?;
         self.save(index, &note, Some(novelty))

@@ -1,6 +1,6 @@
 //! What an agent (Claude, running our commands or calling our tools) may do to notes.
 //!
-//! An agent writes in its own name and a limited number of notes per session. A change that would
+//! An agent writes in its own name, and writes or forgets a limited number of notes per session. A change that would
 //! alter, hide or replace a person's note, or a note that several projects share, becomes a
 //! proposal, which is unused until a person approves it. The policy covers our commands and tools
 //! only: the author in a note's file is just a label, and an editor can write anything.
@@ -14,7 +14,7 @@ use crate::{
     project_key,
 };
 
-/// The most notes that agents may write in one session.
+/// The most notes that agents may write or forget in one session.
 pub const MAX_NOTES: usize = 10;
 
 /// The highest confidence of an agent's note.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anamnesis_note::{agent_policy, note::Note};
+use anamnesis_note::{agent_policy, id::NoteId, note::Note};
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -22,7 +22,7 @@ pub enum Error {
     #[error(transparent)]
     Journal(#[from] journal::Error),
     /// Agents have reached the limit of notes in this session.
-    #[error("agents have written {0} notes in this session; no more are taken")]
+    #[error("agents have written or forgotten {0} notes in this session; no more are taken")]
     Full(usize),
 }
 
@@ -49,7 +49,8 @@ impl Writer<'_> {
     pub fn save(&self, note: &Note) -> Result<Stored, Error> {
         let counted = self.journal.filter(|_| note.is_by_agent());
         if let Some(journal) = counted {
-            self.take_place(journal, note)?;
+            let session = self.counted_to.or(note.session.as_deref());
+            take_place(journal, session, note.id, self.now)?;
         }
         let created = self
             .notes
@@ -70,17 +71,21 @@ impl Writer<'_> {
         take_up(self.home, &stored, self.index_patience, self.now);
         Ok(stored)
     }
+}
 
-    fn take_place(&self, journal: &Journal, note: &Note) -> Result<(), Error> {
-        let session = match self.counted_to.or(note.session.as_deref()) {
-            Some(session) => session.to_owned(),
-            None => self.now.date_naive().to_string(),
-        };
-        if journal.take_place(&session, note.id, agent_policy::MAX_NOTES, self.now)? {
-            return Ok(());
-        }
-        Err(Error::Full(agent_policy::MAX_NOTES))
+/// Counts a note that an agent writes or forgets, in its session or else on this day.
+pub fn take_place(
+    journal: &Journal,
+    session: Option<&str>,
+    note: NoteId,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let day = now.date_naive().to_string();
+    let session = session.unwrap_or(&day);
+    if journal.take_place(session, note, agent_policy::MAX_NOTES, now)? {
+        return Ok(());
     }
+    Err(Error::Full(agent_policy::MAX_NOTES))
 }
 
 /// Adds a new note to the index if it is free within `patience`. Otherwise the next refresh does,
@@ -98,7 +103,7 @@ pub fn take_up(home: &Home, stored: &Stored, patience: Duration, now: DateTime<U
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_note::{id::NoteId, note::NoteType};
+    use anamnesis_note::note::NoteType;
 
     use super::*;
     use crate::notes::Notes;

@@ -13,6 +13,7 @@ use anamnesis_store::{
     notes::{NotePath, Stored},
 };
 use ulid::Ulid;
+    writing,
 
 use crate::{Error, context::Context, evaluation_set, sync};
 
@@ -40,7 +41,7 @@ pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Error
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
     sync::commit_earlier(context, paths.iter().map(|path| path.id));
-    forget_notes(context, &paths)?;
+    forget_notes(context, &paths, context.agent_session())?;
     let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
     // The notes are forgotten. Ids can be shown without the index.
     let index = context.index().ok();
@@ -114,12 +115,27 @@ fn nothing(failure: &Error) -> Error {
 
 /// Forgets notes: moves their text to the trash and removes it from everything derived from it. The
 /// caller commits.
-pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> {
+///
+/// What an agent forgets without a request of the person counts to the limit of the session `counted_to`.
+pub fn forget_notes(
+    context: &Context,
+    notes: &[NotePath],
+    counted_to: Option<&str>,
+) -> Result<(), Error> {
     let journal = context.journal();
     let now = context.environment.now;
     for path in notes {
         let lock = context.notes.lock()?;
         let text = context
+        let request = match &journal {
+            Some(journal) if context.environment.is_agent => {
+                Some(request(context, journal, path.id)?)
+            }
+            _ => None,
+        };
+        if let (Some(journal), Some(ForgetRequest::Agent)) = (&journal, &request) {
+            writing::take_place(journal, counted_to, path.id, now)?;
+        }
             .notes
             .read(*path)
             .map(|stored| stored.file.note().body.clone());
@@ -129,8 +145,7 @@ pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> 
         let record = |journal: &Journal, text: &str| -> Result<(), journal::Error> {
             journal.forget_injected(path.id)?;
             journal.forgot(path.id, text, now)?;
-            if context.environment.is_agent {
-                let request = request(context, journal, path.id)?;
+            if let Some(request) = request {
                 journal.agent_forgot(path.id, request, now)?;
             }
             Ok(())

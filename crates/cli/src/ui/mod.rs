@@ -19,6 +19,7 @@ use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{Note, Source},
 };
+use anamnesis_recall::render::inert;
 use anamnesis_store::index::Entry;
 use anamnesis_text::{
     clean::{clean, one_line},
@@ -44,6 +45,8 @@ pub(crate) type Outcome = Result<ExitCode, Error>;
 #[derive(Debug)]
 pub(crate) struct Ui {
     is_utf8: bool,
+    /// Whether an agent reads the output.
+    is_for_agent: bool,
     terminal: Terminal,
     /// All output, if it is kept instead of printed.
     kept: Option<RefCell<String>>,
@@ -54,6 +57,7 @@ impl Ui {
     pub(crate) fn new(environment: &Environment, colour: Colour) -> Self {
         Self {
             is_utf8: environment.is_utf8,
+            is_for_agent: environment.is_agent,
             terminal: Terminal::new(colour, environment),
             kept: None,
         }
@@ -63,6 +67,7 @@ impl Ui {
     pub(crate) fn keeping() -> Self {
         Self {
             is_utf8: true,
+            is_for_agent: false,
             terminal: Terminal::default(),
             kept: Some(RefCell::default()),
         }
@@ -106,7 +111,11 @@ impl Ui {
     /// Prints one JSON value.
     pub(crate) fn json(&self, value: &serde_json::Value) {
         // JSON is UTF-8 whatever the terminal accepts.
-        self.raw(&format!("{value:#}\n"));
+        let text = match self.is_for_agent {
+            true => format!("{:#}\n", inert_value(value.clone())),
+            false => format!("{value:#}\n"),
+        };
+        self.raw(&text);
     }
 
     /// Prints what a command did: as text, or as JSON with these fields and the lines as `said`.
@@ -179,8 +188,12 @@ impl Ui {
 
     /// Removes what a terminal would act on, such as a sequence in the name of a folder, and replaces
     /// characters that it may not be able to show.
+    /// An agent gets what the tools of the server would give it.
     fn encode(&self, text: &str) -> String {
-        let text = clean(text);
+        let text = match self.is_for_agent {
+            true => inert_lines(text).into(),
+            false => clean(text),
+        };
         if self.is_utf8 {
             return text.into_owned();
         }
@@ -204,6 +217,27 @@ impl Ui {
                     + "\n"
             })
             .collect()
+    }
+}
+
+/// Returns lines that are [`inert`], with the white space around them.
+fn inert_lines(text: &str) -> String {
+    let lines = text.trim();
+    let (before, after) = text.split_once(lines).unwrap_or_default();
+    format!("{before}{}{after}", inert(lines))
+}
+
+/// Returns a value whose texts are inert.
+fn inert_value(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => Value::String(inert_lines(&text)),
+        Value::Array(values) => values.into_iter().map(inert_value).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(key, value)| (inert_lines(&key), inert_value(value)))
+            .collect(),
+        other => other,
     }
 }
 

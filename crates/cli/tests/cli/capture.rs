@@ -478,7 +478,8 @@ fn what_an_agent_captures_is_marked_and_limited() {
     let full = capture("one more", &[]);
     assert_eq!(full.code, Some(1), "{full:?}");
     assert!(
-        full.stderr.contains("agents have written 10 notes"),
+        full.stderr
+            .contains("agents have written or forgotten 10 notes"),
         "{full:?}"
     );
     assert_eq!(home.notes().len(), 10);

@@ -57,7 +57,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, ToolError> {
     drop(index);
     let short = writing.short(entry.id());
     let context = &writing.context;
-    forget_notes(context, &[entry.path])?;
+    forget_notes(context, &[entry.path], Some(&memory.counted_to))?;
     spawn::work_soon(context);
     let reason = reason.as_deref().map(safe_line).unwrap_or_default();
     let reason: String = reason.chars().take(MAX_REASON_LENGTH).collect();

@@ -1,4 +1,4 @@
-//! Limits the number of notes that agents write in a session, across all processes.
+//! Limits the number of notes that agents write or forget in a session, across all processes.
 
 use anamnesis_note::id::NoteId;
 use chrono::{DateTime, Utc};
@@ -7,8 +7,8 @@ use rusqlite::params;
 use super::{Error, Journal};
 
 impl Journal {
-    /// Reserves one of the `limit` notes that agents may write in a session. Returns false if none is
-    /// left. A forgotten note still counts.
+    /// Reserves one of the `limit` notes that agents may write or forget in a session. Returns false if
+    /// none is left. A note counts once, even if it is written and forgotten.
     pub fn take_place(
         &self,
         session: &str,
@@ -18,7 +18,7 @@ impl Journal {
     ) -> Result<bool, Error> {
         // A single statement, so that only one of two processes gets the last place.
         let taken = self.connection.execute(
-            "INSERT INTO agent_note SELECT ?1, ?2, ?3
+            "INSERT OR IGNORE INTO agent_note SELECT ?1, ?2, ?3
              WHERE (SELECT count(*) FROM agent_note WHERE session = ?1) < ?4",
             params![
                 session,
@@ -27,7 +27,12 @@ impl Journal {
                 i64::try_from(limit).unwrap_or(i64::MAX)
             ],
         )?;
-        Ok(taken > 0)
+        let has_place = "SELECT 1 FROM agent_note WHERE session = ? AND note = ?";
+        Ok(taken > 0
+            || self
+                .connection
+                .prepare_cached(has_place)?
+                .exists(params![session, note.to_string()])?)
     }
 
     /// Releases the reservation of a note that could not be written.
@@ -69,6 +74,8 @@ mod tests {
         let journal = Journal::open(&home, Duration::from_secs(5)).unwrap();
         let one = NoteId::made_of("one");
         assert!(!journal.take_place("s", one, 10, now).unwrap());
+        assert!(journal.take_place("other", one, 1, now).unwrap());
+        // Forgetting it takes no other place.
         assert!(journal.take_place("other", one, 1, now).unwrap());
         assert!(
             !journal

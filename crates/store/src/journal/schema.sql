@@ -154,7 +154,7 @@ CREATE TABLE reference_look (
   note TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The notes that agents wrote in each session, for their limit.
+-- The notes that agents wrote or forgot in each session, for their limit.
 CREATE TABLE agent_note (
   session TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, note)
 ) STRICT;
