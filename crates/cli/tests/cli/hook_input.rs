@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     path::Path,
+    time::{Duration, Instant},
 };
 
 use anamnesis_testkit::home::{Invocation, TestHome, asked, edited, printed};
@@ -301,6 +302,35 @@ fn a_session_in_the_store_itself_is_left_alone() {
         NO_OP
     );
     assert!(hook().run().well().contains("<anamnesis-context>"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hook_whose_stdin_never_closes_ends_with_its_answer() {
+    // HOOK-06
+    let home = home();
+    home.hook(&home.start(SESSION, "startup")).well();
+    for sent in ["", r#"{"session_id": "x", "hook_ev"#] {
+        let mut child = home.hook_with("").start();
+        child
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(sent.as_bytes())
+            .unwrap();
+        let mut answer = [0; 3];
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut answer)
+            .unwrap();
+        assert_eq!(&answer, NO_OP.as_bytes());
+        let answered = Instant::now();
+        assert!(child.wait().unwrap().success());
+        // It would wait 2.5 s for a record that nobody makes.
+        assert!(answered.elapsed() < Duration::from_secs(2));
+    }
 }
 
 #[test]
