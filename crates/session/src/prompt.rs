@@ -1,11 +1,12 @@
 //! A prompt, made safe once for recall and for the record.
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::{borrow::Cow, fmt, mem, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{MAX_TEXT, Privacy, PromptKind};
 use anamnesis_text::{
+    hash::seal,
     private_tokens::PrivateTokens,
     prompt_text::{self, typed_part},
     redact::redact,
@@ -73,6 +74,9 @@ impl RawPrompt {
     }
 }
 
+/// The longest text that is held, in bytes.
+const MAX_HELD: usize = 256 << 10;
+
 /// How many bytes of two prompts are compared.
 const MAX_COMPARED: usize = 4 << 10;
 
@@ -91,6 +95,9 @@ pub struct SafePrompt {
     kind: PromptKind,
     privacy: Privacy,
     text: Option<String>,
+    /// The text whose private tokens are not masked yet, see [`SafePrompt::held`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unmasked: Vec<u8>,
     many_tags: bool,
     /// Where the text has a mark in place of its middle.
     #[serde(skip)]
@@ -131,10 +138,47 @@ impl SafePrompt {
             kind,
             privacy,
             text,
+            unmasked: Vec::new(),
             many_tags: removed.is_suspicious(),
             mark: mark.filter(|mark| !mark.is_empty()).unwrap_or_default(),
         };
         Sanitized::new(prompt, removed, masked.unwrap_or_default())
+    }
+
+    /// Makes a prompt safe while the session's private tokens cannot be read. Its text can only be used
+    /// after [`SafePrompt::mask`], and is [sealed](SafePrompt::seal) until then.
+    pub fn held(raw: &RawPrompt) -> Sanitized<Self> {
+        let mut held = Self::new(raw, None);
+        let (text, _) = uncut(&raw.text);
+        let typed = typed_part(&text).1;
+        let is_kept = matches!(held.value.kind, PromptKind::Person | PromptKind::Command)
+            && held.value.privacy != Privacy::Full;
+        if is_kept && typed.len() <= MAX_HELD {
+            held.value.unmasked = redact(typed).text.into_owned().into_bytes();
+        }
+        held
+    }
+
+    /// Returns whether its private tokens are not masked yet.
+    pub fn is_held(&self) -> bool {
+        !self.unmasked.is_empty()
+    }
+
+    /// Masks the private tokens of a prompt that was [held](SafePrompt::held).
+    pub fn mask(&mut self, private_tokens: &PrivateTokens) {
+        if let Ok(text) = String::from_utf8(mem::take(&mut self.unmasked)) {
+            self.text = Some(
+                Ends::masked(&text, private_tokens, MAX_TEXT)
+                    .0
+                    .with_mark()
+                    .0,
+            );
+        }
+    }
+
+    /// Makes the text that is not masked yet unreadable without the key, or readable again.
+    pub fn seal(&mut self, key: &[u8]) {
+        seal(&mut self.unmasked, key);
     }
 
     /// Returns who sent it, and how.
@@ -179,6 +223,39 @@ mod tests {
 
     fn safe(raw: &str) -> SafePrompt {
         SafePrompt::new(&RawPrompt::new(raw), Some(&PrivateTokens::default())).value
+    }
+
+    #[test]
+    fn a_prompt_is_held_until_the_private_tokens_are_known() {
+        // CAP-03
+        let key = Key::new([7; 16]);
+        let secret = "correct-horse-battery-9";
+        let tokens: PrivateTokens = hashes(&key, &[secret.to_owned()])
+            .into_iter()
+            .map(|hash| (key, hash))
+            .collect();
+        let raw = RawPrompt::new(format!("Log in with {secret} <private>x</private> there"));
+        let mut held = SafePrompt::held(&raw).value;
+        assert!(held.is_held() && held.text().is_none() && held.question().is_none());
+        held.seal(b"key");
+        let stored = serde_json::to_string(&held).unwrap();
+        let bytes: Vec<String> = secret.bytes().map(|byte| byte.to_string()).collect();
+        assert!(!stored.contains(secret) && !stored.contains(&bytes.join(",")));
+        let mut held: SafePrompt = serde_json::from_str(&stored).unwrap();
+        held.seal(b"key");
+        held.mask(&tokens);
+        assert_eq!(held, SafePrompt::new(&raw, Some(&tokens)).value);
+        assert_eq!(held.text(), Some("Log in with [private]  there"));
+        for raw in [
+            "<private>all of it</private>",
+            "",
+            "<task-notification>x</task-notification>",
+        ] {
+            assert!(
+                !SafePrompt::held(&RawPrompt::new(raw)).value.is_held(),
+                "{raw}"
+            );
+        }
     }
 
     #[test]

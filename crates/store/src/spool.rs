@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_session::event::Record;
+use anamnesis_session::event::{Record, RecordedEvent};
 use ulid::Ulid;
 
 use crate::fs::{
@@ -55,10 +55,10 @@ impl<'a> Spool<'a> {
     pub fn keep(&self, record: &Record) -> io::Result<Waiting> {
         let folder = self.home.spool();
         ensure_folder(&folder).map_err(io::Error::other)?;
-        let bytes = serde_json::to_vec(record)?;
         // Uses the current time instead of the record's: the order is that of arrival.
         let path = folder.join(format!("{}.{ENDING}", Ulid::generate()));
-        file::write_atomic(&path, &bytes)?;
+        let sealed = with_seal(self.home, &path, record.clone())?;
+        file::write_atomic(&path, &serde_json::to_vec(&sealed)?)?;
         Ok(Waiting {
             path,
             record: Some(record.clone()),
@@ -101,6 +101,7 @@ impl<'a> Spool<'a> {
             let name = path.file_name().map(|name| name.to_string_lossy());
             name.map(|name| name.trim_start_matches('.').to_owned())
         });
+        let read = |path| read(self.home, path);
         paths.into_iter().filter_map(read).take(limit).collect()
     }
 
@@ -202,14 +203,43 @@ impl<'a> Spool<'a> {
 }
 
 /// Reads a pending file; `None` if another process has stored it, or a temporary file is incomplete.
-fn read(path: PathBuf) -> Option<Waiting> {
+fn read(home: &Home, path: PathBuf) -> Option<Waiting> {
     let record = match file::read_head(&path, MAX_LENGTH) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(_) => None,
-        Ok((bytes, ..)) => serde_json::from_slice(&bytes).ok(),
+        Ok((bytes, ..)) => serde_json::from_slice(&bytes)
+            .ok()
+            .and_then(|record| with_seal(home, &path, record).ok()),
     };
     let is_half = record.is_none() && has_ending(&path, TEMPORARY);
     (!is_half).then_some(Waiting { path, record })
+}
+
+/// Seals the text of a prompt whose private tokens are not masked yet, or opens it again. No backup has
+/// the key.
+fn with_seal(home: &Home, path: &Path, mut record: Record) -> io::Result<Record> {
+    if let RecordedEvent::Prompted(prompt) = &mut record.what
+        && prompt.is_held()
+    {
+        let file = home.derived().join("seal.key");
+        let key = match fs::read(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let random = [Ulid::generate().random(), Ulid::generate().random()];
+                let own = file.with_extension(Ulid::generate().to_string());
+                file::write_atomic(&own, random.map(u128::to_le_bytes).as_flattened())?;
+                // Another process may have made one meanwhile, which is used then.
+                let _ = fs::hard_link(&own, &file);
+                fs::remove_file(&own)?;
+                fs::read(&file)?
+            }
+            key => key?,
+        };
+        // No two records have the same stream. A temporary file has a dot before the name.
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = name.trim_start_matches('.').split('.').next();
+        prompt.seal(&[&key, name.unwrap_or_default().as_bytes()].concat());
+    }
+    Ok(record)
 }
 
 /// Returns the paths of a folder's entries; none if it cannot be read.
@@ -232,7 +262,10 @@ fn is_leftover(path: &Path, age: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_session::event::{RecordedEvent, Surroundings};
+    use anamnesis_session::{
+        event::Surroundings,
+        prompt::{RawPrompt, SafePrompt},
+    };
     use anamnesis_testkit::wait_for;
 
     use super::*;
@@ -255,6 +288,31 @@ mod tests {
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
         (folder, home)
+    }
+
+    #[test]
+    fn a_held_prompt_is_sealed_in_its_file() {
+        // CAP-03
+        let (_folder, home) = home();
+        let spool = Spool::new(&home);
+        let mut record = record("s");
+        record.what =
+            RecordedEvent::Prompted(SafePrompt::held(&RawPrompt::new("Add limits")).value);
+        spool.keep(&record).unwrap();
+        spool.keep(&record).unwrap();
+        let files: Vec<Vec<u8>> = files(&home.spool())
+            .map(|path| fs::read(path).unwrap())
+            .collect();
+        assert_ne!(files[0], files[1]);
+        let plain = serde_json::to_vec(&record).unwrap();
+        assert!(files.iter().all(|file| *file != plain));
+        let waiting = spool.waiting(9);
+        assert!(
+            waiting
+                .iter()
+                .all(|waiting| waiting.record.as_ref() == Some(&record))
+        );
+        assert_eq!(waiting.len(), 2);
     }
 
     #[test]
@@ -366,7 +424,7 @@ mod tests {
         // It was broken, and another hook moved it.
         assert!(!spool.put_away(&waiting[0]).unwrap());
         spool.put_away(&kept).unwrap();
-        assert!(read(kept.path).is_none());
+        assert!(read(&home, kept.path).is_none());
     }
 
     #[test]

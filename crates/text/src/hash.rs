@@ -22,6 +22,20 @@ pub fn number_hash(text: &str) -> i64 {
         .fold(0, |number, byte| number << 8 | i64::from(*byte))
 }
 
+/// Combines bytes with a stream of numbers that only the key gives. Twice gives the same bytes again.
+pub fn seal(bytes: &mut [u8], key: &[u8]) {
+    for (number, block) in (0_u64..).zip(bytes.chunks_mut(32)) {
+        let stream = Sha256::new()
+            .chain_update(key)
+            .chain_update(number.to_le_bytes())
+            .finalize();
+        block
+            .iter_mut()
+            .zip(stream)
+            .for_each(|(byte, with)| *byte ^= with);
+    }
+}
+
 /// Returns bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());

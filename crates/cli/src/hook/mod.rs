@@ -181,7 +181,10 @@ fn answer_event(
     let plan = plan(&payload);
     let (worker, note) = (plan.worker, plan.note);
     let safe = match plan.action {
-        Action::Prompt(raw) => Some(SafePrompt::new(raw, hook.all_private_tokens())),
+        Action::Prompt(raw) => Some(match hook.all_private_tokens() {
+            Some(tokens) => SafePrompt::new(raw, Some(tokens)),
+            None => SafePrompt::held(raw),
+        }),
         _ => None,
     };
     let prompt = safe.as_ref().map(|safe| safe.value.clone());

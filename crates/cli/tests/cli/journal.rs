@@ -571,6 +571,36 @@ fn a_journal_that_is_locked_is_not_waited_for() {
 }
 
 #[test]
+fn a_prompt_whose_private_tokens_cannot_be_read_keeps_its_text() {
+    // CAP-03
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says(&format!("Log in with <private>{MARKER}</private>"));
+    home.settle();
+    let _work = home.hold_background();
+    let connection = Connection::open(home.store().join("journal.db")).unwrap();
+    connection
+        .execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE")
+        .unwrap();
+    session.says(&format!("Deploy with {MARKER}, never on Fridays"));
+    // Its file is sealed.
+    assert_eq!(files_with(&home, b"Fridays"), [""; 0]);
+    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 1);
+    drop(connection);
+    session.says("And the cart");
+    assert_eq!(
+        rows(&home, "SELECT text FROM prompt ORDER BY number"),
+        [
+            "Log in with",
+            "Deploy with [private], never on Fridays",
+            "And the cart"
+        ]
+    );
+    assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
+}
+
+#[test]
 fn a_client_that_reads_a_hooks_output_to_its_end_does_not_wait_for_the_deferred_process() {
     let home = home();
     let mut session = Played::new(&home, SESSION);

@@ -1,5 +1,7 @@
 //! Stores records. The result does not depend on their order or on duplicates.
 
+use std::borrow::Cow;
+
 use anamnesis_session::{
     event::{Host, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
     observe,
@@ -65,8 +67,12 @@ impl Journal {
                 self.take_start(record, source, model.as_deref())?;
             }
             RecordedEvent::Prompted(prompt) => {
+                let mut prompt = Cow::Borrowed(prompt);
+                if prompt.is_held() {
+                    prompt.to_mut().mask(&self.echoes(session)?);
+                }
                 // Two processes may store the same prompt from the spool.
-                if self.take_prompt(record, prompt)? {
+                if self.take_prompt(record, &prompt)? {
                     self.reopen(session)?;
                 }
             }
