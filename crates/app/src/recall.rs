@@ -1,7 +1,7 @@
 //! Recall for hooks and commands: builds the question, chooses the notes, and returns the block and
 //! the journal records. Nothing is recorded here.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::render::{Block, Budget, Level, recalled_block};
@@ -104,6 +104,25 @@ pub struct RecallResult {
     pub run: Run,
     /// Which notes were chosen and which were held back.
     pub outcome: Outcome,
+    /// Whether only the newest notes were searched, see [`open_index`].
+    pub is_partial: bool,
+}
+
+/// What the model reads where only the newest notes were read.
+pub const PARTIAL: &str = "anamnesis: the index of the notes is being rebuilt; only this project's newest notes were read";
+
+/// How long the files of the newest notes are read.
+const NEWEST_TIME: Duration = Duration::from_millis(200);
+
+/// Opens the index for a hook. Where it is missing or cannot be used, as after an update, the newest
+/// notes of the project itself are read. Also returns whether that is so.
+pub fn open_index(context: &Context, project: &Project) -> Result<(Index, bool), Error> {
+    match Index::open(&context.home) {
+        Ok(index) => Ok((index, false)),
+        Err(error) => Index::of_newest(&context.notes, &project.all_keys(), NEWEST_TIME)
+            .map(|index| (index, true))
+            .map_err(|_| error),
+    }
 }
 
 /// Why recall does not run.
@@ -157,8 +176,8 @@ pub fn line(outcome: &Outcome) -> Option<String> {
 impl Asker<'_> {
     /// Chooses and renders the notes for a query.
     pub fn recall(&self, query: &Query) -> Result<RecallResult, Error> {
-        let (outcome, block) = match note_set::small_talk(query) {
-            Some(outcome) => (outcome, Block::default()),
+        let (outcome, block, is_partial) = match note_set::small_talk(query) {
+            Some(outcome) => (outcome, Block::default(), false),
             None => self.search(query)?,
         };
         let shown = shown(&outcome, &block);
@@ -180,12 +199,13 @@ impl Asker<'_> {
             shown,
             run,
             outcome,
+            is_partial,
         })
     }
 
-    fn search(&self, query: &Query) -> Result<(Outcome, Block), Error> {
+    fn search(&self, query: &Query) -> Result<(Outcome, Block, bool), Error> {
         let encoder = PromptEncoder::start(self.context, query);
-        let index = Index::open(&self.context.home)?;
+        let (index, is_partial) = open_index(self.context, self.project)?;
         let (limits, budget) = self.lane.limits(&self.context.config.recall);
         let request = Request {
             query,
@@ -206,7 +226,7 @@ impl Asker<'_> {
             .collect();
         let now = self.context.environment.now;
         let block = recalled_block(&notes, budget, now, |id| Context::short(&index, id));
-        Ok((outcome, block))
+        Ok((outcome, block, is_partial))
     }
 }
 

@@ -2,18 +2,20 @@
 
 pub mod session;
 
+use std::time::Duration;
+
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::State,
 };
 use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{
-    index::{Entry, Index},
+    index::{self, Entry, Index},
     journal::{self, ForgetRequest, Journal},
     notes::{NotePath, Stored},
+    writing,
 };
 use ulid::Ulid;
-    writing,
 
 use crate::{Error, context::Context, evaluation_set, sync};
 
@@ -125,8 +127,6 @@ pub fn forget_notes(
     let journal = context.journal();
     let now = context.environment.now;
     for path in notes {
-        let lock = context.notes.lock()?;
-        let text = context
         let request = match &journal {
             Some(journal) if context.environment.is_agent => {
                 Some(request(context, journal, path.id)?)
@@ -136,6 +136,8 @@ pub fn forget_notes(
         if let (Some(journal), Some(ForgetRequest::Agent)) = (&journal, &request) {
             writing::take_place(journal, counted_to, path.id, now)?;
         }
+        let lock = context.notes.lock()?;
+        let text = context
             .notes
             .read(*path)
             .map(|stored| stored.file.note().body.clone());
@@ -156,10 +158,13 @@ pub fn forget_notes(
             context.log(&format!("forget: {error}"));
         }
     }
+    // An index of another version has the text, too.
+    let others = index::remove_others(&context.home, Duration::ZERO);
     let index = context.index().and_then(|index| Ok(index.checkpoint()?));
     let journal = journal.map_or(Ok(()), |journal| journal.checkpoint());
     // The next process folds the logs in.
-    for error in [index.err(), journal.err().map(Error::from)]
+    let others = others.err().map(|error| Error::failed(error.to_string()));
+    for error in [index.err(), journal.err().map(Error::from), others]
         .into_iter()
         .flatten()
     {

@@ -87,6 +87,11 @@ impl Hook {
                     handled.answer.system_message =
                         recall::line(&answer.outcome).map(|text| line(&text));
                 }
+                handled.check_index |= answer.is_partial;
+                handled.start_work |= answer.is_partial;
+                if answer.is_partial && !answer.block.text.is_empty() {
+                    handled.add_context(recall::PARTIAL);
+                }
                 handled.add_context(&answer.block.text);
                 handled.given.push((lane.as_str(), answer.shown));
                 handled.run = Some(answer.run);

@@ -1,7 +1,8 @@
 //! SessionStart: injects the working set, and prints one line for the person.
 
 use anamnesis_app::{
-    claude_memory, context::Context, doctor, journal_repair, project, python_version, sync::History,
+    claude_memory, context::Context, doctor, journal_repair, project, python_version, recall,
+    sync::History,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -43,8 +44,10 @@ impl Hook {
             ..Handled::default()
         };
         let project = self.project();
-        let (chosen, block) = if let Ok(index) = Index::open(&self.context.home) {
-            handled.start_work = index.is_behind(&self.context.notes);
+        let opened = recall::open_index(&self.context, project);
+        let is_partial = opened.as_ref().is_ok_and(|(_, is_partial)| *is_partial);
+        let (chosen, block) = if let Ok((index, _)) = opened {
+            handled.start_work = is_partial || index.is_behind(&self.context.notes);
             let history = self.session_of_history(source, idle_seconds);
             let history = history.as_deref();
             self.working_set(&index, project, source, history, &mut handled)
@@ -59,10 +62,21 @@ impl Hook {
         }
         if is_beginning(source) && self.context.environment.is_interactive {
             let line = self.session_line(&chosen, &block, &mut handled);
+            let partial = "the index is being rebuilt; only this project's newest notes were read";
+            let line = line.map(|text| {
+                if is_partial {
+                    self::line(partial)
+                } else {
+                    text
+                }
+            });
             handled.answer.system_message = line;
         }
         if !block.text.is_empty() {
-            handled.answer.context = Some(block.text);
+            if is_partial {
+                handled.add_context(recall::PARTIAL);
+            }
+            handled.add_context(&block.text);
         }
         handled
     }

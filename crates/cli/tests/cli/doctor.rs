@@ -609,7 +609,7 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     // SQL-04
     let home = sound();
     let before = home.run("list --everywhere --json").well();
-    let index = home.store().join("derived/index.db");
+    let index = crate::index(&home.store());
     fs::write(&index, [0; 8192]).unwrap();
     snapshot!(check(&home, "index"), @"✓ index      index: file is not a database; rebuilt from the notes");
     fs::remove_file(&index).unwrap();

@@ -62,6 +62,9 @@ mod upkeep;
 mod why;
 mod writing;
 
+use std::path::{Path, PathBuf};
+
+use anamnesis_store::fs::home::Home;
 use anamnesis_testkit::home::{NoteText, TestHome, printed};
 
 /// What a hook prints when it has nothing to say.
@@ -95,6 +98,11 @@ macro_rules! snapshot {
     };
 }
 use snapshot;
+
+/// The index of a store.
+fn index(store: &Path) -> PathBuf {
+    Home::new(store).index()
+}
 
 /// The program under test.
 fn program() -> String {

@@ -7,7 +7,7 @@ use anamnesis_testkit::home::{
 };
 use rusqlite::Connection;
 
-use crate::{NO_OP, SESSION, furnished, home, id, outlast_hooks, untouched_home};
+use crate::{NO_OP, SESSION, furnished, home, id, index, outlast_hooks, untouched_home};
 
 /// Runs a hook for every event that is acted on, and checks that each ends as it should.
 fn run_all(home: &TestHome, name: &str) {
@@ -65,7 +65,7 @@ fn a_home_that_is_missing_is_made() {
     let home = home();
     let user = home.root().join("not/yet/there");
     let store = user.join(".anamnesis");
-    let index = store.join("derived/index.db");
+    let index = index(&store);
     // On a busy machine a hook may give up before it has started the deferred process; the next one
     // does.
     for _ in 0..5 {
@@ -246,10 +246,10 @@ mod links {
         home.run("reindex").well();
         let outside = home.root().join("outside");
         fs::create_dir(&outside).unwrap();
-        for database in ["journal.db", "derived/index.db"] {
+        let files = [home.store().join("journal.db"), index(&home.store())];
+        for (path, database) in files.into_iter().zip(["journal.db", "index"]) {
             let target = outside.join("theirs.db");
             fs::write(&target, "").unwrap();
-            let path = home.store().join(database);
             fs::remove_file(&path).ok();
             symlink(&target, &path).unwrap();
             run_all(&home, database);
@@ -267,24 +267,17 @@ mod links {
 #[test]
 fn a_file_in_the_place_of_a_folder() {
     // HOOK-08, PATH-03
-    for place in [
-        "",
-        "memory",
-        "local",
-        "derived",
-        "trash",
-        "log",
-        "derived/index.db-wal",
-    ] {
+    for place in ["", "memory", "local", "derived", "trash", "log", "index"] {
         let home = home();
         let path = match place {
             "" => home.store(),
+            "index" => index(&home.store()).with_extension("db-wal"),
             place => home.store().join(place),
         };
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "in the way").unwrap();
         run_all(&home, place);
-        if place != "derived/index.db-wal" {
+        if place != "index" {
             assert_eq!(fs::read_to_string(&path).unwrap(), "in the way", "{place}");
         }
         // Out of the way again, the next session is noted.
@@ -316,7 +309,7 @@ fn spoiled_index(name: &str, spoil: impl Fn(&Path)) {
     let home = furnished();
     home.run("reindex").well();
     let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
-    spoil(&home.store().join("derived/index.db"));
+    spoil(&index(&home.store()));
     run_all(&home, name);
     all_is_there(&home, name);
     let after: Vec<String> = home
@@ -387,7 +380,7 @@ fn a_value_in_the_index_that_cannot_be_converted() {
         let home = furnished();
         home.run("reindex").well();
         let spoil = || {
-            let connection = Connection::open(home.store().join("derived/index.db")).unwrap();
+            let connection = Connection::open(index(&home.store())).unwrap();
             let update = format!("UPDATE note SET {spoiled} WHERE id LIKE '%4T8WQX'");
             connection.execute_batch(&update).unwrap();
         };
@@ -411,7 +404,7 @@ fn a_value_in_the_index_that_cannot_be_converted() {
         }
         spoil();
         run_all(&home, spoiled);
-        let connection = Connection::open(home.store().join("derived/index.db")).unwrap();
+        let connection = Connection::open(index(&home.store())).unwrap();
         let left = format!("SELECT count(*) FROM note WHERE {spoiled}");
         assert_eq!(
             connection.query_row(&left, [], |row| row.get(0)),
@@ -419,6 +412,32 @@ fn a_value_in_the_index_that_cannot_be_converted() {
             "{spoiled}"
         );
     }
+}
+
+#[test]
+fn a_session_without_a_usable_index_gets_the_newest_notes() {
+    let home = furnished();
+    home.run("reindex").well();
+    // Another version's sessions have their own index.
+    let own = index(&home.store());
+    let other = own.with_file_name("index-1.db");
+    fs::rename(&own, &other).unwrap();
+    let _work = home.hold_background();
+    let start = home.hook(&home.start(SESSION, "startup")).well();
+    assert!(start.contains("stub server"), "{start}");
+    assert!(
+        start.contains("the index of the notes is being rebuilt"),
+        "{start}"
+    );
+    let mut payload = home.payload("UserPromptSubmit", "another");
+    payload["prompt"] = "Do the login tests need the stub server?".into();
+    let prompt = home.hook(&payload).well();
+    assert!(prompt.contains("stub server"), "{prompt}");
+    assert!(
+        prompt.contains("the index of the notes is being rebuilt"),
+        "{prompt}"
+    );
+    assert!(other.exists() && !own.exists());
 }
 
 #[test]
@@ -494,7 +513,7 @@ fn an_index_that_another_process_keeps_locked_is_not_waited_for() {
     // SQL-06
     let home = furnished();
     home.run("reindex").well();
-    let connection = Connection::open(home.store().join("derived/index.db")).unwrap();
+    let connection = Connection::open(index(&home.store())).unwrap();
     connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
     run_all_without_background(&home);
     drop(connection);

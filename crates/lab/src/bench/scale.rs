@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use anamnesis_store::fs::home::Home;
 use serde_json::json;
 
 use super::{
@@ -132,7 +133,7 @@ fn column(stage: &Stage<'_>, name: &str, title: &str) -> Result<Column> {
     }
     say("reindex");
     let (reindexed, _) = stage.direct(name, &["reindex"]).once()?;
-    let index = fs::metadata(folder.join("derived/index.db"))?.len();
+    let index = fs::metadata(Home::new(&folder).index())?.len();
     let mut column: Vec<(&str, String)> = vec![
         ("text", mebibytes(text)),
         ("index", mebibytes(index)),

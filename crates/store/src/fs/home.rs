@@ -10,6 +10,8 @@ use anamnesis_note::{
     synced_lines::{ALIASES, PURGED},
 };
 
+use crate::index;
+
 /// The scope and type of each folder, in the order of `notes::FOLDERS`.
 pub(crate) fn note_folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
     let scopes = [Scope::Portable, Scope::MachineLocal].into_iter();
@@ -155,9 +157,10 @@ impl Home {
         self.tree(Scope::Portable).join(PURGED)
     }
 
-    /// Returns the file of the index.
+    /// Returns the file of the index. Its name has the version, because sessions of an older program may
+    /// use their own beside it.
     pub fn index(&self) -> PathBuf {
-        self.derived().join("index.db")
+        self.derived().join(format!("index-{}.db", index::VERSION))
     }
 
     /// Returns the folder of files that can be deleted at any time: the index and the lock files.
@@ -430,7 +433,8 @@ mod tests {
         assert_eq!(root.as_os_str(), at.join("chain").as_os_str());
         assert_eq!(
             home.as_named(&home.index()),
-            at.join("chain/derived/index.db")
+            at.join("chain/derived")
+                .join(home.index().file_name().unwrap())
         );
         assert_eq!(
             home.as_named(Path::new("/elsewhere")),

@@ -28,8 +28,14 @@ mod texts;
 mod triggers;
 mod usage;
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    cmp::Reverse,
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
+use anamnesis_note::note::GLOBAL;
 use rusqlite::{Connection, ErrorCode};
 
 pub use self::{
@@ -42,8 +48,10 @@ pub use self::{
     look::Look,
     postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
     query::{Filter, NoteTotals, Recent},
+    rebuild::remove_others,
     reference::Unresolvable,
     refresh::Refreshed,
+    schema::VERSION,
     texts::Texts,
     triggers::WordMatch,
     usage::ByMonth,
@@ -65,6 +73,9 @@ use crate::{
 
 /// The maximum size of an index in memory, in pages of 4 KiB.
 const MAX_PAGES_IN_MEMORY: u32 = 128 * 1024;
+
+/// The most notes of an index that a hook builds for itself.
+const MAX_NEWEST: usize = 100;
 
 /// The index cannot be used as it is.
 #[derive(Debug, thiserror::Error)]
@@ -174,6 +185,30 @@ impl Index {
             connection,
             lock: None,
         })
+    }
+
+    /// Builds an index in memory of the newest notes of a project and of all projects, for a hook without
+    /// a usable index. Files are read for about this time.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there are none.
+    pub fn of_newest(notes: &Notes, projects: &[String], time: Duration) -> Result<Self, Error> {
+        let started = Instant::now();
+        let mut listed = notes.list().notes;
+        listed.sort_by_key(|(path, stamp)| Reverse((stamp.modified, *path)));
+        let read = listed
+            .into_iter()
+            .take_while(|_| started.elapsed() < time)
+            .filter_map(|(path, _)| notes.read(path).ok())
+            .filter(|stored| {
+                let project = stored.note().project;
+                project == GLOBAL || projects.contains(&project)
+            });
+        let newest: Vec<Stored> = read.take(MAX_NEWEST).collect();
+        if newest.is_empty() {
+            return Err(Error::Missing);
+        }
+        Self::in_memory(newest)
     }
 
     /// Opens the index for writing. An unusable file is rebuilt from the notes.

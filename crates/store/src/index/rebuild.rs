@@ -26,6 +26,9 @@ use crate::{
     sqlite,
 };
 
+/// How long the index of another version is kept, for sessions of that version.
+const OTHERS_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
 /// The page cache of a rebuild. With SQLite's 2 MiB, pages are written and read several times.
 const BUILD_CACHE_KIB: usize = 64 * 1024;
 
@@ -37,6 +40,7 @@ impl Index {
     /// [`Error::Locked`] if another process writes for longer than `timeout`.
     pub fn rebuild(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
+        remove_others(home, Duration::ZERO)?;
         Self::build(home, notes, lock, timeout)
     }
 
@@ -86,8 +90,29 @@ impl Index {
         for leftover in ["new", "old"] {
             remove_database(home, &beside(&home.index(), leftover))?;
         }
-        Ok(())
+        Ok(remove_others(home, OTHERS_AGE)?)
     }
+}
+
+/// Removes the indexes of other versions that nobody has written for this time.
+pub fn remove_others(home: &Home, age: Duration) -> io::Result<()> {
+    for entry in fs::read_dir(home.derived())? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_other = name.starts_with("index") && name.ends_with(".db") && path != home.index();
+        let is_recent = |path: &Path| {
+            let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+            modified.is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed < age))
+        };
+        let log = path.with_extension("db-wal");
+        if is_other && !is_recent(&path) && !is_recent(&log) {
+            for leftover in ["new", "old"] {
+                remove_database(home, &beside(&path, leftover))?;
+            }
+            remove_database(home, &path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts the new file in the place of the old one.
@@ -265,16 +290,42 @@ mod tests {
     }
 
     #[test]
+    fn an_index_of_another_version_is_kept_for_a_week() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let notes = Notes::new(home.clone(), Duration::from_secs(5));
+        let index = Index::in_step(&home, &notes, Duration::from_secs(5)).unwrap();
+        let [new, old, kept] = ["index-1.db", "index.db", "index.lock"].map(|name| {
+            let path = home.derived().join(name);
+            fs::write(&path, "other").unwrap();
+            path
+        });
+        let last_week = std::time::SystemTime::now() - OTHERS_AGE;
+        fs::File::open(&old)
+            .unwrap()
+            .set_modified(last_week)
+            .unwrap();
+        index.sweep(&home).unwrap();
+        assert!(new.exists() && !old.exists() && kept.exists());
+        drop(index);
+        // A rebuild after a purge leaves no earlier text.
+        Index::rebuild(&home, &notes, Duration::from_secs(5)).unwrap();
+        assert!(!new.exists() && kept.exists() && home.index().exists());
+    }
+
+    #[test]
     fn an_index_that_is_a_folder_is_rebuilt_again_and_again() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
         let notes = Notes::new(home.clone(), Duration::from_secs(5));
         // An earlier version left a folder as the old index.
-        for name in ["index.db", "index.db.old", "index.db.new", "index.db-wal"] {
-            let folder = home.derived().join(name);
-            fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join("mine"), name).unwrap();
+        let index = home.index().display().to_string();
+        for suffix in ["", ".old", ".new", "-wal"] {
+            let name = format!("{index}{suffix}");
+            fs::create_dir_all(&name).unwrap();
+            fs::write(Path::new(&name).join("mine"), suffix).unwrap();
         }
         for _ in 0..2 {
             let index = Index::rebuild(&home, &notes, Duration::from_secs(5)).unwrap();
@@ -286,9 +337,6 @@ mod tests {
             kept.map(|entry| fs::read_to_string(entry.unwrap().path().join("mine")).unwrap());
         let mut kept: Vec<String> = kept.collect();
         kept.sort();
-        assert_eq!(
-            kept,
-            ["index.db", "index.db-wal", "index.db.new", "index.db.old"]
-        );
+        assert_eq!(kept, ["", "-wal", ".new", ".old"]);
     }
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 16;
+pub const VERSION: i64 = 16;
 
 const SCHEMA: &str = "
 CREATE TABLE note (

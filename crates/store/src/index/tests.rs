@@ -1,6 +1,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    path::PathBuf,
 };
 
 use anamnesis_note::{
@@ -708,13 +709,9 @@ fn what_a_killed_rebuild_left_is_swept() {
     let fixture = Fixture::new();
     fixture.add("kept", |_| {});
     let index = fixture.writer();
-    let leftovers = [
-        "index.db.new",
-        "index.db.new-journal",
-        "index.db.old",
-        "index.db.old-wal",
-    ]
-    .map(|name| fixture.home.derived().join(name));
+    let leftovers = [".new", ".new-journal", ".old", ".old-wal"]
+        .map(|suffix| format!("{}{suffix}", fixture.home.index().display()))
+        .map(PathBuf::from);
     for leftover in &leftovers {
         fs::write(leftover, "half").unwrap();
     }

@@ -7,6 +7,8 @@ use std::{
     path::PathBuf,
 };
 
+use anamnesis_store::fs::home::Home;
+
 use super::{
     Row,
     place::{OWN, SESSION, TestSite, Variables, excerpt, write},
@@ -83,9 +85,11 @@ fn linked_folder(place: &mut TestSite) -> Result {
 }
 
 fn linked_file(place: &mut TestSite) -> Result {
+    let home = Home::new(place.home.store());
+    let index = home.relative(&home.index());
     let names = [
         "journal.db",
-        "derived/index.db",
+        &index,
         "log/anamnesis.log",
         "memory/.layout",
         "derived/journal.lock",

@@ -212,8 +212,8 @@ impl Sandbox {
         found.retain(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.ends_with(".tmp")
-                || name.starts_with("index.db.new")
-                || name.starts_with("index.db.old")
+                || name.contains(".db.new")
+                || name.contains(".db.old")
                 || name.starts_with("probe-")
         });
         found

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use anamnesis_store::fs::home::Home;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -181,7 +182,7 @@ pub(super) fn play(guest: &Guest<'_>) -> Result<usize> {
         thread::sleep(WAIT);
     }
     expect(
-        guest.store.join("derived/index.db").is_file(),
+        Home::new(&guest.store).index().is_file(),
         "an index",
         "none",
     )?;
