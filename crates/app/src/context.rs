@@ -18,7 +18,10 @@ use anamnesis_store::{
     settings::{config::Config, exclude::Exclusions},
     writing,
 };
-use anamnesis_text::clean::{clean, one_line};
+use anamnesis_text::{
+    clean::{clean, one_line},
+    redact::set_patterns,
+};
 
 use crate::{Error, environment::Environment, format};
 
@@ -71,6 +74,7 @@ impl Context {
         })?;
         let home = Home::new(root);
         let config = Config::load(&home);
+        set_patterns(&config.redact.patterns);
         Ok(Self {
             notes: Notes::new(home.clone(), patience),
             config,

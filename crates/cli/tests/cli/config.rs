@@ -54,6 +54,7 @@ fn every_setting_and_where_it_comes_from() {
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
     recording.only              none                          default
+    redact.patterns             none                          default
     skip_tools                  ListMcpResourcesTool, Skill…  default
     trusted_variables           none                          default
     retention.events_days       30                            default

@@ -145,6 +145,10 @@ settings! {
     recording: Recording {
         only: Vec<String> = Vec::new(), Kind::Folders, "If set: the only folders in which something is recorded or injected.";
     }
+    /// Settings of redaction.
+    redact: Redact {
+        patterns: Vec<String> = Vec::new(), Kind::Texts, "What else is masked like a credential: words with `*` and `?`, such as `*.corp.example`, or phrases.";
+    }
     {
         skip_tools: Vec<String> = SKIPPED_TOOLS.map(str::to_owned).to_vec(), Kind::Texts, "Tools whose use is not recorded.";
         trusted_variables: Vec<String> = Vec::new(), Kind::Texts, "Environment variables that sessions ignore unless they are listed here; always read from `~/.anamnesis/config.json`.";

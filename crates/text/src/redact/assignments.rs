@@ -57,6 +57,42 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
     }
 }
 
+/// Names of a password in other languages: German, Spanish, French, Portuguese, Italian, Dutch, Polish,
+/// Turkish, Swedish, Russian, Ukrainian, Arabic, Hindi, Bengali, Chinese, Japanese, Korean.
+pub(super) const FOREIGN: &str = "kennwort|contraseña|contrasena|clave de acceso|mot de passe|mot_de_passe|\
+     motdepasse|senha|palavra-passe|parola d'ordine|wachtwoord|hasło|şifre|parola|lösenord|пароль|Пароль|\
+     كلمة المرور|كلمة السر|पासवर्ड|পাসওয়ার্ড|密码|密碼|口令|パスワード|비밀번호|암호";
+
+/// Masks the value of a password's name in another language.
+pub(super) fn foreign_password(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let is_name = |name: &&str| {
+        let there = text.get(at..at + name.len());
+        there.is_some_and(|there| there.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let Some(name) = FOREIGN.split('|').find(is_name) else {
+        return;
+    };
+    let end = at + name.len();
+    if byte(text, at.wrapping_sub(1)).is_ascii_alphabetic() || byte(text, end).is_ascii_alphabetic()
+    {
+        return;
+    }
+    let blank = BLANK.run(text, end);
+    if starts(text, blank, "：".as_bytes()) {
+        value(
+            scan,
+            at,
+            blank + "：".len(),
+            NameClass::Password,
+            false,
+            b':',
+        );
+    } else {
+        assigned_value(scan, at, end, NameClass::Password);
+    }
+}
+
 /// Returns the name around a position, without the letter of an escape before it.
 fn name_around(scan: &mut Scan, at: usize) -> Option<(usize, usize)> {
     let text = scan.text;
@@ -550,6 +586,11 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     };
     let mut open = at;
     let mut start = at + quote.length;
+    // The language of a fenced block is no value.
+    let language = Alphabet::WORD.with(b"+#.-").run(text, start + 2);
+    if starts(text, at, b"```") && language > start + 2 && is_last_on_line(text, language) {
+        return;
+    }
     let closed = if starts(text, start, &[quote.mark, quote.mark]) {
         // A triple quotation mark: the literal may begin on the next line.
         start = Alphabet::new(b"\r\n").run(text, start + 2);

@@ -412,7 +412,15 @@ pub(super) static EXAMPLES: &[Examples] = &[
     },
     Examples {
         rule: "pgpass",
-        must_match: &["db.internal:5432:app:app:hunter2", "*:*:*:postgres:hunter2"],
+        must_match: &[
+            "db.internal:5432:app:app:hunter2",
+            "*:*:*:postgres:hunter2",
+            "+db.internal:5432:app:app:hunter2",
+            "-db.internal:5432:app:app:hunter2",
+            "> db.internal:5432:*:app:hunter2",
+            "~/.pgpass:3:db.internal:5432:app:app:hunter2",
+            "  db.internal:5432:app:app:hunter2",
+        ],
         must_not_match: &[
             "src/main.rs:5432:12: warning: unused",
             "127.0.0.1:5432->5432/tcp",
@@ -423,6 +431,17 @@ pub(super) static EXAMPLES: &[Examples] = &[
         must_match: &[
             "password=hunter2",
             "password: secret123",
+            "contraseña: hunter2x9",
+            "Mot de passe : hunter2x9",
+            "db_senha=hunter2x9",
+            "Kennwort: hunter2x9",
+            "пароль: hunter2x9",
+            "密码：hunter2x9",
+            "パスワード: hunter2x9",
+            "비밀번호 = hunter2x9",
+            "कोई पासवर्ड: hunter2x9",
+            "كلمة المرور: hunter2x9",
+            "hasło: hunter2x9",
             "DEEPSEEK_API_KEY=q7Zk2Vt9Lx4B",
             "AWS_SECRET_ACCESS_KEY = \"wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY\"",
             concat!(
@@ -447,6 +466,11 @@ pub(super) static EXAMPLES: &[Examples] = &[
             "passphrase = \"correct horse battery staple\"",
         ],
         must_not_match: &[
+            "form.user.label.password: \"Password2 of the user\"",
+            "errors.password = \"Kennwort fehlt 2x\"",
+            "The token:\n```json\n{}\n```",
+            "Password: ```bash2\nls\n```",
+            "parolando: hunter2x9",
             "token: string",
             "password: str",
             "secret: Option<String>",

@@ -35,6 +35,8 @@ mod values;
 
 mod disguise;
 
+mod own;
+
 #[cfg(test)]
 mod examples;
 
@@ -53,6 +55,7 @@ use std::sync::LazyLock;
 use rules::RULES;
 use scan::Index;
 
+pub use own::set_patterns;
 pub use scan::{Finding, MASK};
 
 /// The index of the marks of all rules.
@@ -99,11 +102,12 @@ pub fn redact(text: &str) -> Redacted<'_> {
 /// Finds the credentials in a text as it is, and in what it splits or encodes.
 fn pass(text: &str) -> Vec<Finding> {
     let mut findings = scan::scan(text, &INDEX);
-    let disguised = disguise::findings(text, &INDEX);
-    if disguised.is_empty() {
+    let mut others = disguise::findings(text, &INDEX);
+    others.extend(own::findings(text));
+    if others.is_empty() {
         return findings;
     }
-    findings.extend(disguised);
+    findings.extend(others);
     join(findings)
 }
 

@@ -149,8 +149,20 @@ const OTHER_WORDS: &[&str] = &[
     "betoken", "monkey", "turkey", "donkey", "hockey", "whiskey", "jockey", "hotkey",
 ];
 
+/// Parts of a dotted key that make it the key of a text on a screen: `form.user.label.password`.
+#[rustfmt::skip]
+const SCREEN: &[&str] = &[
+    "label", "labels", "form", "forms", "placeholder", "placeholders", "i18n", "tooltip",
+    "translation", "translations", "button", "buttons", "dialog", "hint", "hints", "title", "titles",
+    "field", "fields", "errors", "validation", "lang", "locale", "locales",
+];
+
 /// Returns the class of a name; `None` if it is not sensitive.
 pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
+    let mut parts = name.rsplit(|byte| *byte == b'.').skip(1);
+    if parts.any(|part| is_one_of(part, SCREEN)) {
+        return None;
+    }
     let words = Words::split(name);
     for at in (0..words.count).rev() {
         let Some(class) = words.class_at(at) else {

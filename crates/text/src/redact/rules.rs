@@ -332,4 +332,9 @@ pub(super) static RULES: &[Rule] = &[
         assignments::assignment,
     ),
     scanner("assignment", "sig=", assignments::assignment),
+    scanner_any_case(
+        "assignment",
+        assignments::FOREIGN,
+        assignments::foreign_password,
+    ),
 ];

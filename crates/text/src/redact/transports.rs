@@ -429,9 +429,14 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
 /// line.
 pub(super) fn pgpass(scan: &mut Scan, at: usize) {
     let text = scan.text;
-    let mut start = Alphabet::DOTTED.with(b"*:").run_back(text, at, 128);
+    // A line with the usual port is known behind a prefix, too: of a diff, a quotation, `grep -n`.
+    let is_usual = byte(text, at + 1) == b'5';
+    let host = if is_usual { &b"*"[..] } else { b"*:" };
+    let mut start = Alphabet::DOTTED.with(host).run_back(text, at, 128);
     let before = byte(text, start.wrapping_sub(1));
     match before {
+        b' ' | b'\t' | b'+' | b'>' | b'|' if is_usual => {}
+        b':' if is_usual && byte(text, start.wrapping_sub(2)).is_ascii_digit() => {}
         // The letter of an escaped line break.
         b'\\' if byte(text, start) == b'n' => start += 1,
         0 | b'\n' | b'"' | b'\'' | b'`' => {}
