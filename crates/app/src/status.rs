@@ -22,7 +22,7 @@ use crate::{
     embedding::InstalledModel,
     pause::{self, Off},
     purge::{LeftPlace, left},
-    sync::SyncStatus,
+    sync::{self, SyncStatus},
 };
 
 /// The state of the memory in one folder.
@@ -53,6 +53,8 @@ pub struct Overview {
     pub verdict: HealthSummary,
     /// The places that earlier purges could not reach.
     pub purge_left: Vec<LeftPlace>,
+    /// Notes that are not committed because of what is in them, in sentences.
+    pub withheld: Vec<String>,
     /// The journal, if it can be opened.
     pub journal: Option<Journal>,
 }
@@ -89,6 +91,10 @@ impl Overview {
                 .map(|_| index.count_embeddings())
                 .transpose()?,
             verdict: doctor::verdict(context, &index),
+            withheld: journal
+                .as_ref()
+                .map(|journal| sync::withheld(context, journal))
+                .unwrap_or_default(),
             purge_left: journal
                 .as_ref()
                 .map(|journal| left::load(journal, context.environment.now))

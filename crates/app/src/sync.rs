@@ -3,7 +3,7 @@
 //! A command commits its changes before it ends. The deferred process commits what hooks wrote, and
 //! syncs. The journal stores how the last sync went.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
@@ -13,9 +13,9 @@ use anamnesis_store::{
 pub use anamnesis_sync::HeldDecision;
 use anamnesis_sync::{
     Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, SyncStep, Synced,
-    remote::Remote,
+    WITHHELD, remote::Remote,
 };
-use anamnesis_text::clean::one_line;
+use anamnesis_text::{clean::one_line, sanitize::is_sensitive};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
@@ -46,6 +46,9 @@ const LONGEST_STEP: TimeDelta = TimeDelta::minutes(5);
 
 /// The journal key for when a sync last brought notes, in milliseconds.
 pub const ARRIVED: &str = "sync_arrived";
+
+/// The journal key of the notes that are not committed because of what is in them.
+const WITHHELD_NOTES: &str = "withheld";
 
 /// The back-off after one, two, three and more failures in a row.
 const BACK_OFF_MINUTES: [i64; 5] = [1, 5, 15, 60, 240];
@@ -310,6 +313,29 @@ pub fn returned_text(note: NoteId) -> String {
     )
 }
 
+/// Remembers which notes are not committed because of what is in them.
+fn keep_withheld(journal: &Journal, synced: &Synced) -> Result<(), journal::Error> {
+    let problems = synced.problems.iter();
+    let withheld = problems.filter(|problem| problem.reason == WITHHELD);
+    let paths: Vec<&str> = withheld.map(|problem| problem.path.as_str()).collect();
+    journal.set_meta(WITHHELD_NOTES, &json!(paths).to_string())
+}
+
+/// Says which notes are not committed because of what is in them.
+pub fn withheld(context: &Context, journal: &Journal) -> Vec<String> {
+    let paths = journal.meta(WITHHELD_NOTES).ok().flatten();
+    let paths: Vec<String> = paths
+        .and_then(|paths| serde_json::from_str(&paths).ok())
+        .unwrap_or_default();
+    let still = paths.into_iter().filter(|path| {
+        let text = fs::read_to_string(context.home.root().join(path));
+        text.is_ok_and(|text| is_sensitive(&text))
+    });
+    still
+        .map(|path| format!("{} {WITHHELD}", one_line(&path)))
+        .collect()
+}
+
 /// Returns what to do about an error, if known.
 fn advice(error: &anamnesis_sync::Error) -> Option<String> {
     match error {
@@ -420,6 +446,7 @@ impl<'a> Carrier<'a> {
             Identities::new(journal, home, environment.now, Duration::ZERO).refresh()?;
         }
         if let Ok(synced) = result {
+            keep_withheld(journal, synced)?;
             journal.know(synced.changed.iter().map(|path| path.id))?;
         }
         match result {
@@ -602,6 +629,13 @@ fn commit_folder(context: &Context) -> Result<(), anamnesis_sync::Error> {
     let backend = backend(context, None, None, HeldDecision::None, Duration::ZERO);
     let committed = backend.commit();
     log_set_aside(context, &backend);
+    if let Ok(committed) = &committed
+        && committed.problems.iter().any(|it| it.reason == WITHHELD)
+        && let Some(journal) = context.journal()
+        && let Err(error) = keep_withheld(&journal, committed)
+    {
+        context.log(&format!("commit: {error}"));
+    }
     committed.map(drop)
 }
 

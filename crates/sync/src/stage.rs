@@ -17,6 +17,7 @@ use anamnesis_store::{
     },
     notes::{NotePath, Notes, Problem},
 };
+use anamnesis_text::sanitize::is_sensitive;
 use git2::{Commit, ObjectType, Oid};
 use ulid::Ulid;
 
@@ -68,6 +69,21 @@ pub(crate) struct FolderCommits {
     /// Deleted notes that stay in the branch until the person confirms, and the number of all
     /// notes.
     pub(crate) held_back: Option<(usize, usize)>,
+}
+
+/// Why a note that somebody edited by hand is not committed.
+pub const WITHHELD: &str = "has a credential or a <private> part; it stays on this machine";
+
+/// Returns whether a file is a note that must not leave this machine. Our commands mask what they write,
+/// an editor does not.
+fn is_withheld(name: &str, bytes: &[u8]) -> bool {
+    let Named::Note(_, id) = tree::named(name) else {
+        return false;
+    };
+    match NoteFile::parse(bytes, id) {
+        Ok(file) => is_sensitive(&format!("{}\n{}", file.note().title, file.note().body)),
+        Err(_) => is_sensitive(&String::from_utf8_lossy(bytes)),
+    }
 }
 
 /// Changed files by session and actor.
@@ -334,6 +350,10 @@ impl Repository {
             Ok((_, _, false)) => staged.problems.push(Problem {
                 path: format!("memory/{name}"),
                 reason: "over 16 MiB; it stays on this machine".to_owned(),
+            }),
+            Ok((bytes, _, true)) if is_withheld(name, &bytes) => staged.problems.push(Problem {
+                path: format!("memory/{name}"),
+                reason: WITHHELD.to_owned(),
             }),
             Ok((bytes, stamp, true)) => {
                 let oid = Oid::hash_object(ObjectType::Blob, &bytes)?;

@@ -28,6 +28,7 @@ use serde_json::Value;
 use crate::clean::clean;
 use crate::privacy::{PrivateTexts, RemovedRegions, strip, strip_all};
 use crate::private_tokens::PrivateTokens;
+use crate::redact::redact;
 use crate::truncate::{self, first_characters, last_characters};
 use gap::{GUARD, SplitText, omission_mark, without_middle, without_start};
 use leaf::{Leaf, Role};
@@ -159,6 +160,12 @@ pub fn uncut(raw: &str) -> (Cow<'_, str>, RemovedRegions) {
         private_texts: again.private_texts,
     });
     (Cow::Owned(again.text.into_owned()), removed)
+}
+
+/// Returns whether a text has a credential or a private region.
+pub fn is_sensitive(text: &str) -> bool {
+    let (plain, removed) = uncut(text);
+    removed.private || !redact(&plain).findings.is_empty()
 }
 
 /// Sanitizes the arguments of a tool: for each entry its name, and its texts joined by line feeds.

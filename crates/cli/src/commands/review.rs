@@ -9,7 +9,7 @@ use anamnesis_app::{
     error::NEEDS_ATTENTION,
     history,
     review::{self, Decision, counts, heading, shown_entry, trashed, word},
-    sync::{History, short_batch},
+    sync::{self, History, short_batch},
 };
 use anamnesis_note::{
     id::NoteId,
@@ -103,11 +103,18 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
              → if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore\n"
         ));
     }
+    let withheld = match args.ids.is_empty() {
+        true => sync::withheld(context, &journal),
+        false => Vec::new(),
+    };
+    for line in withheld.iter().filter(|_| !args.json) {
+        ui.print(&format!("{line}\n"));
+    }
     if args.json {
         let batches: Vec<Value> = batches.iter().map(batch_json).collect();
-        ui.json(&json!({ "batches": batches, "total": total, "held": held }));
+        ui.json(&json!({ "batches": batches, "total": total, "held": held, "withheld": withheld }));
     } else if total == 0 {
-        if held.is_none() {
+        if held.is_none() && withheld.is_empty() {
             ui.print("nothing is pending\n");
         }
     } else if args.list || context.environment.is_agent || !ui::stdin_is_terminal() {
@@ -117,7 +124,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return ask(context, &journal, &batches, ui);
     }
     Ok(match total {
-        0 if held.is_none() => ExitCode::SUCCESS,
+        0 if held.is_none() && withheld.is_empty() => ExitCode::SUCCESS,
         _ => ExitCode::from(NEEDS_ATTENTION),
     })
 }

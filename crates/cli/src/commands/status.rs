@@ -59,6 +59,7 @@ fn as_json(context: &Context, status: &Overview, found: Option<&FindingCounts>) 
         "sync": status.sync.json(),
         "kept": kept.map(|(sessions, bytes)| json!({ "sessions": sessions, "bytes": bytes })),
         "upkeep": found,
+        "withheld": status.withheld,
         "purge_left": status.purge_left.iter().map(|place| &place.text).collect::<Vec<_>>(),
         "state": { "ok": status.verdict.is_well, "text": status.verdict.text },
     });
@@ -99,6 +100,9 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
             ui::number(found.actions),
             ui::number(found.decisions)
         ));
+    }
+    for line in &status.withheld {
+        text.push_str(&format!("held:  {line}\n"));
     }
     for place in &status.purge_left {
         let line = one_line(&place.text);

@@ -220,6 +220,50 @@ fn a_sync_that_is_held_back_is_a_card_in_review() {
 }
 
 #[test]
+fn a_note_with_a_secret_stays_on_this_machine() {
+    let (home, remote) = purge::with_remote();
+    let run = |words: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        home.command(words.split(' ')).env("PATH", path).run()
+    };
+    let sent = || {
+        let folder = format!("--git-dir={}", remote.display());
+        let names = purge::git(&[&folder, "ls-tree", "-r", "--name-only", "main"]);
+        String::from_utf8(names).unwrap()
+    };
+    let token = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");
+    let by_hand = NoteText::new(&id("AAAAAA"), "Deploys");
+    home.add(&by_hand.body(format!("Use {token}.")));
+    home.add(&NoteText::new(&id("BBBBBB"), "Vault").body("It is <private>behind</private> it."));
+    home.add(&NoteText::new(&id("CCCCCC"), "Ports").body("8080 and 8081."));
+    let synced = run("sync");
+    assert_eq!(
+        synced.stderr.matches("it stays on this machine").count(),
+        2,
+        "{synced:?}"
+    );
+    assert!(
+        sent().contains(&id("CCCCCC")) && !sent().contains(&id("AAAAAA")),
+        "{}",
+        sent()
+    );
+    assert!(!sent().contains(&id("BBBBBB")));
+    let status = run("status").stdout;
+    assert_eq!(status.matches("held:  memory/").count(), 2, "{status}");
+    let review = run("review");
+    assert_eq!(
+        (review.code, review.stdout.lines().count()),
+        (Some(3), 2),
+        "{review:?}"
+    );
+    home.add(&NoteText::new(&id("AAAAAA"), "Deploys").body("Use the vault."));
+    home.add(&NoteText::new(&id("BBBBBB"), "Vault").body("It is there."));
+    assert_eq!(run("review").code, Some(0));
+    assert_eq!(run("sync").stderr, "");
+    assert!(sent().contains(&id("AAAAAA")) && sent().contains(&id("BBBBBB")));
+}
+
+#[test]
 fn an_approved_change_takes_the_place_of_the_note() {
     let home = furnished();
     let change = change_proposed(&home);

@@ -114,6 +114,7 @@ fn status_before_the_first_note_and_after() {
         "bytes": [SIZE]
       },
       "upkeep": null,
+      "withheld": [],
       "purge_left": [],
       "state": {
         "ok": true,
