@@ -42,10 +42,12 @@ impl Viewer {
         let ready_after = began.elapsed();
         let address = line.trim().strip_prefix("http://").unwrap_or_default();
         let (host, path) = address.split_once('/').unwrap_or_default();
+        let (base, path) = path.split_once('/').unwrap_or_default();
         let mut viewer = Self {
             process,
             visitor: Visitor {
                 host: host.to_owned(),
+                base: format!("/{base}"),
                 cookie: String::new(),
             },
             ready_after,
@@ -70,27 +72,29 @@ impl Viewer {
 #[derive(Debug, Clone)]
 pub struct Visitor {
     host: String,
+    /// The folder of all addresses.
+    base: String,
     cookie: String,
 }
 
 impl Visitor {
     /// Requests a path, and returns the connection on which the answer comes.
     pub fn request(&self, path: &str) -> Result<TcpStream> {
-        let Self { host, cookie } = self;
+        let Self { host, base, cookie } = self;
         let mut stream = TcpStream::connect(host).context(host)?;
         let head = format!(
-            "GET {path} HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
+            "GET {base}{path} HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).context(path)?;
         Ok(stream)
     }
 
-    /// Returns the whole answer to a request, with its head.
+    /// Returns the whole answer to a request, with its head. Its addresses are without the folder of all.
     pub fn read(&self, path: &str) -> Result<String> {
         let mut answer = String::new();
         self.request(path)?
             .read_to_string(&mut answer)
             .context(path)?;
-        Ok(answer)
+        Ok(answer.replace(&self.base, ""))
     }
 }

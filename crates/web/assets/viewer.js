@@ -39,6 +39,9 @@ async function refresh(ids, address = location.href, isAsked = false) {
 // On a narrow screen the pages are one line that scrolls.
 document.querySelector("header [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
+// Every address is below this folder.
+const base = `/${location.pathname.split("/")[1]}`;
+
 // One page of all tabs holds the event stream, because browsers open six connections at most.
 const channel = new BroadcastChannel("anamnesis");
 let waiting = 0;
@@ -50,7 +53,7 @@ function changed(what) {
 }
 channel.onmessage = (message) => changed(message.data);
 navigator.locks.request("anamnesis-events", () => new Promise(() => {
-  const events = new EventSource("/events");
+  const events = new EventSource(`${base}/events`);
   for (const what of ["journal", "notes"]) {
     events.addEventListener(what, () => {
       changed(what);
@@ -125,7 +128,7 @@ if (palette) {
     const links = named.map((page) => [page.getAttribute("href"), page.textContent]);
     put(links);
     if (!words) return;
-    const found = await load(`/notes?${new URLSearchParams({ q: field.value })}`);
+    const found = await load(`${base}/notes?${new URLSearchParams({ q: field.value })}`);
     const notes = [...found.querySelectorAll("#results a.title")].slice(0, 8);
     if (field.value.trim().toLowerCase() !== words) return;
     put([...links, ...notes.map((note) => [note.getAttribute("href"), note.textContent])]);

@@ -138,6 +138,28 @@ fn headed(status: StatusCode, kind: &'static str, content: Content) -> Response<
     response
 }
 
+/// Puts the addresses of an answer below the folder of all addresses.
+pub(crate) fn below(mut response: Response<Content>, base: &str) -> Response<Content> {
+    let headers = response.headers_mut();
+    if let Some(path) = headers.get(LOCATION).and_then(|path| path.to_str().ok())
+        && let Ok(path) = HeaderValue::from_str(&format!("{base}{path}"))
+    {
+        headers.insert(LOCATION, path);
+    }
+    let is_page = headers.get(CONTENT_TYPE).is_some_and(|kind| kind == HTML);
+    if let Content::Text(Some(page)) = response.body_mut()
+        && is_page
+    {
+        let mut text = String::from_utf8_lossy(page).into_owned();
+        // In a text, a quotation mark is an entity.
+        for before in ["href=\"", "src=\"", "action=\"", "preview=\"", "\"0;url="] {
+            text = text.replace(&format!("{before}/"), &format!("{before}{base}/"));
+        }
+        *page = text.into();
+    }
+    response
+}
+
 /// Returns the answer to a refused request. It tells nothing about the server.
 pub(crate) fn refused(error: AccessError) -> Response<Content> {
     let mut response = Response::new(Content::Text(None));

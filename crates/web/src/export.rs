@@ -41,7 +41,7 @@ pub fn export_html(
     })?;
     notes.sort_by(|(a, _), (b, _)| b.cmp(a));
     // A note cannot know this value, so it cannot make a style or a script of its own.
-    let nonce = guard::secret().map_err(|error| not_written(std::io::Error::other(error)))?;
+    let nonce = guard::secret::<32>().map_err(|error| not_written(std::io::Error::other(error)))?;
     let head = head(&nonce, &projects, notes.len()).into_string();
     let (start, end) = head.split_once(PLACE).unwrap_or((&head, ""));
     let mut write = |text: &str| out.write_all(text.as_bytes()).map_err(not_written);

@@ -40,6 +40,8 @@ pub(crate) struct Guard {
     /// `127.0.0.1:PORT`, the only host that is served. Another name may point here after DNS
     /// rebinding.
     pub(crate) host: String,
+    /// The folder of all addresses. Other servers on this machine do not see its cookie.
+    pub(crate) base: String,
     /// `None` after its use.
     token: Mutex<Option<String>>,
     cookie: String,
@@ -50,9 +52,10 @@ impl Guard {
     pub(crate) fn new(port: u16) -> Result<Self, getrandom::Error> {
         Ok(Self {
             host: format!("127.0.0.1:{port}"),
-            token: Mutex::new(Some(secret()?)),
+            base: format!("/{}", secret::<16>()?),
+            token: Mutex::new(Some(secret::<32>()?)),
             // Browsers send a cookie to every port, so the name has the port.
-            cookie: format!("anamnesis_{port}={}", secret()?),
+            cookie: format!("anamnesis_{port}={}", secret::<32>()?),
             bucket: Mutex::new((BURST, Instant::now())),
         })
     }
@@ -60,12 +63,15 @@ impl Guard {
     /// Returns a page's address with the token.
     pub(crate) fn address(&self, path: &str) -> String {
         let token = lock(&self.token).clone().unwrap_or_default();
-        format!("http://{}{path}?{TOKEN}={token}", self.host)
+        format!("http://{}{}{path}?{TOKEN}={token}", self.host, self.base)
     }
 
     /// Returns the value of `Set-Cookie`.
     pub(crate) fn set_cookie(&self) -> String {
-        format!("{}; Path=/; HttpOnly; SameSite=Strict", self.cookie)
+        format!(
+            "{}; Path={}/; HttpOnly; SameSite=Strict",
+            self.cookie, self.base
+        )
     }
 
     /// Checks a request. `token` is the one in its address.
@@ -77,7 +83,8 @@ impl Guard {
         token: Option<&str>,
     ) -> Result<Entry, AccessError> {
         let is_for_us = uri.authority().is_none() && only(headers, &HOST) == Some(&self.host);
-        if !is_for_us || !self.is_own_origin(method, headers) {
+        let is_below = self.below(uri.path()).is_some();
+        if !is_for_us || !is_below || !self.is_own_origin(method, headers) {
             return Err(AccessError::Foreign);
         }
         let entry = match token {
@@ -108,6 +115,13 @@ impl Guard {
             return Err(AccessError::TooMany);
         }
         Ok(entry)
+    }
+
+    /// Returns a path without the folder of all addresses.
+    pub(crate) fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let (base, _) = path.split_at_checked(self.base.len())?;
+        let path = &path[base.len()..];
+        (is_same(&self.base, base) && path.starts_with('/')).then_some(path)
     }
 
     /// Returns whether the origin is this server's. A write has to name it.
@@ -150,9 +164,9 @@ fn is_same(right: &str, given: &str) -> bool {
     right.len() == given.len() && pairs.fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
-/// Returns 256 random bits as text.
-pub(crate) fn secret() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 32];
+/// Returns so many random bytes as text.
+pub(crate) fn secret<const LENGTH: usize>() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

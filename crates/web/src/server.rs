@@ -1,24 +1,29 @@
 //! Listens on 127.0.0.1 until the last page is closed.
 
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     io,
     net::{Ipv4Addr, TcpListener},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use anamnesis_app::context::Context;
-use hyper::{server::conn::http1, service::service_fn};
+use hyper::{StatusCode, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{runtime, sync::Semaphore, time::timeout};
+use tokio::{runtime, task::AbortHandle, time::timeout};
 
 use crate::{events, routes, site::Site};
 
 /// How often the server looks at the store while a page is open, and whether it should end.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 
-/// How many connections are served at once. A browser opens six.
+/// How many connections are served at once. A browser opens six. A new one replaces the oldest of a
+/// stranger.
 const MAX_CONNECTIONS: usize = 64;
 
 /// How long a client may take to send the head of a request.
@@ -109,7 +114,7 @@ impl Server {
             options,
         } = self;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut open: VecDeque<(AbortHandle, Arc<AtomicBool>)> = VecDeque::new();
         let started = Instant::now();
         tokio::spawn(events::watch(Arc::clone(&site)));
         loop {
@@ -129,14 +134,30 @@ impl Server {
                 }
                 Err(_) => continue,
             };
-            let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-                continue;
-            };
+            open.retain(|(connection, _)| !connection.is_finished());
+            if open.len() >= MAX_CONNECTIONS {
+                // A connection that was never answered may be half open for ever.
+                let stranger = open
+                    .iter()
+                    .position(|(_, known)| !known.load(Ordering::Relaxed));
+                let Some((stranger, _)) = stranger.and_then(|at| open.remove(at)) else {
+                    continue;
+                };
+                stranger.abort();
+            }
             let site = Arc::clone(&site);
-            tokio::spawn(async move {
+            let is_known = Arc::new(AtomicBool::new(false));
+            let known = Arc::clone(&is_known);
+            let connection = tokio::spawn(async move {
                 let answer = service_fn(|request| {
-                    let site = Arc::clone(&site);
-                    async move { Ok::<_, Infallible>(site.answer(request).await) }
+                    let (site, known) = (Arc::clone(&site), Arc::clone(&known));
+                    async move {
+                        let response = site.answer(request).await;
+                        if response.status() != StatusCode::FORBIDDEN {
+                            known.store(true, Ordering::Relaxed);
+                        }
+                        Ok::<_, Infallible>(response)
+                    }
                 });
                 // A connection that breaks off is the client's matter.
                 let _ = http1::Builder::new()
@@ -145,8 +166,8 @@ impl Server {
                     .max_buf_size(MAX_HEAD)
                     .serve_connection(TokioIo::new(stream), answer)
                     .await;
-                drop(slot);
             });
+            open.push_back((connection.abort_handle(), is_known));
         }
     }
 }

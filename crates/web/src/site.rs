@@ -96,8 +96,17 @@ impl Site {
         !self.streams.any() && lock(&self.alive_at).elapsed() >= limit
     }
 
-    /// Answers a request.
+    /// Answers a request. Every address is below a folder that nobody can guess.
     pub(crate) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Response<Content>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let response = Arc::clone(&self).answer_below(request).await;
+        answer::below(response, &self.guard.base)
+    }
+
+    async fn answer_below<B>(self: Arc<Self>, request: Request<B>) -> Response<Content>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -113,15 +122,15 @@ impl Site {
             Err(refusal) => return answer::refused(refusal),
             Ok(Entry::ByToken) => {
                 self.is_alive();
-                let path = match routes::find(head.uri.path()) {
-                    Some(_) => head.uri.path(),
-                    None => "/",
-                };
+                let path = self.guard.below(head.uri.path());
+                let path = path.filter(|path| routes::find(path).is_some());
+                let path = path.unwrap_or("/");
                 return answer::entered(path, &self.guard.set_cookie());
             }
             Ok(Entry::ByCookie) => self.is_alive(),
         }
-        let Some((route, id)) = routes::find(head.uri.path()) else {
+        let path = self.guard.below(head.uri.path()).unwrap_or_default();
+        let Some((route, id)) = routes::find(path) else {
             return PageResponse::Missing.into_response();
         };
         let act = route.act;
@@ -151,7 +160,7 @@ impl Site {
                 Err(refused) => return refused,
             };
         }
-        let (path, id) = (head.uri.path().to_owned(), id.to_owned());
+        let (path, id) = (path.to_owned(), id.to_owned());
         let site = Arc::clone(&self);
         let done = tokio::task::spawn_blocking(move || site.run(act, path, id, query, form));
         done.await.unwrap_or_else(|_| {

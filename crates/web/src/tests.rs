@@ -105,10 +105,8 @@ impl Viewer {
         let entered = self.get(&self.token_path());
         assert_eq!(entered.status, StatusCode::OK);
         let cookie = entered.headers["set-cookie"].to_str().unwrap();
-        assert!(
-            cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"),
-            "{cookie}"
-        );
+        let path = format!("; Path={}/; HttpOnly; SameSite=Strict", self.base());
+        assert!(cookie.ends_with(&path), "{cookie}");
         cookie
             .split(';')
             .next()
@@ -118,13 +116,21 @@ impl Viewer {
 
     fn token_path(&self) -> String {
         let address = self.site.address("/notes");
-        address.strip_prefix(ORIGIN).unwrap().to_owned()
+        let path = address.strip_prefix(ORIGIN).unwrap();
+        path.strip_prefix(&self.base()).unwrap().to_owned()
+    }
+
+    /// The folder of all addresses.
+    fn base(&self) -> String {
+        let address = self.site.address("/notes");
+        let path = address.strip_prefix(ORIGIN).unwrap();
+        path.split_once("/notes").unwrap().0.to_owned()
     }
 
     fn request(&self, method: &str, path: &str) -> request::Builder {
         let request = Request::builder()
             .method(method)
-            .uri(path)
+            .uri(format!("{}{path}", self.base()))
             .header("host", HOST);
         if self.cookie.is_empty() {
             return request;
@@ -142,10 +148,16 @@ impl Viewer {
             let response: Response<Content> = site.answer(request).await;
             let (head, body) = response.into_parts();
             let bytes = body.collect().await.unwrap().to_bytes();
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            let mut headers = head.headers;
+            if let Some(path) = headers.get("location") {
+                let path = path.to_str().unwrap().replacen(&self.base(), "", 1);
+                headers.insert("location", path.parse().unwrap());
+            }
             Read {
                 status: head.status,
-                headers: head.headers,
-                text: String::from_utf8(bytes.to_vec()).unwrap(),
+                headers,
+                text: text.replace(&self.base(), ""),
             }
         })
     }
@@ -238,12 +250,31 @@ fn without_the_cookie_every_address_is_refused() {
     stranger.get("/nothing").is_refused("an unknown address");
     let viewer = Viewer::new();
     let wrong = format!("{}0", viewer.cookie);
-    let request = Request::get("/notes")
+    let request = Request::get(format!("{}/notes", viewer.base()))
         .header("host", HOST)
         .header("cookie", wrong);
     viewer
         .send(request.body(Full::default()).unwrap())
         .is_refused("a wrong cookie");
+}
+
+#[test]
+fn nothing_is_served_beside_the_random_folder() {
+    let viewer = Viewer::new();
+    for path in ["/notes", "/", "/0123456789abcdef0123456789abcdef/notes", ""] {
+        let request = Request::get(if path.is_empty() {
+            viewer.base()
+        } else {
+            path.to_owned()
+        })
+        .header("host", HOST)
+        .header("cookie", &viewer.cookie);
+        viewer
+            .send(request.body(Full::default()).unwrap())
+            .is_refused(path);
+    }
+    let page = viewer.site.address("/notes");
+    assert_eq!(page.split('/').nth(3).unwrap().len(), 32);
 }
 
 #[test]
@@ -261,7 +292,7 @@ fn only_the_exact_host_is_served() {
         "user@127.0.0.1:4711",
         "",
     ] {
-        let request = Request::get("/notes")
+        let request = Request::get(format!("{}/notes", viewer.base()))
             .header("host", host)
             .header("cookie", &viewer.cookie);
         viewer

@@ -1,11 +1,14 @@
 //! `open`: shows the memory in a browser.
 
 use std::{
+    fs,
+    path::Path,
     process::{Command, ExitCode, Stdio},
     time::Duration,
 };
 
 use anamnesis_app::{Error, context::Context, spawn};
+use anamnesis_store::fs::file;
 use anamnesis_web::{Options, Server};
 use serde_json::json;
 
@@ -70,6 +73,7 @@ pub(crate) fn run(args: &Args, context: Context, ui: &Ui) -> Outcome {
         keep_for: args.keep_for,
         ..Options::default()
     };
+    let page_file = context.home.derived().join("open.html");
     let server = Server::bind(context, options).map_err(|error| {
         Error::failed(format!("cannot listen on 127.0.0.1: {error}"))
             .because(error)
@@ -79,11 +83,18 @@ pub(crate) fn run(args: &Args, context: Context, ui: &Ui) -> Outcome {
     say(&address, args.json, ui);
     if !args.print && !args.json {
         ui.note("The address works once. The viewer ends when its last page is closed.\n");
-        if !args.no_browser && !open_browser(&address) {
+        // Another user of this machine can read a command line, but not this file.
+        let page =
+            format!("<!doctype html><meta http-equiv=refresh content=\"0;url={address}\">\n");
+        let is_opened =
+            || file::write_atomic(&page_file, page.as_bytes()).is_ok() && open_browser(&page_file);
+        if !args.no_browser && !is_opened() {
             ui.note("no browser was found: open the address yourself\n");
         }
     }
-    server.run().map_err(Error::caused_by)?;
+    let run = server.run();
+    let _ = fs::remove_file(&page_file);
+    run.map_err(Error::caused_by)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,8 +125,8 @@ fn say(address: &str, json: bool, ui: &Ui) {
     }
 }
 
-/// Starts the system's browser. Returns whether a program for it was found.
-fn open_browser(address: &str) -> bool {
+/// Opens a file in the system's browser. Returns whether a program for it was found.
+fn open_browser(page: &Path) -> bool {
     const OPENERS: &[&[&str]] = if cfg!(target_os = "macos") {
         &[&["open"]]
     } else if cfg!(windows) {
@@ -129,7 +140,7 @@ fn open_browser(address: &str) -> bool {
             return false;
         };
         let mut command = Command::new(program);
-        command.args(words).arg(address);
+        command.args(words).arg(page);
         command.stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().is_ok()

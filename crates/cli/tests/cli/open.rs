@@ -14,6 +14,8 @@ const ID: &str = "01JGFJJZ00ABCDEFGHJKMNPQRS";
 struct Viewer {
     child: Child,
     port: u16,
+    /// The folder of all addresses.
+    base: String,
     token: String,
 }
 
@@ -35,8 +37,9 @@ fn open(home: &TestHome, words: &str) -> Viewer {
     BufReader::new(stdout).read_line(&mut line).unwrap();
     let rest = line.trim().strip_prefix("http://127.0.0.1:").unwrap();
     let (port, rest) = rest.split_once('/').unwrap();
-    let (_, token) = rest.split_once("?token=").unwrap();
+    let (path, token) = rest.split_once("?token=").unwrap();
     Viewer {
+        base: format!("/{}", path.split_once('/').unwrap().0),
         port: port.parse().unwrap(),
         token: token.to_owned(),
         child,
@@ -67,8 +70,14 @@ fn the_viewer_listens_only_while_it_runs() {
     let mut viewer = open(&home, "notes --for 2s");
     let port = viewer.port;
     let host = format!("Host: 127.0.0.1:{port}");
-    let get = |path: &str, more: &str| ask(port, &format!("GET {path} HTTP/1.1\r\n{host}{more}"));
+    let base = viewer.base.clone();
+    let get =
+        |path: &str, more: &str| ask(port, &format!("GET {base}{path} HTTP/1.1\r\n{host}{more}"));
     assert!(get("/notes", "").starts_with("HTTP/1.1 403 "));
+    // Strangers that send nothing do not lock the person out.
+    let half_open: Vec<TcpStream> = (0..70)
+        .map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap())
+        .collect();
     let token = format!("/notes?token={}", viewer.token);
     let entered = get(&token, "");
     assert!(entered.starts_with("HTTP/1.1 200 "), "{entered}");
@@ -76,10 +85,37 @@ fn the_viewer_listens_only_while_it_runs() {
     let cookie = cookie(&entered);
     let notes = get("/notes", &cookie);
     assert!(notes.contains("The cache needs a lock"), "{notes}");
-    let foreign = format!("GET /notes HTTP/1.1\r\nHost: evil.example:{port}{cookie}");
+    drop(half_open);
+    let foreign = format!("GET {base}/notes HTTP/1.1\r\nHost: evil.example:{port}{cookie}");
     assert!(ask(port, &foreign).starts_with("HTTP/1.1 403 "));
     assert!(viewer.child.wait().unwrap().success());
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_address_is_on_no_command_line() {
+    let home = home();
+    let opened = home.root().join("opened");
+    let browser = format!(
+        "#!/bin/sh\necho \"$1\" > '{0}.words'; /bin/ls -l \"$1\" > '{0}.mode'; /bin/cat \"$1\" > '{0}'\n",
+        opened.display()
+    );
+    anamnesis_testkit::home::script(&home.root().join("bin/xdg-open"), &browser);
+    let output = home.run("open --for 2s");
+    let address = output.stdout.trim();
+    let read = |suffix: &str| std::fs::read_to_string(format!("{}{suffix}", opened.display()));
+    let words = read(".words").unwrap();
+    assert!(
+        !words.contains("token") && !words.contains("http"),
+        "{words}"
+    );
+    assert!(read(".mode").unwrap().starts_with("-rw-------"));
+    assert!(read("").unwrap().contains(address));
+    assert!(
+        !std::path::Path::new(words.trim()).exists(),
+        "it is removed"
+    );
 }
 
 #[test]
@@ -89,11 +125,14 @@ fn the_viewer_opens_a_note_by_its_short_id() {
     let short = &ID[ID.len() - 6..];
     let mut viewer = open(&home, &format!("{short} --for 1s"));
     let head = format!(
-        "GET /note/{ID}?token={} HTTP/1.1\r\nHost: 127.0.0.1:{}",
-        viewer.token, viewer.port
+        "GET {}/note/{ID}?token={} HTTP/1.1\r\nHost: 127.0.0.1:{}",
+        viewer.base, viewer.token, viewer.port
     );
     let entered = ask(viewer.port, &head);
-    assert!(entered.contains(&format!("url=/note/{ID}\"")), "{entered}");
+    assert!(
+        entered.contains(&format!("url={}/note/{ID}\"", viewer.base)),
+        "{entered}"
+    );
     assert!(viewer.child.wait().unwrap().success());
     let failed = home.run("open nothing");
     assert_eq!(failed.code, Some(2), "{failed:?}");
@@ -113,7 +152,8 @@ fn the_viewer_in_the_background_outlives_its_command() {
     let head = format!("GET /{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}");
     let port: u16 = port.parse().unwrap();
     let cookie = cookie(&ask(port, &head));
-    let head = format!("GET /notes HTTP/1.1\r\nHost: 127.0.0.1:{port}{cookie}");
+    let (base, _) = path.split_once('/').unwrap();
+    let head = format!("GET /{base}/notes HTTP/1.1\r\nHost: 127.0.0.1:{port}{cookie}");
     let notes = ask(port, &head);
     assert!(notes.contains("read-only"), "Claude started it: {notes}");
 }
