@@ -492,8 +492,10 @@ impl SyncBackend for Carrier<'_> {
 impl From<anamnesis_sync::Error> for Error {
     fn from(error: anamnesis_sync::Error) -> Self {
         let hint = advice(&error).unwrap_or_else(|| {
-            let text = if error.may_be_damage() {
-                "anamnesis doctor --fix   (replaces a damaged repository; no note is lost)"
+            let text = if matches!(error, anamnesis_sync::Error::Damaged { .. }) {
+                "anamnesis doctor --fix   (replaces the damaged repository; no note is lost)"
+            } else if error.may_be_damage() {
+                "anamnesis doctor   (checks the repository; no note is lost)"
             } else {
                 "no note is lost; once it is fixed: anamnesis sync"
             };

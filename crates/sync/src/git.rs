@@ -226,12 +226,18 @@ impl Git {
             ..self.limits()
         };
         let finished = self.run(command, limits)?;
+        let said = String::from_utf8_lossy(&finished.stderr);
         if succeeded(&finished) {
+            // git fetches nothing then, and calls it a warning.
+            if answer::is_shallow(&said) {
+                return Err(Error::Shallow {
+                    remote: remote.to_string(),
+                });
+            }
             self.flush(INCOMING)?;
             return Ok(Fetched::Main);
         }
         let largest = self.remove_leftovers();
-        let said = String::from_utf8_lossy(&finished.stderr);
         if finished.status.is_none() {
             Err(self.timed_out(task()))
         } else if largest >= self.max_fetch || answer::grew_too_large(&said) {

@@ -407,9 +407,19 @@ impl Repository {
         let missing = committed.notes.into_keys();
         let missing = missing.map(|(folder, id)| note_path(folder, id));
         let missing = missing.chain(committed.others.into_keys());
-        let gone = missing.filter(|name| self.is_gone(name));
+        let is_sparse = self.is_sparse();
+        let gone = missing.filter(|name| !is_sparse && self.is_gone(name));
         staged.changes.extend(gone.map(|name| (name, None)));
         Ok(staged)
+    }
+
+    /// Returns whether git leaves files of the history out of the folder: a sparse checkout deletes no note.
+    fn is_sparse(&self) -> bool {
+        ["config", "config.worktree"].iter().any(|name| {
+            let text = fs::read_to_string(self.git_folder().join(name)).unwrap_or_default();
+            let text = text.to_lowercase().replace([' ', '\t'], "");
+            text.lines().any(|line| line == "sparsecheckout=true")
+        })
     }
 
     /// Returns whether a path does not exist. A path behind a link or in an unreadable folder is

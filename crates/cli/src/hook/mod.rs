@@ -203,6 +203,17 @@ fn answer_event(
     if !is_recorded {
         // Without a record of the denial, the same call would be denied again and again.
         handled.answer.denial = None;
+    // On a full or read-only disk the record is in neither.
+    let lost = handled
+        .errors
+        .iter()
+        .find(|error| error.starts_with("spool: "));
+    if let (false, Action::Start { .. }, Some(error)) = (is_recorded, plan.action, lost)
+        && hook.context.environment.is_interactive
+    {
+        let text = format!("nothing is recorded: {error} · anamnesis doctor");
+        handled.answer.system_message = Some(line(&text));
+    }
     }
     if let Some(tag) = note {
         hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);

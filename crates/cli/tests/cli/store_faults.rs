@@ -415,6 +415,22 @@ fn a_value_in_the_index_that_cannot_be_converted() {
 }
 
 #[test]
+fn the_person_is_told_that_nothing_is_recorded() {
+    let home = furnished();
+    home.run("reindex").well();
+    let _work = home.hold_background();
+    fs::remove_file(home.store().join("journal.db")).ok();
+    fs::create_dir_all(home.store().join("journal.db/in the way")).unwrap();
+    fs::remove_dir_all(home.store().join("spool")).ok();
+    fs::write(home.store().join("spool"), "in the way").unwrap();
+    let payload = home.start(SESSION, "startup").to_string();
+    let hook = home.hook_with(payload).env("CLAUDE_CODE_ENTRYPOINT", "cli");
+    let start = hook.run().well();
+    assert!(start.contains("nothing is recorded"), "{start}");
+    assert!(start.contains("stub server"), "{start}");
+}
+
+#[test]
 fn a_session_without_a_usable_index_gets_the_newest_notes() {
     let home = furnished();
     home.run("reindex").well();

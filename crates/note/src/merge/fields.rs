@@ -41,7 +41,14 @@ impl NoteContent {
         };
         let parts = match file.parts() {
             Ok(parts) => parts,
-            Err(_) if file.keys().iter().all(|key| is_own_key(key)) => return Ok(content),
+            // A flow mapping has no lines of keys, but may have comments.
+            Err(_) if file.keys().iter().all(|key| is_own_key(key)) => {
+                let lines = file.text().split_inclusive('\n').skip(1);
+                for line in lines.take_while(|line| line.trim_end() != "---") {
+                    content.add_comments("", &line.replace("\r\n", "\n"));
+                }
+                return Ok(content);
+            }
             Err(error) => return Err(error),
         };
         let mut before = String::new();

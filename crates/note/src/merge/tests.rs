@@ -646,6 +646,29 @@ fn versions_that_cannot_be_rewritten_are_kept_whole() {
 }
 
 #[test]
+fn a_comment_of_a_flow_mapping_is_kept() {
+    let flow = |comment: &str| {
+        format!("---\n{{id: {ID}, type: semantic, title: F, project: p}}\n{comment}---\none\n")
+    };
+    let (base, commented) = (flow(""), flow("# why: see ticket 42\n"));
+    let rewritten = format!("---\nid: {ID}\ntype: semantic\ntitle: G\n---\nother\n");
+    let sides = [commented.as_bytes(), rewritten.as_bytes()];
+    for [a, b] in [sides, [sides[1], sides[0]]] {
+        let result = merged(Some(base.as_bytes()), a, b);
+        let bytes = [
+            Some(&result.bytes),
+            result.conflict.as_ref().map(|kept| &kept.bytes),
+        ];
+        let kept = bytes
+            .into_iter()
+            .flatten()
+            .any(|bytes| String::from_utf8_lossy(bytes).contains("# why: see ticket 42\n"));
+        assert!(kept, "{}", String::from_utf8_lossy(&result.bytes));
+        assert_eq!(read(&result.bytes).title, "G");
+    }
+}
+
+#[test]
 fn keys_that_the_python_version_drops_are_restored() {
     let base = Draft::new().with(|base| {
         base.note.pinned = true;

@@ -101,6 +101,12 @@ pub(super) fn other_references(answer: &[u8]) -> Vec<OtherReference> {
     references
 }
 
+/// Returns whether git refused a commit because its parents are missing in the remote.
+pub(super) fn is_shallow(stderr: &str) -> bool {
+    let mut lines = stderr.lines();
+    lines.any(|line| line.starts_with("warning: rejected ") && line.contains("shallow roots"))
+}
+
 /// Parses the result of `git push --porcelain` for its only reference; `None` if it was accepted.
 pub(super) fn verdict(stdout: &str, stderr: &str) -> Option<Verdict> {
     let summary = stdout.lines().find_map(|line| {

@@ -120,6 +120,12 @@ pub enum Error {
         /// The server's own message.
         words: String,
     },
+    /// The remote lacks the beginning of the history.
+    #[error("{remote} is a shallow clone: the beginning of its history is missing")]
+    Shallow {
+        /// The remote.
+        remote: String,
+    },
     /// Another error.
     #[error("{task} failed: {words}")]
     Failed {
@@ -193,6 +199,9 @@ impl Error {
                 "look at the address; on a host of yours: git init --bare PATH".to_owned()
             }
             Self::Refused { words, .. } => refusal_advice(words),
+            Self::Shallow { .. } => {
+                "in the remote: git fetch --unshallow; or make a new remote from a machine that has all notes: anamnesis init --remote URL".to_owned()
+            }
             Self::Run { .. } | Self::Flush { .. } | Self::Failed { .. } => return None,
         };
         Some(advice)

@@ -55,6 +55,17 @@ fn branches_that_are_not_main_are_named() {
 }
 
 #[test]
+fn a_shallow_clone_is_named() {
+    let (machine, remote, bare) = joined();
+    commit(&bare, "refs/heads/main", "README", b"");
+    let first = commit(&bare, "refs/heads/main", "README", b"later");
+    std::fs::write(bare.path().join("shallow"), format!("{first}\n")).unwrap();
+    let error = machine.git().fetch(&remote).unwrap_err();
+    assert!(matches!(error, Error::Shallow { .. }), "{error}");
+    assert!(error.advice().unwrap().contains("--unshallow"));
+}
+
+#[test]
 fn a_rewritten_history_is_fetched() {
     let (machine, remote, bare) = joined();
     machine.send_and_bring(&remote);

@@ -97,6 +97,22 @@ fn a_note_deleted_or_moved_on_one_machine_follows_on_the_other() {
 }
 
 #[test]
+fn a_sparse_checkout_deletes_no_note() {
+    let fleet = Fleet::new();
+    let laptop = fleet.machine("laptop");
+    let left_out = laptop.write("left out");
+    laptop.sync();
+    laptop.git(&["config", "core.sparseCheckout", "true"]);
+    std::fs::remove_file(left_out.absolute(&laptop.home)).unwrap();
+    let new = laptop.write("new");
+    let _ = laptop.try_sync();
+    let committed = laptop.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
+    for note in [left_out, new] {
+        assert!(committed.contains(&note.id.to_string()), "{committed}");
+    }
+}
+
+#[test]
 fn commits_after_a_killed_sync_stay() {
     // Killed just after it started to write files, and just before its end.
     for applying in ["FETCH_HEAD", "HEAD"] {
