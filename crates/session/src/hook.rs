@@ -340,6 +340,12 @@ impl Payload {
             "SubagentStart" => Event::SubagentStart,
             "SubagentStop" => Event::SubagentStop(answered(wire.last_assistant_message)),
             "Stop" => Event::Stop(answered(wire.last_assistant_message)),
+            // A turn that ends at a limit has its last answer here only. An error is no answer.
+            "StopFailure" => {
+                let mut ended = answered(wire.last_assistant_message);
+                ended.text = ended.text.filter(|text| !text.starts_with("API Error"));
+                Event::Stop(ended)
+            }
             "PreCompact" => Event::PreCompact,
             "PostCompact" => Event::PostCompact {
                 summary: self::text(wire.compact_summary).unwrap_or_default(),
@@ -547,6 +553,16 @@ mod tests {
                 Event::Stop(TurnEnd {
                     text: Some("Done.".to_owned()),
                 }),
+            ),
+            (
+                r#""StopFailure", "error": "rate_limit", "last_assistant_message": "Limits are in limit.rs.""#,
+                Event::Stop(TurnEnd {
+                    text: Some("Limits are in limit.rs.".to_owned()),
+                }),
+            ),
+            (
+                r#""StopFailure", "error": "unknown", "last_assistant_message": "API Error: 400 no""#,
+                Event::Stop(TurnEnd::default()),
             ),
             (r#""SubagentStop""#, Event::SubagentStop(TurnEnd::default())),
             (

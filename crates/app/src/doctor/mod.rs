@@ -29,7 +29,7 @@ use self::{
 use crate::context::{Context, PATIENCE};
 
 /// The hooks that the plugin registers.
-pub const EVENTS: [&str; 12] = [
+pub const EVENTS: [&str; 13] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
@@ -39,6 +39,7 @@ pub const EVENTS: [&str; 12] = [
     "SubagentStart",
     "SubagentStop",
     "Stop",
+    "StopFailure",
     "PreCompact",
     "PostCompact",
     "SessionEnd",

@@ -14,7 +14,7 @@ mod typed_by;
 
 use std::{
     cell::OnceCell,
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -22,6 +22,7 @@ use std::{
 };
 
 use anamnesis_app::{
+    capture,
     context::Context,
     environment::{Caller, Environment},
     event_filter,
@@ -37,10 +38,12 @@ use anamnesis_session::{
     event::{Host, Record},
     hook::{HookOutput, Payload},
     prompt::SafePrompt,
+    transcript::memories,
 };
 use anamnesis_store::{
+    fs::file::Stamp,
     index,
-    journal::{self, Journal, Ledger, ShownNote},
+    journal::{self, Journal, Ledger, Seen, ShownNote},
     project::{IdentifiedProject, Project},
     spool::{Spool, Waiting},
 };
@@ -49,7 +52,7 @@ use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 use self::{
     deadline::{Patient, Watchdog, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
-    record::{FIRST_PATIENCE, MAX_READ},
+    record::{FIRST_PATIENCE, MAX_READ, TRANSCRIPT_END},
     start::{is_beginning, line},
     typed::RunTyped,
 };
@@ -200,9 +203,6 @@ fn answer_event(
     let transcript = payload.transcript_path.as_ref().map(PathBuf::from);
     let is_recorded = hook.record(&record, waiting, &mut handled, started);
     watchdog.release();
-    if !is_recorded {
-        // Without a record of the denial, the same call would be denied again and again.
-        handled.answer.denial = None;
     // On a full or read-only disk the record is in neither.
     let lost = handled
         .errors
@@ -214,6 +214,9 @@ fn answer_event(
         let text = format!("nothing is recorded: {error} · anamnesis doctor");
         handled.answer.system_message = Some(line(&text));
     }
+    if !is_recorded {
+        // Without a record of the denial, the same call would be denied again and again.
+        handled.answer.denial = None;
     }
     if let Some(tag) = note {
         hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);
@@ -283,6 +286,7 @@ struct Hook {
     /// The subagent of the event; empty for the session itself.
     agent: String,
     folder: PathBuf,
+    transcript: Option<PathBuf>,
     known: OnceCell<IdentifiedProject>,
     journal: Result<Journal, journal::Error>,
     /// The journal of a newer version, or one that another process writes. It is not written to, but
@@ -388,6 +392,7 @@ impl Hook {
                 .map_or_else(String::new, |agent| agent.id.clone()),
             context,
             folder,
+            transcript: payload.transcript_path.as_ref().map(PathBuf::from),
             known: OnceCell::new(),
             journal,
             read_only,
@@ -452,6 +457,28 @@ impl Hook {
         journal
             .and_then(|journal| journal.ledger(session, agent).ok())
             .unwrap_or_default()
+    }
+
+    /// The copies of memory files that the client itself has added to the context.
+    fn carried(&self) -> Ledger {
+        let (Some(path), Ok(journal)) = (&self.transcript, &self.journal) else {
+            return Ledger::new();
+        };
+        let end = capture::transcript_end(&self.context, path, TRANSCRIPT_END);
+        let paths = memories::carried(&end.unwrap_or_default());
+        let copies = paths.iter().filter_map(|path| {
+            let stamp = Stamp::from_metadata(&fs::symlink_metadata(path).ok()?);
+            let note = journal.native_copy(&stamp).ok()??;
+            let stored = self
+                .context
+                .notes
+                .read(self.context.notes.find(note)?)
+                .ok()?;
+            let hash = text_hash(&stored.note().body);
+            let with_text = true;
+            Some((note, Seen { hash, with_text }))
+        });
+        copies.collect()
     }
 
     /// What a context of this session has already received.

@@ -68,12 +68,16 @@ impl Hook {
         let Ok(query) = recall::question(prompt, lane, &self.context.config.recall) else {
             return;
         };
+        let mut ledger = self.ledger(&self.agent);
+        if lane == Lane::Prompt {
+            ledger.extend(self.carried());
+        }
         let asker = Asker {
             context: &self.context,
             project: self.project(),
             journal: Some(journal),
             lane,
-            ledger: self.ledger(&self.agent),
+            ledger,
             own: Some(NoteId::of_session(&self.session_id)),
             agent: self.agent.clone(),
         };

@@ -35,7 +35,7 @@ pub(super) const MAX_READ: usize = 500;
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// How many bytes at the end of a transcript are read for the last answer.
-const TRANSCRIPT_END: u64 = 256 * 1024;
+pub(super) const TRANSCRIPT_END: u64 = 256 * 1024;
 
 impl Hook {
     /// Stores the record in one transaction, or in the spool if the journal cannot be used. Tells

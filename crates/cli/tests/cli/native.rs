@@ -351,6 +351,31 @@ fn a_session_is_not_told_what_its_memory_says() {
 }
 
 #[test]
+fn a_memory_that_the_client_added_is_not_injected_again() {
+    let home = furnished();
+    home.run("import").well();
+    let prompt = |session: &str| {
+        home.hook(&home.start(session, "startup")).well();
+        let mut payload = home.payload("UserPromptSubmit", session);
+        payload["prompt"] = "Which package manager is it here, pnpm or npm?".into();
+        home.hook(&payload).well()
+    };
+    let added = home.write_transcript("with", &[asked("Which package manager?")]);
+    let memory = home
+        .claude()
+        .join("projects/-shop/memory/package_manager.md");
+    let line = serde_json::json!({ "type": "attachment", "attachment": {
+        "type": "relevant_memories", "memories": [{ "path": memory, "content": "Use `pnpm`." }],
+    } });
+    let before = fs::read_to_string(&added).unwrap();
+    fs::write(&added, format!("{before}{line}\n")).unwrap();
+    let without = prompt("without");
+    assert!(without.contains("The package manager is pnpm"), "{without}");
+    let with = prompt("with");
+    assert!(!with.contains("The package manager is pnpm"), "{with}");
+}
+
+#[test]
 fn copies_take_no_place_from_other_notes() {
     let home = furnished();
     for number in 0..20 {

@@ -16,6 +16,7 @@
 
 mod host_log;
 mod lines;
+pub mod memories;
 mod record;
 pub mod scheduled;
 mod tools;

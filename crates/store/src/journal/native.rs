@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use anamnesis_note::id::NoteId;
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Error, Journal};
 use crate::fs::file::Stamp;
@@ -154,6 +154,22 @@ impl Journal {
             })?
             .collect::<Result<Vec<_>, _>>()?;
         Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// Returns the note that is the copy of a memory file.
+    pub fn native_copy(&self, file: &Stamp) -> Result<Option<NoteId>, Error> {
+        let note: Option<String> = self
+            .connection
+            .prepare_cached(
+                "SELECT note FROM native_source
+                 WHERE size = ? AND modified = ? AND inode = ? AND fate = ?",
+            )?
+            .query_row(
+                params![file.size, file.modified, file.inode, CopyState::Copied.as_str()],
+                |row| row.get(0),
+            )
+            .optional()?;
+        Ok(note.and_then(|note| note.parse().ok()))
     }
 
     /// Returns the folders of the client's project names, by the hash of the name.
