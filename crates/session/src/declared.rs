@@ -147,7 +147,21 @@ fn commit_of(printed: &str) -> Option<String> {
     let (made, subject) = printed.trim().strip_prefix('[')?.split_once("] ")?;
     let (_, hash) = made.rsplit_once(' ')?;
     let is_hash = HASH_LENGTHS.contains(&hash.len()) && hash.chars().all(|c| c.is_ascii_hexdigit());
-    is_hash.then(|| format!("{hash:.7} {}", line(subject, MAX_SUBJECT)))
+    let subject = line(without_line_numbers(subject), MAX_SUBJECT);
+    is_hash.then(|| format!("{hash:.7} {subject}"))
+}
+
+/// Returns the first line of a subject that was written as numbered lines: `   1  Add x   2   3  Why`.
+fn without_line_numbers(subject: &str) -> &str {
+    let text = subject.trim_start();
+    let first = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = first.len() < text.len() && first.starts_with([' ', '\t']);
+    if text.len() == subject.len() || !is_numbered {
+        return text;
+    }
+    let first = first.trim_start();
+    let end = first.find("  ").or(first.find('\t'));
+    first.get(..end.unwrap_or(first.len())).unwrap_or(first)
 }
 
 /// Returns the number of a new pull request from its address, with the title that the command gave it.
@@ -328,6 +342,10 @@ mod tests {
                 "Warning: 1 uncommitted change\nhttps://git.example/o/r/pull/12",
             ),
             bash("git init && git commit -m y", "[main 4d5e6f7] y"),
+            bash(
+                "git commit -F message",
+                "[fix/x 4d5e6f7]    1 Fix the login    2    3 It read an old key.",
+            ),
             bash("grep -r 'git commit'", "[section] not a commit"),
             bash("git log", "[main 5e6f7a8] quoted"),
         ];
@@ -336,7 +354,8 @@ mod tests {
             [
                 "1a2b3c4 Add the cart",
                 "3c4d5e6 Fix the cart's sum",
-                "#12 Read the port"
+                "#12 Read the port",
+                "4d5e6f7 Fix the login"
             ]
         );
     }
