@@ -23,6 +23,7 @@ use self::signature::informative_line;
 use crate::{
     event::{FileAction, Outcome, ToolEvent},
     note_parts::part_of,
+    phrases::Words,
     prose::shorten,
 };
 use anamnesis_text::hash::text_hash;
@@ -53,6 +54,12 @@ const MAX_OUTPUT: usize = 4_000;
 /// The maximum lengths of an error and of a remedy in a line of a session note, in characters.
 const MAX_ERROR: usize = 70;
 const MAX_REMEDY: usize = 120;
+
+/// Phrases of errors that name what is missing outside of the project.
+const SURROUNDINGS: &str = "\
+    api key|access token|is not set|are not set|not set in|not logged in|log in|login required|unauthorized|\
+    authentication|authenticate|permission denied|access denied|not installed|requires sudo|sudo access|\
+    administrator|license|quota|rate limit";
 
 /// What is between a failure and its remedy.
 const ARROW: &str = " → ";
@@ -172,7 +179,8 @@ pub struct Checks {
     pub failing: Vec<String>,
     /// Those that passed, as they are shown.
     pub passed: Vec<String>,
-    /// The last command of another tool if it failed, and its error.
+    /// The last command of another tool if it failed, and its error; or an earlier one that failed for
+    /// want of something outside of the project, unless it passed since.
     pub failed_tool: Option<String>,
 }
 
@@ -184,7 +192,7 @@ pub struct Checks {
 pub fn checks(events: &[ToolEvent]) -> Checks {
     let mut failing: Vec<(Command<'_>, String, String)> = Vec::new();
     let mut passed: Vec<(Command<'_>, String)> = Vec::new();
-    let mut failed_tool = None;
+    let mut failed_tools: Vec<(Command<'_>, String)> = Vec::new();
     for event in events {
         let Some((command, verdict)) = run_of(event) else {
             continue;
@@ -197,7 +205,12 @@ pub fn checks(events: &[ToolEvent]) -> Checks {
         let Some(shown) = command.check() else {
             if command.is_other_tool() {
                 let failed = verdict == Verdict::Failed && !error.is_empty();
-                failed_tool = failed.then(|| failed_line(&command.shown(MAX_COMMAND), &error));
+                failed_tools.retain(|(tool, error)| {
+                    is_about_surroundings(error) && !tool.is_fixed_by(&command)
+                });
+                if failed {
+                    failed_tools.push((command, error));
+                }
             }
             continue;
         };
@@ -230,8 +243,16 @@ pub fn checks(events: &[ToolEvent]) -> Checks {
     Checks {
         failing: failing.collect(),
         passed: passed.into_iter().map(|(_, check)| check).collect(),
-        failed_tool,
+        failed_tool: failed_tools
+            .pop()
+            .map(|(command, error)| failed_line(&command.shown(MAX_COMMAND), &error)),
     }
+}
+
+/// Returns whether an error says that something outside of the project is missing, which no later
+/// step of the session changes: a key, a permission, a login.
+fn is_about_surroundings(error: &str) -> bool {
+    Words::new(error).contain(SURROUNDINGS)
 }
 
 fn failed_line(command: &str, error: &str) -> String {

@@ -789,6 +789,11 @@ fn the_last_failure_of_a_tool_that_is_no_check_is_kept_apart() {
     assert_eq!(tool(vec![add(), pass("ls")]).as_deref(), Some(expected));
     assert_eq!(tool(vec![add(), pass("npx some-tool add")]), None);
     assert_eq!(tool(vec![fail("git diff x", "fatal: ambiguous")]), None);
+    // What is missing outside of the project is missing still when another tool passes.
+    let later = vec![add(), pass("npx some-tool list")];
+    assert_eq!(tool(later).as_deref(), Some(expected));
+    let mistake = fail("npx some-tool add", "Error: 'x' is no kind");
+    assert_eq!(tool(vec![mistake, pass("npx some-tool list")]), None);
 }
 
 #[test]

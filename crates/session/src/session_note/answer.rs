@@ -178,6 +178,11 @@ pub(super) fn failure_weight(statement: &str) -> f32 {
     0.6 + sum_of_marks(&marks) + (0.8 * specifics(statement)).min(1.6) - length(statement) / 400.0
 }
 
+/// Returns whether a statement says that something does not work and why it stays so.
+pub(super) fn tells_open_failure(statement: &str) -> bool {
+    Words::new(statement).contain(OPEN) && failure_weight(statement) > 0.0
+}
+
 /// Returns whether the statements of an answer say more than "done".
 pub(super) fn is_substantial(statements: &[String]) -> bool {
     const MIN_ANSWER: usize = 80;

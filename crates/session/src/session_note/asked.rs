@@ -4,7 +4,7 @@
 
 use super::{
     TypedPrompt,
-    choose::{Candidate, Limits, choose, repeats, word_set},
+    choose::{Candidate, Known, Limits, choose},
     grown, title,
 };
 use crate::{
@@ -26,15 +26,13 @@ const ERROR: f32 = 1.2;
 
 /// Returns the requests that name something and are not known already, in the order of the session.
 pub(super) fn asked(prompts: &[TypedPrompt], known: &[String]) -> Vec<String> {
-    let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
+    let known = Known::new(known);
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
     let mut candidates: Vec<Candidate> = Vec::new();
     for prompt in prompts {
         let is_later = prompt.turn > first;
         for (position, sentence) in prompt.sentences().enumerate() {
-            let words = word_set(sentence);
-            let is_known = known.iter().any(|known| repeats(&words, known));
-            if is_known || !title::names_subject(sentence) || is_short(sentence) {
+            if known.has(sentence) || !title::names_subject(sentence) || is_short(sentence) {
                 continue;
             }
             let later = if is_later { 1.0 } else { 0.0 };

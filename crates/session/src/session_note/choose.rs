@@ -88,6 +88,21 @@ pub(super) fn word_set(text: &str) -> LineWords {
     }
 }
 
+/// Texts that are not to be repeated.
+pub(super) struct Known(Vec<LineWords>);
+
+impl Known {
+    pub(super) fn new(texts: &[String]) -> Self {
+        Self(texts.iter().map(|text| word_set(text)).collect())
+    }
+
+    /// Returns whether a text repeats one of them.
+    pub(super) fn has(&self, text: &str) -> bool {
+        let words = word_set(text);
+        self.0.iter().any(|known| repeats(&words, known))
+    }
+}
+
 /// Returns whether most words of the shorter text are in the other, and neither has a value that the
 /// other lacks: "The api listens on 8080" does not repeat "The admin listens on 8081".
 pub(super) fn repeats(one: &LineWords, other: &LineWords) -> bool {

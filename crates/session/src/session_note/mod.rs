@@ -13,6 +13,7 @@ mod choose;
 mod expiring;
 mod plan;
 mod title;
+mod told;
 mod worth;
 
 use std::{borrow::Cow, fmt::Write as _};
@@ -28,9 +29,10 @@ use chrono::{DateTime, Utc};
 pub use crate::note_parts::{labelled, part_of};
 
 use self::{
-    choose::{Candidate, Limits, choose, repeats, word_set},
+    choose::{Candidate, Known, Limits, choose, repeats, word_set},
     expiring::is_expiring,
     title::{MAX_TITLE, naming_words},
+    told::told,
 };
 use crate::{
     declared::{self, Declared},
@@ -56,14 +58,6 @@ const SAID: Limits = Limits {
     characters: 540,
     line: 200,
     lines: 8,
-    lines_per_turn: 3,
-};
-
-/// The limits of what the answers tell.
-const TOLD: Limits = Limits {
-    characters: 420,
-    line: 210,
-    lines: 6,
     lines_per_turn: 3,
 };
 
@@ -524,7 +518,7 @@ fn body(account: &Account, title: &str) -> String {
         subjects.collect(),
     ]
     .concat();
-    let mut told = told(account, &known, grown(TOLD, account.prompts.len()));
+    let mut told = told(account, &known);
     told.outcome.extend(open);
     decided.extend(told.decided);
     list(&mut body, "Decided", &decided);
@@ -596,8 +590,8 @@ fn rules(account: &Account) -> Vec<String> {
 fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
     let limits = grown(SAID, prompts.len());
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
-    let asked = word_set(ask);
-    let rules: Vec<_> = rules.iter().map(|rule| word_set(rule)).collect();
+    let asked = Known::new(&[ask.to_owned()]);
+    let rules = Known::new(rules);
     let mut candidates: Vec<Candidate> = Vec::new();
     for prompt in prompts {
         let later = if prompt.turn > first { 1.0 } else { 0.0 };
@@ -607,9 +601,8 @@ fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
             weight,
         } in prompt.statements()
         {
-            let words = word_set(&text);
-            let is_asked = prompt.turn == first && repeats(&words, &asked);
-            if !is_asked && !rules.iter().any(|rule| repeats(&words, rule)) {
+            let is_asked = prompt.turn == first && asked.has(&text);
+            if !is_asked && !rules.has(&text) {
                 candidates.push(Candidate {
                     weight: weight + later,
                     turn: prompt.turn,
@@ -676,72 +669,6 @@ fn left_open(account: &Account) -> Vec<String> {
     open
 }
 
-/// What the answers tell.
-#[derive(Default)]
-struct Told {
-    /// Whole sentences of earlier answers that say what is done, and why.
-    decided: Vec<String>,
-    /// Other whole sentences of earlier answers.
-    found: Vec<String>,
-    /// What the last substantial answer tells.
-    outcome: Vec<String>,
-}
-
-/// Chooses what the answers tell, without what is known already.
-fn told(account: &Account, known: &[String], limits: Limits) -> Told {
-    const LAST: f32 = 0.8;
-    const AT_AN_END: f32 = 0.3;
-    /// What a sentence of an earlier answer weighs at least.
-    const FINDING: f32 = 1.5;
-    let answers = &account.answers;
-    let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
-    let substantial = answers
-        .iter()
-        .rposition(|answer| answer::is_substantial(answer));
-    let last = substantial.or(answers.iter().rposition(|answer| !answer.is_empty()));
-    let mut candidates = Vec::new();
-    for (turn, statements) in answers.iter().enumerate() {
-        let count = statements.len();
-        let is_last = Some(turn) >= last;
-        let bonus = if is_last { LAST } else { 0.0 };
-        for (position, text) in statements.iter().enumerate() {
-            let words = word_set(text);
-            let is_usable = is_last
-                || (answer::is_whole(text)
-                    && (answer::decides(text) || answer::weight(text) >= FINDING)
-                    && text.chars().count() <= limits.line
-                    && !account.is_contradicted(turn, text));
-            if !is_usable || known.iter().any(|known| repeats(&words, known)) {
-                continue;
-            }
-            let is_at_an_end = position < 6 || position + 3 >= count;
-            candidates.push(Candidate {
-                weight: answer::weight(text) + bonus + if is_at_an_end { AT_AN_END } else { 0.0 },
-                turn,
-                position,
-                text: text.clone(),
-            });
-        }
-    }
-    let mut told = Told::default();
-    for (turn, text) in choose(candidates, limits) {
-        let part = match Some(turn) >= last {
-            true => &mut told.outcome,
-            false if answer::decides(&text) => &mut told.decided,
-            false => &mut told.found,
-        };
-        part.push(text);
-    }
-    if told.decided.is_empty() && told.found.is_empty() && told.outcome.is_empty() {
-        // A short answer is better than none.
-        let mut statements = answers.iter().rev().flatten();
-        let statement = statements.find(|text| !answer::is_remark(text));
-        told.outcome
-            .extend(statement.map(|text| shorten(text, TOLD.line)));
-    }
-    told
-}
-
 /// Returns what the person decided: answers to questions, the approved plan, and what they chose in their
 /// own words.
 fn chosen(account: &Account, title: &str, said: &[String]) -> Vec<String> {
@@ -757,7 +684,7 @@ fn chosen(account: &Account, title: &str, said: &[String]) -> Vec<String> {
     );
     decided.extend(plan::line(account, title));
     let known = [said, &decided].concat();
-    let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
+    let known = Known::new(&known);
     let choosing = account.prompts.iter().flat_map(|prompt| {
         let sentences = prompt
             .sentences()
@@ -765,9 +692,7 @@ fn chosen(account: &Account, title: &str, said: &[String]) -> Vec<String> {
         sentences.map(|sentence| (prompt.turn, sentence))
     });
     let choosing = choosing.filter(|(turn, sentence)| {
-        let words = word_set(sentence);
-        !known.iter().any(|known| repeats(&words, known))
-            && !account.is_contradicted(*turn, sentence)
+        !known.has(sentence) && !account.is_contradicted(*turn, sentence)
     });
     let mut choosing: Vec<_> = choosing
         .map(|(_, sentence)| shorten(sentence, MAX_LINE))

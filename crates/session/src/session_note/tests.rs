@@ -343,6 +343,21 @@ fn choices_commits_and_open_tasks_are_told() {
 }
 
 #[test]
+fn a_failure_of_an_earlier_answer_is_told_unless_it_was_mended() {
+    let broken = "There is still one warning (W0046) about the voucher parser, and it blocks the release build.";
+    let talk = |end: &str| {
+        let turns = [("make the build pass", broken), ("and the docs?", end)];
+        note(&changed(&turns)).1
+    };
+    let body =
+        talk("The docs of the cart are complete and were checked against the code of today.");
+    assert!(body.contains(&format!("**Found:**\n- {broken}")), "{body}");
+    let body =
+        talk("Fixed the warning W0046 of the voucher parser, which read an old field of the cart.");
+    assert!(!body.contains("blocks the release"), "{body}");
+}
+
+#[test]
 fn files_are_listed_once_and_counted() {
     let mut digest = changed(&[("rename it", "Done.")]);
     digest.files = (0..10).map(|number| format!("src/{number}.rs")).collect();

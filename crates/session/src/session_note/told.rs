@@ -1,0 +1,129 @@
+//! Chooses what the model's answers tell.
+
+use std::collections::HashSet;
+
+use super::{
+    Account, answer,
+    choose::{Candidate, Known, Limits, choose},
+    grown,
+    title::naming_words,
+};
+use crate::{observe, phrases::sum_of_marks, prose::shorten};
+
+/// The limits of what the answers tell.
+const TOLD: Limits = Limits {
+    characters: 420,
+    line: 210,
+    lines: 6,
+    lines_per_turn: 3,
+};
+
+/// What the answers tell.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Whole sentences of earlier answers that say what is done, and why.
+    pub(super) decided: Vec<String>,
+    /// Other whole sentences of earlier answers.
+    pub(super) found: Vec<String>,
+    /// What the last substantial answer tells.
+    pub(super) outcome: Vec<String>,
+}
+
+/// Chooses what the answers tell, without what is known already.
+pub(super) fn told(account: &Account, known: &[String]) -> Told {
+    const LAST: f32 = 0.8;
+    const OPEN_FAILURE: f32 = 1.0;
+    const AT_AN_END: f32 = 0.3;
+    /// What a sentence of an earlier answer weighs at least.
+    const FINDING: f32 = 1.5;
+    let limits = grown(TOLD, account.prompts.len());
+    let answers = &account.answers;
+    let known = Known::new(known);
+    let mended = mended(answers);
+    let substantial = answers
+        .iter()
+        .rposition(|answer| answer::is_substantial(answer));
+    let last = substantial.or(answers.iter().rposition(|answer| !answer.is_empty()));
+    let mut candidates = Vec::new();
+    for (turn, statements) in answers.iter().enumerate() {
+        let count = statements.len();
+        let is_last = Some(turn) >= last;
+        for (position, text) in statements.iter().enumerate() {
+            let is_open = !is_last && is_left_open(&mended, turn, position, text);
+            let is_usable = is_last
+                || (answer::is_whole(text)
+                    && (is_open || answer::decides(text) || answer::weight(text) >= FINDING)
+                    && text.chars().count() <= limits.line
+                    && !account.is_contradicted(turn, text));
+            if !is_usable || known.has(text) {
+                continue;
+            }
+            let is_at_an_end = position < 6 || position + 3 >= count;
+            let marks = [
+                (is_last, LAST),
+                (is_open, OPEN_FAILURE),
+                (is_at_an_end, AT_AN_END),
+            ];
+            candidates.push(Candidate {
+                weight: answer::weight(text) + sum_of_marks(&marks),
+                turn,
+                position,
+                text: text.clone(),
+            });
+        }
+    }
+    let mut told = Told::default();
+    for (turn, text) in choose(candidates, limits) {
+        let part = match Some(turn) >= last {
+            true => &mut told.outcome,
+            false if answer::decides(&text) => &mut told.decided,
+            false => &mut told.found,
+        };
+        part.push(text);
+    }
+    if told.decided.is_empty() && told.found.is_empty() && told.outcome.is_empty() {
+        // A short answer is better than none.
+        let mut statements = answers.iter().rev().flatten();
+        let statement = statements.find(|text| !answer::is_remark(text));
+        told.outcome
+            .extend(statement.map(|text| shorten(text, TOLD.line)));
+    }
+    told
+}
+
+/// What a sentence says that something works, or was changed.
+struct Mended {
+    turn: usize,
+    position: usize,
+    /// The words that name it.
+    named: HashSet<String>,
+}
+
+/// Collects what the answers say that works or was changed.
+fn mended(answers: &[Vec<String>]) -> Vec<Mended> {
+    let all = answers.iter().enumerate().flat_map(|(turn, statements)| {
+        let numbered = statements.iter().enumerate();
+        numbered.map(move |(position, text)| (turn, position, text))
+    });
+    let over =
+        all.filter(|(_, _, text)| answer::is_change(text) || observe::says_something_passes(text));
+    over.map(|(turn, position, text)| Mended {
+        turn,
+        position,
+        named: naming_words(text),
+    })
+    .collect()
+}
+
+/// Returns whether a sentence tells of something that does not work, and no later one mends what it
+/// names.
+fn is_left_open(mended: &[Mended], turn: usize, position: usize, sentence: &str) -> bool {
+    if !answer::tells_open_failure(sentence) {
+        return false;
+    }
+    let named = naming_words(sentence);
+    !mended.iter().any(|later| {
+        (later.turn, later.position) > (turn, position)
+            && later.named.intersection(&named).count() >= 2
+    })
+}
