@@ -434,12 +434,18 @@ pub struct HookOutput {
     /// The whole answer to a prompt, shown to the person. The model gets no turn and does not see
     /// the prompt. Only for `UserPromptSubmit`.
     pub reply: Option<String>,
+    /// Instructions for Claude Code's summary of the session. Only for `PreCompact`, where the client
+    /// takes plain text instead of JSON.
+    pub instructions: Option<&'static str>,
 }
 
 impl HookOutput {
-    /// Formats the output as JSON with a line feed. Without content it is `{}`: every host accepts an
+    /// Formats the output as JSON with a line feed, or the instructions as text. Without content it is `{}`: every host accepts an
     /// empty object, and some refuse keys that they do not know.
     pub fn to_json(&self, event_name: &str) -> String {
+        if let Some(instructions) = self.instructions {
+            return format!("{instructions}\n");
+        }
         let mut object = json!({});
         if let Some(message) = &self.system_message {
             object["systemMessage"] = json!(message);

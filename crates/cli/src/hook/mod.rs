@@ -38,6 +38,7 @@ use anamnesis_session::{
     event::{Host, Record},
     hook::{HookOutput, Payload},
     prompt::SafePrompt,
+    session_note::INSTRUCTIONS,
     transcript::memories,
 };
 use anamnesis_store::{
@@ -423,6 +424,13 @@ impl Hook {
             Action::Task(agent) => self.subagent_start(agent),
             Action::Warn(call) => self.before_tool(call),
             Action::Fix(calls) => self.after_failure(calls),
+            Action::Instruct => {
+                let mut handled = Handled::default();
+                // Another host may take the text for a fault.
+                let is_understood = self.host == Host::ClaudeCode;
+                handled.answer.instructions = is_understood.then_some(INSTRUCTIONS);
+                handled
+            }
             Action::Learn { agent, text } => self.turn_end(agent, text),
         };
         if plan.syncs && self.context.config.sync.auto && remote::address(&self.context).is_some() {

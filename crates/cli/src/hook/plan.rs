@@ -40,6 +40,8 @@ pub(super) enum Action<'a> {
     Warn(&'a ToolCall),
     /// Say what fixed the failure before.
     Fix(&'a [ToolCall]),
+    /// Tell the client what its summary of the session should contain.
+    Instruct,
     /// Detect which injected notes the turn used.
     Learn {
         /// The subagent; empty for the session itself.
@@ -106,7 +108,7 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
         }
         Event::PreCompact => Plan {
             note: Some("precompact"),
-            ..plan(Action::Nothing, Worker::Pending)
+            ..plan(Action::Instruct, Worker::Pending)
         },
         Event::SessionEnd { .. } => Plan {
             note: Some("session-end"),
@@ -143,7 +145,7 @@ mod tests {
             ("SubagentStop", "", "Nothing Never"),
             ("SubagentStop", agent, "Learn(a) Never"),
             ("Stop", agent, "Learn() Pending"),
-            ("PreCompact", "", "Nothing Pending note:precompact"),
+            ("PreCompact", "", "Instruct Pending note:precompact"),
             ("PostCompact", "", "Nothing Never"),
             (
                 "SessionEnd",

@@ -324,7 +324,7 @@ fn many_first_hooks_make_one_store() {
     for child in children {
         let output = child.wait_with_output().unwrap();
         assert!(output.stderr.is_empty(), "{output:?}");
-        assert!(serde_json::from_str::<Value>(&succeeded(&output)).is_ok());
+        assert!(!succeeded(&output).is_empty());
     }
     // A hook that cannot get a lock in time leaves its note to the background worker.
     machine.work_is_done();

@@ -25,7 +25,12 @@ const ASKED: Limits = Limits {
 const ERROR: f32 = 1.2;
 
 /// Returns the requests that name something and are not known already, in the order of the session.
-pub(super) fn asked(prompts: &[TypedPrompt], known: &[String]) -> Vec<String> {
+/// `summarised` are those of the client's summary, of which the prompts may be lost.
+pub(super) fn asked(
+    prompts: &[TypedPrompt],
+    summarised: &[String],
+    known: &[String],
+) -> Vec<String> {
     let known = Known::new(known);
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -51,6 +56,19 @@ pub(super) fn asked(prompts: &[TypedPrompt], known: &[String]) -> Vec<String> {
                 turn: prompt.turn,
                 position: usize::MAX,
                 text: shorten(error, ASKED.line),
+            });
+        }
+    }
+    let typed = prompts.iter().flat_map(TypedPrompt::sentences);
+    let typed = Known::new(&typed.cloned().collect::<Vec<_>>());
+    for (position, message) in summarised.iter().enumerate() {
+        let message = message.trim_matches(['"', '“', '”']);
+        if title::names_subject(message) && !typed.has(message) && !known.has(message) {
+            candidates.push(Candidate {
+                weight: title::weight(0, message) + (0.7 * specifics(message)).min(2.0),
+                turn: first,
+                position,
+                text: shorten(message, ASKED.line),
             });
         }
     }

@@ -10,6 +10,7 @@
 mod answer;
 mod asked;
 mod choose;
+mod compaction;
 mod expiring;
 mod plan;
 mod title;
@@ -26,13 +27,15 @@ use anamnesis_text::{
 };
 use chrono::{DateTime, Utc};
 
+pub use self::compaction::{Compacted, INSTRUCTIONS};
 pub use crate::note_parts::{labelled, part_of};
 
 use self::{
     choose::{Candidate, Known, Limits, choose, repeats, word_set},
+    compaction::Section,
     expiring::is_expiring,
     title::{MAX_TITLE, naming_words},
-    told::told,
+    told::{found_by_client, told},
 };
 use crate::{
     declared::{self, Declared},
@@ -114,6 +117,8 @@ pub struct SessionDigest {
     pub folder: Option<String>,
     /// What its tool calls declare.
     pub declared: Declared,
+    /// The client's last summary of it, made to free its context.
+    pub compacted: Option<Compacted>,
     /// The first branch that was checked out.
     pub git_branch: Option<String>,
     /// The edited files, the most edited first; relative to the project's folder if they are inside.
@@ -217,6 +222,7 @@ impl SessionDigest {
         let texts = turns.flat_map(|turn| [&mut turn.prompt, &mut turn.answer]);
         let texts = texts.chain([&mut self.failed_tool, &mut self.name]);
         let texts = texts.flatten().chain(self.declared.texts_mut());
+        let texts = texts.chain(self.compacted.iter_mut().map(|summary| &mut summary.text));
         for text in lists.into_iter().flatten().chain(texts) {
             if let Cow::Owned(masked) = private.mask(text) {
                 *text = masked;
@@ -500,7 +506,9 @@ fn body(account: &Account, title: &str) -> String {
     let said = said(&account.prompts, &ask, &rules);
     list(&mut body, SAID_LABEL, &said);
     let known = [&rules[..], &said, &[ask, title.to_owned()]].concat();
-    list(&mut body, "Asked", &asked::asked(&account.prompts, &known));
+    let messages = summarised(digest, Section::Messages);
+    let asked = asked::asked(&account.prompts, &messages, &known);
+    list(&mut body, "Asked", &asked);
     list(&mut body, FAILING, &failing(account));
     let latest = digest.fixed.len().saturating_sub(MAX_FIXED);
     list(&mut body, FIXED, &digest.fixed[latest..]);
@@ -520,6 +528,22 @@ fn body(account: &Account, title: &str) -> String {
     .concat();
     let mut told = told(account, &known);
     told.outcome.extend(open);
+    let known = [
+        known,
+        told.found.clone(),
+        told.outcome.clone(),
+        told.decided.clone(),
+    ]
+    .concat();
+    told.found.extend(found_by_client(digest, &known));
+    if digest
+        .compacted
+        .as_ref()
+        .is_some_and(|summary| summary.is_last)
+    {
+        let current = summarised(digest, Section::Current);
+        told.outcome.extend(lines(&current, 1));
+    }
     decided.extend(told.decided);
     list(&mut body, "Decided", &decided);
     list(&mut body, "Found", &told.found);
@@ -669,6 +693,12 @@ fn left_open(account: &Account) -> Vec<String> {
     open
 }
 
+/// Returns the items of a section of the client's summary.
+fn summarised(digest: &SessionDigest, section: Section) -> Vec<String> {
+    let summary = digest.compacted.as_ref();
+    summary.map_or_else(Vec::new, |summary| summary.items(section))
+}
+
 /// Returns what the person decided: answers to questions, the approved plan, and what they chose in their
 /// own words.
 fn chosen(account: &Account, title: &str, said: &[String]) -> Vec<String> {
@@ -716,15 +746,15 @@ fn commits(made: &[String]) -> Vec<String> {
     commits
 }
 
-/// Lists what is left to do: the open tasks, else what the last answer names.
+/// Lists what is left to do: the open tasks, else what the last answer names, or the client's summary if
+/// no answer followed it.
 fn next_steps(digest: &SessionDigest) -> Vec<String> {
     let open = &digest.declared.open_tasks;
-    let steps = if open.is_empty() {
-        &digest.next_steps
-    } else {
-        open
-    };
-    lines(steps, MAX_STEPS)
+    match digest.compacted.as_ref().filter(|summary| summary.is_last) {
+        _ if !open.is_empty() => lines(open, MAX_STEPS),
+        Some(_) => lines(&summarised(digest, Section::Pending), MAX_STEPS),
+        None => lines(&digest.next_steps, MAX_STEPS),
+    }
 }
 
 /// Lists the files, the most edited first.

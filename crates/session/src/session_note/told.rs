@@ -1,11 +1,12 @@
-//! Chooses what the model's answers tell.
+//! Chooses what the model's answers tell, and the client's summary of them.
 
 use std::collections::HashSet;
 
 use super::{
-    Account, answer,
+    Account, SessionDigest, answer,
     choose::{Candidate, Known, Limits, choose},
-    grown,
+    compaction::Section,
+    grown, summarised,
     title::naming_words,
 };
 use crate::{observe, phrases::sum_of_marks, prose::shorten};
@@ -15,6 +16,14 @@ const TOLD: Limits = Limits {
     characters: 420,
     line: 210,
     lines: 6,
+    lines_per_turn: 3,
+};
+
+/// The limits of what the client's summary of the session adds.
+const COMPACTED: Limits = Limits {
+    characters: 360,
+    line: 200,
+    lines: 3,
     lines_per_turn: 3,
 };
 
@@ -89,6 +98,23 @@ pub(super) fn told(account: &Account, known: &[String]) -> Told {
             .extend(statement.map(|text| shorten(text, TOLD.line)));
     }
     told
+}
+
+/// Chooses the errors with their fixes, and the decisions, of the client's summary.
+pub(super) fn found_by_client(digest: &SessionDigest, known: &[String]) -> Vec<String> {
+    let known = Known::new(known);
+    let items = summarised(digest, Section::Findings)
+        .into_iter()
+        .enumerate();
+    let candidates = items.filter(|(_, text)| !answer::is_remark(text) && !known.has(text));
+    let candidates = candidates.map(|(position, text)| Candidate {
+        weight: answer::weight(&text),
+        turn: 0,
+        position,
+        text,
+    });
+    let chosen = choose(candidates.collect(), COMPACTED).into_iter();
+    chosen.map(|(_, text)| text).collect()
 }
 
 /// What a sentence says that something works, or was changed.

@@ -4,7 +4,7 @@ use anamnesis_session::{
     declared::{self, Declared},
     event::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
     observe::{self, Observation},
-    session_note::{self, SessionDigest},
+    session_note::{self, Compacted, SessionDigest},
     summary::{self, Summary},
     turn::{self, Turn},
 };
@@ -280,7 +280,26 @@ impl Journal {
         };
         digest.add_tool_events(&newest("1")?);
         digest.declared = Declared::new(&newest(&declaring())?);
+        digest.compacted = self.compacted(id)?;
         Ok(Some(digest))
+    }
+
+    /// Returns the client's last summary of a session.
+    fn compacted(&self, id: &str) -> Result<Option<Compacted>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT text, NOT EXISTS (
+                   SELECT 1 FROM turn_end AS later WHERE later.session = turn_end.session
+                     AND speaker = 'main' AND later.number > turn_end.number)
+                 FROM turn_end WHERE session = ? AND speaker = 'compact' AND text IS NOT NULL
+                 ORDER BY number DESC LIMIT 1",
+            )?
+            .query_row([id], |row| {
+                let (text, is_last) = (row.get(0)?, row.get(1)?);
+                Ok(Compacted { text, is_last })
+            })
+            .optional()?)
     }
 
     /// Collects what a summary needs of a session: of the turns the first prompt and the last answer,
