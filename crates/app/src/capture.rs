@@ -152,8 +152,7 @@ pub fn write_session(
     source: Option<&str>,
 ) -> Result<Option<(Outcome, Option<String>)>, Error> {
     let now = context.environment.now.timestamp_millis();
-    let (Some(session), Some(mut account)) = (journal.session(id)?, journal.session_digest(id)?)
-    else {
+    let Some(session) = journal.session(id)? else {
         return Ok(None);
     };
     let job = Job {
@@ -175,15 +174,34 @@ pub fn write_session(
         settle()?;
         return Ok(None);
     }
-    let completed = complete(context, journal, &session, &mut account);
-    account.name = name(context, journal, &session, account.name.take())?;
+    // Sessions that repeat one another have one note, that of the first. The last one is told.
+    let runs = journal.runs(&session)?;
+    let told = match &runs {
+        Some(runs) if runs.last != id => journal.session(&runs.last)?,
+        _ => None,
+    };
+    let told = told.as_ref().unwrap_or(&session);
+    let Some(mut account) = journal.session_digest(&told.id)? else {
+        return Ok(None);
+    };
+    let completed = complete(context, journal, told, &mut account);
+    account.name = name(context, journal, told, account.name.take())?;
+    if let Some(runs) = &runs {
+        let last = account.last_at.unwrap_or(context.environment.now);
+        account.runs = Some((runs.count, last.date_naive()));
+        if runs.first != id {
+            // Written while it was open.
+            session_note::skip(&context.notes, journal, id)?;
+        }
+    }
     let machine_id = context.machine_id();
     let request = Request {
-        session: Some(id),
+        session: Some(runs.as_ref().map_or(id, |runs| &runs.first)),
         project: &session.project,
         machine_id: &machine_id,
         source: source.or_else(|| source_of(&session)),
-        change: Some(session.change),
+        // Each of them may write the note.
+        change: runs.is_none().then_some(session.change),
         host: session.host.as_deref(),
         now: context.environment.now,
     };

@@ -401,6 +401,8 @@ pub struct Environment {
     pub session: Option<String>,
     /// Whether Claude Code runs interactively on a person's screen.
     pub is_interactive: bool,
+    /// Whether `claude -p` runs the session.
+    pub is_headless: bool,
     /// The program that set variables for its hooks, if it is not Claude Code.
     pub host: Option<Host>,
     /// Claude Code's process id.
@@ -466,6 +468,7 @@ impl Environment {
             is_in_prompt: false,
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
+            is_headless: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "sdk-cli"),
             client_process: text(CLAUDE_PROCESS),
             host: HOST_VARIABLES
                 .iter()

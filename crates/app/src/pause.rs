@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anamnesis_store::{
     project::Project,
-    settings::config::{Config, Paused},
+    settings::config::{Config, Headless, Paused},
 };
 
 use crate::{Error, context::Context};
@@ -22,6 +22,8 @@ pub enum Off {
     Everywhere,
     /// A pattern of excluded folders.
     Folder,
+    /// The setting for sessions of `claude -p`.
+    Headless,
     /// `pause`.
     Project,
 }
@@ -34,6 +36,7 @@ impl Off {
             Self::Settings => "config.json cannot be understood",
             Self::Everywhere => "paused everywhere",
             Self::Folder => "this folder is excluded",
+            Self::Headless => "recording.headless is off",
             Self::Project => "paused here",
         }
     }
@@ -45,6 +48,7 @@ impl Off {
             Self::Settings => "mend config.json",
             Self::Everywhere => "anamnesis resume --all",
             Self::Folder => "see `exclude` and `recording.only`: anamnesis config list",
+            Self::Headless => "anamnesis config unset recording.headless",
             Self::Project => "anamnesis resume",
         }
     }
@@ -63,6 +67,9 @@ pub fn why(context: &Context, folders: &[&Path], project: impl FnOnce() -> Proje
     }
     if config.paused.everywhere {
         return Some(Off::Everywhere);
+    }
+    if context.environment.is_headless && config.recording.headless == Headless::Off {
+        return Some(Off::Headless);
     }
     let exclusions = context.exclusions();
     if folders.iter().any(|folder| exclusions.excludes(folder)) {

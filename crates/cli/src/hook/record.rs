@@ -16,6 +16,7 @@ use anamnesis_session::{
 use anamnesis_store::{
     journal::{self, Audience, Journal, Taken},
     project, session_note,
+    settings::config::Headless,
     spool::{Spool, Waiting},
 };
 use anamnesis_text::{clean::one_line, private_tokens::Key, redact::redact, sanitize::Sanitized};
@@ -142,7 +143,16 @@ impl Hook {
             at: environment.now.timestamp_millis(),
             is_unsure,
         };
-        intake.record(with_answer.as_ref().unwrap_or(payload), safe)
+        let mut record = intake.record(with_answer.as_ref().unwrap_or(payload), safe);
+        let is_tool = matches!(
+            record.what,
+            RecordedEvent::Used(_) | RecordedEvent::Delegated { .. }
+        );
+        let config = &self.context.config.recording;
+        if is_tool && environment.is_headless && config.headless == Headless::Summary {
+            record.what = RecordedEvent::Seen;
+        }
+        record
     }
 
     /// Returns the end of a turn with the answer that only the transcript has.

@@ -53,6 +53,7 @@ fn every_setting_and_where_it_comes_from() {
     session_line                problems                      config.json
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
+    recording.headless          on                            default
     recording.only              none                          default
     redact.patterns             none                          default
     skip_tools                  ListMcpResourcesTool, Skill…  default

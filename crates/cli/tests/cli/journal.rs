@@ -807,6 +807,79 @@ fn the_clients_summary_tells_what_was_found_and_is_open() {
 }
 
 #[test]
+fn a_prompt_that_runs_sixty_times_has_one_note() {
+    let home = home();
+    let run = |number: i64, file: Option<&str>| {
+        let id = format!("run-{number}");
+        let mut session = Played::new(&home, &id);
+        let prompt = json!({ "prompt": "Look whether a dependency has a new major version" });
+        // It may bring the note of the runs before.
+        home.hook(&session.payload("UserPromptSubmit", &prompt))
+            .well();
+        if let Some(file) = file {
+            session.edits(file);
+        }
+        let answer = format!(
+            "Nothing new: the newest of the {number} releases is in use, since serde waits."
+        );
+        session.silent("Stop", &json!({ "last_assistant_message": answer }));
+        session.ends();
+    };
+    for number in 1..=60 {
+        run(number, None);
+    }
+    home.settle();
+    let text = note(&home);
+    assert!(
+        text.contains("**Repeated:** × 60, last 2 Jan 2026\n"),
+        "{text}"
+    );
+    assert!(text.contains("prov_session: run-1\n"), "{text}");
+    assert!(text.contains("the 60 releases"), "{text}");
+    let next = home.hook(&home.start("next", "startup")).well();
+    assert_eq!(next.matches("a new major version").count(), 1, "{next}");
+    // A run that changes something has a note of its own.
+    run(61, Some("src/lib.rs"));
+    home.settle();
+    assert_eq!(home.notes().len(), 2);
+}
+
+#[test]
+fn sessions_without_a_person_are_recorded_as_the_setting_says() {
+    for (value, prompts, tools) in [("on", 1, 1), ("summary", 1, 0), ("off", 0, 0)] {
+        let home = home();
+        home.write(
+            "config.json",
+            json!({ "recording": { "headless": value } }).to_string(),
+        );
+        let session = Played::new(&home, SESSION);
+        let prompt = session.payload(
+            "UserPromptSubmit",
+            &json!({ "prompt": "List open orders of today" }),
+        );
+        let tool = json!({ "tool_name": "Bash", "tool_use_id": "t", "tool_input": { "command": "make orders" },
+                           "tool_response": { "stdout": "3" } });
+        let tool = session.payload("PostToolUse", &tool);
+        home.hook(&home.start("by a person", "startup")).well();
+        for payload in [&prompt, &tool] {
+            let hook = home.hook_with(payload.to_string());
+            assert_eq!(
+                hook.env("CLAUDE_CODE_ENTRYPOINT", "sdk-cli").run().well(),
+                NO_OP
+            );
+        }
+        let count = |table: &str| {
+            rows(
+                &home,
+                &format!("SELECT count(*) FROM {table} WHERE session = '{SESSION}'"),
+            )
+        };
+        assert_eq!(count("prompt"), [prompts.to_string()], "{value}");
+        assert_eq!(count("tool_event"), [tools.to_string()], "{value}");
+    }
+}
+
+#[test]
 fn the_task_of_a_subagent_is_kept() {
     let home = home();
     let mut session = Played::new(&home, SESSION);

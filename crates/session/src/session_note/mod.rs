@@ -25,7 +25,7 @@ use anamnesis_text::{
     private_tokens::PrivateTokens,
     truncate::line,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 pub use self::compaction::{Compacted, INSTRUCTIONS};
 pub use crate::note_parts::{labelled, part_of};
@@ -119,6 +119,8 @@ pub struct SessionDigest {
     pub declared: Declared,
     /// The client's last summary of it, made to free its context.
     pub compacted: Option<Compacted>,
+    /// How often it ran, and the day of the last run, if it repeats an earlier session.
+    pub runs: Option<(usize, NaiveDate)>,
     /// The first branch that was checked out.
     pub git_branch: Option<String>,
     /// The edited files, the most edited first; relative to the project's folder if they are inside.
@@ -495,6 +497,10 @@ fn body(account: &Account, title: &str) -> String {
     let mut body = String::new();
     if word_set(&ask) != word_set(title) {
         paragraph(&mut body, "Ask", &ask);
+    }
+    if let Some((runs, day)) = digest.runs {
+        let last = day.format("%-d %b %Y");
+        paragraph(&mut body, "Repeated", &format!("× {runs}, last {last}"));
     }
     if let Some(branch) = &digest.git_branch
         && !DEFAULT_BRANCHES.contains(&branch.as_str())

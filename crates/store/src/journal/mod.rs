@@ -50,7 +50,7 @@ pub use self::{
     repair::{Repair, drop_old_quarantine, kept_files, repair},
     resolved::Resolved,
     retention::Pruned,
-    session::{Extent, Session, StoredEvent},
+    session::{Extent, Runs, Session, StoredEvent},
     take::{LOST, Taken},
     timeline::{Event, Moment},
     usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, UsageCounts, Weight},

@@ -123,6 +123,17 @@ pub struct Extent {
     pub has_action: bool,
 }
 
+/// Sessions that repeat one another: see [`Journal::runs`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runs {
+    /// The id of the first session. Its note is the note of all.
+    pub first: String,
+    /// The id of the last session.
+    pub last: String,
+    /// The number of sessions.
+    pub count: usize,
+}
+
 impl Session {
     /// Returns whether it has ended.
     pub fn is_completed(&self) -> bool {
@@ -300,6 +311,34 @@ impl Journal {
                 Ok(Compacted { text, is_last })
             })
             .optional()?)
+    }
+
+    /// Returns the runs of the prompt of a session that ended, such as a scheduled one: sessions of its
+    /// project with the same only prompt in which no file was edited. `None` if it is the only one.
+    pub fn runs(&self, session: &Session) -> Result<Option<Runs>, Error> {
+        const MIN_WORDS: usize = 4;
+        let prompt = session.first_prompt.as_deref().unwrap_or_default();
+        if prompt.split_whitespace().count() < MIN_WORDS {
+            return Ok(None);
+        }
+        let ids: Vec<String> = self
+            .connection
+            .prepare_cached(
+                "SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
+                   AND state = 'completed' AND NOT EXISTS (
+                     SELECT 1 FROM file_use WHERE session = id AND action IN ('edited', 'created'))
+                 ORDER BY started_at, rowid",
+            )?
+            .query_map([&session.project, prompt], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        Ok(match ids.as_slice() {
+            [first, .., last] if ids.contains(&session.id) => Some(Runs {
+                first: first.clone(),
+                last: last.clone(),
+                count: ids.len(),
+            }),
+            _ => None,
+        })
     }
 
     /// Collects what a summary needs of a session: of the turns the first prompt and the last answer,

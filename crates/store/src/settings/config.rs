@@ -46,6 +46,19 @@ pub enum SessionLine {
     Off,
 }
 
+/// What is recorded of sessions without a person at the terminal, such as scheduled ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Headless {
+    /// The same as of any session.
+    #[default]
+    On,
+    /// The prompts and answers only.
+    Summary,
+    /// Nothing; nothing is injected, either.
+    Off,
+}
+
 /// Where meanings are compared, if there is an embedding model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Kind, Setting,
-    config::{Paused, SKIPPED_TOOLS, Secret, Semantic, SessionLine},
+    config::{Headless, Paused, SKIPPED_TOOLS, Secret, Semantic, SessionLine},
 };
 
 /// Declares the settings in the order in which they are shown. A line in braces of its own declares
@@ -143,6 +143,7 @@ settings! {
     }
     /// Settings of what is recorded.
     recording: Recording {
+        headless: Headless = Headless::On, Kind::Choice(&["on", "summary", "off"]), "What is recorded of sessions that `claude -p` runs: everything, prompts and answers only, or nothing; with `off`, nothing is injected, either.";
         only: Vec<String> = Vec::new(), Kind::Folders, "If set: the only folders in which something is recorded or injected.";
     }
     /// Settings of redaction.

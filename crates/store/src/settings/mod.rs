@@ -115,7 +115,11 @@ impl Kind {
     /// Returns whether it restricts recording. While such a setting is invalid, nothing is
     /// recorded.
     fn restricts_recording(self) -> bool {
-        matches!(self, Self::Folders | Self::Paused)
+        // The choice is that of `recording.headless`.
+        matches!(
+            self,
+            Self::Folders | Self::Paused | Self::Choice(["on", "summary", "off"])
+        )
     }
 
     /// Returns whether a value may contain a password or a key.
