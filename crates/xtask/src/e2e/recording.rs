@@ -22,6 +22,68 @@ const UNASKED: Ask<'static> = Ask {
     fork: false,
 };
 
+/// A prompt that runs again and again, such as a scheduled one, has one note.
+pub(super) fn repeated(stage: &Stage) -> Result<()> {
+    const PROMPT: &str = "Look whether a dependency has a new major version";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    for _ in 0..3 {
+        let answer = "No dependency of the shop has a newer major version today.";
+        machine.api().play(Script::turns([text(answer)]));
+        clean(&machine.ask(PROMPT, &UNASKED)?)?;
+    }
+    store.wait_for("the note of three runs", |note| {
+        note.body.contains("**Repeated:** × 3, last ")
+    })?;
+    let notes = store.notes();
+    check(notes.len() == 1, || format!("three runs left {notes:#?}"))
+}
+
+/// The name that a person gives a session becomes the title of its note.
+pub(super) fn renamed(stage: &Stage) -> Result<()> {
+    const NAME: &str = "Vouchers for the spring sale";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    let answer = "The vouchers expire at midnight, because the sale ends then.";
+    machine.api().play(Script::turns([text(answer)]));
+    let terminal = Terminal::start(&machine)?;
+    terminal.send("Let the vouchers of the shop expire")?;
+    terminal.wait_for(answer)?;
+    terminal.send(&format!("/rename {NAME}"))?;
+    terminal.wait_for("enamed to")?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()?;
+    store.wait_for("the note with that title", |note| note.title() == NAME)?;
+    Ok(())
+}
+
+/// A plan that the person approves titles the note, and its steps are decided.
+pub(super) fn planned(stage: &Stage) -> Result<()> {
+    const PLAN: &str =
+        "# Keep the prices in cents\n\n1. Read the cart in cents\n2. Round at the end";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    machine.api().play(Script::turns([
+        tool("ExitPlanMode", json!({ "plan": PLAN })),
+        text("The prices are kept in cents now."),
+    ]));
+    let terminal = Terminal::start(&machine)?;
+    // Shift+Tab goes from the default mode over accepting edits to the plan mode.
+    terminal.press("BTab")?;
+    terminal.press("BTab")?;
+    terminal.wait_for("plan mode on")?;
+    terminal.send("How could the cart round less?")?;
+    terminal.wait_for("Would you like to proceed?")?;
+    terminal.press("Enter")?;
+    terminal.wait_for("The prices are kept in cents now.")?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()?;
+    let note = store.wait_for("the note of the plan", |note| {
+        note.title() == "Keep the prices in cents"
+    })?;
+    check(note.body.contains("Round at the end"), || note.body.clone())
+}
+
 /// Every hook of a session without a compaction has run and left its rows: for successful, failed
 /// and refused tools and for a subagent.
 pub(super) fn every_hook(stage: &Stage) -> Result<()> {

@@ -67,6 +67,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("compact", compact),
     headless("every-hook", recording::every_hook),
     headless("killed", recording::killed),
+    headless("repeated", recording::repeated),
     headless("recall", recalling::recall),
     headless("failure", recalling::failure),
     headless("fixed-failure", recalling::fixed_failure),
@@ -94,6 +95,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     in_terminal("compact-typed", compact_typed),
     in_terminal("clear", clear),
     in_terminal("interrupted", recording::interrupted),
+    in_terminal("renamed", recording::renamed),
+    in_terminal("planned", recording::planned),
     in_terminal("first-session", first_session),
     in_terminal("mentioned", serving::mentioned),
     in_terminal("answered", serving::answered),
@@ -226,6 +229,11 @@ fn compact(stage: &Stage) -> Result<()> {
     let printed = hook.map(|hook| hook.stdout.as_str()).unwrap_or_default();
     check(printed.contains(earlier.title()), || {
         format!("after the compaction the hook printed {printed:?}")
+    })?;
+    let summaries = machine.api().requests_of(Kind::Compaction);
+    let is_instructed = |request: &Request| request.text().contains("quote word for word");
+    check(summaries.iter().any(is_instructed), || {
+        "the request for a summary has no instructions of ours".to_owned()
     })?;
     machine.api().play(Script::default());
     clean(&machine.ask("And the tests?", &how)?)?;
