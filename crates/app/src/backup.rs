@@ -18,7 +18,7 @@ use anamnesis_store::{
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     format::home_path,
     purge::left::{self, KnownBackup},
 };
@@ -69,7 +69,7 @@ pub fn back_up(
     // In this order everywhere. Without them, files could change while they are read.
     let mut held = Vec::new();
     for subject in [Subject::Sync, Subject::Notes] {
-        let lock = lock::acquire(home, subject, PATIENCE).map_err(failed)?;
+        let lock = lock::acquire(home, subject, TIMEOUT).map_err(failed)?;
         held.push(lock.ok_or_else(|| {
             Error::failed("another process is changing notes").hint("try again in a moment")
         })?);
@@ -86,7 +86,7 @@ pub fn back_up(
     // A database in use is not one file, so a copy of it is packed.
     let copy = home.derived().join("backup.db");
     let _ = fs::remove_file(&copy);
-    if let Some(journal) = Journal::open_to_read(home, PATIENCE)? {
+    if let Some(journal) = Journal::open_to_read(home, TIMEOUT)? {
         journal.copy_to(&copy)?;
         sources.push((JOURNAL.to_owned(), copy.clone()));
     }
@@ -174,7 +174,7 @@ pub fn restore(context: &Context, path: &Path) -> Result<Restored, Error> {
     let mut backups = vec![known(context, path)];
     backups.extend(context.journal().iter().flat_map(left::backups));
     if unpacked.journal().exists() {
-        let journal = Journal::open(&unpacked, PATIENCE)?;
+        let journal = Journal::open(&unpacked, TIMEOUT)?;
         left::add_backups(&journal, backups)?;
         journal.checkpoint()?;
     }

@@ -26,7 +26,7 @@ use chrono::{DateTime, Utc};
 use crate::{Error, context::Context, write};
 
 /// The timeout for the index lock. It is short because a session may be waiting.
-const INDEX_PATIENCE: Duration = Duration::from_millis(20);
+const INDEX_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// How many bytes from the end of a transcript are searched for the last answer.
 const TRANSCRIPT_END: u64 = 4 * 1024 * 1024;
@@ -39,12 +39,12 @@ const NAME_END: u64 = 256 * 1024;
 pub fn write(
     context: &Context,
     journal: Option<&Journal>,
-    account: &SessionDigest,
+    digest: &SessionDigest,
     request: &Request<'_>,
 ) -> Result<Outcome, anamnesis_store::notes::Error> {
-    let outcome = session_note::capture(&context.notes, journal, account, request)?;
+    let outcome = session_note::capture(&context.notes, journal, digest, request)?;
     if let Outcome::Written(stored) = &outcome {
-        context.take_up(stored, INDEX_PATIENCE);
+        context.take_up(stored, INDEX_TIMEOUT);
     }
     Ok(outcome)
 }
@@ -54,10 +54,10 @@ pub fn write(
 pub fn write_for_agent(
     context: &Context,
     journal: Option<&Journal>,
-    account: &SessionDigest,
+    digest: &SessionDigest,
     request: &Request<'_>,
 ) -> Result<Outcome, Error> {
-    let Some(mut note) = session_note::draft(account, request) else {
+    let Some(mut note) = session_note::draft(digest, request) else {
         return Ok(Outcome::Trivial);
     };
     if let Some(path) = context.notes.find(note.id) {
@@ -205,7 +205,7 @@ pub fn write_session(
         host: session.host.as_deref(),
         now: context.environment.now,
     };
-    let mut outcome = write(context, Some(journal), &account, &request)?;
+    let mut outcome = write(context, Some(journal), &digest, &request)?;
     // The client may exit before its `SessionEnd` hook runs. An end recorded meanwhile counts.
     let heard = journal.session(id)?;
     let heard = heard.as_ref().and_then(source_of);
@@ -214,7 +214,7 @@ pub fn write_session(
             source: heard,
             ..request
         };
-        outcome = write(context, Some(journal), &account, &request)?;
+        outcome = write(context, Some(journal), &digest, &request)?;
     }
     settle()?;
     let warning = completed.err().map(|error| error.to_string());
@@ -239,7 +239,7 @@ fn complete(
     context: &Context,
     journal: &Journal,
     session: &Session,
-    account: &mut SessionDigest,
+    digest: &mut SessionDigest,
 ) -> Result<(), Error> {
     let path = session.transcript.as_deref().map(Path::new);
     let extent = journal.extent(&session.id)?;
@@ -257,16 +257,16 @@ fn complete(
     let start = time(resumed).unwrap_or(ALWAYS.start);
     if !extent.has_action && !has_forgotten {
         if let Some(transcript) = read(context, path, None, start..ALWAYS.end)? {
-            let fixed = std::mem::take(&mut account.fixed);
-            *account = SessionDigest::from(&transcript);
-            if account.fixed.is_empty() {
-                account.fixed = fixed;
+            let fixed = std::mem::take(&mut digest.fixed);
+            *digest = SessionDigest::from(&transcript);
+            if digest.fixed.is_empty() {
+                digest.fixed = fixed;
             }
         }
     } else if session.is_partial {
         let end = time(extent.first_at.into_iter().chain(since).min()).unwrap_or(ALWAYS.end);
         if let Some(earlier) = read(context, path, None, start..end)? {
-            account.prepend(&SessionDigest::from(&earlier));
+            digest.prepend(&SessionDigest::from(&earlier));
         }
     }
     // Reads only what follows the prompt, because earlier text may be private.
@@ -275,10 +275,10 @@ fn complete(
         && let Some(end) = read(context, path, Some(TRANSCRIPT_END), since..ALWAYS.end)?
         && let Some(outcome) = end.outcome
     {
-        account.next_steps = summary::next_steps(&outcome);
-        turn::add_answer(&mut account.turns, outcome);
+        digest.next_steps = summary::next_steps(&outcome);
+        turn::add_answer(&mut digest.turns, outcome);
     }
-    account.mask(&echoes);
+    digest.mask(&echoes);
     Ok(())
 }
 

@@ -26,7 +26,7 @@ use anamnesis_text::{
 use crate::{Error, environment::Environment, format};
 
 /// The lock timeout of a command. Waiting is better than asking a person to try again.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest stores of which every file is checked for a summary, and for a search by a person.
 const MAX_LISTED: usize = 2_000;
@@ -48,7 +48,7 @@ pub struct Context {
 impl Context {
     /// Opens the store for a command and creates missing folders.
     pub fn open(environment: Environment) -> Result<Self, Error> {
-        let context = Self::new(environment, PATIENCE)?;
+        let context = Self::new(environment, TIMEOUT)?;
         context
             .home
             .create()
@@ -57,8 +57,8 @@ impl Context {
     }
 
     /// Refers to a store without creating anything. Fails if the path contains a broken link.
-    pub fn new(environment: Environment, patience: Duration) -> Result<Self, Error> {
-        let context = Self::unchecked(environment, patience)?;
+    pub fn new(environment: Environment, timeout: Duration) -> Result<Self, Error> {
+        let context = Self::unchecked(environment, timeout)?;
         context.home.check_links().map_err(|error| {
             let hint = error.hint();
             Error::caused_by(error).hint(hint)
@@ -67,7 +67,7 @@ impl Context {
     }
 
     /// Like [`Context::new`], but without the check for broken links, which `doctor` reports itself.
-    pub fn unchecked(environment: Environment, patience: Duration) -> Result<Self, Error> {
+    pub fn unchecked(environment: Environment, timeout: Duration) -> Result<Self, Error> {
         let root = environment.store.clone().ok_or_else(|| {
             Error::environment("no home folder is known".to_owned())
                 .hint("set HOME or ANAMNESIS_HOME")
@@ -76,7 +76,7 @@ impl Context {
         let config = Config::load(&home);
         set_patterns(&config.redact.patterns);
         Ok(Self {
-            notes: Notes::new(home.clone(), patience),
+            notes: Notes::new(home.clone(), timeout),
             config,
             home,
             environment,
@@ -84,8 +84,8 @@ impl Context {
     }
 
     /// Sets a longer lock timeout for the notes.
-    pub fn be_patient(&mut self, patience: Duration) {
-        self.notes = Notes::new(self.home.clone(), patience);
+    pub fn set_notes_timeout(&mut self, timeout: Duration) {
+        self.notes = Notes::new(self.home.clone(), timeout);
     }
 
     /// Returns this machine's name as used in notes.
@@ -162,7 +162,7 @@ impl Context {
 
     /// Opens the journal read-only; `None` if there is none yet.
     pub fn records(&self) -> Result<Option<Journal>, Error> {
-        Ok(Journal::open_to_read(&self.home, PATIENCE)?)
+        Ok(Journal::open_to_read(&self.home, TIMEOUT)?)
     }
 
     /// Opens the journal read-only, if it is not locked.
@@ -227,7 +227,7 @@ impl Context {
 
     /// Opens the index after a look at the selected files.
     pub fn index_with(&self, look: Look) -> Result<Index, Error> {
-        let opened = Index::in_step_with(&self.home, &self.notes, look, PATIENCE);
+        let opened = Index::in_step_with(&self.home, &self.notes, look, TIMEOUT);
         Ok(self.or_in_memory(opened)?)
     }
 
@@ -253,23 +253,23 @@ impl Context {
     /// Rebuilds the index if this failure shows that it is damaged. Returns whether there is a new one.
     pub fn rebuild_if_damaged(environment: &Environment, failure: &Error) -> bool {
         failure.is_index_damage()
-            && Self::new(environment.clone(), PATIENCE)
-                .is_ok_and(|it| Index::rebuild(&it.home, &it.notes, PATIENCE).is_ok())
+            && Self::new(environment.clone(), TIMEOUT)
+                .is_ok_and(|it| Index::rebuild(&it.home, &it.notes, TIMEOUT).is_ok())
     }
 
-    /// Indexes a note that was just written, if the index lock is free within `patience`.
-    pub fn take_up(&self, stored: &Stored, patience: Duration) {
-        writing::take_up(&self.home, stored, patience, self.environment.now);
+    /// Indexes a note that was just written, if the index lock is free within `timeout`.
+    pub fn take_up(&self, stored: &Stored, timeout: Duration) {
+        writing::take_up(&self.home, stored, timeout, self.environment.now);
     }
 
     /// Opens the journal. On failure the error is logged and the command continues without it.
     pub fn journal(&self) -> Option<Journal> {
-        self.journal_within(PATIENCE)
+        self.journal_within(TIMEOUT)
     }
 
     /// Like [`Context::journal`], with a timeout.
-    pub fn journal_within(&self, patience: Duration) -> Option<Journal> {
-        match Journal::open(&self.home, patience) {
+    pub fn journal_within(&self, timeout: Duration) -> Option<Journal> {
+        match Journal::open(&self.home, timeout) {
             Ok(journal) => Some(journal),
             Err(error) => {
                 self.log(&error.to_string());

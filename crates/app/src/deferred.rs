@@ -31,10 +31,10 @@ use crate::{
 
 /// Timeout for other writers of notes, the index or the journal. A session's last records may be in the
 /// spool, and the next process may start only days later.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout for repairing the journal, and for a look at it. The next process finds the same.
-const REPAIR_PATIENCE: Duration = Duration::from_secs(2);
+const REPAIR_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A temporary file older than this is a leftover of a killed process.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
@@ -77,7 +77,7 @@ pub struct Done {
 /// # Errors
 /// Returns an error if the store cannot be opened or work failed. The next process tries again.
 pub fn run(environment: Environment, check: bool) -> Result<(), Error> {
-    let context = Context::new(environment, PATIENCE)?;
+    let context = Context::new(environment, TIMEOUT)?;
     // A hook has created the store. If it is gone, it was deleted and must stay so. Nothing is
     // created before the lock is held.
     if !context.home.derived().is_dir() {
@@ -128,7 +128,7 @@ fn make_vectors(context: &Context) {
 /// Returns whether records or jobs are pending, without the lock.
 fn has_work(context: &Context) -> bool {
     let now = now(context);
-    let journal = Journal::open_to_read(&context.home, REPAIR_PATIENCE);
+    let journal = Journal::open_to_read(&context.home, REPAIR_TIMEOUT);
     let journal = journal.ok().flatten();
     !Spool::new(&context.home).is_empty()
         || journal.is_some_and(|journal| journal.has_jobs(now).unwrap_or(false))
@@ -139,7 +139,7 @@ fn work(context: &Context, check: bool) -> Result<(), Error> {
         let done = pass(context, check, false).inspect_err(|failure| {
             context.log(&format!("work: {}", failure.text()));
         })?;
-        let Some(journal) = context.journal_within(PATIENCE) else {
+        let Some(journal) = context.journal_within(TIMEOUT) else {
             break;
         };
         if let Err(error) = terminal_command::keep(context, &journal) {
@@ -167,14 +167,14 @@ fn work(context: &Context, check: bool) -> Result<(), Error> {
 /// retries.
 fn settle_projects(context: &Context, journal: &Journal) {
     let now = context.environment.now;
-    if let Err(error) = Identities::new(journal, &context.home, now, PATIENCE).settle() {
+    if let Err(error) = Identities::new(journal, &context.home, now, TIMEOUT).settle() {
         context.log(&format!("work: {error}"));
     }
 }
 
 /// Takes the lock of the deferred process; `None` if another process holds it.
-pub fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>, Error> {
-    lock::acquire(&context.home, Subject::Work, patience).map_err(|error| {
+pub fn hold(context: &Context, timeout: Duration) -> Result<Option<Lock>, Error> {
+    lock::acquire(&context.home, Subject::Work, timeout).map_err(|error| {
         Error::failed(format!(
             "cannot lock {}: {error}",
             context.home.derived().display()
@@ -226,7 +226,7 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
             journal.set_meta(INDEX_DAMAGED, "")?;
         }
         if is_index_damaged {
-            Index::rebuild(&context.home, &context.notes, PATIENCE)?;
+            Index::rebuild(&context.home, &context.notes, TIMEOUT)?;
         }
         refresh(context, check)?;
         if kept.is_err() && is_damaged(context) {
@@ -308,7 +308,7 @@ fn open_journal(
     by_person: bool,
     done: &mut Done,
 ) -> Result<Journal, Error> {
-    let open = || Journal::open(&context.home, PATIENCE);
+    let open = || Journal::open(&context.home, TIMEOUT);
     let is_due = |journal: &Journal| {
         let pruned = journal.meta(PRUNED).ok().flatten();
         pruned.as_deref() != Some(&today(context))
@@ -319,7 +319,7 @@ fn open_journal(
         return Ok(opened?);
     }
     drop(opened);
-    match journal_repair::repair(context, REPAIR_PATIENCE) {
+    match journal_repair::repair(context, REPAIR_TIMEOUT) {
         Ok(repair) => done.repair = repair.or(done.repair.take()),
         // The rest of the work may still succeed.
         Err(error) => context.log(&format!("work: not repaired: {error}")),
@@ -445,9 +445,9 @@ const PRUNED: &str = "pruned";
 /// Refreshes the index, or rebuilds it if it cannot be used.
 fn refresh(context: &Context, check: bool) -> Result<(), Error> {
     let look = if check { Look::Everything } else { Look::Daily };
-    let mut index = Index::in_step_with(&context.home, &context.notes, look, PATIENCE)?;
+    let mut index = Index::in_step_with(&context.home, &context.notes, look, TIMEOUT)?;
     if check {
-        index = index.checked(&context.home, &context.notes, PATIENCE)?;
+        index = index.checked(&context.home, &context.notes, TIMEOUT)?;
     }
     index.sweep(&context.home)?;
     index.checkpoint()?;

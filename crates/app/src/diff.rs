@@ -10,7 +10,7 @@ use anamnesis_sync::history::{Difference, File};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 /// Time limit for improving the alignment of two texts.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Context lines around a difference.
 const CONTEXT: usize = 2;
@@ -89,7 +89,7 @@ pub fn lines(difference: &Difference) -> String {
 fn diff<'a>(old: &'a str, new: &'a str) -> TextDiff<'a, 'a, 'a, str> {
     TextDiff::configure()
         .algorithm(Algorithm::Patience)
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .diff_lines(old, new)
 }
 

@@ -38,7 +38,7 @@ use ulid::Ulid;
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     environment::INSTALLED_PLUGINS,
 };
 
@@ -149,7 +149,7 @@ fn remove_model(context: &Context) -> Result<bool, Error> {
     if folder.is_dir() {
         remove_all_but(&folder, None).map_err(Error::caused_by)?;
     }
-    match Index::open_if_usable(&context.home, PATIENCE) {
+    match Index::open_if_usable(&context.home, TIMEOUT) {
         Ok(mut index) => index.set_embedding_model(None)?,
         // A rebuilt index has no vectors.
         Err(error) if error.is_damage() => {}
@@ -298,7 +298,7 @@ pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
     };
     if index.embedding_model()?.as_deref() != name {
         drop(index);
-        Index::open_if_usable(&context.home, PATIENCE)?.set_embedding_model(name)?;
+        Index::open_if_usable(&context.home, TIMEOUT)?.set_embedding_model(name)?;
     }
     let Some(model) = model else {
         return Ok(false);
@@ -321,7 +321,7 @@ pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
             let made = loaded.embed_passages(&note.texts.passages());
             vectors.push((note, made.map_err(Error::caused_by)?));
         }
-        let mut index = Index::open_if_usable(&context.home, PATIENCE)?;
+        let mut index = Index::open_if_usable(&context.home, TIMEOUT)?;
         // Another model may have been added meanwhile.
         if index.embedding_model()?.as_deref() != Some(model.sha256.as_str()) {
             return Ok(true);
@@ -337,7 +337,7 @@ pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
 const MAX_PROMPT: usize = 160;
 
 /// How long a hook waits for the vector of a prompt.
-const PROMPT_PATIENCE: Duration = Duration::from_millis(250);
+const PROMPT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Encodes a prompt in a thread of its own, while words are compared.
 pub struct PromptEncoder {
@@ -367,7 +367,7 @@ impl PromptEncoder {
         if !has_vectors_of(index, &self.sha256) {
             return None;
         }
-        let encoded = self.vector.recv_timeout(PROMPT_PATIENCE).ok()?;
+        let encoded = self.vector.recv_timeout(PROMPT_TIMEOUT).ok()?;
         encoded
             .inspect_err(|error| context.log(&error.to_string()))
             .ok()

@@ -8,8 +8,8 @@ use anamnesis_text::clean::one_line;
 use crate::{context::Context, format::count};
 
 /// Checks the journal and repairs it if it is damaged.
-pub fn repair(context: &Context, patience: Duration) -> Result<Option<Repair>, Error> {
-    let repair = journal::repair(&context.home, patience, context.environment.now)?;
+pub fn repair(context: &Context, timeout: Duration) -> Result<Option<Repair>, Error> {
+    let repair = journal::repair(&context.home, timeout, context.environment.now)?;
     if let Some(repair) = &repair {
         let reason = one_line(&repair.reason);
         context.log(&format!("{} ({reason})", sentence(context, repair)));

@@ -19,7 +19,7 @@ use anamnesis_store::{
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     environment::Environment,
 };
 
@@ -74,13 +74,13 @@ impl<'a> ProjectKeys<'a> {
     fn open(context: &'a Context) -> Result<Self, Error> {
         Ok(Self {
             context,
-            journal: Journal::open(&context.home, PATIENCE)?,
+            journal: Journal::open(&context.home, TIMEOUT)?,
         })
     }
 
     fn identities(&self) -> Identities<'_> {
         let now = self.context.environment.now;
-        Identities::new(&self.journal, &self.context.home, now, PATIENCE)
+        Identities::new(&self.journal, &self.context.home, now, TIMEOUT)
     }
 }
 

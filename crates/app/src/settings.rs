@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     environment::{default_store, trustable},
     model, remote,
 };
@@ -143,7 +143,7 @@ fn owner(context: &Context, setting: &Setting) -> Result<Context, Error> {
     if setting.name == TRUSTED_VARIABLES {
         environment.store = environment.user_home.as_deref().map(default_store);
     }
-    let context = Context::new(environment, PATIENCE)?;
+    let context = Context::new(environment, TIMEOUT)?;
     if setting.name == TRUSTED_VARIABLES {
         context
             .home

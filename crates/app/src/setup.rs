@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Timeout for the store's locks.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an error adds when no change was made.
 pub const NOTHING_CHANGED: &str = "Nothing was changed, and your notes are safe";
@@ -68,7 +68,7 @@ impl Carrying {
             journal.as_ref(),
             remote,
             self.answer,
-            PATIENCE,
+            TIMEOUT,
         ))
     }
 }
@@ -141,7 +141,7 @@ impl Plan {
         let of_hooks = other_store.as_ref().or(environment.store.as_ref());
         let python_store =
             of_hooks.and_then(|store| python.other_store(store, environment.user_home.as_deref()));
-        let context = Context::new(environment, PATIENCE)?;
+        let context = Context::new(environment, TIMEOUT)?;
         // Two paths may name the same folder.
         let other_store =
             other_store.filter(|store| Home::new(store).root() != context.home.root());

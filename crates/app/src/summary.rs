@@ -125,33 +125,33 @@ fn tell(
 /// Builds the description of a recorded session for the model: prompts, changed files, failures and
 /// the last answer. Returns `None` if nothing is known.
 fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::Error> {
-    let Some(mut account) = journal.session_digest(session)? else {
+    let Some(mut digest) = journal.session_digest(session)? else {
         return Ok(None);
     };
     let echoes = journal.echoes(session)?;
-    account.mask(&echoes);
+    digest.mask(&echoes);
     let prompts = journal.prompts(session)?.into_iter();
     let asked = prompts.filter_map(|prompt| prompt.text).collect();
     let observed = journal.observations(session)?.into_iter();
     let observed = observed
         .map(|observation| format!("{} {}", observation.title, observation.subtitle))
         .collect();
-    Ok(told(asked, account, observed, &echoes))
+    Ok(told(asked, digest, observed, &echoes))
 }
 
 /// Formats the parts of a session as sections with one line per item.
 fn told(
     asked: Vec<String>,
-    account: SessionDigest,
+    digest: SessionDigest,
     observed: Vec<String>,
     echoes: &PrivateTokens,
 ) -> Option<String> {
-    let answer = account.outcome().map(str::to_owned);
+    let answer = digest.outcome().map(str::to_owned);
     let parts = [
         ("What was asked", asked),
-        ("Files that were changed", account.files),
+        ("Files that were changed", digest.files),
         ("What failed, and what was found", observed),
-        ("Commands that passed", account.commands_passed),
+        ("Commands that passed", digest.commands_passed),
         ("The last answer", answer.into_iter().collect()),
     ];
     let mut text = String::new();
@@ -191,9 +191,9 @@ pub fn tell_now(
     let record = if known.is_some() {
         record(journal, session)?
     } else {
-        let account = SessionDigest::from(transcript);
-        let asked = account.ask().map(str::to_owned).into_iter().collect();
-        told(asked, account, Vec::new(), &PrivateTokens::default())
+        let digest = SessionDigest::from(transcript);
+        let asked = digest.ask().map(str::to_owned).into_iter().collect();
+        told(asked, digest, Vec::new(), &PrivateTokens::default())
     };
     let Some(record) = record else {
         return Ok(false);

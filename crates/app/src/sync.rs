@@ -401,10 +401,10 @@ impl<'a> Carrier<'a> {
         journal: Option<&'a Journal>,
         remote: Option<Remote>,
         answer: HeldDecision,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         let has_remote = remote.is_some();
-        let backend = backend(context, journal, remote, answer, patience).on_step(move |step| {
+        let backend = backend(context, journal, remote, answer, timeout).on_step(move |step| {
             let at = context.environment.current_time().timestamp_millis();
             let value = format!("{} {at}", step_name(step));
             if let Some(Err(error)) = journal.map(|journal| journal.set_meta(STEP, &value)) {
@@ -508,16 +508,16 @@ impl From<anamnesis_sync::Error> for Error {
 }
 
 /// How long a sync waits for another one.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Syncs with the configured remote.
 pub fn run(
     context: &Context,
     journal: Option<&Journal>,
     answer: HeldDecision,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Synced, Error> {
-    let carrier = Carrier::new(context, journal, remote(context)?, answer, patience);
+    let carrier = Carrier::new(context, journal, remote(context)?, answer, timeout);
     Ok(carrier.sync()?)
 }
 
@@ -532,7 +532,7 @@ pub fn run_now(context: &Context, answer: HeldDecision) -> Result<Synced, Error>
     if let Some(journal) = &journal {
         claude_memory::follow(context, journal);
     }
-    run(context, journal.as_ref(), answer, PATIENCE)
+    run(context, journal.as_ref(), answer, TIMEOUT)
 }
 
 /// Creates a backend that does not record its results.
@@ -541,14 +541,14 @@ pub fn backend<'a>(
     journal: Option<&Journal>,
     remote: Option<Remote>,
     answer: HeldDecision,
-    patience: Duration,
+    timeout: Duration,
 ) -> GitBackend<'a> {
     let settings = Settings {
         machine_id: context.machine_id(),
         remote,
         environment: context.environment.for_git(),
         now: context.environment.now,
-        patience,
+        timeout,
         time_limit: TIME_LIMIT,
         answer,
     };
@@ -659,9 +659,9 @@ fn set_aside_line(context: &Context, backend: &GitBackend<'_>) -> Option<String>
 /// anything.
 pub fn repair(
     context: &Context,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<String>, anamnesis_sync::Error> {
-    let backend = backend(context, None, None, HeldDecision::None, patience);
+    let backend = backend(context, None, None, HeldDecision::None, timeout);
     backend.repair()?;
     Ok(set_aside_line(context, &backend))
 }

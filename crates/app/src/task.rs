@@ -19,7 +19,7 @@ use crate::{
     context::Context,
     format::LIST_LENGTH,
     sync,
-    write::{self, INDEX_PATIENCE},
+    write::{self, INDEX_TIMEOUT},
 };
 
 /// Returns whether a note is a task and not forgotten.
@@ -181,7 +181,7 @@ fn finish(context: &Context, status: Status, id: &str) -> Result<String, Error> 
     if before == status {
         return Ok(format!("#{short} is {status} already"));
     }
-    context.take_up(&stored, INDEX_PATIENCE);
+    context.take_up(&stored, INDEX_TIMEOUT);
     let mut said = format!("{status} #{short} \"{}\"", one_line(&entry.title));
     if status == Status::Done {
         let due = stale::outdated_by_task(&index, entry.id(), context.environment.now)?;

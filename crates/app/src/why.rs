@@ -15,7 +15,7 @@ use anamnesis_text::{clean::one_line, hash::text_hash};
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     session,
 };
 
@@ -59,7 +59,7 @@ pub struct InjectionMoment<'a> {
 
 /// Loads what a session received; `None` if `last` is meant and no session has received notes.
 pub fn load<'a>(context: &'a Context, typed: &str) -> Result<Option<ReceivedNotes<'a>>, Error> {
-    let journal = Journal::open(&context.home, PATIENCE)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let session = match typed {
         LAST => match journal.last_recalling_session()? {
             Some(id) => journal.session(&id)?,

@@ -20,7 +20,7 @@ use crate::{Error, context::Context, format};
 
 /// The timeout for the index lock. It is longer than a hook's because the reply shows the shortest
 /// unique id.
-pub const INDEX_PATIENCE: Duration = Duration::from_millis(150);
+pub const INDEX_TIMEOUT: Duration = Duration::from_millis(150);
 
 /// Returns whether a note is a person's or for all projects.
 pub fn is_a_persons(entry: &Entry) -> bool {
@@ -157,7 +157,7 @@ pub fn save(
         journal,
         counted_to,
         now: context.environment.now,
-        index_patience: INDEX_PATIENCE,
+        index_timeout: INDEX_TIMEOUT,
     };
     Ok(writer.save(note)?)
 }

@@ -31,7 +31,7 @@ use serde_json::Value;
 use crate::tool::Tool;
 
 /// The lock timeout of a tool that reads.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// How long an in-place edit may go unnoticed. Such an edit does not change the folder's time, and
 /// checking every note takes longer than a search.
@@ -110,7 +110,7 @@ impl Memory {
     }
 
     pub(crate) fn notes(&self) -> Notes {
-        Notes::new(self.home().clone(), PATIENCE)
+        Notes::new(self.home().clone(), TIMEOUT)
     }
 
     /// Opens the index, up to date except for in-place edits of the last seconds. While another
@@ -124,12 +124,12 @@ impl Memory {
         {
             return Ok(index);
         }
-        if let Some(index) = self.refreshed_beside(&notes, PATIENCE) {
+        if let Some(index) = self.refreshed_beside(&notes, TIMEOUT) {
             return Ok(index);
         }
-        let open = |patience| Index::in_step_or_as_is(self.home(), &notes, patience);
-        let index = match open(PATIENCE) {
-            Err(index::Error::Locked) => open(context::PATIENCE)?,
+        let open = |timeout| Index::in_step_or_as_is(self.home(), &notes, timeout);
+        let index = match open(TIMEOUT) {
+            Err(index::Error::Locked) => open(context::TIMEOUT)?,
             opened => opened?,
         };
         self.last_look.is_now();
@@ -143,7 +143,7 @@ impl Memory {
         let (home, notes) = (self.home().clone(), notes.clone());
         let (done, is_done) = mpsc::channel();
         let refresh = move || {
-            let _ = done.send(Index::in_step(&home, &notes, PATIENCE).is_ok());
+            let _ = done.send(Index::in_step(&home, &notes, TIMEOUT).is_ok());
         };
         thread::Builder::new().spawn(refresh).ok()?;
         let waited = is_done.recv_timeout(wait);
@@ -157,7 +157,7 @@ impl Memory {
 
     /// Rebuilds the index, which is damaged. Returns whether there is a new one.
     pub(crate) fn rebuild_index(&self) -> bool {
-        Index::rebuild(self.home(), &self.notes(), context::PATIENCE).is_ok()
+        Index::rebuild(self.home(), &self.notes(), context::TIMEOUT).is_ok()
     }
 
     /// Returns the vector of a query, if there is an embedding model.
@@ -167,7 +167,7 @@ impl Memory {
 
     /// Opens the journal read-only; `None` if nothing was recorded yet.
     pub(crate) fn records(&self) -> Result<Option<Journal>, ToolError> {
-        Ok(Journal::open_to_read(self.home(), PATIENCE)?)
+        Ok(Journal::open_to_read(self.home(), TIMEOUT)?)
     }
 
     /// Returns the keys of a named project, where `.` is the session's. An empty list means all

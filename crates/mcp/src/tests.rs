@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use anamnesis_app::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     environment::{Caller, Environment},
 };
 use anamnesis_note::{
@@ -39,7 +39,7 @@ pub(crate) fn memory(store: &Path) -> Memory {
     environment.remote = None;
     environment.min_episodics = 2;
     environment.now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
-    let mut memory = Memory::new(Context::unchecked(environment, PATIENCE).unwrap(), None);
+    let mut memory = Memory::new(Context::unchecked(environment, TIMEOUT).unwrap(), None);
     "server".clone_into(&mut memory.counted_to);
     memory
 }
@@ -459,7 +459,7 @@ fn what_is_known_is_refused_and_what_is_like_it_is_named() {
 fn a_forgotten_text_is_not_written_again() {
     let session = Session::open();
     let text = "The old key was in the wiki.";
-    let journal = Journal::open(session.home(), PATIENCE).unwrap();
+    let journal = Journal::open(session.home(), TIMEOUT).unwrap();
     journal
         .forgot(NoteId::made_of("gone"), text, session.memory.now())
         .unwrap();
@@ -1008,7 +1008,7 @@ fn what_is_private_or_stays_here_is_given_to_no_model() {
 fn what_the_person_had_forgotten_is_not_proposed_again() {
     let session = Session::open();
     with_sessions(&session, &["one", "two"]);
-    let journal = Journal::open(session.home(), PATIENCE).unwrap();
+    let journal = Journal::open(session.home(), TIMEOUT).unwrap();
     journal
         .forgot(
             NoteId::made_of("gone"),
@@ -1105,5 +1105,5 @@ fn a_search_does_not_wait_for_a_slow_refresh() {
     wait_for("the new notes", || {
         Index::open(session.home()).is_ok_and(|index| !index.is_behind(&notes))
     });
-    assert_eq!(refreshed(PATIENCE).note_count().unwrap(), 101);
+    assert_eq!(refreshed(TIMEOUT).note_count().unwrap(), 101);
 }

@@ -2,7 +2,7 @@
 //! new content. For a person's note or a global one, a tool only proposes the change.
 
 use anamnesis_app::{
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     spawn, write,
 };
 use anamnesis_note::{
@@ -81,7 +81,7 @@ impl<'a> Writing<'a> {
             memory,
             context: memory.at_present(),
             // Without the journal, neither the limit nor forgotten texts could be checked.
-            journal: Journal::open(memory.home(), PATIENCE)?,
+            journal: Journal::open(memory.home(), TIMEOUT)?,
         })
     }
 
@@ -92,7 +92,7 @@ impl<'a> Writing<'a> {
         Ok(Index::in_step_or_as_is(
             &context.home,
             &context.notes,
-            PATIENCE,
+            TIMEOUT,
         )?)
     }
 

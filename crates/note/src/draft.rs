@@ -339,7 +339,7 @@ mod tests {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()
     }
 
-    fn later() -> DateTime<Utc> {
+    fn next_day() -> DateTime<Utc> {
         DateTime::from_timestamp(1_767_400_000, 0).unwrap()
     }
 
@@ -446,7 +446,7 @@ mod tests {
         });
         let changed = |change: NoteChange| {
             let mut note = before.clone();
-            change.fit().unwrap().apply(&mut note, later());
+            change.fit().unwrap().apply(&mut note, next_day());
             note
         };
         assert_eq!(changed(NoteChange::default()), before);
@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(other.tags, ["skill", "two"]);
         assert_eq!(other.note_type, NoteType::Procedural);
         assert_eq!(other.status(), Status::Done);
-        assert_eq!(other.updated_at, timestamp(later()));
+        assert_eq!(other.updated_at, timestamp(next_day()));
         let title = Some("\u{200b}".to_owned());
         let empty = NoteChange {
             title,

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_772_618_400, 0).unwrap()
@@ -121,7 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         for (number, notes) in sessions.iter().enumerate() {
             let session = number.to_string();
             let record = Record {
@@ -141,8 +141,8 @@ mod tests {
                 .collect();
             journal.used(&session, "", 1, &uses, now()).unwrap();
         }
-        let notes = Notes::new(home.clone(), PATIENCE);
-        let index = Index::in_step(&home, &notes, PATIENCE).unwrap();
+        let notes = Notes::new(home.clone(), TIMEOUT);
+        let index = Index::in_step(&home, &notes, TIMEOUT).unwrap();
         (folder, index)
     }
 

@@ -416,7 +416,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_millis(500);
+    const TIMEOUT: Duration = Duration::from_millis(500);
 
     /// A store in a temporary folder.
     pub(crate) struct Fixture {
@@ -430,7 +430,7 @@ pub(crate) mod tests {
             let folder = tempfile::tempdir().unwrap();
             let home = Home::new(folder.path().join("store"));
             home.create().unwrap();
-            let notes = Notes::new(home.clone(), PATIENCE);
+            let notes = Notes::new(home.clone(), TIMEOUT);
             Self {
                 _folder: folder,
                 home,
@@ -449,7 +449,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn refreshed(&self) -> Index {
-            let mut index = Index::open_to_write(&self.home, &self.notes, PATIENCE).unwrap();
+            let mut index = Index::open_to_write(&self.home, &self.notes, TIMEOUT).unwrap();
             index.refresh(&self.notes).unwrap();
             index
         }
@@ -555,7 +555,7 @@ pub(crate) mod tests {
     #[test]
     fn a_resumed_session_does_not_get_its_own_note_and_no_conflicting_text_is_given() {
         let fixture = Fixture::new();
-        let journal = Journal::open(&fixture.home, PATIENCE).unwrap();
+        let journal = Journal::open(&fixture.home, TIMEOUT).unwrap();
         let own = fixture.add("", |note| {
             note.id = NoteId::of_session("s");
             session("own", 1)(note);

@@ -33,7 +33,7 @@ const MAX_TIME: Duration = Duration::from_secs(60);
 const INSTRUCTIONS: i32 = 100_000;
 
 /// How long another program may keep its database locked.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The parameter for opening without locks. `nolock` would refuse a log.
 const WITHOUT_LOCKS: &str = if cfg!(windows) {
@@ -230,7 +230,7 @@ fn connect(path: &Path, mode: &str) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(format!("{address}?mode=ro{mode}"), flags)?;
-    let mut connection = sqlite::configure(connection, PATIENCE)?;
+    let mut connection = sqlite::configure(connection, TIMEOUT)?;
     if mode == WITHOUT_LOCKS {
         connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")?;
     }

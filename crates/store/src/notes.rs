@@ -218,13 +218,13 @@ impl Error {
 #[derive(Debug, Clone)]
 pub struct Notes {
     home: Home,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Notes {
-    /// Returns the notes of a store. A change waits at most `patience` for the notes lock.
-    pub fn new(home: Home, patience: Duration) -> Self {
-        Self { home, patience }
+    /// Returns the notes of a store. A change waits at most `timeout` for the notes lock.
+    pub fn new(home: Home, timeout: Duration) -> Self {
+        Self { home, timeout }
     }
 
     /// Lists both trees. Missing folders count as empty; links are not followed.
@@ -440,7 +440,7 @@ impl Notes {
     /// [`Error::Locked`] if another process keeps it for too long.
     pub fn lock(&self) -> Result<Lock, Error> {
         self.home.create()?;
-        lock::acquire(&self.home, Subject::Notes, self.patience)
+        lock::acquire(&self.home, Subject::Notes, self.timeout)
             .map_err(Error::io("lock", &self.home.derived()))?
             .ok_or(Error::Locked)
     }

@@ -66,24 +66,24 @@ pub enum Outcome {
 }
 
 /// Returns the new note of a session; `None` if the session has nothing that is useful later.
-pub fn draft(account: &SessionDigest, request: &Request<'_>) -> Option<Note> {
-    let NoteText::Note { title, body } = note_text(account) else {
+pub fn draft(digest: &SessionDigest, request: &Request<'_>) -> Option<Note> {
+    let NoteText::Note { title, body } = note_text(digest) else {
         return None;
     };
     let id = request
         .session
         .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);
     // A time in the future would keep the note first for ever.
-    let changed_at = account
+    let changed_at = digest
         .last_at
         .map_or(request.now, |time| time.min(request.now));
-    let created_at = account
+    let created_at = digest
         .first_at
         .map_or(changed_at, |time| time.min(changed_at));
     Some(Note {
         title,
         body,
-        asked: asked(account),
+        asked: asked(digest),
         created_at: timestamp(created_at),
         updated_at: timestamp(changed_at),
         ..new_note(id, request)
@@ -101,11 +101,11 @@ pub fn draft(account: &SessionDigest, request: &Request<'_>) -> Option<Note> {
 pub fn capture(
     notes: &Notes,
     journal: Option<&Journal>,
-    account: &SessionDigest,
+    digest: &SessionDigest,
     request: &Request<'_>,
 ) -> Result<Outcome, Error> {
-    let Some(draft) = draft(account, request) else {
-        if account.is_undone
+    let Some(draft) = draft(digest, request) else {
+        if digest.is_undone
             && let (Some(session), Some(journal)) = (request.session, journal)
         {
             remove_own(notes, journal, session, request)?;
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::fs::home::Home;
 
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const TIMEOUT: Duration = Duration::from_secs(5);
 
     struct Fixture {
         folder: tempfile::TempDir,
@@ -354,16 +354,16 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let home = Home::new(folder.path().join("store"));
             home.create().unwrap();
-            let journal = Journal::open(&home, PATIENCE).unwrap();
+            let journal = Journal::open(&home, TIMEOUT).unwrap();
             Self {
                 folder,
-                notes: Notes::new(home, PATIENCE),
+                notes: Notes::new(home, TIMEOUT),
                 journal,
             }
         }
 
-        fn capture(&self, account: &SessionDigest, source: &str) -> Outcome {
-            capture(&self.notes, Some(&self.journal), account, &request(source)).unwrap()
+        fn capture(&self, digest: &SessionDigest, source: &str) -> Outcome {
+            capture(&self.notes, Some(&self.journal), digest, &request(source)).unwrap()
         }
 
         fn note(&self) -> Note {
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn a_note_tells_how_its_session_ended_last() {
         let fixture = Fixture::new();
-        let account = session(
+        let digest = session(
             "fix the parser",
             "half of it is fixed, since the login was slow",
         );
@@ -465,7 +465,7 @@ mod tests {
             ("session-end", &["session", "precompact", "session-end"]),
             (LOST, &["session", "precompact", "lost"]),
         ] {
-            fixture.capture(&account, source);
+            fixture.capture(&digest, source);
             assert_eq!(fixture.note().tags, tags, "{source}");
         }
     }
@@ -772,12 +772,12 @@ mod tests {
         // CAP-13
         let fixture = Fixture::new();
         let future = now() + chrono::TimeDelta::days(4000);
-        let account = SessionDigest {
+        let digest = SessionDigest {
             first_at: Some(future),
             last_at: Some(future),
             ..session("fix the parser", "The parser reads dates again.")
         };
-        fixture.capture(&account, "session-end");
+        fixture.capture(&digest, "session-end");
         assert_eq!(fixture.note().updated_at, timestamp(now()));
         assert_eq!(fixture.note().created_at, timestamp(now()));
     }
@@ -831,12 +831,12 @@ mod tests {
             for source in ["precompact", "session-end", "precompact", "session-end"] {
                 let (notes, home) = (&fixture.notes, fixture.folder.path().join("store"));
                 scope.spawn(move || {
-                    let journal = Journal::open(&Home::new(home), PATIENCE).unwrap();
-                    let account = session(
+                    let journal = Journal::open(&Home::new(home), TIMEOUT).unwrap();
+                    let digest = session(
                         "fix the parser",
                         &format!("The parser reads the {source} again."),
                     );
-                    capture(notes, Some(&journal), &account, &request(source)).unwrap();
+                    capture(notes, Some(&journal), &digest, &request(source)).unwrap();
                 });
             }
         });

@@ -22,17 +22,17 @@ const SCHEMA_ERRORS: [&str; 6] = [
 ];
 
 /// Opens an existing file read-only.
-pub(crate) fn open_read(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+pub(crate) fn open_read(path: &Path, timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    configure(Connection::open_with_flags(path, flags)?, patience)
+    configure(Connection::open_with_flags(path, flags)?, timeout)
 }
 
 /// Opens a file for writing; creates it with mode 0600 if it is missing.
 ///
 /// SQLite creates its log files with the mode of the database.
-pub(crate) fn open_write(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+pub(crate) fn open_write(path: &Path, timeout: Duration) -> rusqlite::Result<Connection> {
     if let Err(error) = private_options().create(true).open(path)
         && error.kind() != io::ErrorKind::AlreadyExists
     {
@@ -40,15 +40,15 @@ pub(crate) fn open_write(path: &Path, patience: Duration) -> rusqlite::Result<Co
             format!("{}: {error}", path.display()).into(),
         ));
     }
-    open_existing(path, patience)
+    open_existing(path, timeout)
 }
 
 /// Opens an existing file for writing.
-pub(crate) fn open_existing(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+pub(crate) fn open_existing(path: &Path, timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    configure(Connection::open_with_flags(path, flags)?, patience)
+    configure(Connection::open_with_flags(path, flags)?, timeout)
 }
 
 /// Opens a database in memory.
@@ -56,11 +56,8 @@ pub(crate) fn open_in_memory() -> rusqlite::Result<Connection> {
     configure(Connection::open_in_memory()?, Duration::ZERO)
 }
 
-pub(crate) fn configure(
-    connection: Connection,
-    patience: Duration,
-) -> rusqlite::Result<Connection> {
-    connection.busy_timeout(patience)?;
+pub(crate) fn configure(connection: Connection, timeout: Duration) -> rusqlite::Result<Connection> {
+    connection.busy_timeout(timeout)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -134,16 +131,16 @@ pub(crate) fn note_ids<C: FromIterator<NoteId>>(
 }
 
 /// The timeout for truncating the log while others read it. Nobody can write during that time.
-const READERS_PATIENCE: Duration = Duration::from_millis(50);
+const READERS_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Checkpoints the write-ahead log, and truncates it unless another process reads it.
 pub(crate) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     // In two steps: others can write during the first, which takes longer.
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-    let patience: u32 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
-    connection.busy_timeout(READERS_PATIENCE)?;
+    let timeout: u32 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
+    connection.busy_timeout(READERS_TIMEOUT)?;
     let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    connection.busy_timeout(Duration::from_millis(patience.into()))?;
+    connection.busy_timeout(Duration::from_millis(timeout.into()))?;
     emptied
 }
 
@@ -180,13 +177,13 @@ mod tests {
         });
         assert!(fs::metadata(&log).unwrap().len() > 0);
         reader.execute_batch("ROLLBACK").unwrap();
-        let patience = |connection: &Connection| -> u32 {
+        let timeout = |connection: &Connection| -> u32 {
             connection
                 .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
                 .unwrap()
         };
         checkpoint(&hook).unwrap();
         assert_eq!(fs::metadata(&log).unwrap().len(), 0);
-        assert_eq!(patience(&hook), 10_000);
+        assert_eq!(timeout(&hook), 10_000);
     }
 }

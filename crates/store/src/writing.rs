@@ -41,7 +41,7 @@ pub struct Writer<'a> {
     /// The current time.
     pub now: DateTime<Utc>,
     /// The timeout for the index lock.
-    pub index_patience: Duration,
+    pub index_timeout: Duration,
 }
 
 impl Writer<'_> {
@@ -68,7 +68,7 @@ impl Writer<'_> {
                 log::append(self.home, self.now, &error.to_string());
             }
         }
-        take_up(self.home, &stored, self.index_patience, self.now);
+        take_up(self.home, &stored, self.index_timeout, self.now);
         Ok(stored)
     }
 }
@@ -88,10 +88,10 @@ pub fn take_place(
     Err(Error::Full(agent_policy::MAX_NOTES))
 }
 
-/// Adds a new note to the index if it is free within `patience`. Otherwise the next refresh does,
+/// Adds a new note to the index if it is free within `timeout`. Otherwise the next refresh does,
 /// because the note is on disk.
-pub fn take_up(home: &Home, stored: &Stored, patience: Duration, now: DateTime<Utc>) {
-    let recorded = Index::open_if_usable(home, patience).and_then(|mut index| index.record(stored));
+pub fn take_up(home: &Home, stored: &Stored, timeout: Duration, now: DateTime<Utc>) {
+    let recorded = Index::open_if_usable(home, timeout).and_then(|mut index| index.record(stored));
     // Without an index, the next command builds one with this note.
     if let Err(error) = recorded
         && !matches!(error, index::Error::Missing)

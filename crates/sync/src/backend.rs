@@ -157,7 +157,7 @@ pub struct Settings {
     /// The current time.
     pub now: DateTime<Utc>,
     /// How long to wait for the sync lock.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The time limit of one git command.
     pub time_limit: Duration,
     /// The person's decision.

@@ -270,7 +270,7 @@ impl<'a> GitBackend<'a> {
 
     /// Takes the sync lock.
     fn hold(&self) -> Result<SyncLock, Error> {
-        SyncLock::acquire(self.home, self.settings.patience)
+        SyncLock::acquire(self.home, self.settings.timeout)
     }
 
     /// Lets git pack the repository if it has many loose objects. Without git they stay.

@@ -85,7 +85,7 @@ impl Machine {
             remote: self.remote.clone(),
             environment: anamnesis_sync::git::GitEnvironment::choose(std::env::vars_os()),
             now: self.now,
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
             time_limit: Duration::from_secs(60),
             answer: HeldDecision::None,
         };

@@ -41,7 +41,7 @@ use after_push::after_push;
 use after_push::variables;
 
 const SECRET: &str = "gr33n-T7-apple";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_323_045, 0).unwrap()
@@ -106,7 +106,7 @@ impl Fleet {
         home.create().unwrap();
         Machine {
             name,
-            notes: Notes::new(home.clone(), PATIENCE),
+            notes: Notes::new(home.clone(), TIMEOUT),
             home,
             remote: Some(Remote::parse(self.remote().to_str().unwrap(), false).unwrap()),
         }
@@ -168,7 +168,7 @@ impl Machine {
             remote: self.remote.clone(),
             environment: GitEnvironment::choose(variables(self.home.root().parent().unwrap())),
             now: now(),
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             time_limit: Duration::from_secs(60),
             answer,
         };
@@ -247,7 +247,7 @@ impl Machine {
 
     /// The derived files are rebuilt by the next process that needs them.
     fn assert_clean(&self) {
-        drop(Index::in_step(&self.home, &self.notes, PATIENCE).unwrap());
+        drop(Index::in_step(&self.home, &self.notes, TIMEOUT).unwrap());
         assert_no_object_holds(&self.git_dir());
         assert_no_file_holds(self.home.root());
         assert_eq!(self.git(&["status", "--porcelain"]), "");
@@ -701,7 +701,7 @@ fn a_machine_that_was_offline_and_brings_a_purged_text_or_note_back_is_named() {
     ]);
     let remote = fleet.remote();
     desktop.git(&["push", "--quiet", remote.to_str().unwrap(), "main"]);
-    let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
+    let journal = Journal::open(&laptop.home, TIMEOUT).unwrap();
     journal.purged(&needle()).unwrap();
     let backend = laptop.backend(HeldDecision::None);
     let backend = backend.recognising(journal.echoes("").unwrap());
@@ -975,7 +975,7 @@ fn a_joined_purge_leaves_no_text_in_the_index() {
     let note = laptop.write("x", &format!("the value is {SECRET}"));
     laptop.sync();
     desktop.sync();
-    let index = Index::in_step(&desktop.home, &desktop.notes, PATIENCE).unwrap();
+    let index = Index::in_step(&desktop.home, &desktop.notes, TIMEOUT).unwrap();
     assert!(index.body(note.id).unwrap().unwrap().contains(SECRET));
     drop(index);
     laptop.purge(&text());

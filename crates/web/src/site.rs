@@ -10,7 +10,7 @@ use std::{
 };
 
 use anamnesis_app::{
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     embedding::QueryEncoder,
 };
 use http_body_util::{BodyExt as _, Limited};
@@ -189,7 +189,7 @@ impl Site {
         form: Params,
     ) -> Response<Content> {
         // The settings and the time may have changed since the last page.
-        let context = Context::new(self.context.environment.at_present(), PATIENCE);
+        let context = Context::new(self.context.environment.at_present(), TIMEOUT);
         let visit = match context {
             Ok(context) => Visit {
                 navigation: routes::navigation().collect(),

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anamnesis_app::{
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     environment::{Caller, Environment},
 };
 use chrono::DateTime;
@@ -55,7 +55,7 @@ fn context(folder: &TempDir, is_agent: bool) -> Context {
     environment.remote = None;
     environment.is_agent = is_agent;
     environment.now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
-    let context = Context::unchecked(environment, PATIENCE).unwrap();
+    let context = Context::unchecked(environment, TIMEOUT).unwrap();
     context.home.create().unwrap();
     context
 }

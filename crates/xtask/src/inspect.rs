@@ -84,7 +84,7 @@ impl Inspector {
             ("memory_status", json!({})),
         ];
 
-        let listed = self.told(&["--method", "tools/list"])?;
+        let listed = self.request(&["--method", "tools/list"])?;
         let looking: BTreeSet<&str> = array(&listed, "/tools")?
             .iter()
             .filter(|tool| tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true)))
@@ -105,17 +105,17 @@ impl Inspector {
             format!("a note that is not there: {refused}")
         })?;
 
-        let resources = self.told(&["--method", "resources/list"])?;
+        let resources = self.request(&["--method", "resources/list"])?;
         let resources = array(&resources, "/resources")?;
         expect(resources.len() == 2, || format!("{resources:?}"))?;
         let uri = resources[0]["uri"].as_str().unwrap_or_default();
-        let read = self.told(&["--method", "resources/read", "--uri", uri])?;
+        let read = self.request(&["--method", "resources/read", "--uri", uri])?;
         let text = read.pointer("/contents/0/text").and_then(Value::as_str);
         expect(
             text.is_some_and(|text| text.contains("9090") || text.contains(STUB)),
             || format!("{uri} holds {read}"),
         )?;
-        let templates = self.told(&["--method", "resources/templates/list"])?;
+        let templates = self.request(&["--method", "resources/templates/list"])?;
         expect(array(&templates, "/resourceTemplates")?.len() == 1, || {
             templates.to_string()
         })?;
@@ -161,11 +161,11 @@ impl Inspector {
                 .map_or_else(|| value.to_string(), str::to_owned);
             words.extend(["--tool-arg".to_owned(), format!("{name}={value}")]);
         }
-        self.told(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        self.request(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Makes a request that must succeed.
-    fn told(&self, question: &[&str]) -> Result<Value> {
+    fn request(&self, question: &[&str]) -> Result<Value> {
         let answer = self
             .ask(question)?
             .successful(format_args!("{question:?}"))?;

@@ -176,7 +176,13 @@ fn play(seed: u64, steps: usize, binary: &Path) -> Result<bool> {
         }
         Ok(()) => {}
     }
-    report(&told(seed, steps, &history, &faults, began.elapsed()));
+    report(&report_text(
+        seed,
+        steps,
+        &history,
+        &faults,
+        began.elapsed(),
+    ));
     if faults.is_empty() {
         return Ok(true);
     }
@@ -192,7 +198,13 @@ fn play(seed: u64, steps: usize, binary: &Path) -> Result<bool> {
 }
 
 /// Formats a history's figures and faults.
-fn told(seed: u64, steps: usize, history: &History, faults: &[String], took: Duration) -> String {
+fn report_text(
+    seed: u64,
+    steps: usize,
+    history: &History,
+    faults: &[String],
+    took: Duration,
+) -> String {
     const COUNTED: [&str; 6] = [
         "sync",
         "kill",

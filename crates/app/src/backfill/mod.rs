@@ -19,7 +19,7 @@ pub use self::transcripts::{
 };
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     environment::Environment,
     pause::Off,
     sync,
@@ -66,10 +66,10 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
     }
     let (context, journal) = if apply {
         let context = Context::open(environment)?;
-        let journal = Journal::open(&context.home, PATIENCE)?;
+        let journal = Journal::open(&context.home, TIMEOUT)?;
         (context, Some(journal))
     } else {
-        let context = Context::new(environment, PATIENCE)?;
+        let context = Context::new(environment, TIMEOUT)?;
         let journal = context.records()?;
         (context, journal)
     };

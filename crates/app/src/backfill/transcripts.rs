@@ -357,13 +357,13 @@ impl<'a> Past<'a> {
             }
         }
         let now = self.context.environment.now;
-        let mut account = SessionDigest::from(&transcript);
+        let mut digest = SessionDigest::from(&transcript);
         // A transcript without timestamps gets the time of its file.
         let ended = transcript.last_at.or(candidate.modified).unwrap_or(now);
         let ended = ended.min(now);
         let began = transcript.first_at.unwrap_or(ended).min(ended);
-        (account.first_at, account.last_at) = (Some(began), Some(ended));
-        let NoteText::Note { title, body } = note_text(&account) else {
+        (digest.first_at, digest.last_at) = (Some(began), Some(ended));
+        let NoteText::Note { title, body } = note_text(&digest) else {
             return Ok(Skip::Trivial.into());
         };
         // Without a forget key, nothing was forgotten yet. A dry run does not create the key.
@@ -381,7 +381,7 @@ impl<'a> Past<'a> {
             began,
             ended,
         };
-        Ok(Finding::Session(session, Box::new(account)))
+        Ok(Finding::Session(session, Box::new(digest)))
     }
 
     /// Returns why a readable session is not wanted.

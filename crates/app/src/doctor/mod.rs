@@ -26,7 +26,7 @@ use self::{
     store::{unusable_journal, writable},
     sync::{named_model, replaced_repositories, synced},
 };
-use crate::context::{Context, PATIENCE};
+use crate::context::{Context, TIMEOUT};
 
 /// The hooks that the plugin registers.
 pub const EVENTS: [&str; 13] = [
@@ -260,7 +260,7 @@ pub struct HealthSummary {
 }
 
 fn open_journal(context: &Context) -> Result<Journal, journal::Error> {
-    let opened = Journal::open(&context.home, PATIENCE);
+    let opened = Journal::open(&context.home, TIMEOUT);
     opened.inspect_err(|error| context.log(&error.to_string()))
 }
 

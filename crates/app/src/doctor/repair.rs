@@ -15,13 +15,13 @@ use anamnesis_store::{
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     format::count,
     journal_repair, spawn, spool, sync,
 };
 
 /// Timeout for the deferred process. It repairs the journal itself.
-const WORK_PATIENCE: Duration = Duration::from_secs(2);
+const WORK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Fixes file modes, the index, damaged and pending records; returns what was fixed.
 pub fn repair(context: &Context) -> Vec<String> {
@@ -52,8 +52,8 @@ pub fn repair(context: &Context) -> Vec<String> {
         }
     }
     let is_sound = Index::open(&context.home).is_ok_and(|index| index.integrity().is_ok());
-    let patience = Duration::from_secs(60);
-    if !is_sound && Index::rebuild(&context.home, &context.notes, patience).is_ok() {
+    let timeout = Duration::from_secs(60);
+    if !is_sound && Index::rebuild(&context.home, &context.notes, timeout).is_ok() {
         fixed.push("the index was rebuilt".to_owned());
     }
     if let Ok(notes @ 1..) = indent_markers(context) {
@@ -68,9 +68,9 @@ pub fn repair(context: &Context) -> Vec<String> {
 /// Repairs the journal if it is damaged. The deferred process may have it open, and its commits would
 /// fail.
 fn repair_journal(context: &Context) -> Result<Option<Repair>, journal::Error> {
-    let held = lock::acquire(&context.home, Subject::Work, WORK_PATIENCE)?;
+    let held = lock::acquire(&context.home, Subject::Work, WORK_TIMEOUT)?;
     let _held = held.ok_or(journal::Error::Locked)?;
-    journal_repair::repair(context, PATIENCE)
+    journal_repair::repair(context, TIMEOUT)
 }
 
 /// Makes notes in `local/` readable that have conflict markers, and returns how many. No merge

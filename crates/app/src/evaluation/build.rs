@@ -22,7 +22,7 @@ use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     evaluation_set::{Case, Set},
 };
 
@@ -53,7 +53,7 @@ pub fn notes_to_ask_about(
         .filter(|(_, case)| case.is_by_model())
         .flat_map(|(_, case)| case.relevant_ids.clone())
         .collect();
-    let journal = Journal::open(&context.home, PATIENCE)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let filter = Filter {
         projects: selection.projects.to_vec(),
         state: Some(State::Active),

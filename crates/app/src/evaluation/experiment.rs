@@ -14,7 +14,7 @@ use anamnesis_store::{journal::Journal, notes::Stored};
 use super::{figures::Figures, sandbox::Sandbox};
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     evaluation_set::Case,
     reflect::Question,
     upkeep::loaded::Loaded,
@@ -56,7 +56,7 @@ impl<'a> Experiment<'a> {
     pub fn new(context: &'a Context, model: &'a Model) -> Result<Self, Error> {
         Ok(Self {
             context,
-            journal: Journal::open(&context.home, PATIENCE)?,
+            journal: Journal::open(&context.home, TIMEOUT)?,
             sandbox: Sandbox::new(context)?,
             model,
         })

@@ -12,7 +12,7 @@ use ulid::Ulid;
 
 use crate::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
 };
 
 /// The prefix of a copy's folder name.
@@ -45,7 +45,7 @@ impl Sandbox {
         let copy = || -> Result<Context, Error> {
             let mut environment = context.environment.clone();
             environment.store = Some(folder.clone());
-            let copied = Context::new(environment, PATIENCE)?;
+            let copied = Context::new(environment, TIMEOUT)?;
             copied.home.create().map_err(|error| failed(&error))?;
             for scope in [Scope::Portable, Scope::MachineLocal] {
                 copy_folder(&context.home.tree(scope), &copied.home.tree(scope))

@@ -55,7 +55,7 @@ use self::{
 use crate::{
     Error,
     batch::check_person,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     interrupts::without_interrupts,
     pause::Off,
     sync,
@@ -351,7 +351,7 @@ pub fn open_store(context: &Context, apply: bool) -> Result<Option<Journal>, Err
         return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
     }
     if apply {
-        return Ok(Some(Journal::open(&context.home, PATIENCE)?));
+        return Ok(Some(Journal::open(&context.home, TIMEOUT)?));
     }
     context.records()
 }
@@ -567,7 +567,7 @@ impl Import<'_> {
         let ids: BTreeSet<NoteId> = files.iter().map(|(path, _)| path.id).collect();
         let interrupts = without_interrupts();
         // Nobody else commits the folder meanwhile, so that one undo removes all of them.
-        let held = lock::acquire(home, Subject::Sync, PATIENCE)
+        let held = lock::acquire(home, Subject::Sync, TIMEOUT)
             .map_err(Error::caused_by)?
             .ok_or(anamnesis_sync::Error::Busy)?;
         let lock = notes.lock()?;
@@ -604,7 +604,7 @@ impl Import<'_> {
 
     fn index(&self, ids: &BTreeSet<NoteId>, before: [i64; 6]) -> Result<(), Error> {
         let Context { home, notes, .. } = self.context;
-        let mut index = Index::open_to_write(home, notes, PATIENCE)?;
+        let mut index = Index::open_to_write(home, notes, TIMEOUT)?;
         index.record_all(notes, ids, before)?;
         index.take_up_usage(home)?;
         Ok(index.checkpoint()?)

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// Timeout for other processes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most old versions of a note whose text is searched.
 const MAX_VERSIONS: usize = 200;
@@ -99,8 +99,7 @@ pub fn begin(context: &Context) -> Result<(), Error> {
                 .hint("anamnesis forget ID   (one note, which can be brought back)"),
         );
     }
-    let unfinished =
-        sync::backend(context, None, None, HeldDecision::None, PATIENCE).finish_purge();
+    let unfinished = sync::backend(context, None, None, HeldDecision::None, TIMEOUT).finish_purge();
     unfinished.map_err(|error| {
         Error::failed(format!(
             "0 places: an earlier purge is not finished: {error}"
@@ -403,7 +402,7 @@ impl<'a> PurgePlan<'a> {
         }
         let purged = self.rewrite(again);
         // Derived files are rebuilt even if the history could not be rewritten.
-        Index::rebuild(&context.home, &context.notes, PATIENCE)?;
+        Index::rebuild(&context.home, &context.notes, TIMEOUT)?;
         let purged = match purged {
             Ok(purged) => purged,
             Err(error) => {
@@ -484,10 +483,10 @@ impl<'a> PurgePlan<'a> {
     fn remove_from_former(&self, former: &Context) -> Result<(), Error> {
         let journal = former.home.journal().exists();
         let journal = journal
-            .then(|| Journal::open(&former.home, PATIENCE))
+            .then(|| Journal::open(&former.home, TIMEOUT))
             .transpose()?;
         self.remove_from(former, journal.as_ref())?;
-        let backend = sync::backend(former, None, None, HeldDecision::None, PATIENCE);
+        let backend = sync::backend(former, None, None, HeldDecision::None, TIMEOUT);
         backend.purge(&self.purge, &mut |_| Ok(()))?;
         // Nobody uses the index of this store, and it can be built again.
         fs::remove_dir_all(former.home.derived()).map_err(Error::caused_by)
@@ -508,7 +507,7 @@ impl<'a> PurgePlan<'a> {
             )?)
         };
         let journal = self.journal.as_ref();
-        let backend = sync::backend(context, journal, remote, HeldDecision::None, PATIENCE);
+        let backend = sync::backend(context, journal, remote, HeldDecision::None, TIMEOUT);
         let purged = backend.purge(&self.purge, &mut write_record);
         purged.map_err(|error| match error {
             anamnesis_sync::Error::Held => Error::caused_by(error).hint(format!(

@@ -18,7 +18,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{Repository, purge::Purge, purge_search::Occurrences};
 
-use super::{PATIENCE, masked_files, refused};
+use super::{TIMEOUT, masked_files, refused};
 use crate::{Error, backup, context::Context};
 
 /// The size limit for a file that is searched, in bytes.
@@ -111,7 +111,7 @@ pub(super) fn former_stores(context: &Context) -> Vec<Context> {
     let contexts = paths.into_iter().map(|path| {
         let home = Home::new(path);
         Context {
-            notes: Notes::new(home.clone(), PATIENCE),
+            notes: Notes::new(home.clone(), TIMEOUT),
             home,
             ..context.clone()
         }

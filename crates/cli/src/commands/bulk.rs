@@ -43,12 +43,7 @@ impl Apply {
             ui.print("committed on this machine (--no-sync)\n");
         } else {
             let journal = context.journal();
-            match sync::run(
-                context,
-                journal.as_ref(),
-                HeldDecision::None,
-                sync::PATIENCE,
-            ) {
+            match sync::run(context, journal.as_ref(), HeldDecision::None, sync::TIMEOUT) {
                 Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
                 // The change is saved, so a failed sync is not an error.
                 Err(failure) => ui.note(&failure.text()),
@@ -71,12 +66,8 @@ impl Apply {
     pub(crate) fn sync_silently(&self, context: &Context, ui: &Ui) {
         let journal = context.journal();
         if !self.no_sync
-            && let Err(failure) = sync::run(
-                context,
-                journal.as_ref(),
-                HeldDecision::None,
-                sync::PATIENCE,
-            )
+            && let Err(failure) =
+                sync::run(context, journal.as_ref(), HeldDecision::None, sync::TIMEOUT)
         {
             ui.note(&failure.text());
         }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     doctor::{self, CheckResult, Depth, EVENTS, Health, NamedResult},
     environment::{Environment, VARIABLES},
     error::NEEDS_ATTENTION,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
-    let context = Context::unchecked(environment, PATIENCE)?;
+    let context = Context::unchecked(environment, TIMEOUT)?;
     let fixed = if args.fix {
         doctor::repair(&context)
     } else {

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
     Error, claude_memory,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     environment::Environment,
     pause::Off,
     remote,
@@ -48,14 +48,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     // A dry run makes no store.
     if args.other.is_dry_run() {
-        other::run(&args.other, &Context::new(environment, PATIENCE)?, ui)?;
+        other::run(&args.other, &Context::new(environment, TIMEOUT)?, ui)?;
         return Ok(ExitCode::SUCCESS);
     }
     let context = &Context::open(environment)?;
     if args.other.from != "claude" {
         other::run(&args.other, context, ui)?;
         if !args.no_sync {
-            push(context, &Journal::open(&context.home, PATIENCE)?, ui);
+            push(context, &Journal::open(&context.home, TIMEOUT)?, ui);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -88,7 +88,7 @@ fn from_claude(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             folder.display()
         )));
     }
-    let journal = Journal::open(&context.home, PATIENCE)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let progress = ui::Progress::new("reading Claude Code's memory …");
     let imported = claude_memory::import(context, &journal, &folder)?;
     drop(progress);
@@ -121,7 +121,7 @@ fn push(context: &Context, journal: &Journal, ui: &Ui) {
     if remote::address(context).is_none() {
         return;
     }
-    match sync::run(context, Some(journal), HeldDecision::None, sync::PATIENCE) {
+    match sync::run(context, Some(journal), HeldDecision::None, sync::TIMEOUT) {
         Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
         Err(failure) => ui.note(&failure.text()),
     }

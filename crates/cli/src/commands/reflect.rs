@@ -56,7 +56,7 @@ fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         );
     }
     // Without the journal, private sessions cannot be recognised.
-    let journal = Journal::open(&context.home, anamnesis_app::context::PATIENCE)?;
+    let journal = Journal::open(&context.home, anamnesis_app::context::TIMEOUT)?;
     let waiting = waiting(context, &journal, args.projects.key(), ui)?;
     if waiting.is_empty() {
         let least = ui::count(least(context), "session note");
@@ -89,7 +89,7 @@ fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let sent = if args.no_sync {
             "committed on this machine (--no-sync)".to_owned()
         } else {
-            let synced = sync::run(context, Some(&journal), HeldDecision::None, sync::PATIENCE)?;
+            let synced = sync::run(context, Some(&journal), HeldDecision::None, sync::TIMEOUT)?;
             sync_command::sentence(&synced)
         };
         context.index()?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
 use anamnesis_app::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     diff,
     error::NEEDS_ATTENTION,
     history,
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(key) => Project::all_keys(&context.project(Some(key))),
         None => Vec::new(),
     };
-    let journal = Journal::open(&context.home, PATIENCE)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let index = context.index()?;
     let mut batches = review::waiting(context, &index, Some(&journal), &projects)?;
     if !args.ids.is_empty() {

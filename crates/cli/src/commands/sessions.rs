@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     format::WIDTH,
     session::{
         export::{head_json, inert},
@@ -155,5 +155,5 @@ fn line(
 
 /// Opens the journal, or explains why it cannot be opened.
 pub(super) fn open(context: &Context) -> Result<Journal, Error> {
-    Ok(Journal::open(&context.home, PATIENCE)?)
+    Ok(Journal::open(&context.home, TIMEOUT)?)
 }

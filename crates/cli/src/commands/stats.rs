@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 
 use anamnesis_app::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     format::milliseconds,
 };
 use anamnesis_note::{
@@ -60,7 +60,7 @@ struct Stats {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let journal = Journal::open(&context.home, PATIENCE)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let now = context.environment.now;
     let since = now.timestamp_millis() - i64::from(args.days) * DAY;
     let projects = match args.projects.key() {

@@ -31,20 +31,20 @@ const DEADLINE: Duration = Duration::from_millis(1100);
 
 /// The deadline for the end of a session. That hook is asynchronous, and writing the note may take
 /// longer.
-const PATIENT_DEADLINE: Duration = Duration::from_secs(60);
+const SESSION_END_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The deadline for a command that the person typed and waits for. The client allows 5 seconds.
 const TYPED_DEADLINE: Duration = Duration::from_secs(4);
 
 /// Timeout for logging a missed deadline.
-const LOG_PATIENCE: Duration = Duration::from_millis(50);
+const LOG_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Timeout for storing the record of an event that was given up. Together with the deadline it is
 /// below the client's 5 seconds. A machine under heavy load needs most of it.
-const RECORD_PATIENCE: Duration = Duration::from_millis(2500);
+const RECORD_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// Tells the watchdog why this event may take longer.
-pub(super) enum Patient {
+pub(super) enum DeadlineExtension {
     /// Nobody waits for the end of a session.
     SessionEnd,
     /// The person waits for the command that they typed.
@@ -94,13 +94,13 @@ impl RecordProgress {
 
 /// The main thread's side of the watchdog.
 pub(super) struct Watchdog {
-    sender: Sender<Patient>,
+    sender: Sender<DeadlineExtension>,
     record: Arc<RecordProgress>,
 }
 
 impl Watchdog {
     /// Lengthens the deadline.
-    pub(super) fn be_patient(&self, why: Patient) {
+    pub(super) fn extend(&self, why: DeadlineExtension) {
         let _ = self.sender.send(why);
     }
 
@@ -173,15 +173,15 @@ pub(super) fn watched(
 )]
 fn watch(
     started: Instant,
-    receiver: &Receiver<Patient>,
+    receiver: &Receiver<DeadlineExtension>,
     answered: &AtomicBool,
     record: Arc<RecordProgress>,
 ) {
     let mut deadline = DEADLINE;
     loop {
         match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
-            Ok(Patient::SessionEnd) => deadline = PATIENT_DEADLINE,
-            Ok(Patient::Typed) => deadline = TYPED_DEADLINE,
+            Ok(DeadlineExtension::SessionEnd) => deadline = SESSION_END_DEADLINE,
+            Ok(DeadlineExtension::Typed) => deadline = TYPED_DEADLINE,
             Err(RecvTimeoutError::Timeout) => break,
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -191,20 +191,20 @@ fn watch(
     }
     print(&HookOutput::default().to_json(""));
     // The disk itself may hang, so both have a timeout.
-    in_time(RECORD_PATIENCE, move || record.keep());
+    in_time(RECORD_TIMEOUT, move || record.keep());
     let elapsed = started.elapsed();
-    in_time(LOG_PATIENCE, move || log_late(elapsed));
+    in_time(LOG_TIMEOUT, move || log_late(elapsed));
     process::exit(0)
 }
 
 /// Runs `work` in a thread of its own, and waits for it for at most this time.
-fn in_time(patience: Duration, work: impl FnOnce() + Send + 'static) {
+fn in_time(timeout: Duration, work: impl FnOnce() + Send + 'static) {
     let (done, waiting) = mpsc::channel();
     let _ = thread::Builder::new().spawn(move || {
         work();
         let _ = done.send(());
     });
-    let _ = waiting.recv_timeout(patience);
+    let _ = waiting.recv_timeout(timeout);
 }
 
 /// Logs a missed deadline.

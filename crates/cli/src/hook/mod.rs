@@ -51,19 +51,20 @@ use anamnesis_store::{
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use self::{
-    deadline::{Patient, Watchdog, read_stdin, watched},
+    deadline::{DeadlineExtension, Watchdog, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
-    record::{FIRST_PATIENCE, MAX_READ, TRANSCRIPT_END},
+    record::{FIRST_TIMEOUT, MAX_READ, TRANSCRIPT_END},
     start::{is_beginning, line},
     typed::RunTyped,
 };
 
-const PATIENT_NOTES: Duration = Duration::from_secs(30);
+/// Timeout for the lock on the notes at the end of a session.
+const SESSION_END_NOTES_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout for the lock on the notes. A hook that could not get the journal writes to the spool,
 /// and does not wait for the notes.
-const NOTES_PATIENCE: Duration = Duration::from_millis(400);
-const JOURNAL_PATIENCE: Duration = Duration::from_millis(700);
+const NOTES_TIMEOUT: Duration = Duration::from_millis(400);
+const JOURNAL_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// The output, and what to do after it.
 struct Reply {
@@ -117,7 +118,7 @@ fn answer(
     if environment.is_off || environment.is_internal {
         return Reply::no_op();
     }
-    let Ok(context) = Context::new(environment, NOTES_PATIENCE) else {
+    let Ok(context) = Context::new(environment, NOTES_TIMEOUT) else {
         return Reply::no_op();
     };
     let mut payload = input.map_err(|error| error.to_string()).and_then(|bytes| {
@@ -132,7 +133,7 @@ fn answer(
             typed_by::mark(payload, &context, &folders, None, &[]);
             if let Some(typed) = typed::typed(payload, &context) {
                 // The prompt itself is not recorded.
-                watchdog.be_patient(Patient::Typed);
+                watchdog.extend(DeadlineExtension::Typed);
                 let answer = typed.answer(run_typed, &context, &folder);
                 return Reply::only(&answer, "UserPromptSubmit");
             }
@@ -149,7 +150,7 @@ fn answer(
         Ok(payload) => answer_event(run_typed, context, &folders, payload, started, watchdog),
         Err(error) => {
             context.log(&format!("hook: {error}"));
-            if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
+            if let Ok(journal) = Journal::open(&context.home, journal_timeout(&context)) {
                 let now = context.environment.now;
                 let _ = journal.hook_ran("unknown", started.elapsed(), Some(&error), now);
             }
@@ -170,8 +171,8 @@ fn answer_event(
     event_filter::unrecorded(&context, &mut payload.event);
     let is_awaited = plan(&payload).is_awaited;
     if !is_awaited {
-        watchdog.be_patient(Patient::SessionEnd);
-        context.be_patient(PATIENT_NOTES);
+        watchdog.extend(DeadlineExtension::SessionEnd);
+        context.set_notes_timeout(SESSION_END_NOTES_TIMEOUT);
     }
     let waiting = Spool::new(&context.home).waiting(MAX_READ);
     let folder = folders.first().cloned().unwrap_or_default();
@@ -180,7 +181,7 @@ fn answer_event(
     typed_by::mark(&mut payload, &hook.context, folders, journal, &waiting);
     let typed = typed::typed(&payload, &hook.context);
     if typed.is_some() {
-        watchdog.be_patient(Patient::Typed);
+        watchdog.extend(DeadlineExtension::Typed);
     }
     let plan = plan(&payload);
     let (worker, note) = (plan.worker, plan.note);
@@ -358,11 +359,11 @@ impl Hook {
     fn new(context: Context, folder: PathBuf, payload: &Payload, waiting: &[Waiting]) -> Self {
         // Opening waits only while another process creates or repairs the file. The record goes to the
         // spool then, before the deadline.
-        let patience = journal_patience(&context).min(FIRST_PATIENCE);
-        let journal = Journal::open(&context.home, patience);
+        let timeout = journal_timeout(&context).min(FIRST_TIMEOUT);
+        let journal = Journal::open(&context.home, timeout);
         let read_only = match &journal {
             Err(journal::Error::Newer(_)) => {
-                Journal::open_newer_to_read(&context.home, JOURNAL_PATIENCE).ok()
+                Journal::open_newer_to_read(&context.home, JOURNAL_TIMEOUT).ok()
             }
             Err(error) if error.is_busy() => Journal::open_to_read(&context.home, Duration::ZERO)
                 .ok()
@@ -512,10 +513,10 @@ fn shown(chosen: &[Chosen], block: &Block) -> Vec<ShownNote> {
 
 /// The timeout for the journal. It is zero during a repair, which takes longer than a hook can
 /// wait.
-fn journal_patience(context: &Context) -> Duration {
+fn journal_timeout(context: &Context) -> Duration {
     if journal::is_repair_requested(&context.home) {
         Duration::ZERO
     } else {
-        JOURNAL_PATIENCE
+        JOURNAL_TIMEOUT
     }
 }

@@ -23,7 +23,7 @@ use anamnesis_text::{clean::one_line, private_tokens::Key, redact::redact, sanit
 use chrono::DateTime;
 use ulid::Ulid;
 
-use super::{Handled, Hook, journal_patience};
+use super::{Handled, Hook, journal_timeout};
 
 /// How many records of the spool a hook moves to the journal, besides its own.
 const MAX_DRAINED: usize = 50;
@@ -33,7 +33,7 @@ const MAX_DRAINED: usize = 50;
 pub(super) const MAX_READ: usize = 500;
 
 /// How long a hook waits for the journal before its record is in the spool.
-pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const FIRST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How many bytes at the end of a transcript are read for the last answer.
 pub(super) const TRANSCRIPT_END: u64 = 256 * 1024;
@@ -53,18 +53,18 @@ impl Hook {
         waiting.truncate(MAX_DRAINED);
         let (stored, kept) = match &self.journal {
             Ok(journal) => {
-                let patience = journal_patience(&self.context);
-                let mut next_patience = patience.min(FIRST_PATIENCE);
+                let timeout = journal_timeout(&self.context);
+                let mut next_timeout = timeout.min(FIRST_TIMEOUT);
                 let store = || {
-                    journal.set_patience(next_patience)?;
-                    next_patience = patience.saturating_sub(FIRST_PATIENCE);
+                    journal.set_timeout(next_timeout)?;
+                    next_timeout = timeout.saturating_sub(FIRST_TIMEOUT);
                     let taken = journal.in_transaction(|journal| {
                         let mut taken = journal.take_waiting(&mut waiting)?;
                         taken.has_job |= journal.take(record)?.has_job;
                         self.keep_run(journal, handled, started)?;
                         Ok(taken)
                     })?;
-                    journal.set_patience(patience)?;
+                    journal.set_timeout(timeout)?;
                     Ok(taken)
                 };
                 let (stored, kept) =

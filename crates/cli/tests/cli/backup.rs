@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::{furnished, home, upkeep::tree};
+use crate::{home, home_with_notes, upkeep::tree};
 
 #[test]
 fn a_backup_brings_everything_back() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("edit 7Q4KZ9 --title Changed").well();
     home.run("forget B2M6RD").well();
     home.hook(&home.start("s1", "startup")).well();
@@ -34,7 +34,7 @@ fn a_backup_brings_everything_back() {
 
 #[test]
 fn the_store_that_was_there_is_kept() {
-    let (first, second) = (furnished(), home());
+    let (first, second) = (home_with_notes(), home());
     let file = first.root().join("store.tar");
     first.run(&format!("backup {}", file.display())).well();
     second.run("write --title Mine --kind fact").well();
@@ -63,7 +63,7 @@ fn the_store_that_was_there_is_kept() {
 
 #[test]
 fn what_is_no_whole_backup_changes_nothing() {
-    let home = furnished();
+    let home = home_with_notes();
     let file = home.root().join("store.tar");
     home.run(&format!("backup {}", file.display())).well();
     let whole = fs::read(&file).unwrap();

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::USER_HOME;
 
-use crate::{NO_OP, SESSION, furnished, home, snapshot};
+use crate::{NO_OP, SESSION, home, home_with_notes, snapshot};
 
 /// Every command that has a help page, as `help --all` names them.
 fn commands() -> Vec<String> {
@@ -183,7 +183,7 @@ fn without_a_command_a_piped_payload_is_a_hook() {
 #[cfg(unix)]
 #[test]
 fn without_a_command_a_terminal_gets_the_status() {
-    let home = furnished();
+    let home = home_with_notes();
     let nothing: [&str; 0] = [];
     let status = home.run("status").well();
     assert_eq!(home.command(nothing).run_on_a_terminal().well(), status);
@@ -245,7 +245,7 @@ fn the_words_of_the_inside_are_found() {
 
 #[test]
 fn no_text_for_people_uses_the_words_of_the_inside() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut texts: Vec<(String, String)> = Vec::new();
     for name in commands() {
         texts.push((

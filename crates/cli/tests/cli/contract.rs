@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anamnesis_testkit::home::{Output, TestHome};
 
-use crate::{furnished, home, snapshot};
+use crate::{home, home_with_notes, snapshot};
 
 /// Commands that need an argument, with one. The others run as they are.
 const ARGUMENTS: [(&str, &str); 20] = [
@@ -64,7 +64,7 @@ fn every_command_says_something_and_ends_as_documented() {
         let sample = ARGUMENTS.iter().find(|(command, _)| *command == name);
         let sample = sample.map_or(name.as_str(), |(_, sample)| sample);
         let _ = writeln!(text, "{name}");
-        let (empty, store, other) = (home(), furnished(), furnished());
+        let (empty, store, other) = (home(), home_with_notes(), home_with_notes());
         for (situation, home, called) in [
             ("bare, empty store", &empty, name.clone()),
             ("wrong option", &empty, format!("{name} --no-such-option")),
@@ -98,7 +98,7 @@ fn every_command_says_something_on_a_terminal() {
         }
         let sample = ARGUMENTS.iter().find(|(command, _)| *command == name);
         let sample = sample.map_or(name.as_str(), |(_, sample)| sample);
-        let home = furnished();
+        let home = home_with_notes();
         // Ctrl-D ends every question.
         let command = home.command(sample.split(' ')).input("\u{4}".repeat(8));
         let output = command.env("EDITOR", "true").run_on_a_terminal();
@@ -111,7 +111,7 @@ fn every_command_says_something_on_a_terminal() {
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    let home = furnished();
+    let home = home_with_notes();
     for (called, said) in [
         ("search -n 0 stub", "expected an integer of 1 or more"),
         ("recall --limit 0 stub", "expected an integer of 1 or more"),

@@ -8,7 +8,7 @@ use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, git_repositor
 use serde_json::{Value, json};
 
 use crate::{
-    SESSION, furnished, home, id,
+    SESSION, home, home_with_notes, id,
     sessions::{end, event, hook_at, play},
     snapshot,
 };
@@ -45,7 +45,7 @@ fn enable_plugin(home: &TestHome) {
 
 /// A home in which everything has run once and nothing is wrong.
 pub(crate) fn sound() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     enable_plugin(&home);
     home.run("reindex").well();
     for event in [

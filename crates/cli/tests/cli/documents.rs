@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::TestHome;
 
-use crate::furnished;
+use crate::home_with_notes;
 
 /// The pages with commands for people.
 const FOLDERS: [&str; 3] = ["", "docs", "docs/reference"];
@@ -119,7 +119,7 @@ fn every_command_line_of_the_documents_runs() {
                 continue;
             }
             for block in blocks(&fs::read_to_string(&page).unwrap()) {
-                let home = furnished();
+                let home = home_with_notes();
                 home.run("internal reindex").well();
                 count += block.len();
                 let found = block.iter().filter_map(|line| fault(&home, line));
@@ -133,7 +133,7 @@ fn every_command_line_of_the_documents_runs() {
 
 #[test]
 fn the_readme_shows_what_the_demo_prints() {
-    let home = furnished();
+    let home = home_with_notes();
     let shown = home.run("demo").well();
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md"));
     let page = page.unwrap();

@@ -7,7 +7,7 @@ use anamnesis_testkit::{
 use serde_json::{Value, json};
 
 use crate::{
-    SESSION, furnished, home, id,
+    SESSION, home, home_with_notes, id,
     model::{KEY, name},
     snapshot,
 };
@@ -34,7 +34,7 @@ fn line(query: &str, relevant: &[&str], is_approved: bool) -> String {
 
 /// A store with notes whose texts answer their titles, or do not.
 fn answering() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     for (short, title, body) in [
         (
             "AAAA01",

@@ -2,10 +2,10 @@
 
 use anamnesis_testkit::home::{Invocation, Output, TestHome};
 
-use crate::{furnished, home, id, snapshot};
+use crate::{home, home_with_notes, id, snapshot};
 
 /// A command some minutes after the clock of the tests.
-fn later<'a>(home: &'a TestHome, minutes: u32, words: &str) -> Invocation<'a> {
+fn after_minutes<'a>(home: &'a TestHome, minutes: u32, words: &str) -> Invocation<'a> {
     let now = format!("2026-01-02T03:{:02}:05Z", 4 + minutes);
     home.command(words.split_whitespace())
         .env("ANAMNESIS_NOW", now)
@@ -13,13 +13,13 @@ fn later<'a>(home: &'a TestHome, minutes: u32, words: &str) -> Invocation<'a> {
 
 /// A home whose notes are committed: three batches, of a person, an agent and a session.
 fn committed() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("sync").well();
     home
 }
 
 /// Puts the place in the log for the names of batches and commits, which are drawn.
-fn told(home: &TestHome, output: &Output) -> String {
+fn with_placeholders(home: &TestHome, output: &Output) -> String {
     let log = home.run("log --all --json").json();
     let mut text = output.shown();
     for (place, commit) in log["commits"].as_array().unwrap().iter().rev().enumerate() {
@@ -45,11 +45,11 @@ fn newest_batch(home: &TestHome) -> String {
 fn changed() -> TestHome {
     let home = committed();
     let edit = "edit 7Q4KZ9 --stdin --title Integration_tests_need_a_stub";
-    later(&home, 10, edit)
+    after_minutes(&home, 10, edit)
         .input("`make stub` binds port 9191; without it the login tests hang.\n")
         .run()
         .well();
-    later(&home, 20, "forget ZD81QV").run().well();
+    after_minutes(&home, 20, "forget ZD81QV").run().well();
     home
 }
 
@@ -88,7 +88,7 @@ fn before_the_first_commit_there_is_nothing_to_undo() {
 fn the_undo_of_the_first_change_does_not_remove_the_note() {
     // Hooks and editors write notes that no commit has yet.
     for change in ["edit 7Q4KZ9 --stdin", "forget 7Q4KZ9", "pin 7Q4KZ9"] {
-        let home = furnished();
+        let home = home_with_notes();
         let path = format!("memory/procedural/{}.md", id("7Q4KZ9"));
         let before = home.read(&path);
         let command = home.command(change.split(' '));
@@ -102,7 +102,7 @@ fn the_undo_of_the_first_change_does_not_remove_the_note() {
 #[test]
 fn the_log_is_one_line_a_commit() {
     let home = changed();
-    snapshot!(told(&home, &later(&home, 30, "log").run()), @"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "log").run()), @"
     exit 0
     10 min ago laptop     you        BATCH4 forget ~1 Deploys go through Jenkins
     20 min ago laptop     you        BATCH3 edit ~1 Integration_tests_need_a_stub
@@ -111,12 +111,12 @@ fn the_log_is_one_line_a_commit() {
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
     → anamnesis diff CHANGE   |   anamnesis undo [BATCH]
     ");
-    snapshot!(told(&home, &later(&home, 30, "log -n 1").run()), @"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "log -n 1").run()), @"
     exit 0
     10 min ago laptop     you        BATCH4 forget ~1 Deploys go through Jenkins
     the newest 1 shown · --all
     ");
-    snapshot!(told(&home, &later(&home, 30, "log --note 7q4kz9 --json").run()), @r#"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "log --note 7q4kz9 --json").run()), @r#"
     exit 0
     {
       "commits": [
@@ -190,8 +190,8 @@ fn a_diff_is_told_note_by_note() {
     let edit = home.run("log --note 7Q4KZ9 --json").json();
     let edit = edit["commits"][0].clone();
     let batch = &edit["batch"].as_str().unwrap()[20..];
-    let of_batch = later(&home, 30, &format!("diff {batch}")).run();
-    snapshot!(told(&home, &of_batch), @r#"
+    let of_batch = after_minutes(&home, 30, &format!("diff {batch}")).run();
+    snapshot!(with_placeholders(&home, &of_batch), @r#"
     exit 0
     edit by you on laptop, 20 min ago · change BATCH3 · commit COMMIT3
 
@@ -208,12 +208,12 @@ fn a_diff_is_told_note_by_note() {
     let commit = &edit["commit"].as_str().unwrap()[..9];
     for name in [commit, "7Q4KZ9", "#7q4kz9"] {
         assert_eq!(
-            later(&home, 30, &format!("diff {name}")).run(),
+            after_minutes(&home, 30, &format!("diff {name}")).run(),
             of_batch,
             "{name}"
         );
     }
-    snapshot!(told(&home, &later(&home, 30, "diff ZD81QV").run()), @r#"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "diff ZD81QV").run()), @r#"
     exit 0
     forget by you on laptop, 10 min ago · change BATCH4 · commit COMMIT4
 
@@ -224,13 +224,13 @@ fn a_diff_is_told_note_by_note() {
 
     → anamnesis undo [BATCH]
     "#);
-    snapshot!(told(&home, &later(&home, 30, "diff ZZZZZZ").run()), @r#"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "diff ZZZZZZ").run()), @r#"
     exit 1
     on stderr:
     anamnesis: no change "ZZZZZZ"
     → four or more characters of its end: anamnesis log
     "#);
-    let json = later(&home, 30, "diff 7Q4KZ9 --json").run().json();
+    let json = after_minutes(&home, 30, "diff 7Q4KZ9 --json").run().json();
     assert!(
         json["notes"][0]["before"]
             .as_str()
@@ -274,21 +274,23 @@ fn what_an_old_commit_holds_is_masked_and_no_command_to_a_terminal() {
 #[test]
 fn a_note_has_versions() {
     let home = changed();
-    snapshot!(told(&home, &later(&home, 30, "history 7Q4KZ9").run()), @"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "history 7Q4KZ9").run()), @"
     exit 0
     7Q4KZ9  how-to      Integration_tests_need_a_stub                    you, 20 min
     20 min ago laptop     you        BATCH3 edit title, text: Integration_tests_nee…
     30 min ago laptop     you        BATCH1 sync (new)
     → anamnesis show 7Q4KZ9 --at DATE   |   anamnesis diff CHANGE
     ");
-    snapshot!(told(&home, &later(&home, 30, "history ZD81QV").run()), @"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "history ZD81QV").run()), @"
     exit 0
     ZD81QV  fact        (no title)                            you, 10 min, forgotten
     10 min ago laptop     you        BATCH4 forget (forgotten)
     30 min ago laptop     you        BATCH1 sync (new)
     → anamnesis show ZD81QV --at DATE   |   anamnesis diff CHANGE
     ");
-    let json = later(&home, 30, "history 7Q4KZ9 --json").run().json();
+    let json = after_minutes(&home, 30, "history 7Q4KZ9 --json")
+        .run()
+        .json();
     assert_eq!(
         json["versions"][0]["changed"],
         "title, text: Integration_tests_need_a_stub"
@@ -321,7 +323,7 @@ fn a_note_has_versions() {
 #[test]
 fn a_note_is_shown_as_it_was() {
     let home = changed();
-    snapshot!(told(&home, &later(&home, 30, "show 7Q4KZ9 --at 2026-01-02T03:05Z").run()), @"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "show 7Q4KZ9 --at 2026-01-02T03:05Z").run()), @"
     exit 0
     7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
@@ -338,16 +340,18 @@ fn a_note_is_shown_as_it_was() {
         .run()
         .well();
     assert!(then.contains("Deploys go through Jenkins"), "{then}");
-    let now = later(&home, 30, "show ZD81QV --at 2026-01-02").run().well();
+    let now = after_minutes(&home, 30, "show ZD81QV --at 2026-01-02")
+        .run()
+        .well();
     assert!(!now.contains("Jenkins"), "{now}");
-    let raw = later(&home, 30, "show 7Q4KZ9 --raw --at 2026-01-02T03:05Z")
+    let raw = after_minutes(&home, 30, "show 7Q4KZ9 --raw --at 2026-01-02T03:05Z")
         .run()
         .well();
     assert!(
         raw.starts_with("---\nid: 01JZ00000000000000007Q4KZ9\n"),
         "{raw}"
     );
-    let json = later(&home, 30, "show 7Q4KZ9 --json --at 2026-01-02T03:05Z")
+    let json = after_minutes(&home, 30, "show 7Q4KZ9 --json --at 2026-01-02T03:05Z")
         .run()
         .json();
     assert_eq!(json["at"], "2026-01-02T03:05:00Z");
@@ -375,7 +379,7 @@ fn a_note_is_shown_as_it_was() {
 #[test]
 fn notes_are_found_as_they_were_and_nothing_is_left_behind() {
     let home = changed();
-    let search = |words: &str| later(&home, 30, words).run();
+    let search = |words: &str| after_minutes(&home, 30, words).run();
     snapshot!(search("search stub jenkins --at 2026-01-02T03:05Z").shown(), @r#"
     exit 0
     ZD81QV  fact        Deploys go through Jenkins                         you, 10 d
@@ -412,14 +416,14 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     let home = committed();
     let path = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
     let before = home.read(path);
-    later(&home, 10, "edit 7Q4KZ9 --stdin")
+    after_minutes(&home, 10, "edit 7Q4KZ9 --stdin")
         .input("Other text.\n")
         .run()
         .well();
     let after = home.read(path);
     let edit = newest_batch(&home);
-    let undone = later(&home, 20, &format!("undo {edit}")).run();
-    snapshot!(told(&home, &undone), @r#"
+    let undone = after_minutes(&home, 20, &format!("undo {edit}")).run();
+    snapshot!(with_placeholders(&home, &undone), @r#"
     exit 0
     undid BATCH3: edit by you, 10 min ago
       restored  #7Q4KZ9 "Integration tests need the stub server"
@@ -428,9 +432,11 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     assert_eq!(home.read(path), before);
     assert!(home.run("search 9090").well().contains("7Q4KZ9"));
     let undo = newest_batch(&home);
-    later(&home, 21, &format!("undo #{undo}")).run().well();
+    after_minutes(&home, 21, &format!("undo #{undo}"))
+        .run()
+        .well();
     assert_eq!(home.read(path), after);
-    snapshot!(told(&home, &later(&home, 30, "undo").run()), @"
+    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "undo").run()), @"
     exit 0
     9 min ago  laptop     you        BATCH5 undo ~1 Integration tests need the stub…
     10 min ago laptop     you        BATCH4 undo ~1 Integration tests need the stub…
@@ -441,8 +447,8 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     → anamnesis undo [BATCH]   (the newest; any other by its six characters)
     ");
     // Twice is once.
-    let undone = later(&home, 30, &format!("undo {undo}")).run();
-    snapshot!(told(&home, &undone), @r#"
+    let undone = after_minutes(&home, 30, &format!("undo {undo}")).run();
+    snapshot!(with_placeholders(&home, &undone), @r#"
     exit 1
     did not undo BATCH4: undo by you, 10 min ago
       left      #7Q4KZ9 "Integration tests need the stub…"  (it is as it was before)
@@ -455,15 +461,15 @@ fn a_batch_is_taken_back_and_the_undo_too() {
 fn what_came_later_stays_and_is_told() {
     let home = committed();
     let edit = |minutes, text: &str| {
-        let command = later(&home, minutes, "edit 7Q4KZ9 --stdin");
+        let command = after_minutes(&home, minutes, "edit 7Q4KZ9 --stdin");
         command.input(text).run().well();
         newest_batch(&home)
     };
     edit(10, "One.\n\nTwo.\n");
     let wrong = edit(11, "One, wrong.\n\nTwo.\n");
     edit(12, "One, wrong.\n\nTwo, better.\n");
-    let undone = later(&home, 20, &format!("undo {wrong}")).run();
-    snapshot!(told(&home, &undone), @r#"
+    let undone = after_minutes(&home, 20, &format!("undo {wrong}")).run();
+    snapshot!(with_placeholders(&home, &undone), @r#"
     exit 0
     undid BATCH4: edit by you, 9 min ago
       merged    #7Q4KZ9 "Integration tests need the stub…"  (what came later stays)
@@ -473,7 +479,7 @@ fn what_came_later_stays_and_is_told() {
     assert!(text.contains("One.\n\nTwo, better."), "{text}");
     let clash = edit(13, "Once more.\n");
     edit(14, "And again.\n");
-    let left = later(&home, 20, &format!("undo {clash} --json")).run();
+    let left = after_minutes(&home, 20, &format!("undo {clash} --json")).run();
     assert_eq!(left.code, Some(1));
     let json = left.json();
     assert_eq!(json["batch"], serde_json::Value::Null);
@@ -486,27 +492,29 @@ fn an_undone_forgetting_is_remembered() {
     let home = committed();
     let path = "memory/semantic/01JZ0000000000000000ZD81QV.md";
     let before = home.read(path);
-    later(&home, 10, "forget ZD81QV").run().well();
+    after_minutes(&home, 10, "forget ZD81QV").run().well();
     let trash = home.store().join("trash/01JZ0000000000000000ZD81QV.md");
     assert!(trash.exists());
     let forget = newest_batch(&home);
-    later(&home, 20, &format!("undo {forget}")).run().well();
+    after_minutes(&home, 20, &format!("undo {forget}"))
+        .run()
+        .well();
     assert_eq!(home.read(path), before);
     assert!(!trash.exists());
     // The same text may be written again: nothing remembers that it was forgotten.
     let undo = newest_batch(&home);
-    let again = later(&home, 21, &format!("undo {undo}")).run();
+    let again = after_minutes(&home, 21, &format!("undo {undo}")).run();
     assert!(again.well().contains("forgotten #ZD81QV"));
     assert!(home.read(path).contains("state: forgotten"));
     assert!(trash.exists());
-    later(&home, 22, "restore ZD81QV").run().well();
+    after_minutes(&home, 22, "restore ZD81QV").run().well();
     assert_eq!(home.read(path), before);
 }
 
 #[test]
 fn an_agent_takes_back_its_own_batches_only() {
     let home = changed();
-    let by_agent = |words: &str| later(&home, 30, words).by_agent().run();
+    let by_agent = |words: &str| after_minutes(&home, 30, words).by_agent().run();
     let refused = by_agent(&format!("undo {}", newest_batch(&home)));
     snapshot!(refused.shown(), @"
     exit 1
@@ -567,13 +575,13 @@ fn a_name_that_stands_for_more_lists_what() {
 #[test]
 fn machines_are_told_with_what_each_wrote() {
     let home = committed();
-    snapshot!(later(&home, 30, "machines").run().shown(), @"
+    snapshot!(after_minutes(&home, 30, "machines").run().shown(), @"
     exit 0
     laptop        4 notes  30 min ago  this machine
     desktop        1 note  no commit yet
     sync: none; notes stay on this machine
     ");
-    snapshot!(later(&home, 30, "machines --json").run().shown(), @r#"
+    snapshot!(after_minutes(&home, 30, "machines --json").run().shown(), @r#"
     exit 0
     {
       "machines": [

@@ -10,7 +10,7 @@ use std::{
 use anamnesis_testkit::home::{Invocation, TestHome, asked, edited, printed};
 use serde_json::Value;
 
-use crate::{NO_OP, SESSION, furnished, home};
+use crate::{NO_OP, SESSION, home, home_with_notes};
 
 /// The recorded payloads, by file name.
 fn fixtures() -> Vec<(String, Value)> {
@@ -34,7 +34,7 @@ fn fixtures() -> Vec<(String, Value)> {
 #[test]
 fn every_recorded_payload_is_answered() {
     // INJ-14, HOOK-08, HOOK-13
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     for (name, payload) in fixtures() {
         let output = home.hook(&payload);
@@ -229,7 +229,7 @@ fn a_prompt_whose_recall_hangs_is_recorded() {
 #[test]
 fn a_stdout_that_nobody_reads_is_no_error() {
     // HOOK-08
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let payloads = [
         home.start(SESSION, "startup").to_string(),
@@ -253,7 +253,7 @@ fn a_stdout_that_nobody_reads_is_no_error() {
 #[test]
 fn switched_off_means_that_nothing_is_recorded_or_given() {
     // CAP-09: what Anamnesis starts itself is off, too.
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.write_transcript(SESSION, &[asked("Add limits"), edited("/x/limit.rs")]);
     let records = |home: &TestHome| home.store().join("journal.db").exists();
@@ -289,7 +289,7 @@ fn switched_off_means_that_nothing_is_recorded_or_given() {
 #[test]
 fn a_session_in_the_store_itself_is_left_alone() {
     // CAP-09
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let folder = home.store().join("memory");
     let mut payload = home.start(SESSION, "startup");
@@ -347,7 +347,7 @@ fn words_after_hook_are_no_reason_to_fail() {
 #[test]
 fn claude_codes_own_files_are_left_alone() {
     // HOOK-07, HOOK-10
-    let home = furnished();
+    let home = home_with_notes();
     home.write_transcript(SESSION, &[asked("Add limits"), edited("/x/limit.rs")]);
     let own = [
         (

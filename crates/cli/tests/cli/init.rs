@@ -10,7 +10,7 @@ use std::{
 use anamnesis_testkit::home::{NoteText, TestHome, git_repository};
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, id, program, snapshot, untouched_home};
+use crate::{SESSION, home_with_notes, id, program, snapshot, untouched_home};
 
 /// Settings as the Python version leaves them, with hooks and habits of somebody else.
 const SETTINGS: &str = r#"{
@@ -227,7 +227,7 @@ fn the_name_of_the_machine() {
 
 #[test]
 fn a_remote_that_deleted_notes_is_joined_without_a_loss() {
-    let (laptop, desktop) = (furnished(), untouched_home());
+    let (laptop, desktop) = (home_with_notes(), untouched_home());
     let remote = laptop.root().join("remote.git");
     let path = remote.to_str().unwrap();
     let made = std::process::Command::new("git")
@@ -730,7 +730,7 @@ fn another_command_of_that_name_is_left_alone() {
 #[test]
 fn nothing_is_left_after_the_two_paths_that_are_named() {
     // HOOK-09
-    let home = furnished();
+    let home = home_with_notes();
     let before: Vec<String> = files(&home.user())
         .into_iter()
         .filter(|name| !name.starts_with(".anamnesis/"))

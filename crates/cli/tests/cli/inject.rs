@@ -3,11 +3,11 @@
 use anamnesis_testkit::home::{NoteText, asked};
 use serde_json::json;
 
-use crate::{SESSION, furnished, home, id, snapshot};
+use crate::{SESSION, home, home_with_notes, id, snapshot};
 
 #[test]
 fn the_block() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("inject").shown(), @"");
     snapshot!(home.run("inject --project github.com/acme/cart").shown(), @"");
     snapshot!(home.run("inject --json --k 1").shown(), @r#"
@@ -36,7 +36,7 @@ fn the_block() {
 
 #[test]
 fn k_bounds_the_projects_notes_only() {
-    let home = furnished();
+    let home = home_with_notes();
     let titles = |arguments: &str| -> Vec<String> {
         let notes = home.run(&format!("inject --json {arguments}")).json()["notes"].clone();
         let notes = notes.as_array().unwrap().iter();
@@ -59,7 +59,7 @@ fn k_bounds_the_projects_notes_only() {
 
 #[test]
 fn the_project_comes_from_the_hooks_json() {
-    let home = furnished();
+    let home = home_with_notes();
     let elsewhere = home.root().join("elsewhere");
     std::fs::create_dir_all(&elsewhere).unwrap();
     let inject = |input: String| {

@@ -9,7 +9,7 @@ use anamnesis_testkit::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::{NO_OP, SESSION, furnished, home, outlast_hooks, snapshot};
+use crate::{NO_OP, SESSION, home, home_with_notes, outlast_hooks, snapshot};
 
 /// What stands in private regions only.
 const MARKER: &str = "heron-4821-lagoon";
@@ -1114,7 +1114,7 @@ fn limits_of_what_is_stored() {
 #[test]
 fn no_byte_of_what_is_private_is_under_the_store() {
     // CAP-03: every writer has a marker of its own.
-    let home = furnished();
+    let home = home_with_notes();
     let mut session = Played::new(&home, SESSION);
     let private = |writer: &str| format!("<private>{writer}-{MARKER}</private>");
     session.start();

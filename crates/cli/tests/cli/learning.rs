@@ -5,13 +5,13 @@ use std::fs;
 use anamnesis_testkit::home::{NoteText, TestHome};
 use serde_json::json;
 
-use crate::{SESSION, furnished, home, id, journal::rows, snapshot};
+use crate::{SESSION, home, home_with_notes, id, journal::rows, snapshot};
 
 const NOTE: &str = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
 
 /// A home with an index, where a session has started and was given notes.
 fn started() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.hook(&home.start(SESSION, "startup")).well();
     home
@@ -198,7 +198,7 @@ fn stats() {
 
 #[test]
 fn stale() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("stale").shown(), @"
     exit 0
     no note is worth a look
@@ -245,7 +245,7 @@ fn stale() {
 
 #[test]
 fn a_changed_note_is_shown_as_changed_until_it_is_verified() {
-    let home = furnished();
+    let home = home_with_notes();
     for (note, text, time) in [
         (
             "KEEP10",
@@ -293,7 +293,7 @@ fn git(home: &TestHome, arguments: &[&str]) {
 #[test]
 fn what_a_note_cites_is_gone() {
     // INJ-11
-    let home = furnished();
+    let home = home_with_notes();
     let project = home.project();
     git(&home, &["init", "--quiet"]);
     fs::create_dir(project.join("middleware")).unwrap();

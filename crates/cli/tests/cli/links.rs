@@ -2,14 +2,14 @@
 
 use anamnesis_testkit::home::{NoteText, TestHome};
 
-use crate::{furnished, id, snapshot};
+use crate::{home_with_notes, id, snapshot};
 
 const STUB: &str = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
 const LIMITS: &str = "memory/semantic/01JZ0000000000000000B2M6RD.md";
 
 #[test]
 fn connect_and_take_it_back() {
-    let home = furnished();
+    let home = home_with_notes();
     let before = home.read(STUB);
     snapshot!(home.run("connect 7Q4KZ9 B2M6RD --relation caused-by").shown(), @r#"
     exit 0
@@ -65,7 +65,7 @@ fn connect_and_take_it_back() {
 
 #[test]
 fn what_cannot_be_linked() {
-    let home = furnished();
+    let home = home_with_notes();
     for words in [
         "connect 7Q4KZ9 7Q4KZ9",
         "connect 7Q4KZ9 B2M6RD -r loves",
@@ -98,7 +98,7 @@ fn what_cannot_be_linked() {
 #[test]
 fn an_agent_links_its_own_notes_only() {
     // INJ-07
-    let home = furnished();
+    let home = home_with_notes();
     let before = home.read(STUB);
     let agent = |words: &str| home.command(words.split(' ')).by_agent().run();
     let proposed = agent("connect 7Q4KZ9 B2M6RD").well();
@@ -109,7 +109,7 @@ fn an_agent_links_its_own_notes_only() {
 }
 
 fn linked() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("connect 7Q4KZ9 B2M6RD -r caused-by").well();
     home.run("connect B2M6RD ZD81QV -r part-of").well();
     home.run("connect 7Q4KZ9 ZD81QV -r about").well();
@@ -223,7 +223,7 @@ fn relink_twice_is_once() {
 
 #[test]
 fn files_use_and_likeness_are_shown_too() {
-    let home = furnished();
+    let home = home_with_notes();
     for (short, title, body) in [
         (
             "F11E01",

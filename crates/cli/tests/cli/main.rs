@@ -140,7 +140,7 @@ fn outlast_hooks(home: &TestHome, count: usize) {
 
 /// A home with a note of every origin: a person's for all projects and for this one, an agent's, a
 /// session's, and one of another project.
-fn furnished() -> TestHome {
+fn home_with_notes() -> TestHome {
     let home = home();
     let note = |short: &str, title: &str| NoteText::new(&id(short), title);
     for note in [

@@ -22,7 +22,7 @@ pub(crate) fn name_with(home: &TestHome, server: &ModelServer, setting: &str, va
 }
 
 /// The same, for a server that does not answer.
-pub(crate) fn name_impatiently(home: &TestHome, server: &ModelServer) {
+pub(crate) fn name_with_short_timeout(home: &TestHome, server: &ModelServer) {
     name_within(home, server, 2);
 }
 
@@ -198,7 +198,7 @@ fn a_model_that_fails_says_how() {
     ] {
         let home = home();
         let server = ModelServer::start([play]);
-        name_impatiently(&home, &server);
+        name_with_short_timeout(&home, &server);
         let shown = home.run("config test").shown();
         assert!(
             shown.starts_with("exit 1\n") && shown.contains(said),

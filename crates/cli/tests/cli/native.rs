@@ -32,7 +32,7 @@ fn memory(description: &str, body: &str) -> String {
 }
 
 /// A home with a session's transcript, which tells the project, and one file of the memory.
-fn furnished() -> TestHome {
+fn home_with_notes() -> TestHome {
     let home = home();
     home.write_transcript(
         SESSION,
@@ -74,7 +74,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
 
 #[test]
 fn notes_follow_the_memory() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("import").shown(), @"
     exit 0
     imported 1 note from [ROOT]/home/.claude, updated 0, skipped 0
@@ -121,7 +121,7 @@ fn notes_follow_the_memory() {
 
 #[test]
 fn a_memory_folder_that_is_deleted_is_one_card_in_review() {
-    let home = furnished();
+    let home = home_with_notes();
     let elsewhere = home.claude().join("projects/-cart/memory");
     fs::create_dir_all(&elsewhere).unwrap();
     fs::write(elsewhere.join("ports.md"), "The stub is on 9090.\n").unwrap();
@@ -173,7 +173,7 @@ fn a_memory_folder_that_is_deleted_is_one_card_in_review() {
 
 #[test]
 fn import_commits_and_sends() {
-    let home = furnished();
+    let home = home_with_notes();
     let remote = home.root().join("remote.git");
     let by_path = |words: &str| {
         let command = home.command(words.split(' '));
@@ -219,7 +219,7 @@ fn import_commits_and_sends() {
 
 #[test]
 fn the_memory_folder_of_a_projects_settings_is_not_copied() {
-    let home = furnished();
+    let home = home_with_notes();
     let named = home.root().join("agents");
     fs::create_dir(&named).unwrap();
     fs::write(named.join("ports.md"), "The stub is on 9090.\n").unwrap();
@@ -237,7 +237,7 @@ fn the_memory_folder_of_a_projects_settings_is_not_copied() {
 
 #[test]
 fn a_skipped_memory_file_has_a_reason_in_import_and_doctor() {
-    let home = furnished();
+    let home = home_with_notes();
     let outside = home.root().join("outside.md");
     fs::write(&outside, memory("needle", "needle")).unwrap();
     let folder = home.claude().join("projects/-shop/memory");
@@ -265,7 +265,7 @@ fn a_skipped_memory_file_has_a_reason_in_import_and_doctor() {
 #[test]
 fn no_secret_of_the_memory_reaches_the_disk() {
     // IMP-02, HOOK-10
-    let home = furnished();
+    let home = home_with_notes();
     remember(
         &home,
         &format!("{TOKEN}.md"),
@@ -319,7 +319,7 @@ fn no_secret_of_the_memory_reaches_the_disk() {
 
 #[test]
 fn a_session_is_not_told_what_its_memory_says() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("import").well();
     assert!(!given(&home).contains("package manager"));
     // The status counts what a session is given.
@@ -352,7 +352,7 @@ fn a_session_is_not_told_what_its_memory_says() {
 
 #[test]
 fn a_memory_that_the_client_added_is_not_injected_again() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("import").well();
     let prompt = |session: &str| {
         home.hook(&home.start(session, "startup")).well();
@@ -377,7 +377,7 @@ fn a_memory_that_the_client_added_is_not_injected_again() {
 
 #[test]
 fn copies_take_no_place_from_other_notes() {
-    let home = furnished();
+    let home = home_with_notes();
     for number in 0..20 {
         let text = memory(&format!("Copied {number}"), &format!("Copied {number}."));
         remember(&home, &format!("n{number}.md"), 20, &text);
@@ -395,7 +395,7 @@ fn copies_take_no_place_from_other_notes() {
 #[test]
 fn the_deferred_process_imports_unless_that_is_off() {
     let copies = |home: &TestHome| home.notes().len();
-    let home = furnished();
+    let home = home_with_notes();
     home.run("list").well();
     home.command(["work"])
         .env("ANAMNESIS_IMPORT_NATIVE", "0")
@@ -421,7 +421,7 @@ fn the_deferred_process_imports_unless_that_is_off() {
     home.run("import").well();
     assert_eq!(copies(&home), 1);
     for on in ["true", "\"on\"", "null"] {
-        let home = furnished();
+        let home = home_with_notes();
         home.run("list").well();
         home.write("config.json", format!("{{\"import_native\": {on}}}"));
         work(&home);
@@ -429,7 +429,7 @@ fn the_deferred_process_imports_unless_that_is_off() {
         assert!(home.log().is_empty());
     }
     // After a session, by itself.
-    let home = furnished();
+    let home = home_with_notes();
     home.hook(&home.start(SESSION, "startup")).well();
     home.hook(&home.payload("SessionEnd", SESSION)).well();
     home.settle();
@@ -439,7 +439,7 @@ fn the_deferred_process_imports_unless_that_is_off() {
 #[test]
 fn what_cannot_be_imported_is_one_line_in_the_log() {
     // IMP-02
-    let home = furnished();
+    let home = home_with_notes();
     home.run("list").well();
     let large = remember(&home, "large.md", 1, "");
     File::options()
@@ -455,7 +455,7 @@ fn what_cannot_be_imported_is_one_line_in_the_log() {
 
 #[test]
 fn what_a_person_forgot_stays_away() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("import").well();
     let path = home.notes().remove(0);
     let id = Path::new(&path)
@@ -490,7 +490,7 @@ fn what_a_person_forgot_stays_away() {
 
 #[test]
 fn another_folder_of_the_client() {
-    let home = furnished();
+    let home = home_with_notes();
     let elsewhere = home.root().join("backup");
     fs::rename(home.claude(), &elsewhere).unwrap();
     snapshot!(home.run("import").shown(), @"

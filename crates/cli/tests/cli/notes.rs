@@ -7,14 +7,14 @@ use anamnesis_testkit::home::script;
 use anamnesis_testkit::home::{NoteText, Output, TestHome, files_below};
 use serde_json::Value;
 
-use crate::{furnished, home, id, snapshot};
+use crate::{home, home_with_notes, id, snapshot};
 
-/// The path of a note of the furnished home.
+/// The path of a note of the home_with_notes home.
 const STUB: &str = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
 
 #[test]
 fn list() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("list").shown(), @"
     exit 0
     F5XJ2P  session     Add rate limits to the login                             1 d
@@ -122,7 +122,7 @@ fn lines_fit_into_eighty_columns_whatever_a_title_holds() {
 
 #[test]
 fn search() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("search rate limits").shown(), @"
     exit 0
     F5XJ2P  session     Add rate limits to the login                             1 d
@@ -191,7 +191,7 @@ fn search() {
 #[test]
 fn search_takes_operators_as_words() {
     // SQL-01, SQL-03
-    let home = furnished();
+    let home = home_with_notes();
     for query in [
         "stub AND NOT server",
         "\"stub",
@@ -221,7 +221,7 @@ fn search_takes_operators_as_words() {
 
 #[test]
 fn show() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("show 7Q4KZ9").shown(), @"
     exit 0
     7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
@@ -276,7 +276,7 @@ fn show() {
 
 #[test]
 fn an_id_has_to_stand_for_one_note() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("show 01JZ00").shown(), @"
     exit 2
     on stderr:
@@ -331,7 +331,7 @@ fn an_id_has_to_stand_for_one_note() {
 #[test]
 fn an_id_cannot_be_a_path() {
     // PATH-01
-    let home = furnished();
+    let home = home_with_notes();
     fs::write(home.user().join("secret.md"), "x").unwrap();
     for typed in [
         "../../secret",
@@ -356,7 +356,7 @@ fn an_id_cannot_be_a_path() {
 #[cfg(unix)]
 #[test]
 fn edit_in_an_editor() {
-    let home = furnished();
+    let home = home_with_notes();
     let before = home.read(STUB);
     let editor = home.root().join("bin/editor");
     let edit = || {
@@ -468,7 +468,7 @@ fn edit_with(home: &TestHome, options: &[&str], commands: &str) -> Output {
 #[cfg(unix)]
 #[test]
 fn what_was_typed_stays_where_the_front_matter_has_a_slip() {
-    let home = furnished();
+    let home = home_with_notes();
     let before = home.read(STUB);
     let token = concat!("ghp", "_0123456789abcdefghijABCDEFGHIJ456789");
     let slip =
@@ -488,7 +488,7 @@ fn what_was_typed_stays_where_the_front_matter_has_a_slip() {
 #[cfg(unix)]
 #[test]
 fn what_was_typed_stays_when_the_editor_fails() {
-    let home = furnished();
+    let home = home_with_notes();
     let output = edit_with(&home, &[], "echo Typed >> \"$1\"; exit 1");
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(kept(&home)[0].ends_with("\nTyped"));
@@ -498,7 +498,7 @@ fn what_was_typed_stays_when_the_editor_fails() {
 #[test]
 fn an_edit_is_merged_with_what_a_sync_brought_meanwhile() {
     for options in [&[][..], &["--raw"]] {
-        let home = furnished();
+        let home = home_with_notes();
         let both = "echo Typed >> \"$1\"; sed -i 's/^title: .*/title: From a sync/' \"$note\"";
         let output = edit_with(&home, options, both);
         assert_eq!(output.code, Some(0), "{output:?}");
@@ -513,7 +513,7 @@ fn an_edit_is_merged_with_what_a_sync_brought_meanwhile() {
 #[test]
 fn an_edit_of_what_a_sync_changed_meanwhile_is_kept_beside_it() {
     for options in [&[][..], &["--raw"]] {
-        let home = furnished();
+        let home = home_with_notes();
         let both = "sed -i 's/^title: .*/title: Typed/' \"$1\"; \
                     sed -i 's/^title: .*/title: From a sync/' \"$note\"";
         let output = edit_with(&home, options, both);
@@ -534,7 +534,7 @@ fn an_edit_of_what_a_sync_changed_meanwhile_is_kept_beside_it() {
 
 #[test]
 fn edit_from_the_command_line() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.command(["edit", "7Q4KZ9", "--title", "Start the stub first"]).run().shown(), @r#"
     exit 0
     changed #7Q4KZ9 "Start the stub first"
@@ -575,7 +575,7 @@ fn edit_from_the_command_line() {
 #[cfg(unix)]
 #[test]
 fn an_unreadable_note_is_mended_raw() {
-    let home = furnished();
+    let home = home_with_notes();
     let broken = home.read(STUB).replace("title: ", "title: x\ntitle: ");
     fs::write(home.store().join(STUB), &broken).unwrap();
     let whole_id = id("7Q4KZ9");
@@ -613,7 +613,7 @@ fn an_unreadable_note_is_mended_raw() {
 
 #[test]
 fn move_a_note_and_back() {
-    let home = furnished();
+    let home = home_with_notes();
     let before = home.read(STUB);
     snapshot!(home.run("move 7Q4KZ9 --project global").shown(), @"
     exit 0
@@ -651,7 +651,7 @@ fn move_a_note_and_back() {
 
 #[test]
 fn pin_and_mute() {
-    let home = furnished();
+    let home = home_with_notes();
     let before = home.read(STUB);
     snapshot!(home.run("pin 7Q4KZ9").shown(), @r#"
     exit 0
@@ -686,7 +686,7 @@ fn pin_and_mute() {
 #[test]
 fn forget_and_restore_byte_for_byte() {
     // DEL-03
-    let home = furnished();
+    let home = home_with_notes();
     let odd = home
         .read(STUB)
         .replace("tags: []", "tags: [] # none\nfuture_key: {a: 1}");
@@ -754,7 +754,7 @@ fn forget_and_restore_byte_for_byte() {
 #[test]
 fn what_is_forgotten_is_in_no_file_but_the_trash() {
     // DEL-01, DEL-02
-    let home = furnished();
+    let home = home_with_notes();
     let text = b"binds port 9090";
     assert_eq!(home.run("search binds").code, Some(0));
     assert_eq!(home.run("forget 7Q4KZ9").code, Some(0));
@@ -788,7 +788,7 @@ fn files(home: &TestHome) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn json_forms_have_the_keys_that_scripts_rely_on() {
-    let home = furnished();
+    let home = home_with_notes();
     let keys =
         |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
     let note = home.run("show 7Q4KZ9 --json").json();

@@ -8,14 +8,14 @@ use std::{
 use anamnesis_testkit::home::{Invocation, TestHome, answered, asked, edited, files_below};
 use serde_json::{Value, json};
 
-use crate::{NO_OP, SESSION, furnished, home, snapshot};
+use crate::{NO_OP, SESSION, home, home_with_notes, snapshot};
 
 /// Words that only the session of these tests holds.
 const MARKER: &str = "heron";
 
 /// A home with notes and an index, and a session with something to note.
 fn with_session() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.write_transcript(
         SESSION,

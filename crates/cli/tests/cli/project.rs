@@ -4,11 +4,11 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::{TestHome, git_repository};
 
-use super::{SESSION, furnished, home, purge, snapshot, untouched_home};
+use super::{SESSION, home, home_with_notes, purge, snapshot, untouched_home};
 
 /// A store of a few notes with its index.
 fn indexed() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home
 }
@@ -267,7 +267,7 @@ fn a_folder_named_global_is_a_project_of_its_own() {
 #[cfg(unix)]
 #[test]
 fn the_name_of_a_folder_does_not_reach_the_terminal_as_a_sequence() {
-    let home = furnished();
+    let home = home_with_notes();
     let folder = home
         .project()
         .join("\u{1b}]0;evil\u{7}\u{1b}[2Jsrc\u{202e}");

@@ -5,7 +5,7 @@ use std::fs;
 use anamnesis_testkit::home::{NoteText, TestHome};
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id, journal::rows, sessions, snapshot};
+use crate::{SESSION, home, home_with_notes, id, journal::rows, sessions, snapshot};
 
 /// An event of the session, at a minute of the day.
 fn at(home: &TestHome, time: &str, name: &str, fields: Value) -> Value {
@@ -25,9 +25,9 @@ fn context(answer: &Value) -> String {
         .to_owned()
 }
 
-/// A store with the notes of [`furnished`] and some more, so that words are rare or not.
+/// A store with the notes of [`home_with_notes`] and some more, so that words are rare or not.
 pub(crate) fn filled() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     for (number, title) in [
         "Icons are drawn in Figma",
         "The cart keeps prices in cents",

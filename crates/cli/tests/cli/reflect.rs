@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     home, id,
-    model::{KEY, name, name_impatiently, name_with},
+    model::{KEY, name, name_with, name_with_short_timeout},
     snapshot,
 };
 
@@ -531,7 +531,7 @@ fn a_bad_answer_writes_nothing() {
         let home = with_sessions();
         let before = files(&home);
         let server = ModelServer::start([play.clone()]);
-        name_impatiently(&home, &server);
+        name_with_short_timeout(&home, &server);
         let shown = home.run("reflect --apply").shown();
         assert!(
             shown.starts_with(&format!("exit 1\n{PROJECT}: not distilled: "))
@@ -642,7 +642,7 @@ fn who_ends_it_while_a_model_is_waited_for_finds_everything_as_it_was() {
     let home = with_sessions();
     let before = files(&home);
     let server = ModelServer::start([Play::Silence]);
-    name_impatiently(&home, &server);
+    name_with_short_timeout(&home, &server);
     home.run("config set reflection.timeout 600").well();
     let mut run = home.command(["reflect", "--apply"]).start();
     wait_for("the request", || !server.requests().is_empty());
@@ -685,7 +685,7 @@ fn an_agent_spends_nothing() {
 fn a_session_note_that_changes_meanwhile_is_left_alone() {
     let home = with_sessions();
     let server = ModelServer::start([Play::Silence]);
-    name_impatiently(&home, &server);
+    name_with_short_timeout(&home, &server);
     // The answer comes only after the change, from a server that waits for it.
     let path = home
         .store()

@@ -3,7 +3,7 @@
 use anamnesis_testkit::home::NoteText;
 use serde_json::{Value, json};
 
-use crate::{furnished, home, id, serve::Client};
+use crate::{home, home_with_notes, id, serve::Client};
 
 fn uri(short: &str) -> String {
     format!("memory://{}", id(short))
@@ -47,7 +47,7 @@ fn completed(client: &mut Client, typed: &str) -> (Vec<String>, bool) {
 
 #[test]
 fn what_is_in_use_here_is_listed_and_anything_is_read() {
-    let home = furnished();
+    let home = home_with_notes();
     home.add(&NoteText::new(&id("PR0P0S"), "Proposed").with("state", "proposed"));
     home.add(&NoteText::new(&id("NEWEST"), "pnpm, still").with("supersedes", &id("4T8WQX")));
     let mut client = Client::open(&home);
@@ -83,7 +83,7 @@ fn what_is_in_use_here_is_listed_and_anything_is_read() {
 
 #[test]
 fn the_list_stays_short_and_a_completion_finds_the_others() {
-    let home = furnished();
+    let home = home_with_notes();
     for number in 0..60 {
         let title = format!("Release {number} was cut by the calendar");
         home.add(&NoteText::new(&id(&format!("A{number:05}")), &title));
@@ -148,7 +148,7 @@ fn a_resource_is_the_note_that_a_tool_gives() {
 #[test]
 fn what_is_no_note_is_refused_and_the_server_stays() {
     // MCP-04
-    let home = furnished();
+    let home = home_with_notes();
     home.run("forget ZD81QV --yes").well();
     let mut client = Client::open(&home);
     for (uri, code) in [

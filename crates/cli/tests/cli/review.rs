@@ -3,7 +3,7 @@
 use anamnesis_testkit::home::{NoteText, Output, TestHome};
 use serde_json::Value;
 
-use crate::{SESSION, furnished, home, id, purge, snapshot};
+use crate::{SESSION, home, home_with_notes, id, purge, snapshot};
 
 /// What Claude would like to be true in all projects.
 fn proposed(home: &TestHome) -> String {
@@ -41,7 +41,7 @@ fn nothing_is_pending_in_a_new_store() {
 
 #[test]
 fn what_waits_is_listed_by_what_it_came_of() {
-    let home = furnished();
+    let home = home_with_notes();
     let (all, change) = (proposed(&home), change_proposed(&home));
     let names = [(all.as_str(), "GLOBAL"), (change.as_str(), "CHANGE")];
     snapshot!(shown(&home.run("review"), &names), @"
@@ -86,7 +86,7 @@ fn what_waits_is_listed_by_what_it_came_of() {
 #[test]
 fn an_approved_proposal_is_used_and_travels() {
     // INJ-02
-    let home = furnished();
+    let home = home_with_notes();
     let all = proposed(&home);
     let start = |session: &str| home.hook(&home.start(session, "startup")).stdout;
     assert!(!start("one").contains("Tabs"));
@@ -135,7 +135,7 @@ fn an_approved_proposal_is_used_and_travels() {
 
 #[test]
 fn the_undo_of_an_approval_brings_the_proposal_back_byte_for_byte() {
-    let home = furnished();
+    let home = home_with_notes();
     let all = proposed(&home);
     let find = || {
         home.notes()
@@ -172,7 +172,7 @@ fn the_undo_of_an_approval_brings_the_proposal_back_byte_for_byte() {
 
 #[test]
 fn what_a_person_forgot_by_a_slash_command_is_forgotten_by_them() {
-    let home = furnished();
+    let home = home_with_notes();
     let forget = |prompt: &[&str], id: &str| {
         for text in prompt {
             let mut payload = home.payload("UserPromptSubmit", SESSION);
@@ -265,7 +265,7 @@ fn a_note_with_a_secret_stays_on_this_machine() {
 
 #[test]
 fn an_approved_change_takes_the_place_of_the_note() {
-    let home = furnished();
+    let home = home_with_notes();
     let change = change_proposed(&home);
     assert!(home.run("show 7Q4KZ9").well().contains("9090"));
     home.run(&format!("review --approve {change}")).well();
@@ -278,7 +278,7 @@ fn an_approved_change_takes_the_place_of_the_note() {
 
 #[test]
 fn a_rejected_proposal_does_not_come_back() {
-    let home = furnished();
+    let home = home_with_notes();
     let all = proposed(&home);
     snapshot!(shown(&home.run(&format!("review --reject {all}")), &[(&all, "GLOBAL")]), @r#"
     exit 0
@@ -298,7 +298,7 @@ fn a_rejected_proposal_does_not_come_back() {
 #[test]
 fn an_agent_decides_nothing() {
     // MCP-02
-    let home = furnished();
+    let home = home_with_notes();
     let all = proposed(&home);
     for act in ["--approve", "--reject"] {
         let refused = home.command(["review", act, &all]).by_agent().run();
@@ -318,7 +318,7 @@ fn an_agent_decides_nothing() {
 #[test]
 fn what_an_agent_forgot_can_be_brought_back() {
     // MCP-05
-    let home = furnished();
+    let home = home_with_notes();
     let path = format!("memory/procedural/{}.md", id("7Q4KZ9"));
     let before = home.read(&path);
     home.command(["forget", "B2M6RD"]).by_agent().run().well();
@@ -402,7 +402,7 @@ fn both_texts_of_a_clash_stay_or_one_does() {
 
 #[test]
 fn on_a_terminal_each_is_asked_for() {
-    let home = furnished();
+    let home = home_with_notes();
     let (all, change) = (proposed(&home), change_proposed(&home));
     let names = [(all.as_str(), "GLOBAL"), (change.as_str(), "CHANGE")];
     let asked = home
@@ -459,7 +459,7 @@ fn on_a_terminal_each_is_asked_for() {
 
 #[test]
 fn what_does_not_wait_cannot_be_decided() {
-    let home = furnished();
+    let home = home_with_notes();
     proposed(&home);
     let wrong = home.run("review --approve 7Q4KZ9");
     assert_eq!(wrong.code, Some(1));

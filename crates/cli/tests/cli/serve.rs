@@ -16,7 +16,7 @@ use anamnesis_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id, journal::files_with, sessions, snapshot};
+use crate::{SESSION, home, home_with_notes, id, journal::files_with, sessions, snapshot};
 
 /// A client and the server that it started.
 pub(crate) struct Client {
@@ -223,7 +223,7 @@ fn what_does_not_fit_a_schema_is_named() {
 
 #[test]
 fn the_status_of_a_store_without_a_remote_is_what_its_schema_says() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::open(&home);
     let status = client.gives("memory_status", json!({}));
     assert_eq!(status["sync"]["remote"], Value::Null);
@@ -242,7 +242,7 @@ const METHOD_NOT_FOUND: i64 = -32_601;
 
 #[test]
 fn before_an_opening_requests_are_refused_and_the_server_stays() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::start(&home, "serve");
     for method in [
         "tools/list",
@@ -275,7 +275,7 @@ fn before_an_opening_requests_are_refused_and_the_server_stays() {
 
 #[test]
 fn a_client_that_discovers_needs_no_initialize() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::start(&home, "serve");
     let says = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                        "io.modelcontextprotocol/clientCapabilities": {},
@@ -316,7 +316,7 @@ fn it_ends_when_its_pipe_closes() {
 
 #[test]
 fn without_a_command_a_client_is_served() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::start(&home, "");
     assert!(client.initialize()["result"]["capabilities"]["tools"].is_object());
     assert_eq!(client.gives("memory_list", json!({}))["left"], 0);
@@ -325,7 +325,7 @@ fn without_a_command_a_client_is_served() {
 
 #[test]
 fn a_search_gives_notes_or_a_line_each() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::open(&home);
     let answer = client.gives("memory_search", json!({ "query": "stub server" }));
     let hit = &answer["result"][0];
@@ -398,7 +398,7 @@ fn a_search_gives_notes_or_a_line_each() {
 
 #[test]
 fn notes_are_opened_by_a_part_of_their_id() {
-    let home = furnished();
+    let home = home_with_notes();
     home.add(&NoteText::new(&id("AAAAAA"), "New way").with("supersedes", &id("B2M6RD")));
     let long = "word ".repeat(10_000);
     home.add(&NoteText::new(&id("B0NGNT"), "Long").body(long.trim_end()));
@@ -429,7 +429,7 @@ fn notes_are_opened_by_a_part_of_their_id() {
 #[test]
 fn what_a_tool_refuses_says_what_to_do() {
     // MCP-07
-    let home = furnished();
+    let home = home_with_notes();
     home.run("forget ZD81QV --yes").well();
     let mut client = Client::open(&home);
     for (tool, arguments, code) in [
@@ -493,7 +493,7 @@ fn what_a_tool_refuses_says_what_to_do() {
 
 #[test]
 fn a_session_without_a_project_says_so_and_a_named_one_counts() {
-    let home = furnished();
+    let home = home_with_notes();
     let invocation = home.command(["serve", "--project", "github.com/acme/cart"]);
     let messages = [
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -526,7 +526,7 @@ fn a_session_without_a_project_says_so_and_a_named_one_counts() {
 
 #[test]
 fn what_others_write_is_found_at_once() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::open(&home);
     let mut other = Client::open(&home);
     let found = |client: &mut Client| {
@@ -586,7 +586,7 @@ fn results_are_data() {
 #[test]
 fn garbage_is_answered_or_passed_over() {
     // MCP-04, MCP-07, SQL-01
-    let home = furnished();
+    let home = home_with_notes();
     let before = home.notes();
     let mut client = Client::open(&home);
     for line in [
@@ -688,14 +688,14 @@ fn no_tool_and_no_word_of_the_server_holds_text_of_a_note() {
         client.leave();
         (opened, tools)
     };
-    let filled = furnished();
+    let filled = home_with_notes();
     filled.hook(&filled.start(SESSION, "startup")).well();
     assert_eq!(told(&home()), told(&filled));
 }
 
 #[test]
 fn the_way_between_two_notes_is_told() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run(&format!(
         "connect {} {} --relation part-of",
         id("7Q4KZ9"),
@@ -745,7 +745,7 @@ fn the_way_between_two_notes_is_told() {
 
 #[test]
 fn what_is_worth_a_look_is_told_and_nothing_changes() {
-    let home = furnished();
+    let home = home_with_notes();
     home.add(
         &NoteText::new(&id("D0E0D0"), "Check the limits")
             .with("review_after", "2025-12-01")
@@ -800,7 +800,7 @@ fn what_is_worth_a_look_is_told_and_nothing_changes() {
 
 #[test]
 fn the_status_counts_what_is_there() {
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::open(&home);
     let status = client.gives("memory_status", json!({}));
     let json = home.run("status --json").json();
@@ -825,7 +825,7 @@ fn the_status_counts_what_is_there() {
 
 #[test]
 fn what_came_before_and_after_is_told() {
-    let home = furnished();
+    let home = home_with_notes();
     let at = |time: &str, name: &str, fields: Value| {
         sessions::hook_at(&home, time, &sessions::event(&home, name, SESSION, fields)).json()
     };
@@ -883,7 +883,7 @@ fn what_came_before_and_after_is_told() {
 #[test]
 fn what_a_session_writes_is_on_the_disk() {
     // MCP-02: as the agent's, in the session's project.
-    let home = furnished();
+    let home = home_with_notes();
     let mut client = Client::open_in(&home, SESSION);
     let warning = client.gives(
         "memory_write",
@@ -986,7 +986,7 @@ fn what_a_session_writes_is_on_the_disk() {
 #[test]
 fn a_note_is_forgotten_alone_and_comes_back() {
     // MCP-05, DEL-01
-    let home = furnished();
+    let home = home_with_notes();
     let path = format!("memory/procedural/{}.md", id("7Q4KZ9"));
     let before = home.read(&path);
     let mut client = Client::open_in(&home, SESSION);
@@ -1032,7 +1032,7 @@ fn a_note_is_forgotten_alone_and_comes_back() {
 #[test]
 fn what_is_the_persons_stays_as_it_is() {
     // MCP-02, INJ-07
-    let home = furnished();
+    let home = home_with_notes();
     let persons = [
         format!("memory/procedural/{}.md", id("7Q4KZ9")),
         format!("memory/semantic/{}.md", id("4T8WQX")),
@@ -1128,7 +1128,7 @@ fn ten_notes_are_one_sessions_in_whatever_server() {
 
 #[test]
 fn what_a_session_was_given_is_an_echo() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.hook(&home.start(SESSION, "startup")).json();
     let text = "Integration tests need the stub server, or the login tests hang. \
@@ -1144,7 +1144,7 @@ fn what_a_session_was_given_is_an_echo() {
 
 #[test]
 fn a_note_that_helped_counts_once_a_session() {
-    let home = furnished();
+    let home = home_with_notes();
     home.hook(&home.start(SESSION, "startup")).json();
     let mut client = Client::open_in(&home, SESSION);
     for _ in 0..2 {
@@ -1161,7 +1161,7 @@ fn a_note_that_helped_counts_once_a_session() {
 
 #[test]
 fn notes_travel_when_a_tool_says_so() {
-    let home = furnished();
+    let home = home_with_notes();
     let server = home
         .command(["serve"])
         .env("CLAUDE_PROJECT_DIR", home.project())
@@ -1196,7 +1196,7 @@ fn notes_travel_when_a_tool_says_so() {
 #[test]
 fn a_sync_that_hangs_holds_nobody_up() {
     // MCP-08
-    let home = furnished();
+    let home = home_with_notes();
     let folder = home.root().join("programs");
     std::fs::create_dir_all(&folder).unwrap();
     script(&folder.join("git"), "#!/bin/sh\nexec /bin/sleep 3\n");
@@ -1218,7 +1218,7 @@ fn servers_and_hooks_at_once_lose_nothing() {
     // SQL-06
     const SERVERS: usize = 8;
     const HOOKS: usize = 32;
-    let home = furnished();
+    let home = home_with_notes();
     let write = |number: usize| {
         let mut client = Client::open_in(&home, &format!("session-{number}"));
         let mut made = Vec::new();

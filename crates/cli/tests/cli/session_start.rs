@@ -6,7 +6,7 @@ use anamnesis_testkit::home::{NoteText, TestHome, asked, edited};
 use serde_json::{Value, json};
 
 use crate::{
-    NO_OP, SESSION, furnished, home, id,
+    NO_OP, SESSION, home, home_with_notes, id,
     journal::rows,
     sessions::{event, hook_at},
     snapshot,
@@ -36,7 +36,7 @@ fn line(home: &TestHome, source: &str) -> Option<String> {
 }
 
 fn indexed() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use anamnesis_testkit::home::git_repository;
 
-use crate::{SESSION, furnished, home, snapshot, untouched_home};
+use crate::{SESSION, home, home_with_notes, snapshot, untouched_home};
 
 #[test]
 fn status_before_the_first_note_and_after() {
@@ -32,7 +32,7 @@ fn status_before_the_first_note_and_after() {
     state: off: ANAMNESIS_OFF is set · anamnesis doctor
     ");
 
-    let home = furnished();
+    let home = home_with_notes();
     home.hook(&home.start(SESSION, "startup")).well();
     snapshot!(home.run("status").shown(), @"
     exit 0
@@ -127,7 +127,7 @@ fn status_before_the_first_note_and_after() {
 #[test]
 fn status_says_what_waits_and_what_is_wrong() {
     // HOOK-14
-    let home = furnished();
+    let home = home_with_notes();
     home.command(["write", "--title", "For all", "--project", "global"])
         .by_agent()
         .run()
@@ -233,7 +233,7 @@ fn a_repository_cannot_claim_all_projects() {
 
 #[test]
 fn status_and_lists_take_another_project_or_all() {
-    let home = furnished();
+    let home = home_with_notes();
     let status = home.run("status --project github.com/acme/cart").well();
     assert!(
         status.contains(
@@ -297,7 +297,7 @@ fn redact_masks_and_names_the_rule() {
 
 #[test]
 fn reindex_counts_and_says_what_it_left() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("reindex").shown(), @"
     exit 0
     reindex: indexed 5 note(s)

@@ -7,7 +7,7 @@ use anamnesis_testkit::home::{
 };
 use rusqlite::Connection;
 
-use crate::{NO_OP, SESSION, furnished, home, id, index, outlast_hooks, untouched_home};
+use crate::{NO_OP, SESSION, home, home_with_notes, id, index, outlast_hooks, untouched_home};
 
 /// Runs a hook for every event that is acted on, and checks that each ends as it should.
 fn run_all(home: &TestHome, name: &str) {
@@ -38,7 +38,7 @@ fn run_all(home: &TestHome, name: &str) {
     home.settle();
 }
 
-/// Checks that the five notes of the furnished home and the session's are there and are found.
+/// Checks that the five notes of the home_with_notes home and the session's are there and are found.
 fn all_is_there(home: &TestHome, name: &str) {
     // Whatever could not be done then is done by the next session.
     home.hook(&home.start("the next session", "startup")).well();
@@ -243,7 +243,7 @@ mod links {
     #[test]
     fn a_link_in_the_place_of_a_database_is_not_followed() {
         // PATH-03
-        let home = furnished();
+        let home = home_with_notes();
         home.run("reindex").well();
         let outside = home.root().join("outside");
         fs::create_dir(&outside).unwrap();
@@ -305,9 +305,9 @@ fn a_link_in_the_place_of_a_folder_is_not_followed() {
     }
 }
 
-/// Spoils the index of a furnished home in one way, and checks that hooks go on and it heals.
+/// Spoils the index of a home_with_notes home in one way, and checks that hooks go on and it heals.
 fn spoiled_index(name: &str, spoil: impl Fn(&Path)) {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
     spoil(&index(&home.store()));
@@ -378,7 +378,7 @@ fn an_index_with_foreign_objects() {
 fn a_value_in_the_index_that_cannot_be_converted() {
     // SQL-04
     for spoiled in ["kind = 'pxeference'", "folder = 77", "state = 'acu'"] {
-        let home = furnished();
+        let home = home_with_notes();
         home.run("reindex").well();
         let spoil = || {
             let connection = Connection::open(index(&home.store())).unwrap();
@@ -417,7 +417,7 @@ fn a_value_in_the_index_that_cannot_be_converted() {
 
 #[test]
 fn the_person_is_told_that_nothing_is_recorded() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let _work = home.hold_background();
     fs::remove_file(home.store().join("journal.db")).ok();
@@ -433,7 +433,7 @@ fn the_person_is_told_that_nothing_is_recorded() {
 
 #[test]
 fn a_session_without_a_usable_index_gets_the_newest_notes() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     // Another version's sessions have their own index.
     let own = index(&home.store());
@@ -459,7 +459,7 @@ fn a_session_without_a_usable_index_gets_the_newest_notes() {
 
 #[test]
 fn the_python_versions_index_is_left_alone() {
-    let home = furnished();
+    let home = home_with_notes();
     let theirs = home.write("index.db", "theirs");
     run_all(&home, "theirs");
     home.run("reindex").well();
@@ -492,7 +492,7 @@ fn records_that_cannot_be_used_cost_no_note() {
         ("folder", folder),
     ];
     for (name, spoil) in spoilt {
-        let home = furnished();
+        let home = home_with_notes();
         home.hook(&home.start(SESSION, "startup")).well();
         home.settle();
         for ending in ["db-wal", "db-shm"] {
@@ -513,7 +513,7 @@ fn records_that_cannot_be_used_cost_no_note() {
 #[test]
 fn records_that_another_process_keeps_locked_are_not_waited_for() {
     // SQL-06, HOOK-08
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.hook(&home.payload("Stop", SESSION)).well();
     let connection = Connection::open(home.store().join("journal.db")).unwrap();
@@ -528,7 +528,7 @@ fn records_that_another_process_keeps_locked_are_not_waited_for() {
 #[test]
 fn an_index_that_another_process_keeps_locked_is_not_waited_for() {
     // SQL-06
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let connection = Connection::open(index(&home.store())).unwrap();
     connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -558,7 +558,7 @@ fn run_all_without_background(home: &TestHome) {
 fn a_store_that_cannot_be_written() {
     use std::os::unix::fs::PermissionsExt;
 
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.hook(&home.payload("Stop", SESSION)).well();
     let set = |mode| {
@@ -789,7 +789,7 @@ fn paths_with_shell_characters() {
 #[test]
 fn a_note_over_the_cap_is_indexed_by_its_head() {
     // PATH-08
-    let home = furnished();
+    let home = home_with_notes();
     let body = format!("needle-at-the-head {}", "filler words ".repeat(200_000));
     home.add(&NoteText::new(&id("HVGE00"), "Huge").body(body));
     assert!(home.run("search needle").well().contains("Huge"));

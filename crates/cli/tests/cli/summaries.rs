@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     NO_OP, home,
-    model::{KEY, name, name_impatiently},
+    model::{KEY, name, name_with_short_timeout},
 };
 
 /// A valid answer.
@@ -99,7 +99,7 @@ fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
     ] {
         let home = home();
         let server = ModelServer::start([play_of_server.clone()]);
-        name_impatiently(&home, &server);
+        name_with_short_timeout(&home, &server);
         play(&home, "s1", "limit the login");
         let text = note(&home);
         assert!(
@@ -115,7 +115,7 @@ fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
 fn while_a_model_is_waited_for_hooks_answer_and_notes_are_written() {
     let home = home();
     let server = ModelServer::start([Play::Silence]);
-    name_impatiently(&home, &server);
+    name_with_short_timeout(&home, &server);
     home.run("config set reflection.timeout 600").well();
     let mut end = home.payload("SessionEnd", "s1");
     end["reason"] = json!("other");
@@ -186,7 +186,7 @@ fn who_is_killed_after_it_was_counted_is_not_paid_for_twice() {
     let home = home();
     play(&home, "s1", "limit the login");
     let server = ModelServer::start([Play::Silence]);
-    name_impatiently(&home, &server);
+    name_with_short_timeout(&home, &server);
     let mut work = home.command(["work"]).start();
     wait_for("the request", || !server.requests().is_empty());
     work.kill().unwrap();
@@ -256,7 +256,7 @@ fn capture_has_a_model_tell_the_session_at_once() {
     ] {
         let home = home();
         let server = ModelServer::start([play_of_server.clone()]);
-        name_impatiently(&home, &server);
+        name_with_short_timeout(&home, &server);
         let transcript = home.write_transcript(
             crate::SESSION,
             &[

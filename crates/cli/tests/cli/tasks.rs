@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{SESSION, furnished, home, id, snapshot};
+use crate::{SESSION, home, home_with_notes, id, snapshot};
 use anamnesis_testkit::home::{NoteText, TestHome};
 
 fn task(short: &str, title: &str) -> NoteText {
@@ -10,7 +10,7 @@ fn task(short: &str, title: &str) -> NoteText {
 }
 
 fn with_tasks() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     for task in [
         task("9HKD3T", "Remove the legacy limiter flag").at("2025-12-01T03:04:05+00:00"),
         task("2ND2ND", "Second")

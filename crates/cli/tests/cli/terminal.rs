@@ -2,13 +2,13 @@
 
 use anamnesis_testkit::home::NoteText;
 
-use crate::{furnished, home, id};
+use crate::{home, home_with_notes, id};
 
 const ESCAPE: char = '\u{1b}';
 
 #[test]
 fn a_pipe_gets_no_colour_unless_it_is_asked_for() {
-    let home = furnished();
+    let home = home_with_notes();
     assert!(!home.run("search stub").well().contains(ESCAPE));
     let text = home.run("search stub --color always").well();
     assert!(text.contains("\u{1b}[33m7Q4KZ9\u{1b}[0m"), "{text:?}");
@@ -21,7 +21,7 @@ fn a_pipe_gets_no_colour_unless_it_is_asked_for() {
 
 #[test]
 fn search_shows_the_line_that_matched() {
-    let text = furnished().run("search 9090").well();
+    let text = home_with_notes().run("search 9090").well();
     let mut lines = text.lines();
     let title = lines.next().unwrap();
     assert!(
@@ -76,7 +76,7 @@ fn a_terminal_gets_colours_and_a_pager_for_long_lists() {
 #[test]
 fn every_line_of_a_list_begins_with_an_id_that_other_commands_take() {
     // The recipe with fzf in the FAQ passes the first field of a line on.
-    let home = furnished();
+    let home = home_with_notes();
     let list = home.run("list --everywhere --all").well();
     assert_eq!(list.lines().count(), 5, "{list}");
     for line in list.lines() {
@@ -88,7 +88,7 @@ fn every_line_of_a_list_begins_with_an_id_that_other_commands_take() {
 
 #[test]
 fn a_shell_completes_ids_projects_and_tags() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("internal reindex").well();
     let values = |line: &str| {
         let words = ["internal", "complete", "--"].into_iter();

@@ -5,7 +5,7 @@ use std::fs;
 use anamnesis_testkit::home::TestHome;
 use serde_json::{Value, json};
 
-use crate::{NO_OP, SESSION, furnished, home, snapshot};
+use crate::{NO_OP, SESSION, home, home_with_notes, snapshot};
 
 /// The hook's answer to a prompt that is typed in the client.
 fn answer(home: &TestHome, prompt: &str, entry: &str) -> Value {
@@ -27,7 +27,7 @@ fn typed(home: &TestHome, prompt: &str) -> String {
 
 #[test]
 fn a_paused_session_can_look_and_is_told_how_to_resume() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let said = typed(&home, "/anamnesis:memory-pause");
     assert!(said.ends_with("\nResume: anamnesis resume"), "{said}");
@@ -101,7 +101,7 @@ fn what_a_prompt_may_not_do_is_named_for_a_terminal() {
 #[test]
 fn a_prompt_undoes_changes_of_one_note_only() {
     // HOOK-15
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.run("forget 7Q4KZ9 B2M6RD --yes").well();
     let listed = home.run("undo --json").json();
@@ -154,7 +154,7 @@ const PROGRAMS: [(&str, Prepare); 4] = [
 fn a_prompt_that_no_person_typed_does_nothing() {
     // HOOK-15
     for (way, schedule) in PROGRAMS {
-        let home = furnished();
+        let home = home_with_notes();
         home.run("reindex").well();
         let notes = home.notes();
         for (prompt, command) in [
@@ -216,7 +216,7 @@ fn a_prompt_of_a_program_is_not_a_persons_words() {
 
 #[test]
 fn a_prompt_that_was_typed_while_claude_works_is_the_persons() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let prompt = "/memory-forget #B2M6RD";
     let queued = json!({ "type": "queue-operation", "operation": "enqueue",
@@ -227,7 +227,7 @@ fn a_prompt_that_was_typed_while_claude_works_is_the_persons() {
 
 #[test]
 fn forgetting_by_a_slash_command_names_the_note_and_is_the_persons() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     let found = typed(&home, "/memory-forget stub server");
     assert!(
@@ -254,7 +254,7 @@ fn forgetting_by_a_slash_command_names_the_note_and_is_the_persons() {
 
 #[test]
 fn looking_costs_no_turn_of_the_model() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     for (prompt, part) in [
         ("/memory-status", "store: ~/.anamnesis"),
@@ -331,7 +331,7 @@ fn an_uninstalled_plugin_is_not_all_well() {
 
 #[test]
 fn the_status_line_says_what_was_given() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.hook(&home.start(SESSION, "startup")).well();
     let input = serde_json::json!({ "session_id": SESSION, "cwd": home.project() });

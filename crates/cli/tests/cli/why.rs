@@ -4,10 +4,10 @@ use std::fs;
 
 use anamnesis_testkit::home::TestHome;
 
-use crate::{SESSION, furnished, snapshot};
+use crate::{SESSION, home_with_notes, snapshot};
 
 fn started() -> TestHome {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.hook(&home.start(SESSION, "startup")).well();
     home
@@ -81,7 +81,7 @@ fn a_note_that_changed_or_is_gone_is_told() {
 
 #[test]
 fn without_a_session_there_is_nothing_to_explain() {
-    let home = furnished();
+    let home = home_with_notes();
     snapshot!(home.run("why").well(), @"
     no notes were injected yet
     → anamnesis status

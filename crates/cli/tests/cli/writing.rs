@@ -6,7 +6,7 @@ use std::fs;
 use anamnesis_testkit::home::script;
 use anamnesis_testkit::home::{NoteText, Output, TestHome, files_below};
 
-use crate::{furnished, home, id, snapshot};
+use crate::{home, home_with_notes, id, snapshot};
 
 /// What was printed, with the id of the note that it made as `NEWNOTE`.
 fn shown(output: &Output) -> String {
@@ -61,7 +61,7 @@ fn from_stdin() {
 
 #[test]
 fn from_a_file_with_everything() {
-    let home = furnished();
+    let home = home_with_notes();
     let file = home.root().join("warning.txt");
     fs::write(&file, "It rewrites history that others have.\n").unwrap();
     let output = home
@@ -297,7 +297,7 @@ fn mistakes_are_said_and_nothing_is_written() {
 #[test]
 fn the_agent_writes_in_its_own_name() {
     // MCP-02
-    let home = furnished();
+    let home = home_with_notes();
     let write = |text: &str, arguments: &[&str]| {
         home.command(["write"])
             .args(arguments)
@@ -344,7 +344,7 @@ fn the_agent_writes_in_its_own_name() {
     assert!(home.run("show B2M6RD").well().contains("replaced by"));
 }
 
-/// The text of the one note that is not of the furnished home.
+/// The text of the one note that is not of the home_with_notes home.
 fn newest(home: &TestHome) -> String {
     let path = home
         .notes()
@@ -356,7 +356,7 @@ fn newest(home: &TestHome) -> String {
 
 #[test]
 fn the_agent_does_not_change_what_is_a_persons() {
-    let home = furnished();
+    let home = home_with_notes();
     let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
     let refused = home.command(["edit", "7Q4KZ9"]).by_agent().run();
     snapshot!(refused.shown(), @"
@@ -446,7 +446,7 @@ fn proposal(home: &TestHome) -> String {
 #[test]
 fn what_the_agent_may_not_change_it_proposes() {
     // MCP-02, INJ-07
-    let home = furnished();
+    let home = home_with_notes();
     let stub = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
     let before = home.read(stub);
     let output = home
@@ -492,7 +492,7 @@ fn what_the_agent_may_not_change_it_proposes() {
 #[test]
 fn a_link_that_the_agent_may_not_make_is_proposed() {
     // MCP-02
-    let home = furnished();
+    let home = home_with_notes();
     let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
     let agent = |words: &str| home.command(words.split(' ')).by_agent().run();
     let output = agent("connect B2M6RD 7Q4KZ9 --relation supersedes");
@@ -573,7 +573,7 @@ fn what_is_known_is_not_written_again_by_an_agent() {
 
 #[test]
 fn what_a_session_was_given_is_not_written_down_again() {
-    let home = furnished();
+    let home = home_with_notes();
     home.run("reindex").well();
     home.hook(&home.start(crate::SESSION, "startup")).json();
     let text = "Integration tests need the stub server, or the login tests hang. \

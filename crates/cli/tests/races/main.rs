@@ -37,7 +37,7 @@ use serde_json::{Value, json};
 /// How many processes run at a time.
 const AT_ONCE: usize = 8;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A user's machine with a project and no store yet.
 struct Machine {
@@ -162,7 +162,7 @@ impl Machine {
     }
 
     fn notes(&self) -> Notes {
-        Notes::new(self.home.clone(), PATIENCE)
+        Notes::new(self.home.clone(), TIMEOUT)
     }
 
     fn has_note_of(&self, session: &str) -> bool {

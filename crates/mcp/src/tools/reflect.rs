@@ -95,7 +95,7 @@ struct Proposed {
 }
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, ToolError> {
-    let journal = Journal::open(memory.home(), context::PATIENCE)?;
+    let journal = Journal::open(memory.home(), context::TIMEOUT)?;
     match (asked.key, asked.answer) {
         (None, None) => begin(memory, &journal, asked.project.as_deref()),
         (Some(key), Some(answer)) => propose(memory, &journal, &key, &answer),
@@ -183,7 +183,7 @@ fn propose(
             again,
         )
     })?;
-    let notes = Notes::new(memory.home().clone(), context::PATIENCE);
+    let notes = Notes::new(memory.home().clone(), context::TIMEOUT);
     if reflection::unchanged(&notes, &asked).len() < asked.sources.len() {
         return Err(ToolError::new(
             "changed",
@@ -242,7 +242,7 @@ pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
     let waiting = journal.proposed_reflections().ok()?;
     let reflection = waiting.iter().find(|reflection| reflection.key == key)?;
     let notes = memory.notes();
-    let index = Index::in_step_or_as_is(memory.home(), &notes, context::PATIENCE).ok()?;
+    let index = Index::in_step_or_as_is(memory.home(), &notes, context::TIMEOUT).ok()?;
     let note = |id: &NoteId| Some(notes.read(index.get(*id).ok()??.path).ok()?.note());
     let texts: Vec<String> = reflection
         .notes

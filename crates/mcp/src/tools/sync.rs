@@ -63,7 +63,7 @@ fn run(memory: &Memory, _: Parameters) -> Result<Synced, ToolError> {
         &context,
         journal.as_ref(),
         HeldDecision::None,
-        sync::PATIENCE,
+        sync::TIMEOUT,
     )?;
     let problems = synced.problems.iter().take(MAX_PROBLEMS);
     let problems = problems.map(|problem| format!("{}: {}", problem.path, problem.reason));

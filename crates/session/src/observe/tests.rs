@@ -579,7 +579,7 @@ fn a_whole_session() {
             ),
         ),
     ]);
-    let mut account = SessionDigest {
+    let mut digest = SessionDigest {
         turns: vec![Turn {
             prompt: Some("speed the shop up".to_owned()),
             answer: Some(outcome.clone()),
@@ -591,23 +591,23 @@ fn a_whole_session() {
     for event in &events {
         for file in &event.files {
             let files = match file.action {
-                FileAction::Read => &mut account.files_read,
-                FileAction::Edited | FileAction::Created => &mut account.files,
+                FileAction::Read => &mut digest.files_read,
+                FileAction::Edited | FileAction::Created => &mut digest.files,
             };
             if !files.contains(&file.path) {
                 files.push(file.path.clone());
             }
         }
-        account.searches.extend(event.search());
-        account.commands_passed.extend(passed_command(event));
+        digest.searches.extend(event.search());
+        digest.commands_passed.extend(passed_command(event));
     }
     let observed = observations(&events);
-    account.fixed = fix_lines(&observed.observations, &account.turns);
-    let NoteText::Note { title, body } = note_text(&account) else {
-        panic!("{account:?}");
+    digest.fixed = fix_lines(&observed.observations, &digest.turns);
+    let NoteText::Note { title, body } = note_text(&digest) else {
+        panic!("{digest:?}");
     };
     insta::assert_snapshot!(json(&observed.observations));
-    insta::assert_snapshot!(json(&summarize(&account)), @r#"
+    insta::assert_snapshot!(json(&summarize(&digest)), @r#"
     {
       "request": "speed the shop up",
       "investigated": [

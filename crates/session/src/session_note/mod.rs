@@ -311,14 +311,14 @@ pub enum NoteText {
 
 /// Writes the text of a session's note.
 pub fn note_text(digest: &SessionDigest) -> NoteText {
-    let account = Account::new(digest);
-    if !worth::is_worth_a_note(&account) {
+    let parsed = ParsedDigest::new(digest);
+    if !worth::is_worth_a_note(&parsed) {
         return NoteText::Trivial;
     }
-    let Some(title) = title::title(&account) else {
+    let Some(title) = title::title(&parsed) else {
         return NoteText::Trivial;
     };
-    let body = body(&account, &title);
+    let body = body(&parsed, &title);
     if body.is_empty() {
         return NoteText::Trivial;
     }
@@ -348,7 +348,7 @@ pub fn asked(digest: &SessionDigest) -> Vec<String> {
 }
 
 /// A session taken apart into sentences.
-struct Account<'a> {
+struct ParsedDigest<'a> {
     digest: &'a SessionDigest,
     /// The prompts that say something.
     prompts: Vec<TypedPrompt>,
@@ -356,7 +356,7 @@ struct Account<'a> {
     answers: Vec<Vec<String>>,
 }
 
-impl<'a> Account<'a> {
+impl<'a> ParsedDigest<'a> {
     fn new(digest: &'a SessionDigest) -> Self {
         let answers = digest
             .turns
@@ -491,9 +491,9 @@ fn asks(sentence: &str) -> bool {
     directive::is_question(sentence) || !sentence.ends_with('.') || sentence.chars().count() < 60
 }
 
-fn body(account: &Account, title: &str) -> String {
-    let digest = account.digest;
-    let ask = ask(&account.prompts);
+fn body(parsed: &ParsedDigest, title: &str) -> String {
+    let digest = parsed.digest;
+    let ask = ask(&parsed.prompts);
     let mut body = String::new();
     if word_set(&ask) != word_set(title) {
         paragraph(&mut body, "Ask", &ask);
@@ -507,9 +507,9 @@ fn body(account: &Account, title: &str) -> String {
     {
         paragraph(&mut body, "Branch", branch);
     }
-    let rules = rules(account);
+    let rules = rules(parsed);
     list(&mut body, RULES_LABEL, &rules);
-    let said = said(&account.prompts, &ask, &rules);
+    let said = said(&parsed.prompts, &ask, &rules);
     list(&mut body, SAID_LABEL, &said);
     let known = [&rules[..], &said, &[ask, title.to_owned()]].concat();
     let messages = summarised(digest, Section::Messages);
@@ -518,10 +518,10 @@ fn body(account: &Account, title: &str) -> String {
     list(&mut body, FAILING, &failing(account));
     let latest = digest.fixed.len().saturating_sub(MAX_FIXED);
     list(&mut body, FIXED, &digest.fixed[latest..]);
-    let open = left_open(account);
+    let open = left_open(parsed);
     let commits = commits(&digest.declared.commits);
     let steps = next_steps(digest);
-    let mut decided = chosen(account, title, &[rules, said].concat());
+    let mut decided = chosen(parsed, title, &[rules, said].concat());
     let subjects = commits
         .iter()
         .map(|commit| declared::subject_of(commit).to_owned());
@@ -602,10 +602,10 @@ fn grown(limits: Limits, prompts: usize) -> Limits {
 
 /// Returns the person's standing instructions, the newest last. Of two that repeat each other the newer
 /// is returned.
-fn rules(account: &Account) -> Vec<String> {
+fn rules(parsed: &ParsedDigest) -> Vec<String> {
     let mut rules: Vec<String> = Vec::new();
-    for prompt in &account.prompts {
-        let turn = account.digest.turns.get(prompt.turn);
+    for prompt in &parsed.prompts {
+        let turn = parsed.digest.turns.get(prompt.turn);
         let text = turn.and_then(|turn| turn.prompt.as_deref());
         for rule in standing_instructions(text.unwrap_or_default()) {
             rules.retain(|known| !says_the_same(known, &rule));
@@ -655,8 +655,8 @@ fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
 
 /// Returns the latest checks that fail at the end, without those that the last answer calls passing or
 /// any answer calls expected.
-fn failing(account: &Account) -> Vec<String> {
-    let last = account.answers.iter().rfind(|answer| !answer.is_empty());
+fn failing(parsed: &ParsedDigest) -> Vec<String> {
+    let last = parsed.answers.iter().rfind(|answer| !answer.is_empty());
     let is_open = |line: &&String| {
         let Some((check, error)) = observe::failed_check(line) else {
             return false;
@@ -664,9 +664,9 @@ fn failing(account: &Account) -> Vec<String> {
         let is_over = |text: &String| observe::says_it_passes(text, check, error);
         let is_expected = |text: &String| observe::says_it_is_expected(text, check, error);
         !last.into_iter().flatten().any(is_over)
-            && !account.answers.iter().flatten().any(is_expected)
+            && !parsed.answers.iter().flatten().any(is_expected)
     };
-    let open = account.digest.failing.iter().rev().filter(is_open);
+    let open = parsed.digest.failing.iter().rev().filter(is_open);
     let mut failing = lines(&open.cloned().collect::<Vec<_>>(), MAX_FAILING);
     failing.reverse();
     failing
@@ -674,10 +674,10 @@ fn failing(account: &Account) -> Vec<String> {
 
 /// Returns what the last answer says that does not work, the last failure of a tool that is no check,
 /// and an error that got no answer.
-fn left_open(account: &Account) -> Vec<String> {
-    let digest = account.digest;
+fn left_open(parsed: &ParsedDigest) -> Vec<String> {
+    let digest = parsed.digest;
     let last = digest.turns.iter().rposition(|turn| turn.answer.is_some());
-    let last = last.and_then(|last| account.answers.get(last));
+    let last = last.and_then(|last| parsed.answers.get(last));
     let statements = last.into_iter().flatten().enumerate();
     let candidates = statements.map(|(position, text)| Candidate {
         weight: answer::failure_weight(text),
@@ -693,7 +693,7 @@ fn left_open(account: &Account) -> Vec<String> {
         let after = digest.turns.get(prompt.turn..).unwrap_or_default();
         after.iter().all(|turn| turn.answer.is_none())
     };
-    let unanswered = account.prompts.last().filter(is_unanswered);
+    let unanswered = parsed.prompts.last().filter(is_unanswered);
     let error = unanswered.and_then(|prompt| prompt.prose.error.as_deref());
     open.extend(error.map(|error| shorten(error, MAX_ERROR)));
     open
@@ -707,8 +707,8 @@ fn summarised(digest: &SessionDigest, section: Section) -> Vec<String> {
 
 /// Returns what the person decided: answers to questions, the approved plan, and what they chose in their
 /// own words.
-fn chosen(account: &Account, title: &str, said: &[String]) -> Vec<String> {
-    let declared = &account.digest.declared;
+fn chosen(parsed: &ParsedDigest, title: &str, said: &[String]) -> Vec<String> {
+    let declared = &parsed.digest.declared;
     let choices = declared
         .choices
         .iter()
@@ -718,7 +718,7 @@ fn chosen(account: &Account, title: &str, said: &[String]) -> Vec<String> {
         &choices.skip(latest).cloned().collect::<Vec<_>>(),
         MAX_CHOICES,
     );
-    decided.extend(plan::line(account, title));
+    decided.extend(plan::line(parsed, title));
     let known = [said, &decided].concat();
     let known = Known::new(&known);
     let choosing = account.prompts.iter().flat_map(|prompt| {

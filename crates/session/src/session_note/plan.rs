@@ -1,6 +1,6 @@
 //! Reads the plan that a person approved.
 
-use super::{Account, SessionDigest, choose::repeats, choose::word_set};
+use super::{ParsedDigest, SessionDigest, choose::repeats, choose::word_set};
 use crate::{
     phrases::Words,
     prose::{shorten, without_marker},
@@ -47,8 +47,8 @@ pub(super) fn heading(plan: &str) -> Option<String> {
 }
 
 /// Returns one line with the plan's heading, unless it is the title, and its first steps.
-pub(super) fn line(account: &Account, title: &str) -> Option<String> {
-    let plan = approved(account.digest)?;
+pub(super) fn line(parsed: &ParsedDigest, title: &str) -> Option<String> {
+    let plan = approved(parsed.digest)?;
     let heading = heading(plan).filter(|heading| !repeats(&word_set(heading), &word_set(title)));
     let steps = steps(plan).collect::<Vec<_>>().join("; ");
     let text = match (heading, steps.is_empty()) {

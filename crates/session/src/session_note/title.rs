@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use anamnesis_text::clean::{one_line, without_machine_paths};
 
-use super::{Account, TypedPrompt, answer, plan};
+use super::{ParsedDigest, TypedPrompt, answer, plan};
 use crate::{
     declared,
     directive::is_question,
@@ -84,8 +84,8 @@ const LEADS: &[&str] = &[
 ];
 
 /// Returns the title; `None` if nothing says what the session was about.
-pub(super) fn title(account: &Account) -> Option<String> {
-    let digest = account.digest;
+pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
+    let digest = parsed.digest;
     let line = |text: &str| without_machine_paths(text, digest.folder.as_deref()).into_owned();
     let name = digest.name.as_deref().map(line);
     let plan = || {
@@ -93,9 +93,9 @@ pub(super) fn title(account: &Account) -> Option<String> {
             .and_then(plan::heading)
             .map(|heading| line(&heading))
     };
-    let first = account.prompts.first();
+    let first = parsed.prompts.first();
     let first_request = || first.and_then(request);
-    let later = || account.prompts.iter().skip(1);
+    let later = || parsed.prompts.iter().skip(1);
     let commit = || match digest.declared.commits.as_slice() {
         [only] => Some(declared::subject_of(only).to_owned()),
         _ => None,
@@ -112,7 +112,7 @@ pub(super) fn title(account: &Account) -> Option<String> {
             let mut later = later().filter_map(request);
             later.find(|text| !is_report(text)).map(|text| line(&text))
         })
-        .or_else(|| told(account).map(|text| line(&text)))
+        .or_else(|| told(parsed).map(|text| line(&text)))
         .or_else(|| first_request().map(|text| line(&text)))
         .or_else(|| first.and_then(vague).map(|text| line(&text)))
         .or_else(|| first?.prose.error.as_deref().map(line))
@@ -225,8 +225,8 @@ fn vague(prompt: &TypedPrompt) -> Option<String> {
 }
 
 /// Returns the first whole sentence of the last answer that has one.
-fn told(account: &Account) -> Option<String> {
-    let answers = account.answers.iter().rev();
+fn told(parsed: &ParsedDigest) -> Option<String> {
+    let answers = parsed.answers.iter().rev();
     let mut statements = answers
         .flatten()
         .filter(|text| (answer::is_whole(text) || answer::is_change(text)) && names_subject(text));

@@ -1,6 +1,6 @@
 //! Decides whether a session is worth a note.
 
-use super::{Account, answer};
+use super::{ParsedDigest, answer};
 use crate::{
     directive::{directive, is_question},
     phrases::{Words, is_dense},
@@ -25,18 +25,18 @@ struct Reason {
         expect(dead_code, reason = "names the rule in a failing test")
     )]
     name: &'static str,
-    holds: fn(&Account) -> bool,
+    holds: fn(&ParsedDigest) -> bool,
 }
 
 const REASONS: [Reason; 6] = [
     Reason {
         name: "files were changed",
-        holds: |Account { digest, .. }| !digest.files.is_empty() || digest.edits_left_out > 0,
+        holds: |ParsedDigest { digest, .. }| !digest.files.is_empty() || digest.edits_left_out > 0,
     },
     Reason {
         name: "something failed",
         // A session that only ran a tool has no prompt.
-        holds: |Account {
+        holds: |ParsedDigest {
                     digest, prompts, ..
                 }| {
             let failed =
@@ -46,16 +46,16 @@ const REASONS: [Reason; 6] = [
     },
     Reason {
         name: "a person said something lasting",
-        holds: |account| {
-            account
+        holds: |parsed| {
+            parsed
                 .sentences()
                 .any(|sentence| directive(sentence).is_some())
         },
     },
     Reason {
         name: "an error was pasted",
-        holds: |account| {
-            account
+        holds: |parsed| {
+            parsed
                 .prompts
                 .iter()
                 .any(|prompt| prompt.prose.error.is_some())
@@ -63,36 +63,36 @@ const REASONS: [Reason; 6] = [
     },
     Reason {
         name: "a person asked for something",
-        holds: |account| {
-            let mut requests = account.sentences().filter(|it| is_request(it));
-            !account.digest.is_undone
-                && requests.any(|request| !is_question(request) || !is_barely_answered(account))
+        holds: |parsed| {
+            let mut requests = parsed.sentences().filter(|it| is_request(it));
+            !parsed.digest.is_undone
+                && requests.any(|request| !is_question(request) || !is_barely_answered(parsed))
         },
     },
     Reason {
         name: "an answer told something",
-        holds: |account| {
-            let is_about_itself = !account.prompts.is_empty()
-                && account
+        holds: |parsed| {
+            let is_about_itself = !parsed.prompts.is_empty()
+                && parsed
                     .sentences()
                     .all(|sentence| Words::new(sentence).contain(ABOUT_ITSELF));
-            let mut answers = account.answers.iter();
+            let mut answers = parsed.answers.iter();
             !is_about_itself
-                && !account.digest.is_undone
+                && !parsed.digest.is_undone
                 && answers.any(|statements| answer::is_substantial(statements))
         },
     },
 ];
 
 /// Returns whether a session leaves something that a later one could use.
-pub(super) fn is_worth_a_note(account: &Account) -> bool {
-    REASONS.iter().any(|reason| (reason.holds)(account))
+pub(super) fn is_worth_a_note(parsed: &ParsedDigest) -> bool {
+    REASONS.iter().any(|reason| (reason.holds)(parsed))
 }
 
 /// Returns whether all answers together have a few words.
-fn is_barely_answered(account: &Account) -> bool {
+fn is_barely_answered(parsed: &ParsedDigest) -> bool {
     const FEW: usize = 5;
-    let answers = account
+    let answers = parsed
         .digest
         .turns
         .iter()
@@ -118,8 +118,8 @@ mod tests {
     use crate::{session_note::SessionDigest, turn::Turn};
 
     fn reasons(digest: &SessionDigest) -> Vec<&'static str> {
-        let account = Account::new(digest);
-        let hold = REASONS.iter().filter(|reason| (reason.holds)(&account));
+        let parsed = ParsedDigest::new(digest);
+        let hold = REASONS.iter().filter(|reason| (reason.holds)(&parsed));
         hold.map(|reason| reason.name).collect()
     }
 

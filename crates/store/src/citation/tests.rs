@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{fs::home::Home, notes::NotePath};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// No test reaches the time limit.
 const LIMITS: Limits = Limits {
@@ -32,8 +32,8 @@ impl Fixture {
         home.create().unwrap();
         fs::create_dir(folder.path().join("shop")).unwrap();
         Self {
-            notes: Notes::new(home.clone(), PATIENCE),
-            journal: Journal::open(&home, PATIENCE).unwrap(),
+            notes: Notes::new(home.clone(), TIMEOUT),
+            journal: Journal::open(&home, TIMEOUT).unwrap(),
             folder,
             home,
             minute: 0,
@@ -101,7 +101,7 @@ impl Fixture {
 
     fn look_within(&mut self, limits: Limits) -> Looked {
         self.minute += 1;
-        let index = Index::in_step(&self.home, &self.notes, PATIENCE).unwrap();
+        let index = Index::in_step(&self.home, &self.notes, TIMEOUT).unwrap();
         let request = Request {
             projects: &["shop".to_owned()],
             folder: &self.project(),
@@ -189,7 +189,7 @@ fn outside_of_git_what_was_seen_counts() {
     // Another folder with the same name is independent.
     let folder = shop.folder.path().join("elsewhere/shop");
     fs::create_dir_all(&folder).unwrap();
-    let index = Index::in_step(&shop.home, &shop.notes, PATIENCE).unwrap();
+    let index = Index::in_step(&shop.home, &shop.notes, TIMEOUT).unwrap();
     let request = Request {
         projects: &["shop".to_owned()],
         folder: &folder,

@@ -6,7 +6,7 @@ use anamnesis_session::claude_memory::MAX_LENGTH;
 use super::*;
 use crate::{fs::home::Home, notes::NotePath};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const SLUG: &str = "-srv-shop";
 
 /// Returns a folder as an absolute path of this system.
@@ -37,9 +37,9 @@ impl Fixture {
         let root = tempfile::tempdir().unwrap();
         let home = Home::new(root.path().join("store"));
         home.create().unwrap();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         let fixture = Self {
-            notes: Notes::new(home, PATIENCE),
+            notes: Notes::new(home, TIMEOUT),
             journal,
             machine_id,
             exclude: Vec::new(),

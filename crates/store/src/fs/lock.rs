@@ -56,25 +56,25 @@ impl Lock {
     }
 }
 
-/// Takes a lock within `patience`; `None` if another process keeps it.
+/// Takes a lock within `timeout`; `None` if another process keeps it.
 ///
 /// # Errors
 /// If the folder of the locks is a symbolic link: all that is written there needs a lock.
-pub fn acquire(home: &Home, subject: Subject, patience: Duration) -> io::Result<Option<Lock>> {
+pub fn acquire(home: &Home, subject: Subject, timeout: Duration) -> io::Result<Option<Lock>> {
     if home.derived().is_symlink() {
         return Err(io::Error::other(
             "a link in place of a folder; not followed",
         ));
     }
-    acquire_file(&home.derived().join(subject.file_name()), patience)
+    acquire_file(&home.derived().join(subject.file_name()), timeout)
 }
 
-fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
+fn acquire_file(path: &Path, timeout: Duration) -> io::Result<Option<Lock>> {
     let file = private_options().create(true).open(path)?;
     match file.try_lock() {
         Ok(()) => return Ok(Some(Lock { file })),
         Err(TryLockError::Error(error)) => return Err(error),
-        Err(TryLockError::WouldBlock) if patience.is_zero() => return Ok(None),
+        Err(TryLockError::WouldBlock) if timeout.is_zero() => return Ok(None),
         Err(TryLockError::WouldBlock) => {}
     }
     // `flock` has no timeout, so a thread waits. If it gets the lock too late, nobody takes the file
@@ -84,7 +84,7 @@ fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
         let locked = file.lock().map(|()| Lock { file });
         let _ = sender.send(locked);
     })?;
-    match receiver.recv_timeout(patience) {
+    match receiver.recv_timeout(timeout) {
         Ok(locked) => locked.map(Some),
         Err(RecvTimeoutError::Timeout) => Ok(None),
         Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the lock's thread ended")),

@@ -310,7 +310,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        index::tests::{Fixture, PATIENCE},
+        index::tests::{Fixture, TIMEOUT},
         notes::Stored,
     };
 
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(corrected(&updated, &told), expected);
         assert_eq!(updated.corrected_by(later.path.id, now()).unwrap().len(), 2);
         drop(updated);
-        let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
         assert_eq!(corrected(&rebuilt, &old), expected);
         drop(rebuilt);
         std::fs::remove_file(later.path.absolute(&fixture.home)).unwrap();

@@ -734,7 +734,7 @@ mod tests {
     use rusqlite::params_from_iter;
 
     use super::*;
-    use crate::index::tests::{Fixture, PATIENCE, now};
+    use crate::index::tests::{Fixture, TIMEOUT, now};
 
     fn declare(links: &[String]) -> impl FnOnce(&mut Note) {
         let links = links.to_vec();
@@ -828,7 +828,7 @@ mod tests {
         // A rebuilt index gives the same.
         let kept = index.links_of(&[a, late]).unwrap();
         drop(index);
-        let anew = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        let anew = Index::rebuild(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
         assert_eq!(anew.links_of(&[a, late]).unwrap(), kept);
     }
 

@@ -899,7 +899,7 @@ mod tests {
     }
 
     /// Returns the contents of the tables, with project keys instead of numbers.
-    fn told(connection: Connection) -> String {
+    fn dump(connection: Connection) -> String {
         let terms: Vec<String> = connection
             .prepare("SELECT DISTINCT term FROM dictionary ORDER BY term")
             .unwrap()
@@ -976,7 +976,7 @@ mod tests {
                 insert(&anew, &mut changes, number, body);
             }
             changes.write(&anew).unwrap();
-            prop_assert_eq!(told(kept), told(anew));
+            prop_assert_eq!(dump(kept), dump(anew));
         }
 
         #[test]

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::index::{
         Filter,
-        tests::{Fixture, PATIENCE},
+        tests::{Fixture, TIMEOUT},
     };
 
     #[test]
@@ -241,11 +241,11 @@ mod tests {
         fixture.add("one", |_| {});
         let (home, notes) = (&fixture.home, &fixture.notes);
         let fresh = beside(&home.index(), "new");
-        let killed = begin(&fresh, PATIENCE).unwrap();
+        let killed = begin(&fresh, TIMEOUT).unwrap();
         let purged = "INSERT INTO project (key) VALUES ('purged')";
         killed.execute_batch(purged).unwrap();
         drop(killed);
-        let index = Index::rebuild(home, notes, PATIENCE).unwrap();
+        let index = Index::rebuild(home, notes, TIMEOUT).unwrap();
         assert_eq!(index.note_count().unwrap(), 1);
         let documents = index.documents().unwrap();
         assert!(documents.projects().all(|(_, key)| key != "purged"));
@@ -273,8 +273,8 @@ mod tests {
             fs::remove_file(entry.path.absolute(home)).unwrap();
         }
         let fresh = beside(&home.index(), "new");
-        fill(begin(&fresh, PATIENCE).unwrap(), home, notes).unwrap();
-        overwrite(&home.index(), &fresh, PATIENCE).unwrap();
+        fill(begin(&fresh, TIMEOUT).unwrap(), home, notes).unwrap();
+        overwrite(&home.index(), &fresh, TIMEOUT).unwrap();
         remove_database(home, &fresh).unwrap();
 
         assert_eq!(reader.note_count().unwrap(), 100);

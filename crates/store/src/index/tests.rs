@@ -28,13 +28,13 @@ pub(super) struct Fixture {
     pub(super) notes: Notes,
 }
 
-pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+pub(super) const TIMEOUT: Duration = Duration::from_millis(200);
 impl Fixture {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
-        let notes = Notes::new(home.clone(), PATIENCE);
+        let notes = Notes::new(home.clone(), TIMEOUT);
         Self {
             _folder: folder,
             home,
@@ -52,7 +52,7 @@ impl Fixture {
     }
 
     pub(super) fn writer(&self) -> Index {
-        Index::open_to_write(&self.home, &self.notes, PATIENCE).unwrap()
+        Index::open_to_write(&self.home, &self.notes, TIMEOUT).unwrap()
     }
 
     pub(super) fn refreshed(&self) -> Index {
@@ -126,7 +126,7 @@ fn each_change_has_a_generation_of_its_own() {
     let second = index.generation().unwrap();
     assert_ne!(second, first);
     drop(index);
-    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
     assert!(![first, second].contains(&rebuilt.generation().unwrap()));
 }
 
@@ -361,7 +361,7 @@ fn kept_in_step_and_built_anew_answer_alike() {
     index.refresh(&fixture.notes).unwrap();
     let kept = answers(&index);
     drop(index);
-    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
     assert_eq!(answers(&rebuilt), kept);
 }
 
@@ -406,7 +406,7 @@ fn readers_of_the_old_index_go_on_with_it() {
     drop(fixture.refreshed());
     let reader = Index::open(&fixture.home).unwrap();
     fixture.add("beta", |_| {});
-    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
     assert_eq!(reader.counts().unwrap().total, 1);
     assert_eq!(rebuilt.counts().unwrap().total, 2);
     drop(reader);
@@ -428,9 +428,9 @@ fn an_index_whose_pages_are_zeros_is_built_anew() {
         bytes[first..].fill(0);
         fs::write(&path, bytes).unwrap();
         fixture.add("one more", |_| {});
-        let index = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        let index = Index::in_step(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
         let index = index
-            .checked(&fixture.home, &fixture.notes, PATIENCE)
+            .checked(&fixture.home, &fixture.notes, TIMEOUT)
             .unwrap();
         index.integrity().unwrap();
         let total = fixture.notes.list().notes.len();
@@ -445,7 +445,7 @@ fn a_restored_store_is_indexed_anew() {
     let stored: Vec<Stored> = (0..MANY_OUTDATED)
         .map(|number| fixture.add(&format!("alpha {number}"), |_| {}))
         .collect();
-    let first = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+    let first = Index::in_step(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
     let file = fs::metadata(fixture.home.index()).unwrap();
     drop(first);
     for stored in &stored {
@@ -454,7 +454,7 @@ fn a_restored_store_is_indexed_anew() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, bytes).unwrap();
     }
-    let again = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+    let again = Index::in_step(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
     let rebuilt = fs::metadata(fixture.home.index()).unwrap();
     // On Windows a file has no inode: the notes look as they did.
     if cfg!(unix) {

@@ -195,15 +195,15 @@ mod tests {
         notes::Notes,
     };
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     #[test]
     fn counts_are_those_of_the_journal_after_an_update_and_a_rebuild() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
-        let notes = Notes::new(home.clone(), PATIENCE);
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let notes = Notes::new(home.clone(), TIMEOUT);
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         let id = |number: u32| NoteId::of_session(&number.to_string());
         let now = DateTime::from_timestamp(1_772_618_400, 0).unwrap();
         let used = |session: &str, of: &[u32]| {
@@ -219,7 +219,7 @@ mod tests {
             )
         };
         used("one", &[1, 2]);
-        let mut index = Index::in_step(&home, &notes, PATIENCE).unwrap();
+        let mut index = Index::in_step(&home, &notes, TIMEOUT).unwrap();
         assert!(!index.take_up_usage(&home).unwrap());
         used("two", &[2, 3]);
         assert!(index.take_up_usage(&home).unwrap());
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!((updated.0.len(), updated.1.len()), (3, 2));
         assert_eq!((updated.0[&id(2)][0].1.used, updated.2[0].1), (2, 2));
         drop(index);
-        let rebuilt = Index::rebuild(&home, &notes, PATIENCE).unwrap();
+        let rebuilt = Index::rebuild(&home, &notes, TIMEOUT).unwrap();
         assert_eq!(answers(&rebuilt), updated);
     }
 }

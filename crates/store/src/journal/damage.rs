@@ -31,7 +31,7 @@ use crate::{
 pub(super) const A_FOLDER: &str = "it is a folder";
 
 /// How long a check waits for SQLite's locks.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the deferred process waits after a failed repair, in milliseconds: each try reads and writes
 /// the whole file.
@@ -190,7 +190,7 @@ fn find_damage(path: &Path, limit: Option<Duration>) -> Result<Option<String>, E
     if path.is_dir() {
         return Ok(Some(A_FOLDER.to_owned()));
     }
-    let mut connection = sqlite::open_read(path, PATIENCE)?;
+    let mut connection = sqlite::open_read(path, TIMEOUT)?;
     let version = sqlite::version(&connection)?;
     if version > VERSION {
         return Err(Error::Newer(version));

@@ -207,12 +207,12 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Newer`] if a newer version wrote the file; a busy error if it is locked for longer
-    /// than `patience`.
-    pub fn open(home: &Home, patience: Duration) -> Result<Self, Error> {
+    /// than `timeout`.
+    pub fn open(home: &Home, timeout: Duration) -> Result<Self, Error> {
         let path = home.journal();
-        match connect(&path, patience, sqlite::open_existing) {
+        match connect(&path, timeout, sqlite::open_existing) {
             Ok((connection, VERSION)) => {
-                use_log(&connection, patience)?;
+                use_log(&connection, timeout)?;
                 return Ok(Self { connection }.configured()?);
             }
             Ok((_, newer)) if newer > VERSION => return Err(Error::Newer(newer)),
@@ -223,13 +223,13 @@ impl Journal {
         }
         // Only one process may create the tables: SQLite's own locks would let two switch the journal
         // mode at once.
-        let _lock = lock::acquire(home, Subject::Journal, patience)?.ok_or(Error::Locked)?;
+        let _lock = lock::acquire(home, Subject::Journal, timeout)?.ok_or(Error::Locked)?;
         repair::finish(home)?;
-        let (mut connection, version) = connect(&path, patience, sqlite::open_write)?;
+        let (mut connection, version) = connect(&path, timeout, sqlite::open_write)?;
         if version == 0 {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
         }
-        use_log(&connection, patience)?;
+        use_log(&connection, timeout)?;
         schema::migrate(&mut connection)?;
         let journal = Self { connection }.configured()?;
         if version == 0 && !known::has_notes(home) {
@@ -240,12 +240,12 @@ impl Journal {
     }
 
     /// Opens the journal read-only; none if it does not exist or is older than this version.
-    pub fn open_to_read(home: &Home, patience: Duration) -> Result<Option<Self>, Error> {
+    pub fn open_to_read(home: &Home, timeout: Duration) -> Result<Option<Self>, Error> {
         let path = home.journal();
         if !path.exists() {
             return Ok(None);
         }
-        let connection = sqlite::open_read(&path, patience)?;
+        let connection = sqlite::open_read(&path, timeout)?;
         let version = sqlite::version(&connection)?;
         match version {
             VERSION => Ok(Some(Self { connection })),
@@ -267,8 +267,8 @@ impl Journal {
     ///
     /// # Errors
     /// When SQLite cannot open the file.
-    pub fn open_newer_to_read(home: &Home, patience: Duration) -> Result<Self, Error> {
-        let connection = sqlite::open_read(&home.journal(), patience)?;
+    pub fn open_newer_to_read(home: &Home, timeout: Duration) -> Result<Self, Error> {
+        let connection = sqlite::open_read(&home.journal(), timeout)?;
         Ok(Self { connection })
     }
 
@@ -290,8 +290,8 @@ impl Journal {
     }
 
     /// Sets how long a transaction waits for another writer.
-    pub fn set_patience(&self, patience: Duration) -> Result<(), Error> {
-        Ok(self.connection.busy_timeout(patience)?)
+    pub fn set_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        Ok(self.connection.busy_timeout(timeout)?)
     }
 
     /// Records a body that capture is about to write for a session.
@@ -660,14 +660,14 @@ impl Journal {
 /// replaces the file, and the commit hook runs under that lock.
 fn connect(
     path: &Path,
-    patience: Duration,
+    timeout: Duration,
     open: impl FnOnce(&Path, Duration) -> rusqlite::Result<Connection>,
 ) -> Result<(Connection, i64), Error> {
     if path.is_dir() {
         return Err(damage::seen(Error::Damaged(damage::A_FOLDER.to_owned())));
     }
     let before = inode(path);
-    let mut connection = open(path, patience)?;
+    let mut connection = open(path, timeout)?;
     let version = sqlite::version(&connection)?;
     // The first read has opened the log by its name. If the file is still in its place now, it is its log,
     // because a repair moves the file before the log.
@@ -688,7 +688,7 @@ pub fn is_over(since: i64, wait: i64, now: i64) -> bool {
 
 /// Turns on the write-ahead log if it is off, as in a copy of a database that SQLite or a backup made.
 /// Without it a writer blocks readers.
-fn use_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+fn use_log(connection: &Connection, timeout: Duration) -> rusqlite::Result<()> {
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode == "wal" {
         return Ok(());
@@ -697,7 +697,7 @@ fn use_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> 
     // shared memory on the file system, SQLite keeps another mode.
     connection.busy_timeout(Duration::ZERO)?;
     let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
-    connection.busy_timeout(patience)
+    connection.busy_timeout(timeout)
 }
 
 fn inode(path: &Path) -> Option<i64> {

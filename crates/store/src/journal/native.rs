@@ -165,7 +165,12 @@ impl Journal {
                  WHERE size = ? AND modified = ? AND inode = ? AND fate = ?",
             )?
             .query_row(
-                params![file.size, file.modified, file.inode, CopyState::Copied.as_str()],
+                params![
+                    file.size,
+                    file.modified,
+                    file.inode,
+                    CopyState::Copied.as_str()
+                ],
                 |row| row.get(0),
             )
             .optional()?;

@@ -11,7 +11,7 @@ use ulid::Ulid;
 use super::{Error, Journal};
 
 /// How long an answer is accepted.
-const PATIENCE: TimeDelta = TimeDelta::hours(1);
+const ANSWER_LIFETIME: TimeDelta = TimeDelta::hours(1);
 
 /// How long the notes of a finished reflection are kept.
 const KEPT: TimeDelta = TimeDelta::days(90);
@@ -83,7 +83,7 @@ impl Journal {
                 params![
                     Stage::Asked.as_str(),
                     project,
-                    (now - PATIENCE).timestamp_millis()
+                    (now - ANSWER_LIFETIME).timestamp_millis()
                 ],
             )?;
             journal.new_reflection(project, Stage::Asked, sources, now)
@@ -155,7 +155,7 @@ impl Journal {
                 key,
                 Stage::Asked.as_str(),
                 Stage::Ended.as_str(),
-                (now - PATIENCE).timestamp_millis()
+                (now - ANSWER_LIFETIME).timestamp_millis()
             ],
         )?;
         if taken == 0 {

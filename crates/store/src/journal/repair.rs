@@ -83,17 +83,13 @@ pub struct Repair {
 /// was killed; a second process waits for the lock and then finds a sound file.
 ///
 /// # Errors
-/// When a newer version wrote the file, another process holds it for longer than `patience`, or the new
+/// When a newer version wrote the file, another process holds it for longer than `timeout`, or the new
 /// file cannot be written. The damaged file is then still in its place.
-pub fn repair(
-    home: &Home,
-    patience: Duration,
-    now: DateTime<Utc>,
-) -> Result<Option<Repair>, Error> {
-    let _lock = lock::acquire(home, Subject::Journal, patience)?.ok_or(Error::Locked)?;
+pub fn repair(home: &Home, timeout: Duration, now: DateTime<Utc>) -> Result<Option<Repair>, Error> {
+    let _lock = lock::acquire(home, Subject::Journal, timeout)?.ok_or(Error::Locked)?;
     finish(home)?;
     let repaired = match damage::examine(home, None) {
-        Ok(Examination::Damaged(reason)) => replace(home, patience, now, reason).map(Some),
+        Ok(Examination::Damaged(reason)) => replace(home, timeout, now, reason).map(Some),
         Ok(Examination::Sound | Examination::Unfinished) => Ok(None),
         Err(error) => Err(error),
     };
@@ -205,7 +201,7 @@ impl Journal {
 /// Replaces the damaged file by a new one with the rows that can be read.
 fn replace(
     home: &Home,
-    patience: Duration,
+    timeout: Duration,
     now: DateTime<Utc>,
     reason: String,
 ) -> Result<Repair, Error> {
@@ -216,7 +212,7 @@ fn replace(
     if let Some(newer) = header_version(&home.journal()).filter(|version| *version > VERSION) {
         return Err(Error::Newer(newer));
     }
-    let source = lock_damaged(&home.journal(), patience)?;
+    let source = lock_damaged(&home.journal(), timeout)?;
     let new = new_file(home);
     let repair = fill(source.as_ref(), make(&new)?, home, now, reason)?;
     remove_beside(&new)?;
@@ -232,14 +228,14 @@ fn replace(
 ///
 /// With `writable_schema`, SQLite also reads a file that is shorter than its header says, and the other
 /// tables of a schema with an invalid definition.
-fn lock_damaged(path: &Path, patience: Duration) -> Result<Option<Connection>, Error> {
+fn lock_damaged(path: &Path, timeout: Duration) -> Result<Option<Connection>, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let Ok(connection) = Connection::open_with_flags(path, flags) else {
         return Ok(None);
     };
-    connection.busy_timeout(patience)?;
+    connection.busy_timeout(timeout)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let begun = connection

@@ -274,7 +274,7 @@ impl Journal {
         let Some(session) = self.session(id)? else {
             return Ok(None);
         };
-        let mut digest = self.outline(&session)?;
+        let mut digest = self.summary_digest(&session)?;
         let mut turns = self.turns(id)?;
         // Retention keeps the first prompt longer than the others.
         if session.is_pruned && !turns.iter().any(|turn| turn.prompt == session.first_prompt) {
@@ -343,7 +343,7 @@ impl Journal {
 
     /// Collects what a summary needs of a session: of the turns the first prompt and the last answer,
     /// and no tool event. A hook makes the summary after each answer.
-    fn outline(&self, session: &Session) -> Result<SessionDigest, Error> {
+    fn summary_digest(&self, session: &Session) -> Result<SessionDigest, Error> {
         let id = &session.id;
         let answer = self.last_words(id)?;
         let (git_branch, name) = self
@@ -543,7 +543,7 @@ impl Journal {
         let Some(session) = self.session(id)? else {
             return Ok(());
         };
-        let summary = summary::summarize(&self.outline(&session)?);
+        let summary = summary::summarize(&self.summary_digest(&session)?);
         let body = serde_json::to_string(&summary).unwrap_or_default();
         self.connection
             .prepare_cached(

@@ -14,7 +14,7 @@ use crate::{settings::config::Retention, spool::Spool};
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn fresh() -> (tempfile::TempDir, Home) {
     let folder = tempfile::tempdir().unwrap();
@@ -30,7 +30,7 @@ pub(super) fn now() -> DateTime<Utc> {
 #[test]
 fn a_journal_without_a_write_ahead_log_gets_one_when_it_is_opened() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     assert_eq!(journal.log_mode().unwrap(), "wal");
     let copy = home.root().join("copy.db");
     journal.copy_to(&copy).unwrap();
@@ -39,10 +39,10 @@ fn a_journal_without_a_write_ahead_log_gets_one_when_it_is_opened() {
         let _ = fs::remove_file(home.root().join(format!("journal.db{suffix}")));
     }
     fs::rename(&copy, home.journal()).unwrap();
-    let reader = Journal::open_to_read(&home, PATIENCE).unwrap().unwrap();
+    let reader = Journal::open_to_read(&home, TIMEOUT).unwrap().unwrap();
     assert_eq!(reader.log_mode().unwrap(), "delete");
     drop(reader);
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     assert_eq!(journal.log_mode().unwrap(), "wal");
 }
 
@@ -54,7 +54,7 @@ fn thirty_two_at_once_on_no_journal_lose_nothing() {
         for number in 0..32 {
             let home = &home;
             scope.spawn(move || {
-                let journal = Journal::open(home, PATIENCE).unwrap();
+                let journal = Journal::open(home, TIMEOUT).unwrap();
                 let record = started(&format!("s{number}"), "startup");
                 journal
                     .in_transaction(|journal| {
@@ -65,7 +65,7 @@ fn thirty_two_at_once_on_no_journal_lose_nothing() {
             });
         }
     });
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let runs = journal.hook_runs(now()).unwrap();
     assert_eq!((runs[0].count, runs[0].today), (32, 32));
     assert_eq!((runs[0].median, runs[0].worst), (16_000, 31_000));
@@ -77,12 +77,12 @@ fn thirty_two_at_once_on_no_journal_lose_nothing() {
 #[test]
 fn a_newer_file_is_left_alone() {
     let (_folder, home) = fresh();
-    drop(Journal::open(&home, PATIENCE).unwrap());
+    drop(Journal::open(&home, TIMEOUT).unwrap());
     Connection::open(home.journal())
         .unwrap()
         .execute_batch("PRAGMA user_version = 99")
         .unwrap();
-    let newer = Journal::open(&home, PATIENCE).unwrap_err();
+    let newer = Journal::open(&home, TIMEOUT).unwrap_err();
     assert!(matches!(newer, Error::Newer(99)) && !newer.is_damage());
 }
 
@@ -98,7 +98,7 @@ fn a_file_that_another_process_locks_is_busy_and_not_damaged() {
 #[test]
 fn a_long_log_is_folded_in() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     assert!(!journal.has_long_log());
     for number in 0..300 {
         journal.set_meta("text", &number.to_string()).unwrap();
@@ -111,7 +111,7 @@ fn a_long_log_is_folded_in() {
 #[test]
 fn a_failed_group_of_writes_leaves_nothing() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let result: Result<(), Error> = journal.in_transaction(|journal| {
         journal.set_meta("a", "1")?;
         Err(Error::Locked)
@@ -127,7 +127,7 @@ fn a_failed_group_of_writes_leaves_nothing() {
 #[test]
 fn forgotten_texts_are_known_by_a_hash_of_this_machine() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let note = NoteId::of_session("x");
     journal
         .forgot(note, "Deploys go\nthrough Jenkins", now())
@@ -150,7 +150,7 @@ fn forgotten_texts_are_known_by_a_hash_of_this_machine() {
 #[test]
 fn bodies_of_capture_are_known() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     journal.session_body_written("s", "one").unwrap();
     journal.session_body_written("s", "two").unwrap();
     assert!(journal.is_session_body("s", "one").unwrap());
@@ -162,7 +162,7 @@ fn bodies_of_capture_are_known() {
 #[test]
 fn the_last_hundred_runs_of_a_hook_are_told_of() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     for run in 0..350 {
         let error = (run == 300).then_some("broke");
         let took = Duration::from_micros(run);
@@ -264,7 +264,7 @@ pub(super) fn under(prompt: &str, record: Record) -> Record {
 
 pub(super) fn journal_with_session(session: &str) -> (tempfile::TempDir, Journal) {
     let (folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     journal.take(&started(session, "startup")).unwrap();
     (folder, journal)
 }
@@ -328,7 +328,7 @@ pub(super) fn session_of(id: &str) -> Vec<Record> {
 #[test]
 fn a_session_has_each_row_once() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     take(&journal, &session_of("s"));
     let session = journal.session("s").unwrap().unwrap();
     assert!(session.is_completed());
@@ -337,15 +337,15 @@ fn a_session_has_each_row_once() {
     let summary = journal.summary("s").unwrap().unwrap();
     assert_eq!(summary.request, "Add limits to the login");
     assert_eq!(summary.next_steps, ["the cart."]);
-    let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.files, ["src/a.rs"]);
-    assert_eq!(account.outcome(), Some("Limits are in. Next: the cart."));
+    let digest = journal.session_digest("s").unwrap().unwrap();
+    assert_eq!(digest.files, ["src/a.rs"]);
+    assert_eq!(digest.outcome(), Some("Limits are in. Next: the cart."));
 }
 
 #[test]
 fn a_session_that_removed_all_it_made_is_undone() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let mut made = event("t1", "Write", "docs/geese.md");
     made.files[0].action = FileAction::Created;
     let removal = ToolEvent {
@@ -378,12 +378,12 @@ proptest! {
         again in prop::collection::vec(0..7_usize, 0..6),
     ) {
         let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         let records = session_of("s");
         take(&journal, &records);
         let expected = rows(&journal);
         let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         take(&journal, &records[..1]);
         for index in order {
             take(&journal, &records[index..=index]);
@@ -400,7 +400,7 @@ proptest! {
 #[test]
 fn a_prompt_that_is_taken_twice_does_not_open_its_ended_session() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let records = session_of("s");
     take(&journal, &records);
     let before = rows(&journal);
@@ -415,12 +415,12 @@ fn a_prompt_that_is_taken_twice_does_not_open_its_ended_session() {
 #[test]
 fn parallel_prompts_are_numbered_without_a_gap() {
     let (_folder, home) = fresh();
-    drop(Journal::open(&home, PATIENCE).unwrap());
+    drop(Journal::open(&home, TIMEOUT).unwrap());
     thread::scope(|scope| {
         for number in 0..16 {
             let home = &home;
             scope.spawn(move || {
-                let journal = Journal::open(home, PATIENCE).unwrap();
+                let journal = Journal::open(home, TIMEOUT).unwrap();
                 let text = if number % 3 == 0 { "" } else { "text" };
                 let prompt = under(&format!("p-{number}"), prompted("s", text));
                 journal
@@ -429,7 +429,7 @@ fn parallel_prompts_are_numbered_without_a_gap() {
             });
         }
     });
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let numbers: Vec<i64> = journal
         .connection
         .prepare("SELECT number FROM prompt ORDER BY number")
@@ -516,7 +516,7 @@ fn events_that_came_before_their_private_prompt_are_taken_back() {
 #[test]
 fn events_of_an_unknown_prompt_count_once_it_is_known_or_over() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     take(&journal, &[used("s", event("t1", "Edit", "a.rs"))]);
     assert_eq!(journal.session("s").unwrap().unwrap().state, "active");
     assert_eq!(count(&journal, "tool_event WHERE prompt IS NULL"), 1);
@@ -617,8 +617,8 @@ fn a_long_session_keeps_less_of_each_event() {
         count(&journal, "tool_event WHERE id = 't2' AND input IS NULL"),
         1
     );
-    let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.files, ["a.rs", "b.rs"]);
+    let digest = journal.session_digest("s").unwrap().unwrap();
+    assert_eq!(digest.files, ["a.rs", "b.rs"]);
 }
 
 #[test]
@@ -797,7 +797,7 @@ fn a_session_whose_note_is_behind_it_is_queued_again() {
 #[test]
 fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     journal
         .connection
         .execute_batch(
@@ -829,7 +829,7 @@ fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
 #[test]
 fn a_forgotten_session_leaves_no_row() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     take(&journal, &session_of("s"));
     take(&journal, &session_of("kept"));
     assert!(journal.forget_session("s").unwrap());
@@ -856,7 +856,7 @@ fn a_forgotten_session_leaves_no_row() {
 #[test]
 fn retention_lets_go_what_is_past_its_term() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     take(&journal, &session_of("s"));
     take(
         &journal,
@@ -884,9 +884,9 @@ fn retention_lets_go_what_is_past_its_term() {
     let session = journal.session("s").unwrap().unwrap();
     assert!(session.is_pruned);
     // The rewritten note has the same content.
-    let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.ask(), Some("Add limits to the login"));
-    assert_eq!(account.files, ["src/a.rs"]);
+    let digest = journal.session_digest("s").unwrap().unwrap();
+    assert_eq!(digest.ask(), Some("Add limits to the login"));
+    assert_eq!(digest.files, ["src/a.rs"]);
 }
 
 /// A session of two prompts. The first has a subagent's task and a summary by the client.
@@ -927,7 +927,7 @@ fn session_of_two_prompts() -> Vec<Record> {
 #[test]
 fn a_forgotten_prompt_leaves_no_word() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     take(&journal, &session_of_two_prompts());
     assert_eq!(journal.prompts("s").unwrap().len(), 2);
     assert_eq!(journal.forget_prompt("s", 7, 0).unwrap(), None);
@@ -956,9 +956,9 @@ fn a_forgotten_prompt_leaves_no_word() {
     );
     assert_eq!(contents.events.len(), 1);
     assert_eq!(contents.turn_ends.len(), 1);
-    let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.files, ["crane.rs"]);
-    assert_eq!(account.failures, 0);
+    let digest = journal.session_digest("s").unwrap().unwrap();
+    assert_eq!(digest.files, ["crane.rs"]);
+    assert_eq!(digest.failures, 0);
     assert!(journal.has_forgotten_prompt("s").unwrap());
     journal.forget_session("s").unwrap();
     assert!(!journal.has_forgotten_prompt("s").unwrap());
@@ -967,7 +967,7 @@ fn a_forgotten_prompt_leaves_no_word() {
 #[test]
 fn a_prompt_without_an_id_is_forgotten_too() {
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let records = session_of_two_prompts().into_iter().map(|record| Record {
         prompt_id: None,
         ..record
@@ -985,7 +985,7 @@ fn a_prompt_without_an_id_is_forgotten_too() {
 fn what_comes_after_a_forgotten_prompt_is_not_taken_for_what_is_gone() {
     // The numbers of deleted events are assigned again.
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     let mut records = session_of_two_prompts();
     records.truncate(8);
     take(&journal, &records);
@@ -1019,7 +1019,7 @@ fn what_comes_after_a_forgotten_prompt_is_not_taken_for_what_is_gone() {
 fn the_note_of_a_forgotten_prompt_is_made_again() {
     // If the process ends before it writes the note, the next one writes it.
     let (_folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     take(&journal, &session_of_two_prompts());
     let change = journal.session("s").unwrap().unwrap().change;
     journal.noted("s", change, 0).unwrap();

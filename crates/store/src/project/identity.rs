@@ -227,7 +227,7 @@ pub struct Identities<'a> {
     journal: &'a Journal,
     home: &'a Home,
     now: DateTime<Utc>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<'a> Identities<'a> {
@@ -236,13 +236,13 @@ impl<'a> Identities<'a> {
         journal: &'a Journal,
         home: &'a Home,
         now: DateTime<Utc>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         Self {
             journal,
             home,
             now,
-            patience,
+            timeout,
         }
     }
 
@@ -395,7 +395,7 @@ impl<'a> Identities<'a> {
     }
 
     fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), synced_lines::Error> {
-        let lock = lock::acquire(self.home, Subject::Notes, self.patience);
+        let lock = lock::acquire(self.home, Subject::Notes, self.timeout);
         let lock = lock.ok().flatten().ok_or(synced_lines::Error::Locked)?;
         let log = alias_log(self.home);
         let lines = |aliases: Vec<Alias>, holds| -> String {

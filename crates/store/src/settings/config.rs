@@ -23,7 +23,7 @@ use super::{SETTINGS, Setting};
 const MAX_LENGTH: usize = 1024 * 1024;
 
 /// How long a change waits for another one. A change writes one small file.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Tools that tell nothing about the work, or whose work other events show.
 pub(super) const SKIPPED_TOOLS: [&str; 4] = [
@@ -223,7 +223,7 @@ impl Config {
             source,
         };
         home.create()?;
-        let _lock = lock::acquire(home, Subject::Config, PATIENCE)
+        let _lock = lock::acquire(home, Subject::Config, TIMEOUT)
             .map_err(failed)?
             .ok_or(Error::Locked)?;
         let (before, bytes) = read(home).map_err(|unread| Error::Broken(unread.problem))?;

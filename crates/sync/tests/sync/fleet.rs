@@ -180,7 +180,7 @@ impl Machine {
             remote: self.remote.clone(),
             environment: GitEnvironment::choose(variables(self.home.root().parent().unwrap())),
             now: self.now,
-            patience: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             time_limit: Duration::from_secs(120),
             answer: self.answer,
         }

@@ -2,7 +2,7 @@
 
 use anamnesis_app::{
     Error,
-    context::{Context, PATIENCE},
+    context::{Context, TIMEOUT},
     diff, forget,
     format::{count, number, shorten},
     review::{self as operation, Decision, PendingDetails},
@@ -394,7 +394,7 @@ pub(crate) fn decide(visit: &Visit) -> Answered {
     };
     let at: usize = form.get("at").and_then(|at| at.parse().ok()).unwrap_or(0);
     let path = format!("{PATH}?at={at}");
-    let journal = Journal::open(&context.home, PATIENCE)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let index = visit.index()?;
     let groups = operation::waiting_with(context, &index, Some(&journal), &SEARCH)?;
     drop(index);

@@ -24,7 +24,7 @@ impl Viewer {
 
     /// Adds a session in which a prompt got the note and a tool failed.
     fn session(&self, prompt: &str) {
-        let journal = Journal::open(&self.context.home, PATIENCE).unwrap();
+        let journal = Journal::open(&self.context.home, TIMEOUT).unwrap();
         let now = self.context.environment.now;
         let record = |what| Record {
             session: "s-1".to_owned(),

@@ -197,7 +197,7 @@ fn play(row: Row, program: &Path, seed: u64, variant: u64) -> Result {
     let played = panic::catch_unwind(AssertUnwindSafe(|| {
         let mut place = TestSite::new(program, random)?;
         let held = (row.play)(&mut place).and_then(|()| place.check());
-        held.map_err(|error| format!("{error}\n    with {}", place.told()).into())
+        held.map_err(|error| format!("{error}\n    with {}", place.choices()).into())
     }));
     played.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

@@ -102,7 +102,7 @@ impl TestSite {
         self.told.push(what.into());
     }
 
-    pub(super) fn told(&self) -> String {
+    pub(super) fn choices(&self) -> String {
         let text = self.told.join(", ");
         let root = self.home.root().to_string_lossy();
         excerpt(&text.replace(&*root, "[ROOT]"), 4 * SHOWN)

@@ -19,7 +19,7 @@ use anamnesis_store::notes::NotePath;
 
 use super::{
     Checks, report,
-    sandbox::{Sandbox, told},
+    sandbox::{Sandbox, describe_run},
 };
 use crate::{Result, at};
 
@@ -99,7 +99,7 @@ fn full(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
             }
             let after = contents(sandbox)?;
             let is_lost = before.keys().any(|path| !after.contains_key(path));
-            checks.that(!is_lost, || told(&arguments, &output));
+            checks.that(!is_lost, || describe_run(&arguments, &output));
         }
         if free % 16 == 0 {
             sandbox.heals(checks)?;
@@ -127,7 +127,7 @@ fn read_only(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
         let output = sandbox.run(&arguments, &call.input)?;
         look(&arguments, &output, call.is_hook, checks);
         checks.that(call.is_hook || !output.status.success(), || {
-            told(&arguments, &output)
+            describe_run(&arguments, &output)
         });
     }
     let output = sandbox.run(&["hook"], &sandbox.payload("SessionStart", "reader"))?;
@@ -136,7 +136,7 @@ fn read_only(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     checks.that(is_given, || {
         format!(
             "a read-only store gives nothing: {}",
-            told(&["hook"], &output)
+            describe_run(&["hook"], &output)
         )
     });
     disk.remount("rw")?;
@@ -199,7 +199,7 @@ fn look(arguments: &[&str], output: &Output, is_hook: bool, checks: &mut Checks)
             _ => false,
         }
     };
-    checks.that(is_as_it_should, || told(arguments, output));
+    checks.that(is_as_it_should, || describe_run(arguments, output));
 }
 
 fn contents(sandbox: &Sandbox) -> Result<BTreeMap<NotePath, Vec<u8>>> {

@@ -28,7 +28,7 @@ use anamnesis_store::{
 
 use super::{
     Checks, report,
-    sandbox::{Sandbox, told},
+    sandbox::{Sandbox, describe_run},
 };
 use crate::Result;
 
@@ -343,7 +343,7 @@ impl Run<'_> {
         checks: &mut Checks,
     ) -> Result {
         let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
-        checks.that(output.status.success(), || told(&arguments, output));
+        checks.that(output.status.success(), || describe_run(&arguments, output));
         let changed = self.check_changes(act, before, checks)?;
         checks.that(changed.is_some(), || {
             format!("{:?} exited with 0 and left no note", act.kind)
@@ -461,7 +461,11 @@ impl Run<'_> {
             self.check_changes(&act, &before, checks)?;
             let is_met = is_met(&act, &notes);
             checks.that(is_met, || {
-                format!("{:?} repeated: {}", act.kind, told(&arguments, &output))
+                format!(
+                    "{:?} repeated: {}",
+                    act.kind,
+                    describe_run(&arguments, &output)
+                )
             });
         }
         self.busy.clear();

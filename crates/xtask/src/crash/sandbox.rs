@@ -120,7 +120,7 @@ impl Sandbox {
         checks: &mut Checks,
     ) -> Result<String> {
         let output = self.run(arguments, input)?;
-        checks.that(output.status.success(), || told(arguments, &output));
+        checks.that(output.status.success(), || describe_run(arguments, &output));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -333,7 +333,7 @@ impl Sandbox {
 }
 
 /// Formats a run's output for a message.
-pub(super) fn told(arguments: &[&str], output: &Output) -> String {
+pub(super) fn describe_run(arguments: &[&str], output: &Output) -> String {
     format!(
         "anamnesis {}: {} {}{}",
         arguments.join(" "),

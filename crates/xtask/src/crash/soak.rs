@@ -23,7 +23,7 @@ use super::{
     hooks::{Client, hook},
     records::Records,
     report,
-    sandbox::{Sandbox, told},
+    sandbox::{Sandbox, describe_run},
     script,
     servers::{Done, is_all_there, serve},
 };
@@ -186,9 +186,11 @@ fn session(
                 limited.env("CLAUDE_PID", client.id());
                 let output = end(&mut limited, None)?;
                 if !output.status.success() {
-                    return Err(
-                        format!("a hook on a full disk: {}", told(&["hook"], &output)).into(),
-                    );
+                    return Err(format!(
+                        "a hook on a full disk: {}",
+                        describe_run(&["hook"], &output)
+                    )
+                    .into());
                 }
                 "hooks on a full disk"
             }
@@ -202,7 +204,7 @@ fn session(
         whole.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         let output = end(&mut whole, None)?;
         if !output.status.success() {
-            return Err(told(&["hook"], &output).into());
+            return Err(describe_run(&["hook"], &output).into());
         }
     }
     let mut counts = counts.lock().map_err(|_| "a thread panicked")?;

@@ -176,24 +176,24 @@ fn decisions_are_shared(
     api.play(Script::default());
     let before = api.requests_of(Kind::Main).len();
     ask("What did we do last?")?;
-    told(&api.requests_of(Kind::Main), before, DECISION)?;
+    check_injected(&api.requests_of(Kind::Main), before, DECISION)?;
 
     api.play(Script::turns([text("Each order keeps its currency code.")]));
     let before = api.requests_of(Kind::Main).len();
     let answer = machine.ask(&format!("{OTHER}, for the invoices."), &Ask::default())?;
     clean(&answer)?;
-    told(&api.requests_of(Kind::Main), before, DECISION)?;
+    check_injected(&api.requests_of(Kind::Main), before, DECISION)?;
     let note = store.wait_for_session(&answer.session)?;
     note.expect("prov_host", None)?;
 
     api.play(Script::default());
     let before = api.requests_of(Kind::Main).len();
     ask("And what else did we decide?")?;
-    told(&api.requests_of(Kind::Main), before, OTHER)
+    check_injected(&api.requests_of(Kind::Main), before, OTHER)
 }
 
 /// Checks that the first request after `before` has notes with this text. Gemini CLI escapes our tags.
-fn told(requests: &[Request], before: usize, wanted: &str) -> Result<()> {
+fn check_injected(requests: &[Request], before: usize, wanted: &str) -> Result<()> {
     let sent = requests.get(before).map(Request::text).unwrap_or_default();
     let notes = sent.split("anamnesis-context").nth(1).unwrap_or_default();
     check(notes.contains(wanted), || {

@@ -249,7 +249,7 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
             json!({ "query": HOSTILE, "detail": "index", "k": 10 }),
         );
         let prompt = format!("{prefix}memory-search {HOSTILE}");
-        let found = told(&machine, &prompt, search)?;
+        let found = tool_call_result(&machine, &prompt, search)?;
         check(found.contains(stub.short_id()), || {
             format!("{prompt} did not find the note: {found}")
         })?;
@@ -258,7 +258,7 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
         })?;
 
         let review = ours("memory_review", json!({ "project": ".", "k": 5 }));
-        told(&machine, &format!("{prefix}memory-review"), review)?;
+        tool_call_result(&machine, &format!("{prefix}memory-review"), review)?;
 
         let kept = format!("{HOSTILE} {prefix}");
         plain(&machine, &format!("{prefix}memory-remember {kept}"))?;
@@ -599,7 +599,7 @@ fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
 
 /// Types a command for which the model calls one tool without a permission dialog, and returns the
 /// tool's result.
-fn told(machine: &Sandbox, prompt: &str, call: Block) -> Result<String> {
+fn tool_call_result(machine: &Sandbox, prompt: &str, call: Block) -> Result<String> {
     machine.api().play(Script::turns([call]));
     clean(&machine.ask(prompt, &Ask::default())?)?;
     tool_result(machine)

@@ -15,7 +15,7 @@ use anamnesis_app::{
     host_setup,
     python_version::SERVER_NAME,
     remote,
-    setup::{Options, PATIENCE, Plan, Wanted, save, sync_backend},
+    setup::{Options, Plan, TIMEOUT, Wanted, save, sync_backend},
     terminal_command::{self, LinkTarget},
 };
 use anamnesis_store::settings;
@@ -152,7 +152,7 @@ fn can_ask(args: &Args) -> bool {
 
 /// Shows what would change in a host's files, asks, and changes them.
 fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Outcome {
-    let context = Context::new(environment, PATIENCE)?;
+    let context = Context::new(environment, TIMEOUT)?;
     let changes = host_setup::plan(&context, host, args.undo)?;
     if changes.is_empty() {
         ui.print(&format!("init: nothing to change for {host}\n"));

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Timeout for another sync that is running.
-const SYNC_PATIENCE: Duration = Duration::from_secs(10);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Write the note of a session from its transcript
 ///
@@ -165,7 +165,7 @@ fn send(id: NoteId, no_sync: bool, context: &Context, journal: Option<&Journal>,
         });
         return;
     }
-    match sync::run(context, journal, HeldDecision::None, SYNC_PATIENCE) {
+    match sync::run(context, journal, HeldDecision::None, SYNC_TIMEOUT) {
         Ok(synced) => ui.print(&format!("capture: synced ({})\n", outcome(&synced))),
         Err(failure) => ui.note(&failure.text()),
     }

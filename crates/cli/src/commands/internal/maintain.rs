@@ -8,14 +8,14 @@ use anamnesis_store::journal::Journal;
 use crate::ui::{self, Outcome, Ui};
 
 /// Timeout for a deferred process that is running.
-const PATIENCE: Duration = Duration::from_secs(130);
+const TIMEOUT: Duration = Duration::from_secs(130);
 
 /// Prune old records, empty the trash, erase deleted text
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let Some(_held) = deferred::hold(context, PATIENCE)? else {
+    let Some(_held) = deferred::hold(context, TIMEOUT)? else {
         return Err(
             Error::failed("the deferred process does not end".to_owned())
                 .hint("try again in a minute"),

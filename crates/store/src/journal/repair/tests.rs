@@ -19,7 +19,7 @@ use super::*;
 /// SQLite's default page size, in bytes.
 const PAGE: u64 = 4096;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many tool events the session has that goes on, where much has to be read.
 const EVENTS: i64 = 1_200;
@@ -32,7 +32,7 @@ fn filled() -> (tempfile::TempDir, Home) {
 
 fn filled_with(events: i64) -> (tempfile::TempDir, Home) {
     let (folder, home) = fresh();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let journal = Journal::open(&home, TIMEOUT).unwrap();
     take(&journal, &session_of("over"));
     let secret = hashes_of(&Key::new([7; 16]), "heron-4821-lagoon");
     let echo = |hash| PrivateTokenHash {
@@ -94,12 +94,12 @@ fn zero(home: &Home, page: u64) {
 }
 
 fn repaired(home: &Home) -> Repair {
-    let repair = repair(home, PATIENCE, now()).unwrap();
+    let repair = repair(home, TIMEOUT, now()).unwrap();
     repair.expect("the journal is damaged")
 }
 
 fn journal(home: &Home) -> Journal {
-    Journal::open(home, PATIENCE).unwrap()
+    Journal::open(home, TIMEOUT).unwrap()
 }
 
 /// Numbers that look random and are the same in every run.
@@ -136,7 +136,7 @@ fn a_sound_journal_is_left_alone() {
 fn request_and_repair(home: &Home) -> Option<Repair> {
     assert!(damage::request_repair(home));
     assert!(!damage::request_repair(home) && damage::is_repair_requested(home));
-    let repair = repair(home, PATIENCE, now()).unwrap();
+    let repair = repair(home, TIMEOUT, now()).unwrap();
     assert!(!damage::is_repair_requested(home));
     repair
 }
@@ -189,7 +189,7 @@ fn what_a_bad_page_of_an_index_leads_to_is_saved_whole() {
 fn a_journal_with_garbage_for_a_header_is_kept_and_gives_way() {
     let (_folder, home) = filled();
     overwrite(&home, 0, &Random(11).bytes(100));
-    assert!(Journal::open(&home, PATIENCE).unwrap_err().is_damage());
+    assert!(Journal::open(&home, TIMEOUT).unwrap_err().is_damage());
     let damaged = fs::read(home.journal()).unwrap();
     let repair = repaired(&home);
     assert_eq!(repair.rows, 0);
@@ -207,7 +207,7 @@ fn a_journal_that_cannot_be_read_at_all_gives_way() {
     ] {
         let (_folder, home) = fresh();
         fs::write(home.journal(), &bytes).unwrap();
-        assert!(Journal::open(&home, PATIENCE).unwrap_err().is_damage());
+        assert!(Journal::open(&home, TIMEOUT).unwrap_err().is_damage());
         let repair = repaired(&home);
         assert_eq!(repair.rows, 0);
         assert_eq!(
@@ -226,7 +226,7 @@ fn a_version_that_the_tables_do_not_fit_to_is_damage() {
             .unwrap()
             .pragma_update(None, "user_version", version)
             .unwrap();
-        assert!(Journal::open(&home, PATIENCE).unwrap_err().is_damage());
+        assert!(Journal::open(&home, TIMEOUT).unwrap_err().is_damage());
         let repair = repaired(&home);
         assert!(repair.incomplete.is_empty(), "{version}: {repair:?}");
         assert_eq!(count(&journal(&home), "tool_event"), EVENTS + 3);
@@ -290,7 +290,7 @@ fn a_damaged_journal_of_a_newer_program_is_left_alone() {
         spoil();
         let before = fs::read(home.journal()).unwrap();
         damage::request_repair(&home);
-        let refused = repair(&home, PATIENCE, now()).unwrap_err();
+        let refused = repair(&home, TIMEOUT, now()).unwrap_err();
         assert!(matches!(refused, Error::Newer(99)), "{refused}");
         assert!(fs::read(home.journal()).unwrap() == before);
         assert!(kept_files(&home).is_empty() && !damage::is_repair_requested(&home));
@@ -422,7 +422,7 @@ fn repairs_at_once_make_one_new_file_and_lose_no_record() {
                 used("open", event(&format!("w{number}"), "Edit", "w.rs")),
             );
             // A writer whose file was replaced or is damaged tries again, as a record in the spool does.
-            while Journal::open(&home, PATIENCE)
+            while Journal::open(&home, TIMEOUT)
                 .and_then(|journal| journal.in_transaction(|journal| journal.take(&record)))
                 .is_err()
             {}
@@ -500,7 +500,7 @@ fn a_failed_repair_leaves_no_file_and_waits() {
     // No folder can be made in this place.
     fs::write(home.quarantine(), "").unwrap();
     let before = fs::read(home.journal()).unwrap();
-    let refused = repair(&home, PATIENCE, now()).unwrap_err();
+    let refused = repair(&home, TIMEOUT, now()).unwrap_err();
     assert!(refused.to_string().contains("quarantine"), "{refused}");
     assert!(fs::read(home.journal()).unwrap() == before);
     assert!(!new_file(&home).exists());
@@ -529,7 +529,7 @@ fn an_empty_file_in_place_of_the_journal_gives_way_to_the_repaired_one() {
 #[test]
 fn a_writer_creates_no_file_where_a_repair_has_moved_it() {
     let (_folder, home) = fresh();
-    assert!(super::super::connect(&home.journal(), PATIENCE, sqlite::open_existing).is_err());
+    assert!(super::super::connect(&home.journal(), TIMEOUT, sqlite::open_existing).is_err());
     assert!(!home.journal().exists());
 }
 
@@ -540,12 +540,12 @@ fn a_file_that_was_replaced_while_it_was_opened_is_not_used() {
     let (_folder, home) = filled();
     zero(&home, leaves(&home, "tool_event")[5]);
     // The file is open, its log is not yet.
-    let open = |path: &Path, patience| {
-        let opened = sqlite::open_existing(path, patience);
+    let open = |path: &Path, timeout| {
+        let opened = sqlite::open_existing(path, timeout);
         repaired(&home);
         opened
     };
-    let opened = super::super::connect(&home.journal(), PATIENCE, open);
+    let opened = super::super::connect(&home.journal(), TIMEOUT, open);
     assert!(matches!(opened, Err(Error::Replaced)), "{opened:?}");
 }
 
@@ -638,7 +638,7 @@ fn a_session_is_noted_after_random_damage() {
         }
         let place = format!("{number}: {count} bytes at {at}");
         let kept = kept_files(&home).len();
-        let is_repaired = repair(&home, PATIENCE, now()).expect(&place).is_some();
+        let is_repaired = repair(&home, TIMEOUT, now()).expect(&place).is_some();
         assert_eq!(kept_files(&home).len(), kept + usize::from(is_repaired));
         let opened = journal(&home);
         take(&opened, &session_of("new"));
@@ -650,7 +650,7 @@ fn a_session_is_noted_after_random_damage() {
         assert_eq!(noted.ask(), Some("Add limits to the login"), "{place}");
         opened.checkpoint().unwrap();
         drop(opened);
-        let after = repair(&home, PATIENCE, now()).unwrap();
+        let after = repair(&home, TIMEOUT, now()).unwrap();
         assert!(after.is_none(), "{place}: {after:?}");
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{fs::home::Home, settings::config::Retention};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The scripts that made each version of the previous one.
 const SCRIPTS: [&str; 11] = [
@@ -33,7 +33,7 @@ const SCRIPTS: [&str; 11] = [
 
 /// Makes the journal of an older version.
 fn of_version(home: &Home, version: usize) -> Connection {
-    let connection = sqlite::open_write(&home.journal(), PATIENCE).unwrap();
+    let connection = sqlite::open_write(&home.journal(), TIMEOUT).unwrap();
     connection
         .execute_batch(&format!(
             "PRAGMA foreign_keys = OFF; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;
@@ -111,7 +111,7 @@ fn add_row(connection: &Connection, number: usize, text: &str) {
 
 /// Checks that a file has every row of an older one, in this version's schema.
 fn assert_migrated(home: &Home, before: &Contents) {
-    let journal = Journal::open(home, PATIENCE).unwrap();
+    let journal = Journal::open(home, TIMEOUT).unwrap();
     let connection = &journal.connection;
     assert_eq!(sqlite::version(connection).unwrap(), VERSION);
     assert_eq!(mismatch(connection, VERSION).unwrap(), None);
@@ -188,7 +188,7 @@ fn a_migrated_journal_takes_sessions() {
                 "INSERT INTO session (id, project, started_at, seen_at) VALUES ('old', 'p', 1, 1)",
             )
             .unwrap();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         assert!(!journal.session("old").unwrap().unwrap().is_completed());
         take(&journal, &session_of("s"));
         assert!(journal.session("s").unwrap().unwrap().is_completed());
@@ -217,7 +217,7 @@ fn a_migration_that_is_killed_is_done_by_the_next_process() {
         }
         let before = contents(&old);
         drop(old);
-        let connection = sqlite::open_write(&home.journal(), PATIENCE).unwrap();
+        let connection = sqlite::open_write(&home.journal(), TIMEOUT).unwrap();
         // Every changed page is written to the log at once.
         connection
             .execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE")
@@ -248,7 +248,7 @@ fn two_processes_migrate_while_an_old_one_writes() {
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    Journal::open(&home, PATIENCE).unwrap();
+                    Journal::open(&home, TIMEOUT).unwrap();
                 });
             }
             // The old process had the file open before.
@@ -262,7 +262,7 @@ fn two_processes_migrate_while_an_old_one_writes() {
                     .unwrap();
             }
         });
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         assert_eq!(journal.count_sessions(Some("p")).unwrap(), 50);
         assert_eq!(mismatch(&journal.connection, VERSION).unwrap(), None);
         assert_eq!(journal.meta("49").unwrap().as_deref(), Some("old"));

@@ -3,7 +3,7 @@ use std::{fs, path::Path};
 use super::{super::tests::Fixture, *};
 use crate::fs::home::Home;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Projects on a machine with a journal.
 struct Machine {
@@ -18,7 +18,7 @@ impl Machine {
         let home = Home::new(fixture.folder.path().join("store"));
         home.create().unwrap();
         Self {
-            journal: Journal::open(&home, PATIENCE).unwrap(),
+            journal: Journal::open(&home, TIMEOUT).unwrap(),
             home,
             fixture,
         }
@@ -62,7 +62,7 @@ impl Machine {
 
     fn identities(&self) -> Identities<'_> {
         let now = DateTime::from_timestamp(1_772_618_400, 0).unwrap();
-        Identities::new(&self.journal, &self.home, now, PATIENCE)
+        Identities::new(&self.journal, &self.home, now, TIMEOUT)
     }
 
     fn pairs(&self) -> Vec<(String, String)> {
