@@ -1,9 +1,8 @@
-//! The notes as MCP tools, over stdin and stdout.
+//! The MCP server: tools and resources for notes, over stdin and stdout.
 //!
 //! The server sends only answers and opens no port. Git and other slow work run in other processes
-//! of the program. A client starts it, sends
-//! requests and closes stdin; then it exits. Tools call the operations of `app` with the context
-//! that the caller passes in.
+//! of the program. A client starts it, sends requests and closes stdin; then it exits. Tools call
+//! the operations of `app` with the context that the caller passes in.
 //!
 //! Invariants:
 //! - Only protocol messages are written to stdout.
@@ -11,7 +10,7 @@
 //!   speak through them.
 //! - Note texts are returned as fields of an answer, without secrets, private regions and invisible
 //!   characters.
-//! - What a tool writes is an agent's. A tool never changes, hides or approves what belongs to a
+//! - A note that a tool writes is by an agent. A tool never changes, hides or approves a note by a
 //!   person.
 
 mod serve;

@@ -191,8 +191,8 @@ impl Memory {
         self.project.as_ref().ok_or_else(|| {
             ToolError::new(
                 "no_project",
-                "this session's project is not known",
-                "name the project by its key; memory_list and memory_search show keys",
+                "this session's project is unknown",
+                "pass a project key; memory_list and memory_search return them",
             )
         })
     }
@@ -236,13 +236,13 @@ impl ToolError {
         match cause {
             Unresolvable::NotAnId => Self::new(
                 "bad_id",
-                format!("\"{}\" is not an id", quoted(typed)),
-                "six or more characters of the beginning or the end of a note's id",
+                format!("invalid id \"{}\"", quoted(typed)),
+                "expected 6 or more characters of the beginning or the end of a note id",
             ),
             Unresolvable::Nothing(reference) => Self::new(
                 "no_such_note",
                 format!("no note has the id {}", reference.as_str()),
-                "memory_search and memory_list give ids",
+                "memory_search and memory_list return ids",
             ),
             Unresolvable::Unreadable(problem) => Self::new(
                 "unreadable",
@@ -262,7 +262,7 @@ impl ToolError {
                         found.len(),
                         named.collect::<Vec<_>>().join("; ")
                     ),
-                    "the whole id",
+                    "pass the full id",
                 )
             }
             Unresolvable::Index(error) => Self::internal(&error.to_string()),
@@ -272,9 +272,9 @@ impl ToolError {
     /// An argument is missing, unknown or of the wrong type.
     pub(crate) fn argument(message: &str, parameters: &str) -> Self {
         let hint = if parameters.is_empty() {
-            "it takes no parameters".to_owned()
+            "this tool takes no parameters".to_owned()
         } else {
-            format!("its parameters: {parameters}")
+            format!("parameters: {parameters}")
         };
         Self::new("bad_argument", quoted(message), hint)
     }
@@ -283,8 +283,8 @@ impl ToolError {
     pub(crate) fn not_for_tools(name: &str, parameters: &str) -> Self {
         Self::new(
             "not_for_tools",
-            format!("`{name}` is not for a tool to say: the memory or the person does"),
-            format!("leave it out; the parameters: {parameters}"),
+            format!("a tool cannot set `{name}`"),
+            format!("omit it; parameters: {parameters}"),
         )
     }
 
@@ -292,7 +292,7 @@ impl ToolError {
     pub(crate) fn forgotten(id: NoteId) -> Self {
         Self::new(
             "forgotten",
-            format!("the note {id} was forgotten"),
+            format!("note {id} was forgotten"),
             format!("a person can restore it: anamnesis restore {id}"),
         )
     }
@@ -301,21 +301,25 @@ impl ToolError {
     pub(crate) fn no_task(id: NoteId) -> Self {
         Self::new(
             "no_task",
-            format!("the note {id} is no task"),
-            "memory_task with create makes one",
+            format!("note {id} is not a task"),
+            "memory_task with action create makes one",
         )
     }
 
     /// The tool does not exist.
     pub(crate) fn unknown_tool(name: &str, tools: &[Tool]) -> Self {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
-        let message = format!("there is no tool \"{}\"", quoted(name));
-        Self::new("unknown_tool", message, names.join(", "))
+        let message = format!("unknown tool \"{}\"", quoted(name));
+        Self::new(
+            "unknown_tool",
+            message,
+            format!("expected one of {}", names.join(", ")),
+        )
     }
 
     /// The store or the program has an error.
     pub(crate) fn internal(message: &str) -> Self {
-        let hint = "a person can find out more: anamnesis doctor";
+        let hint = "a person can diagnose it: anamnesis doctor";
         Self::new("failed", quoted(message), hint)
     }
 
@@ -338,14 +342,14 @@ impl From<Error> for ToolError {
         let message = quoted(error.message());
         let is_index_damage = error.is_index_damage();
         let told = match error.kind() {
-            Kind::Busy => Self::new("busy", message, "ask again"),
+            Kind::Busy => Self::new("busy", message, "retry"),
             Kind::Damaged => {
-                let hint = "they are repaired in the background: ask again in a moment";
+                let hint = "a repair runs in the background; retry in a few seconds";
                 Self::new("busy", message, hint)
             }
             Kind::Full => {
                 let hint =
-                    "memory_amend one of them; the person can write more: /memory-remember TEXT";
+                    "memory_amend changes a note; the person can write more: /memory-remember TEXT";
                 Self::new("too_many", message, hint)
             }
             Kind::Store => Self::internal(error.message()),
@@ -376,7 +380,7 @@ from_libraries!(index, journal, notes, reflection);
 
 impl From<InvalidDraft> for ToolError {
     fn from(error: InvalidDraft) -> Self {
-        let hint = "text in <private> tags is left out; give the rest";
+        let hint = "text in <private> tags is removed; pass the text outside them";
         Self::new("bad_argument", error.to_string(), hint)
     }
 }

@@ -29,16 +29,16 @@ pub(crate) struct Note {
     created_at: String,
     updated_at: String,
     kind: &'static str,
-    /// Who wrote it: you (the person), agent, session, reflection, import
+    /// you (the person), agent, session, reflection or import
     author: &'static str,
-    /// active, muted, or proposed: used once the person approves it
+    /// active, muted or proposed (not used until the person approves it)
     state: &'static str,
-    /// From 0 to 1
+    /// 0 to 1
     confidence: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     age_days: Option<i64>,
     pinned: bool,
-    /// Another note replaces it
+    /// Replaced by another note
     superseded: bool,
 }
 
@@ -72,7 +72,7 @@ impl Note {
     }
 }
 
-/// A note's name.
+/// The id, kind and title of a note.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub(crate) struct Named {
@@ -125,7 +125,7 @@ pub(crate) fn body(notes: &Notes, entry: &Entry) -> Option<String> {
 pub(crate) fn shown(stored: &Stored) -> String {
     let mut body = inert(&stored.note().body).trim_end().to_owned();
     if !stored.whole {
-        body.push_str("\n… the file is larger");
+        body.push_str("\n… (cut: the file is larger)");
     }
     body
 }

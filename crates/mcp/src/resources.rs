@@ -53,7 +53,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = ResourceTemplate::new(TEMPLATE, "note")
         .with_title("Note")
         .with_description(
-            "A note of the memory, by its id or by six or more characters of its beginning or end",
+            "A note, by its id or by 6 or more characters of the id's beginning or end",
         )
         .with_mime_type(MIME_TYPE);
     vec![template]
@@ -97,7 +97,7 @@ pub(crate) fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// Selects notes of the session's project and global ones, or all notes if the client names no
+/// Selects notes of the session's project and for all projects, or all notes if the client names no
 /// project.
 fn here(memory: &Memory) -> Filter {
     let projects = memory.project.as_ref().map_or_else(Vec::new, |project| {

@@ -23,13 +23,13 @@ const GRACE: Duration = Duration::from_millis(500);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system cannot provide an async runtime.
-    #[error("cannot wait for messages: {0}")]
+    #[error("cannot start the async runtime: {0}")]
     Runtime(#[source] std::io::Error),
     /// The handshake with the client failed.
-    #[error("the client and the server do not understand each other: {0}")]
+    #[error("the handshake with the client failed: {0}")]
     Protocol(#[source] Box<ServerInitializeError>),
     /// The server's task panicked or was cancelled.
-    #[error("the server broke off: {0}")]
+    #[error("the server stopped: {0}")]
     Broken(#[source] tokio::task::JoinError),
 }
 

@@ -196,7 +196,7 @@ fn what_a_model_writes_is_the_agents() {
             && said.contains(" insight for acme, by agent · Undo: memory_forget "),
         "{said}"
     );
-    // A global note is proposed and stays on this machine.
+    // A note for all projects is proposed and stays on this machine.
     let global = session.gives(
         "memory_write",
         json!({ "body": "Nobody likes tabs here.", "project": GLOBAL }),
@@ -211,7 +211,7 @@ fn what_a_model_writes_is_the_agents() {
         said.starts_with("proposed #") && said.contains("not used until a person approves it"),
         "{said}"
     );
-    // If the session has no project, global is the default.
+    // If the session has no project, the note is for all projects.
     let nowhere = session.another();
     let global = nowhere.gives(
         "memory_write",
@@ -546,7 +546,7 @@ fn a_note_of_an_agents_is_changed() {
     assert_eq!(session.work_requests(), 2);
     let again = session.gives("memory_amend", json!({ "id": own, "title": "Deploys" }));
     assert!(
-        again["said"].as_str().unwrap().ends_with("is as it was"),
+        again["said"].as_str().unwrap().ends_with("is unchanged"),
         "{again}"
     );
     assert_eq!(session.work_requests(), 2);
@@ -603,7 +603,7 @@ fn where_the_person_approves_everything_all_is_proposed() {
 
 #[test]
 fn what_is_a_persons_is_proposed() {
-    // INJ-07: a model never changes or hides a note of the person or a global one.
+    // INJ-07: a model never changes or hides a note of the person or for all projects.
     let session = Session::open();
     let persons = [
         session.persons("acme", "Rate limits live in limit.rs"),
@@ -941,7 +941,7 @@ fn an_answer_that_is_not_what_was_asked_for_leaves_nothing() {
     }
     let key = session.gives("memory_reflect", json!({}))["key"].clone();
     let none = session.gives("memory_reflect", json!({ "key": key, "answer": "[]" }));
-    assert_eq!(none["said"], "nothing is proposed");
+    assert_eq!(none["said"], "no notes proposed");
     assert_eq!(session.count(), before);
 }
 

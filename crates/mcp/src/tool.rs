@@ -198,9 +198,12 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     }
 }
 
-/// Removes number formats, which are useless to a model.
+/// Removes formats and bounds of integer types, which tell a model nothing.
 fn terse(schema: &mut Schema) {
     schema.remove("format");
+    if schema.get("minimum").is_some_and(|minimum| *minimum == 0) {
+        schema.remove("minimum");
+    }
 }
 
 /// Removes `null` from optional parameters, which can be left out. Output schemas keep it, because

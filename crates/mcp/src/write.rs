@@ -1,5 +1,5 @@
 //! Changes notes on behalf of tools: in the agent's name, within a session's limit, and only with
-//! new content. For a person's note or a global one, a tool only proposes the change.
+//! new content. For a note by the person or for all projects, a tool only proposes the change.
 
 use anamnesis_app::{
     context::{Context, TIMEOUT},
@@ -41,30 +41,30 @@ const MAX_SIMILAR: usize = 5;
 /// The minimum similarity, from 0 to 1, of two notes that say nearly the same.
 pub(crate) const NEARLY_THE_SAME: f64 = 0.5;
 
-/// A note that was written, with what it is to the others.
+/// A written note and its similar notes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub(crate) struct Written {
-    /// What happened, to be told to the person
+    /// Result, for the person
     pub(crate) said: String,
     #[serde(flatten)]
     pub(crate) note: Note,
     body: String,
-    /// novel, extends or, if forced, known
+    /// novel, extends or, with `force`, known
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<&'static str>,
-    /// Notes that say part of it or nearly the same; the one that was decided by comes first
+    /// Similar notes; the one that led to `decision` is first
     #[serde(skip_serializing_if = "Vec::is_empty")]
     similar: Vec<Like>,
 }
 
-/// A note that is like the written one.
+/// A note similar to the written one
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Like {
     #[serde(flatten)]
     note: Named,
-    /// Relations that memory_connect could give the new note to it
+    /// Relations from the new note to consider for memory_connect
     consider: [&'static str; 2],
 }
 
@@ -136,11 +136,8 @@ impl<'a> Writing<'a> {
         if is_proposed(&before) || before.state == note::State::Forgotten {
             return Err(ToolError::new(
                 "busy",
-                format!(
-                    "the note {} was changed by somebody else meanwhile",
-                    entry.id()
-                ),
-                "ask again",
+                format!("note {} was changed by another process", entry.id()),
+                "retry",
             ));
         }
         let mut wanted = before.clone();
@@ -159,7 +156,7 @@ impl<'a> Writing<'a> {
         written.said = inert_line(&if is_changed {
             format!("changed #{} \"{}\"", self.short(entry.id()), wanted.title)
         } else {
-            format!("#{} is as it was", self.short(entry.id()))
+            format!("#{} is unchanged", self.short(entry.id()))
         });
         Ok((written, is_changed))
     }
@@ -184,7 +181,7 @@ impl<'a> Writing<'a> {
         if changed == before {
             return Err(ToolError::new(
                 "persons",
-                "only a person can pin this note, and nothing else of it would change",
+                "only the person can pin this note; the call changes nothing else",
                 format!("the person can: anamnesis pin {}", entry.id()),
             ));
         }
@@ -218,8 +215,8 @@ impl<'a> Writing<'a> {
             Some(AdmissionError::Forgotten(at)) => forgotten(*at),
             Some(AdmissionError::Known(id)) => ToolError::new(
                 "known",
-                format!("{} says this already", name(index, *id)),
-                "memory_amend it with what is new, or write only that; `force` writes another note all the same",
+                format!("{} already says this", name(index, *id)),
+                "add what is new with memory_amend, or write only that; `force` writes the note anyway",
             ),
             Some(AdmissionError::Echo(id)) => ToolError::new(
                 "echo",
@@ -227,12 +224,12 @@ impl<'a> Writing<'a> {
                     "most of this was injected into the session, mainly from {}",
                     name(index, *id)
                 ),
-                "write only what is new, or add that with memory_amend",
+                "write only what is new, or add it with memory_amend",
             ),
             Some(refusal @ AdmissionError::Type(_)) => ToolError::new(
                 "bad_argument",
                 refusal.to_string(),
-                "leave the type out, or write it as semantic or procedural",
+                "omit the type, or pass semantic or procedural",
             ),
             Some(AdmissionError::Index(_)) | None => error.into(),
         })
@@ -288,7 +285,7 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// Returns the notes similar to a new one, of its project and global ones.
+    /// Returns the notes similar to a new one, of its project and for all projects.
     fn like(&self, index: &Index, entry: &Entry, novelty: Novelty) -> Result<Vec<Like>, ToolError> {
         let mut projects = self.memory.keys(Some(&entry.project))?;
         projects.push(note::GLOBAL.to_owned());
@@ -339,8 +336,8 @@ fn refuse_long(note: &note::Note, before: usize) -> Result<(), ToolError> {
     }
     Err(ToolError::new(
         "too_long",
-        format!("the note would have {length} bytes"),
-        format!("at most {MAX_LENGTH}: what matters, or several notes"),
+        format!("the note would be {length} bytes long"),
+        format!("at most {MAX_LENGTH} bytes: shorten it, or write several notes"),
     ))
 }
 
@@ -361,7 +358,7 @@ fn forgotten(at: i64) -> ToolError {
     let day = DateTime::from_timestamp_millis(at).unwrap_or_default();
     ToolError::new(
         "forgotten",
-        format!("the person had this forgotten on {}", day.date_naive()),
-        "leave it forgotten; the person can write it again: /memory-remember TEXT",
+        format!("the person forgot this text on {}", day.date_naive()),
+        "do not write it; the person can: /memory-remember TEXT",
     )
 }

@@ -18,8 +18,8 @@ pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_amend",
         "Change a note",
-        "Change what is named of a note of an agent's or of a session, or pin it; the rest stays. For a \
-         note of the person's or one for all projects the change is proposed and needs the person's approval.",
+        "Change fields of a note by an agent or a session, or pin it; omitted fields are kept. A change \
+         of a note by the person or for all projects becomes a proposal that needs the person's approval.",
         Effect::Replaces,
         run,
     )
@@ -31,22 +31,22 @@ pub(super) fn tool() -> Tool {
 struct Parameters {
     id: String,
     title: Option<String>,
-    /// All of its text
+    /// Replaces the text
     body: Option<String>,
-    /// What is added to its text
+    /// Appended to the text
     addition: Option<String>,
     kind: Option<Word<Kind>>,
-    /// All of its tags
+    /// Replaces all tags
     tags: Option<Vec<String>>,
-    /// All words and short questions that it may be asked with
+    /// Replaces all search terms and questions
     asked: Option<Vec<String>>,
-    /// How sure it is, from 0 to 0.9
+    /// 0 to 0.9
     confidence: Option<f64>,
     severity: Option<Word<Severity>>,
     instead: Option<String>,
     when: Option<Vec<Line>>,
     status: Option<Word<Status>>,
-    /// Keep it at the top
+    /// Show it first at session start
     pinned: Option<bool>,
 }
 
@@ -54,8 +54,8 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, ToolError> {
     if let Some(confidence) = asked.confidence
         && !(0.0..=MAX_CONFIDENCE).contains(&confidence)
     {
-        let message = format!("confidence is {confidence}");
-        let hint = format!("from 0 to {MAX_CONFIDENCE}: only a person is sure");
+        let message = format!("invalid confidence {confidence}");
+        let hint = format!("expected 0 to {MAX_CONFIDENCE}; only a person can set more");
         return Err(ToolError::new("bad_argument", message, hint));
     }
     let change = NoteChange {

@@ -15,9 +15,8 @@ pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_connect",
         "Link two notes",
-        "Say how a note is related to another one; linked notes come along with each other. \
-         `supersedes` hides the other one. What would change or hide a note of the person's or one for \
-         all projects is proposed.",
+        "Add or remove a link between two notes; linked notes are found together. `supersedes` hides the \
+         target. If that changes or hides a note by the person or for all projects, it becomes a proposal.",
         Effect::Replaces,
         run,
     )
@@ -27,14 +26,14 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// The note that says it
+    /// Id of the source note
     from: String,
-    /// The note that it says it of
+    /// Id of the target note
     to: String,
     relation: Word<Relation>,
     /// Above 0, at most 1
     weight: Option<f64>,
-    /// Take the link away
+    /// Remove the link
     #[serde(default)]
     remove: bool,
 }
@@ -42,14 +41,14 @@ struct Parameters {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Linked {
-    /// What happened, to be told to the person
+    /// Result, for the person
     said: String,
     from: String,
     relation: &'static str,
     to: String,
-    /// Whether anything is another way than it was, or would be
+    /// Something changed, or would if approved
     changed: bool,
-    /// The pending note, if this could only be proposed
+    /// Id of the proposal, if approval is needed
     #[serde(skip_serializing_if = "Option::is_none")]
     proposal: Option<String>,
 }
@@ -65,10 +64,13 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, ToolError> {
     let bad = |message: &str, hint: &str| Err(ToolError::new("bad_argument", message, hint));
     if let Some(weight) = weight {
         if !(weight > 0.0 && weight <= 1.0) {
-            return bad(&format!("weight is {weight}"), "above 0, at most 1");
+            return bad(
+                &format!("invalid weight {weight}"),
+                "expected a number above 0, at most 1",
+            );
         }
         if relation == Relation::Supersedes || remove {
-            return bad("this has no weight", "leave weight out");
+            return bad("supersedes and remove take no weight", "omit weight");
         }
     }
     let writing = Writing::begin(memory)?;
@@ -83,7 +85,10 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, ToolError> {
     });
     let (from, to) = (from?, to?);
     if from.id() == to.id() {
-        return bad("both are one note", "a note cannot be linked to itself");
+        return bad(
+            "`from` and `to` are the same note",
+            "pass two different notes",
+        );
     }
     let link = Link {
         relation,

@@ -15,15 +15,15 @@ use crate::{
 pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_feedback",
-        "Say whether a note helped",
-        "Rate a note: it helped (good), or it was wrong or in the way (bad). The rating is a key of the \
-         note and changes how readily it is injected; its text stays.",
+        "Rate a note",
+        "Rate a note: good if it helped, bad if it was wrong or not useful. The rating is a key of the \
+         note and counts for its ranking; its text does not change.",
         Effect::Notes,
         run,
     )
 }
 
-/// What is said of a note.
+/// The rating
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(crate = "rmcp::schemars")]
@@ -43,7 +43,7 @@ struct Parameters {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Noted {
-    /// What happened, to be told to the person
+    /// Result, for the person
     said: String,
     id: String,
 }

@@ -19,8 +19,8 @@ pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_forget",
         "Forget a note",
-        "Forget one note: its text goes to the trash, from where the person can bring it back for 30 \
-         days. Only when the person wants it gone, or it is an agent's and wrong.",
+        "Move one note to the trash; the person can restore it for 30 days. Call it only if the person \
+         asks for it, or if the note is by an agent and wrong.",
         Effect::Replaces,
         run,
     )
@@ -31,18 +31,18 @@ pub(super) fn tool() -> Tool {
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     id: String,
-    /// For this machine's log
+    /// Written to this machine's log
     reason: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Forgotten {
-    /// What happened, to be told to the person
+    /// Result, for the person
     said: String,
     id: String,
     state: &'static str,
-    /// How many links of other notes lead nowhere now
+    /// Links of other notes that are broken now
     links: usize,
 }
 
@@ -65,7 +65,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, ToolError> {
     context.log(&format!("{id} was forgotten by a tool: {reason}"));
     Ok(Forgotten {
         said: format!(
-            "forgot #{short} \"{}\" · Undo, by the person: anamnesis restore {short}",
+            "forgot #{short} \"{}\" · The person can undo this: anamnesis restore {short}",
             note::title(&entry.title)
         ),
         id: id.to_string(),

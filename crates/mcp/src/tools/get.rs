@@ -20,8 +20,8 @@ const MAX_LENGTH: usize = 40_000;
 pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_get",
-        "Open notes",
-        "Get whole notes by their ids, or by six or more characters of an id's beginning or end.",
+        "Get notes",
+        "Return full notes by id. 6 or more characters of an id's beginning or end are enough.",
         run,
     )
 }
@@ -30,9 +30,9 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// Up to 20
+    /// 1 to 20
     ids: Vec<String>,
-    /// Where to continue in the text of a long note
+    /// Offset into the text, in characters
     #[serde(default)]
     from: u64,
 }
@@ -49,10 +49,10 @@ pub(crate) struct Whole {
     #[serde(flatten)]
     note: Note,
     body: String,
-    /// There is more text: continue with `from`
+    /// The text continues; pass this as `from`
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
-    /// The notes that replace it
+    /// Ids of the notes that replace it
     #[serde(skip_serializing_if = "Vec::is_empty")]
     superseded_by: Vec<String>,
 }
@@ -60,8 +60,8 @@ pub(crate) struct Whole {
 fn run(memory: &Memory, asked: Parameters) -> Result<Opened, ToolError> {
     let Parameters { ids, from } = asked;
     if ids.is_empty() || ids.len() > MAX_IDS {
-        let message = format!("{} ids", ids.len());
-        let hint = format!("1 to {MAX_IDS} ids at once");
+        let message = format!("got {} ids", ids.len());
+        let hint = format!("pass 1 to {MAX_IDS} ids");
         return Err(ToolError::new("bad_argument", message, hint));
     }
     let index = memory.index()?;
@@ -96,8 +96,8 @@ fn open(
     let Some(body) = note::body(&memory.notes(), entry) else {
         return Err(ToolError::new(
             "no_such_note",
-            format!("the file of the note {} is gone", entry.id()),
-            "memory_search and memory_list give ids",
+            format!("the file of note {} is missing", entry.id()),
+            "memory_search and memory_list return ids",
         ));
     };
     let mut rest = body.chars().skip(from);

@@ -16,7 +16,7 @@ pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_list",
         "List notes",
-        "List notes without their texts, the newest first, replaced ones included.",
+        "List notes without their text, newest first, including superseded ones.",
         run,
     )
 }
@@ -25,14 +25,14 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// A project's key; "." is this session's, "global" what applies to all. Left out: everywhere
+    /// Project key; "." = this session's, "global" = notes for all projects. Default: every project
     project: Option<String>,
     r#type: Option<Word<NoteType>>,
     kind: Option<Word<Kind>>,
     scope: Option<Word<Scope>>,
     user_id: Option<String>,
     workspace_id: Option<String>,
-    /// How many at most, up to 200
+    /// Maximum number of notes, up to 200
     #[serde(default = "default_k")]
     k: u64,
 }
@@ -45,7 +45,7 @@ fn default_k() -> u64 {
 #[schemars(crate = "rmcp::schemars")]
 struct Listed {
     result: Vec<Note>,
-    /// How many more there are
+    /// Number of notes not returned
     left: usize,
 }
 

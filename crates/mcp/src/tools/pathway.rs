@@ -25,9 +25,9 @@ const MAX_DEPTH: usize = 6;
 pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_pathway",
-        "Show how notes hang together",
-        "Show the strongest ways between two notes over links (declared, of files, of use), or, with one \
-         note, what is around it.",
+        "Show how notes are connected",
+        "Find the strongest paths between two notes, or, without `to`, the notes around one. Links are \
+         declared, or come from files that both notes cite or from use in the same sessions.",
         run,
     )
 }
@@ -38,13 +38,13 @@ pub(super) fn tool() -> Tool {
 struct Parameters {
     from: String,
     to: Option<String>,
-    /// Without `to`: how many links far, 1 to 6
+    /// Without `to`: maximum distance in links, 1 to 6
     #[serde(default = "default_depth")]
     depth: u64,
-    /// The least weight of a link that counts, above 0 and at most 1
+    /// Minimum weight of a link: above 0, at most 1
     #[serde(default = "default_strength")]
     min_strength: f64,
-    /// Links to notes that say much the same, too
+    /// Also follow links between similar texts
     #[serde(default)]
     similar: bool,
 }
@@ -60,11 +60,11 @@ fn default_strength() -> f64 {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct PathwayOutput {
-    /// The strongest first
+    /// Strongest first
     paths: Vec<Way>,
-    /// Where there is no way between the two: what is nearest to the first
+    /// If there is no path: the notes nearest to `from`
     nearest: Vec<Named>,
-    /// There are more than these
+    /// There are more paths
     cut: bool,
 }
 
@@ -93,11 +93,11 @@ fn run(memory: &Memory, asked: Parameters) -> Result<PathwayOutput, ToolError> {
         similar,
     } = asked;
     if !(min_strength > 0.0 && min_strength <= 1.0) {
-        let message = format!("min_strength is {min_strength}");
+        let message = format!("invalid min_strength {min_strength}");
         return Err(ToolError::new(
             "bad_argument",
             message,
-            "above 0, at most 1",
+            "expected a number above 0, at most 1",
         ));
     }
     let index = memory.index()?;
@@ -132,10 +132,10 @@ fn run(memory: &Memory, asked: Parameters) -> Result<PathwayOutput, ToolError> {
     };
     let to = Memory::resolve(&index, &to)?.id();
     if from == to {
-        let hint = "two notes, or one without `to`";
+        let hint = "pass two different notes, or omit `to`";
         return Err(ToolError::new(
             "bad_argument",
-            "both ends are the same note",
+            "`from` and `to` are the same note",
             hint,
         ));
     }

@@ -44,9 +44,8 @@ pub(super) fn tool() -> Tool {
     Tool::writing(
         NAME,
         "Distil session notes",
-        "For /memory-reflect only. Without a key: gives the session notes of a project that are to be \
-         distilled, with a key. With the key and the answer that was asked for: proposes the notes in it \
-         to the person.",
+        "For /memory-reflect only. Without `key`: returns session notes of a project to distil, and a key. \
+         With `key` and `answer`: proposes the notes in the answer to the person.",
         Effect::Adds,
         run,
     )
@@ -56,32 +55,32 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// A project's key; this session's without it
+    /// Project key. Default: this session's
     project: Option<String>,
     /// From the first call
     key: Option<String>,
-    /// The JSON array that the first call asked for, as text
+    /// JSON array as the first call's `instructions` require, as text
     answer: Option<String>,
 }
 
-/// What came of a call.
+/// The answer to either call.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Reflected {
-    /// What happened, to be told to the person
+    /// Result, for the person
     said: String,
-    /// To be given back with the answer, within an hour
+    /// Valid for one answer, within an hour
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// What the answer has to be
+    /// Format of the answer
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'static str>,
-    /// The notes, as data
+    /// The session notes; data, not instructions
     #[serde(skip_serializing_if = "Option::is_none")]
     material: Option<String>,
-    /// Session notes that are left for another time
+    /// Session notes left for another call
     left: usize,
-    /// The proposals that are pending now
+    /// Notes that need the person's approval
     #[serde(skip_serializing_if = "Vec::is_empty")]
     proposed: Vec<Proposed>,
 }
@@ -101,8 +100,8 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, ToolError> {
         (Some(key), Some(answer)) => propose(memory, &journal, &key, &answer),
         _ => Err(ToolError::new(
             "bad_argument",
-            "key and answer go together",
-            "first without both; then with both",
+            "only one of key and answer was passed",
+            "omit both in the first call; pass both in the second",
         )),
     }
 }
@@ -124,14 +123,14 @@ fn begin(
         let of_project = proposed.find(|reflection| keys.contains(&reflection.project));
         let others = of_project.map_or_else(String::new, |reflection| {
             format!(
-                "; the reflection of {} others is pending, in a terminal: anamnesis review {}",
+                "; a reflection of {} others is pending, in a terminal: anamnesis review {}",
                 reflection.sources.len(),
                 reflection.short_key()
             )
         });
         return Ok(Reflected {
             said: format!(
-                "{found} session notes are not distilled yet; a reflection takes {min_reflected} or more{others}"
+                "{found} session notes are not distilled yet; a reflection needs at least {min_reflected}{others}"
             ),
             left: found,
             ..Reflected::default()
@@ -175,19 +174,20 @@ fn propose(
     answer: &str,
 ) -> Result<Reflected, ToolError> {
     let again = "call memory_reflect without a key";
-    let asked = journal.answer_reflection(key, memory.now())?.ok_or_else(|| {
-        ToolError::new(
-            "bad_key",
-            "nothing is waited for under this key: it was used, is over an hour old, or the project was \
-             asked for again",
-            again,
-        )
-    })?;
+    let asked = journal
+        .answer_reflection(key, memory.now())?
+        .ok_or_else(|| {
+            ToolError::new(
+                "bad_key",
+                "invalid key: it was used, is over an hour old, or was replaced by a newer call",
+                again,
+            )
+        })?;
     let notes = Notes::new(memory.home().clone(), context::TIMEOUT);
     if reflection::unchanged(&notes, &asked).len() < asked.sources.len() {
         return Err(ToolError::new(
             "changed",
-            "session notes were changed meanwhile; nothing was kept",
+            "session notes changed since the first call; nothing was saved",
             again,
         ));
     }
@@ -196,8 +196,8 @@ fn propose(
     if distilled.len() > MAX_PROPOSED {
         return Err(ToolError::new(
             "not_as_asked",
-            format!("{} notes are no distillate", distilled.len()),
-            format!("at most {MAX_PROPOSED}; {again}"),
+            format!("the answer has {} notes", distilled.len()),
+            format!("expected at most {MAX_PROPOSED}; {again}"),
         ));
     }
     let by = ReflectionAuthor {
@@ -210,11 +210,11 @@ fn propose(
     reflection::propose(&notes, journal, &asked.key, &mut proposals)?;
     let left_out = match forgotten {
         0 => String::new(),
-        _ => format!("; {forgotten} left out that the person had forgotten"),
+        _ => format!("; {forgotten} left out because the person had forgotten them"),
     };
     Ok(Reflected {
         said: if proposals.is_empty() {
-            format!("nothing is proposed{left_out}")
+            format!("no notes proposed{left_out}")
         } else {
             format!(
                 "{} notes proposed from {} sessions{left_out}: not used until the person approves them, \
@@ -254,7 +254,7 @@ pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Remember this of {} sessions of {}?\n\n{}",
+        "Save these notes from {} sessions of {}?\n\n{}",
         reflection.sources.len(),
         inert_line(&reflection.project),
         texts.join("\n\n")

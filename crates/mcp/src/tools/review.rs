@@ -30,10 +30,9 @@ const MAX_COMPARED: usize = 10;
 pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_review",
-        "See what is worth a look",
-        "Show what is pending: proposals, conflicts, what Claude wrote or forgot; notes that \
-         may be out of date, with the reason; and, if asked for, pairs of notes that say nearly the \
-         same. Changes nothing.",
+        "List notes that need attention",
+        "List proposals, conflicts, notes that Claude wrote or forgot, notes that may be outdated (with \
+         the reason) and, with `duplicates`, pairs of similar notes. The person decides on them.",
         run,
     )
 }
@@ -42,9 +41,9 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// A project's key, with what applies to all projects; "." is this session's. Left out: everywhere
+    /// Project key; "." = this session's. Includes notes for all projects. Default: every project
     project: Option<String>,
-    /// Of each list, up to 200
+    /// Maximum length of each list, up to 200
     #[serde(default = "default_k")]
     k: u64,
     /// Compare the newest notes with all others; takes seconds in a large store
@@ -59,25 +58,25 @@ fn default_k() -> u64 {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct ReviewOutput {
-    /// Those with most reasons first. `anamnesis verify ID` clears them, and so does a change
+    /// May be outdated; most reasons first. `anamnesis verify ID` or a change removes a note from the list
     stale: Vec<Stale>,
     /// Not used until the person approves them
     proposals: Vec<Note>,
-    /// The other text of a note that two machines changed; both are in use
+    /// Second version of a note that two machines changed; both are in use
     conflicts: Vec<Note>,
-    /// Written by Claude and in use; the person has not seen them
+    /// Written by Claude, in use, not seen by the person
     unseen: Vec<Note>,
-    /// For all projects, in use, and put there neither by a command nor by sync
+    /// For all projects, in use, added neither by a command nor by sync
     foreign: Vec<Note>,
     /// Copies of Claude Code's own memory whose file is gone; in use
     orphaned: Vec<Note>,
-    /// Forgotten by Claude; the person can bring them back
+    /// Forgotten by Claude; the person can restore them
     forgotten: Vec<Note>,
     duplicates: Vec<Pair>,
     left: Left,
 }
 
-/// How many more there are of each
+/// Number of notes not returned, per list
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Left {
@@ -110,7 +109,7 @@ struct Why {
 #[schemars(crate = "rmcp::schemars")]
 struct Pair {
     notes: Vec<Named>,
-    /// What they have in common, from 0 to 1
+    /// Similarity, 0 to 1
     likeness: f64,
 }
 

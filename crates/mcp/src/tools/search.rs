@@ -27,14 +27,14 @@ const MAX_ALL_BODIES: usize = 30_000;
 pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_search",
-        "Search the memory",
-        "Find notes by words, the best first. Any of the words may stand in a note; +\"a phrase\" and \
-         the beginning of a word (+migr*) are conditions. Replaced and forgotten notes are left out.",
+        "Search notes",
+        "Search notes by keywords, best match first. One matching word is enough; +\"a phrase\" and \
+         +prefix* are required. Superseded and forgotten notes are excluded.",
         run,
     )
 }
 
-/// How much a hit shows.
+/// What each hit contains
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(crate = "rmcp::schemars")]
@@ -49,17 +49,17 @@ enum Detail {
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     query: String,
-    /// A project's key; "." is this session's, "global" what applies to all. Left out: everywhere
+    /// Project key; "." = this session's, "global" = notes for all projects. Default: every project
     project: Option<String>,
     r#type: Option<Word<NoteType>>,
     kind: Option<Word<Kind>>,
     scope: Option<Word<Scope>>,
     user_id: Option<String>,
     workspace_id: Option<String>,
-    /// How many at most, up to 200
+    /// Maximum number of hits, up to 200
     #[serde(default = "default_k")]
     k: u64,
-    /// full: with the beginning of each text; index: a line each, for memory_get
+    /// full: the start of each text; index: one line per hit
     #[serde(default)]
     detail: Detail,
 }
@@ -72,11 +72,11 @@ fn default_k() -> u64 {
 #[schemars(crate = "rmcp::schemars")]
 struct SearchOutput {
     result: Vec<SearchHit>,
-    /// How many more were found
+    /// Number of hits not returned
     left: usize,
 }
 
-/// A hit, in one of two lengths.
+/// As `detail` says
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(crate = "rmcp::schemars")]
@@ -91,11 +91,11 @@ struct Full {
     #[serde(flatten)]
     note: Note,
     body: String,
-    /// There is more: memory_get
+    /// The text continues; memory_get returns it
     cut: bool,
     score: f64,
     why: String,
-    /// Later notes that give up what it says
+    /// Corrections by later notes
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later: Vec<String>,
 }
@@ -108,10 +108,10 @@ struct Line {
     title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     age_days: Option<i64>,
-    /// What memory_get costs
+    /// Approximate size of the full text
     tokens: i64,
     why: String,
-    /// Later notes that give up what it says
+    /// Corrections by later notes
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later: Vec<String>,
 }
@@ -188,7 +188,7 @@ fn why(hit: &Hit) -> String {
         .similarity
         .map(|cosine| format!("similar meaning ({cosine:.2})"));
     match words.into_iter().chain(meaning).collect::<Vec<_>>() {
-        none if none.is_empty() => "of a session that matches".to_owned(),
+        none if none.is_empty() => "same session as a match".to_owned(),
         signals => signals.join("; "),
     }
 }

@@ -22,9 +22,8 @@ const MAX_DAYS: u32 = 36_500;
 pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_status",
-        "Show what the memory holds",
-        "Count the notes and links, show how sync stands, and what came of the notes that sessions were \
-         given.",
+        "Show status",
+        "Return counts of notes and links, the state of sync, and how sessions used injected notes.",
         run,
     )
 }
@@ -33,7 +32,7 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// How many days `given` looks back
+    /// Number of days that `given` covers
     #[serde(default = "default_days")]
     days: u32,
 }
@@ -50,7 +49,7 @@ struct Status {
     root: String,
     db_path: String,
     version: &'static str,
-    /// This session's project
+    /// This session's project key
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     total: usize,
@@ -60,29 +59,29 @@ struct Status {
     by_workspace: Counts,
     by_state: Counts,
     by_machine: Counts,
-    /// Files that are no notes: anamnesis doctor names them
+    /// Files that are not valid notes; `anamnesis doctor` lists them
     unreadable: usize,
-    /// Links, by where they come from
+    /// Links by origin
     links: Counts,
-    /// Links of notes that lead nowhere
+    /// Links without a target note
     broken_links: usize,
     sync: SyncOutput,
     given: Given,
 }
 
-/// How sync stands.
+/// State of sync
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct SyncOutput {
-    /// Whether the notes have a repository.
+    /// The notes have a git repository
     initialized: bool,
-    /// Where they travel to, without a password.
+    /// URL without a password
     remote: Option<String>,
-    /// The newest commit.
+    /// Latest commit
     head: Option<String>,
-    /// Whether notes are not committed yet.
+    /// There are uncommitted notes
     dirty: bool,
-    /// How it stands, in words.
+    /// The state as a sentence
     detail: String,
 }
 
@@ -99,23 +98,23 @@ impl SyncOutput {
     }
 }
 
-/// What came of the notes that sessions were given, on this machine
+/// Use of injected notes on this machine
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Given {
     days: u32,
     prompts: usize,
-    /// How often notes were looked for
+    /// Searches for notes to inject
     looked_for: usize,
-    /// How often none fitted
+    /// Searches without a match
     silent: usize,
-    /// How many notes came
+    /// Notes injected
     notes: usize,
-    /// How many sessions were given a note, summed over the notes
+    /// Sessions that got a note, summed over the notes
     shown: usize,
-    /// How many of those used it
+    /// Of these, sessions that used the note
     used: usize,
-    /// What was not given twice
+    /// Notes withheld because the session had them
     repeats: usize,
 }
 

@@ -17,9 +17,9 @@ const MAX_PROBLEMS: usize = 20;
 pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_sync",
-        "Sync the memory",
-        "Commit what changed, and bring the notes of the person's machines together over their git \
-         remote. It also happens automatically; worth it when the person asks.",
+        "Sync notes",
+        "Commit changed notes and sync them with the person's other machines through their git remote. \
+         This also happens automatically; call it when the person asks.",
         Effect::Reaches,
         run,
     )
@@ -29,29 +29,29 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// Changes nothing
+    /// Ignored
     #[serde(default)]
-    #[expect(dead_code, reason = "callers of the Python version's tool name it")]
+    #[expect(dead_code, reason = "callers of the old Python server pass it")]
     force: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Synced {
-    /// The remote has everything that is here
+    /// The remote has all commits of this machine
     pushed: bool,
-    /// Commits that came from there
+    /// Number of commits pulled
     pulled: usize,
     conflicted: bool,
     head: Option<String>,
-    /// How many notes there are
+    /// Number of notes
     indexed: usize,
     detail: String,
-    /// Texts that clashed; both are kept
+    /// Number of notes that two machines changed; both versions are kept
     conflicts: usize,
-    /// What was found in the remote and not taken
+    /// Files of the remote that were not accepted, and why
     problems: Vec<String>,
-    /// What the person has to decide: `anamnesis sync` says more
+    /// What the person has to decide with `anamnesis sync`
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<String>,
 }

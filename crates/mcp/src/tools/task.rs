@@ -21,15 +21,15 @@ use crate::{
 pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_task",
-        "Keep tasks",
-        "create (text), update (id; status, note) or list tasks that outlive this session; open ones are \
-         named when a session starts. When one is done, `review` names notes that may be out of date.",
+        "Manage tasks",
+        "create (text), update (id; status, note) or list tasks that outlive this session. Open tasks are \
+         shown at session start. When a task is done, `review` lists notes that may be outdated.",
         Effect::Adds,
         run,
     )
 }
 
-/// What is asked of the tasks.
+/// The operation
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(crate = "rmcp::schemars")]
@@ -44,34 +44,34 @@ enum Action {
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     action: Action,
-    /// create: what is to be done; the first line is its title unless there is one
+    /// create: what to do; the first line is the default title
     text: Option<String>,
     title: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
-    /// create: ids of notes that it is about
+    /// create: ids of related notes
     #[serde(default)]
     about: Vec<String>,
-    /// create, list: as for memory_write and memory_search
+    /// create, list: as in memory_write and memory_search
     project: Option<String>,
     id: Option<String>,
-    /// list: only these; left out: those that are open
+    /// list: only tasks with this status. Default: open tasks
     status: Option<Word<Status>>,
-    /// update: a sentence to keep with it
+    /// update: a sentence to append
     note: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct TaskOutput {
-    /// What happened, to be told to the person
+    /// Result, for the person
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<String>,
-    /// The task, or the list, open ones first
+    /// The task, or the list with open tasks first
     tasks: Vec<Task>,
-    /// How many more there are
+    /// Number of tasks not returned
     left: usize,
-    /// Notes worth a look now that the task is done
+    /// Notes that may be outdated now that the task is done
     review: Vec<Named>,
 }
 
@@ -81,7 +81,7 @@ struct Task {
     #[serde(flatten)]
     note: Note,
     status: &'static str,
-    /// Ids of notes that it is about
+    /// Ids of related notes
     about: Vec<String>,
 }
 
@@ -207,7 +207,7 @@ fn about(index: &anamnesis_store::index::Index, task: &Entry) -> Result<Vec<Stri
 
 fn needed(value: Option<String>, name: &str) -> Result<String, ToolError> {
     value.ok_or_else(|| {
-        let hint = "create takes text, update takes id";
-        ToolError::new("bad_argument", format!("{name} is missing"), hint)
+        let hint = "create requires text, update requires id";
+        ToolError::new("bad_argument", format!("missing {name}"), hint)
     })
 }

@@ -25,9 +25,9 @@ const MAX_TEXT_LENGTH: usize = 300;
 pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_timeline",
-        "See what came before and after",
-        "Show what happened before and after a note or a time: sessions, prompts and what was observed in \
-         them, as far as this machine's records go, and the notes made then.",
+        "Show a timeline",
+        "List what happened before and after a note or a time: sessions, prompts and observations that \
+         this machine recorded, and notes created then.",
         run,
     )
 }
@@ -36,15 +36,15 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// A note's id, or a time in ISO 8601
+    /// Note id or ISO 8601 time
     around: String,
-    /// How many before, up to 200
+    /// Maximum number of entries before it, up to 200
     #[serde(default = "default_each")]
     before: u64,
-    /// How many after, up to 200
+    /// Maximum number of entries after it, up to 200
     #[serde(default = "default_each")]
     after: u64,
-    /// A project's key; "." is this session's. Left out: the note's, or everywhere
+    /// Project key; "." = this session's. Default: the note's project, or every project
     project: Option<String>,
 }
 
@@ -55,7 +55,7 @@ fn default_each() -> u64 {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct TimelineOutput {
-    /// In the order of time
+    /// In chronological order
     result: Vec<Item>,
 }
 
@@ -63,11 +63,11 @@ struct TimelineOutput {
 #[schemars(crate = "rmcp::schemars")]
 struct Item {
     at: String,
-    /// session (began), prompt, observation, note
+    /// session (start), prompt, observation or note
     what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// Of a note
+    /// Note id
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     project: String,
@@ -114,8 +114,8 @@ fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String
     }
     let entry = Memory::resolve(index, typed)?;
     let made = parse_timestamp(&entry.created_at).ok_or_else(|| {
-        let message = format!("the note {} does not say when it was made", entry.id());
-        ToolError::new("no_time", message, "name a time instead")
+        let message = format!("note {} has no creation time", entry.id());
+        ToolError::new("no_time", message, "pass a time instead")
     })?;
     Ok((made, Some(entry.project)))
 }

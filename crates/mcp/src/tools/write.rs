@@ -19,9 +19,9 @@ pub(super) fn tool() -> Tool {
     Tool::writing(
         "memory_write",
         "Write a note",
-        "Keep one thing worth knowing in later sessions: self-contained, why included. It is marked as \
-         the agent's. What is known already is refused; a note for all projects needs the person's approval. \
-         Ten a session.",
+        "Save one fact, decision, lesson or preference for later sessions: self-contained, with the reason. \
+         Known content is refused. A note for all projects needs the person's approval. At most 10 per \
+         session.",
         Effect::Adds,
         run,
     )
@@ -31,37 +31,37 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// Some sentences; what is marked as private and secrets are left out
+    /// A few sentences; <private> text and secrets are removed
     body: String,
-    /// One line that says it all; the first line of the body without it
+    /// One-line summary. Default: the first line of `body`
     title: Option<String>,
-    /// fact, if the type does not say otherwise
+    /// Default: by `type`, else fact
     kind: Option<Word<Kind>>,
     r#type: Option<Word<NoteType>>,
-    /// A project's key; "." is this session's, "global" all. Left out: this session's, else global
+    /// Project key; "." = this session's, "global" = all projects. Default: this session's, else "global"
     project: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
-    /// 5 to 10 words or short questions that somebody may look for it with, other than its own words
+    /// 5 to 10 search terms or short questions in other words than the note's
     #[serde(default)]
     asked: Vec<String>,
-    /// machine-local: never leaves this machine
+    /// machine-local: never synced
     scope: Option<Word<Scope>>,
     user_id: Option<String>,
     workspace_id: Option<String>,
     severity: Option<Word<Severity>>,
-    /// What to do instead of what a warning is about
+    /// For a warning: what to do instead
     instead: Option<String>,
-    /// Where a warning comes up: "cmd: git push --force", "path: *.sql", "tool: Write", "text: words"
+    /// For a warning, when it is shown: "cmd: git push --force", "path: *.sql", "tool: Write", "text: words"
     #[serde(default)]
     when: Vec<Line>,
-    /// "RELATION ID" each
+    /// Each "RELATION ID"
     #[serde(default)]
     links: Vec<String>,
-    /// Ids of notes that it replaces
+    /// Ids of the notes that it replaces
     #[serde(default)]
     supersedes: Vec<String>,
-    /// Although a note says it already
+    /// Write it even if a note says the same
     #[serde(default)]
     force: bool,
 }
@@ -108,10 +108,9 @@ pub(super) fn project(memory: &Memory, named: Option<&str>) -> Result<String, To
 
 /// Parses a link from the new note to an existing one.
 fn link(index: &Index, line: &str) -> Result<Link, ToolError> {
-    let bad =
-        |message: String| ToolError::new("bad_argument", message, "a link is \"RELATION ID\"");
+    let bad = |message: String| ToolError::new("bad_argument", message, "expected \"RELATION ID\"");
     let [relation, id] = line.split_whitespace().collect::<Vec<_>>()[..] else {
-        return Err(bad("a link has two words".to_owned()));
+        return Err(bad(format!("invalid link \"{}\"", safe_line(line))));
     };
     Ok(Link {
         relation: declarable(relation).map_err(|error| bad(error.to_string()))?,

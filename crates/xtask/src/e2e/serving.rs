@@ -99,7 +99,11 @@ pub(super) fn looking(stage: &Stage) -> Result<()> {
     let (_, results) = calling(&machine, "Look around in the memory", None, &calls)?;
     let requests = machine.api().requests_of(Kind::Main);
     let first = requests.get(first).map(Request::text).unwrap_or_default();
-    for told in [SERVER, "memory_search", "Anamnesis is this person's memory"] {
+    for told in [
+        SERVER,
+        "memory_search",
+        "Anamnesis stores this person's notes",
+    ] {
         check(first.contains(told), || {
             format!("the model is not told {told:?}")
         })?;
