@@ -45,7 +45,7 @@ impl Off {
     pub fn hint(self) -> &'static str {
         match self {
             Self::Variable => "unset ANAMNESIS_OFF",
-            Self::Settings => "mend config.json",
+            Self::Settings => "fix config.json",
             Self::Everywhere => "anamnesis resume --all",
             Self::Folder => "see `exclude` and `recording.only`: anamnesis config list",
             Self::Headless => "anamnesis config unset recording.headless",

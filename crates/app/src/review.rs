@@ -9,6 +9,7 @@ use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
     note::{Note, NoteFile, Scope, State, UNREVIEWED_TAG, parse_timestamp, timestamp},
+    project_key,
 };
 use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
@@ -23,7 +24,6 @@ use anamnesis_store::{
     notes::{NotePath, Stored},
 };
 use anamnesis_sync::history::APPROVAL;
-use anamnesis_text::clean::one_line;
 use ulid::Ulid;
 
 use crate::{
@@ -370,15 +370,18 @@ pub fn heading(context: &Context, batch: &PendingGroup) -> String {
             let projects = batch.notes.iter().map(|waiting| &waiting.entry.project);
             let projects: BTreeSet<&String> = projects.collect();
             match projects.len() {
-                1 => format!("from a session{age}, {}", one_line(&first.entry.project)),
+                1 => format!(
+                    "from a session{age}, {}",
+                    project_key::shown(&first.entry.project)
+                ),
                 many => format!("from a session{age}, {many} projects"),
             }
         }
         PendingReason::Proposal | PendingReason::ByAgent => {
-            format!("for {}", one_line(&first.entry.project))
+            format!("for {}", project_key::shown(&first.entry.project))
         }
         PendingReason::Imported => {
-            format!("imported, for {}", one_line(&first.entry.project))
+            format!("imported, for {}", project_key::shown(&first.entry.project))
         }
         PendingReason::Conflict => "two machines changed one note".to_owned(),
         PendingReason::Foreign => {
@@ -389,7 +392,10 @@ pub fn heading(context: &Context, batch: &PendingGroup) -> String {
         }
         PendingReason::Forgotten if first.is_forgotten_by_person => "forgotten by you".to_owned(),
         PendingReason::Forgotten => "forgotten by Claude".to_owned(),
-        PendingReason::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
+        PendingReason::Stale => format!(
+            "may be outdated, {}",
+            project_key::shown(&first.entry.project)
+        ),
     };
     if notes == 1 {
         of
@@ -408,7 +414,7 @@ pub fn word(wait: PendingReason) -> &'static str {
         PendingReason::Foreign => "foreign",
         PendingReason::Orphaned => "file gone",
         PendingReason::Forgotten => "forgotten",
-        PendingReason::Stale => "worth a look",
+        PendingReason::Stale => "stale",
     }
 }
 
@@ -431,7 +437,7 @@ pub fn counts(batches: &[PendingGroup]) -> String {
             "note that Claude forgot",
         ),
         (by_person, "note that you forgot in a session"),
-        (of(PendingReason::Stale), "note worth a look"),
+        (of(PendingReason::Stale), "note that may be outdated"),
     ];
     let plural = |amount: usize, thing: &str| match thing.split_once(' ') {
         Some(("copy", rest)) if amount != 1 => format!("{} copies {rest}", number(amount)),

@@ -219,7 +219,7 @@ impl SyncStatus {
             };
         }
         match self.history.in_step_at.map(format::time) {
-            Some(at) => format!("in step {}{waiting}", format::ago(at, now)),
+            Some(at) => format!("synced {}{waiting}", format::ago(at, now)),
             None => format!("not synced yet{waiting}"),
         }
     }

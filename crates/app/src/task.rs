@@ -191,7 +191,7 @@ fn finish(context: &Context, status: Status, id: &str) -> Result<String, Error> 
             .map(|entry| format!("#{}", Context::short(&index, entry.id())))
             .collect();
         if !due.is_empty() {
-            said.push_str(&format!(" · worth a look now: {}", due.join(", ")));
+            said.push_str(&format!(" · may be outdated now: {}", due.join(", ")));
         }
     }
     Ok(format!(

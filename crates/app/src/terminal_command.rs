@@ -200,7 +200,7 @@ pub fn other(context: &Context) -> Option<Other> {
         return None;
     }
     let whose = if starts_python(&real) {
-        "the Python version's anamnesis"
+        "the Python release's anamnesis"
     } else if real.components().any(|part| part.as_os_str() == ".cargo") {
         "an anamnesis installed with cargo"
     } else {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use anamnesis_text::clean::one_line;
 
-/// The project of a global note.
+/// The project key of notes for all projects.
 pub const GLOBAL: &str = "global";
 
 /// What keeps a folder named like a shared key apart from it. No other folder has this in its key: a
@@ -69,7 +69,7 @@ pub fn of_remote(address: &str) -> Option<String> {
 
 /// Returns the key in a marker file: its first non-empty line, with its letter case.
 ///
-/// Shared keys are not valid, so a marker cannot make notes global or join a group.
+/// Shared keys are not valid, so a marker cannot make notes apply to all projects or join a group.
 pub fn of_marker(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     valid(line)

@@ -175,7 +175,7 @@ impl ForeignDatabase {
         Ok(rows)
     }
 
-    /// Checks that the file is as it was, if it was read without locks.
+    /// Checks that the file is unchanged, if it was read without locks.
     ///
     /// # Errors
     /// [`Error::Changed`].

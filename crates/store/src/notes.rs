@@ -552,7 +552,7 @@ impl Notes {
     }
 
     /// Moves an approved proposal back to this machine: byte for byte if the trash has it, otherwise as
-    /// a proposal with its current text. Returns whether it is as it was.
+    /// a proposal with its current text. Returns whether its text is unchanged.
     pub fn propose_again(&self, lock: &Lock, path: NotePath) -> Result<bool, Error> {
         let kept = self.trashed(path.id).and_then(|bytes| {
             let file = NoteFile::parse(&bytes, path.id).ok()?;

@@ -204,7 +204,7 @@ impl Git {
     /// The address is the repository's `remote.origin.url`, which has to be `remote`.
     ///
     /// # Errors
-    /// If the remote cannot be reached or sends too much. [`INCOMING`] stays as it was.
+    /// If the remote cannot be reached or sends too much. [`INCOMING`] is unchanged.
     pub fn fetch(&self, remote: &Remote) -> Result<Fetched, Error> {
         let connection = self.connect(remote)?;
         self.remove_leftovers();

@@ -556,7 +556,7 @@ impl Undo<'_> {
         let Some(lies) = self.lies else {
             return match (before, after) {
                 (Some(before), None) => self.restore(&before),
-                (None, None) => Ok(Fate::Left("it is as it was before")),
+                (None, None) => Ok(Fate::Left("nothing to undo")),
                 _ => Ok(Fate::Left("it was deleted since")),
             };
         };
@@ -600,7 +600,7 @@ impl Undo<'_> {
                     Ok(Fate::Removed)
                 }
             },
-            (Some(before), _) if is(&before) => Ok(Fate::Left("it is as it was before")),
+            (Some(before), _) if is(&before) => Ok(Fate::Left("nothing to undo")),
             (Some(before), Some(after)) => self.merge(&before, &after, lies.folder, &bytes),
             (None, _) => Ok(Fate::Left("it was changed since")),
             (Some(_), None) => Ok(Fate::Left("it was written again since")),

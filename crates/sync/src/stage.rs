@@ -181,7 +181,7 @@ impl Repository {
 
     /// Commits all changes in the folder, one commit per session and actor.
     ///
-    /// Each file is committed as it was read; later changes belong to the next run. The notes lock
+    /// The version that was read is committed; later changes belong to the next run. The notes lock
     /// is held while the branch moves, not while files are read. A mass deletion is not committed
     /// unless `may_delete` is set.
     pub(crate) fn commit_all(

@@ -409,7 +409,7 @@ fn an_undo_is_byte_for_byte_and_can_be_undone() {
     assert_eq!(laptop.file(path.id).unwrap(), before);
     // A second undo changes nothing.
     let (fate, undo) = laptop.undo(&edit);
-    assert_eq!((fate, undo), (Fate::Left("it is as it was before"), None));
+    assert_eq!((fate, undo), (Fate::Left("nothing to undo"), None));
 }
 
 #[test]

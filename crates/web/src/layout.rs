@@ -45,7 +45,7 @@ const TOASTS: &[(&str, &str)] = &[
     ("saved", "Saved"),
     ("same", "Nothing changed"),
     ("undone", "Undone"),
-    ("synced", "In step with the remote"),
+    ("synced", "Synced with the remote"),
     ("committed", "The notes of this machine are committed"),
     ("paused", "Paused: nothing is recorded or injected there"),
     ("resumed", "Resumed"),

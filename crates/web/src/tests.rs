@@ -799,7 +799,7 @@ fn sync_now_reaches_the_remote() {
     );
     let page = viewer.get("/machines").text;
     assert!(
-        page.contains("in step") && page.contains("0 commits"),
+        page.contains("synced") && page.contains("0 commits"),
         "{page}"
     );
 }

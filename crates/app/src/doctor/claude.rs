@@ -208,7 +208,7 @@ pub(super) fn beside(it: &Examined<'_>) -> CheckResult {
     let python = python_version::find(&context.environment, SERVER_NAME);
     if python.is_ok_and(|found| found.has_hooks()) {
         return CheckResult::look(
-            "the Python version's hooks are on too: sessions are noted twice",
+            "hooks of the Python release are active, too: sessions are recorded twice",
         )
         .hint("anamnesis init   (offers to remove them, with a backup)");
     }

@@ -138,7 +138,7 @@ struct Examined<'a> {
     is_usable: bool,
     /// The journal; `None` if the store's folder cannot be used.
     journal: Option<Result<Journal, journal::Error>>,
-    /// The index in step with the notes, and its state before that.
+    /// The updated index, and its state before the update.
     index: Option<(Result<Index, CheckResult>, CheckResult)>,
 }
 

@@ -32,8 +32,8 @@ pub(super) fn open_index(
     let before = Index::open(&context.home)
         .map(|index| (integrity(&index, depth), index.is_behind(&context.notes)));
     let before = match before {
-        Ok((Ok(()), false)) => CheckResult::well("in step with the notes"),
-        Ok((Ok(()), true)) => CheckResult::well("was behind the notes, is in step now"),
+        Ok((Ok(()), false)) => CheckResult::well("up to date with the notes"),
+        Ok((Ok(()), true)) => CheckResult::well("was outdated and is updated now"),
         Ok((Err(error), _)) => CheckResult::look(error.to_string()).hint("anamnesis doctor --fix"),
         Err(index::Error::Missing) => CheckResult::well("was missing, is built now"),
         Err(error) => CheckResult::well(format!("{error}; rebuilt from the notes")),

@@ -40,7 +40,10 @@ pub fn repair(context: &Context) -> Vec<String> {
     fixed.extend(synced.ok().flatten());
     if let Some(journal) = context.journal() {
         if let Ok(drained @ 1..) = spool::drain(context, &journal) {
-            fixed.push(format!("{} taken up from spool/", count(drained, "record")));
+            fixed.push(format!(
+                "{} moved from spool/ to the journal",
+                count(drained, "record")
+            ));
         }
         let now = context.environment.now.timestamp_millis();
         if let Ok(jobs @ 1..) = journal.retry(now) {

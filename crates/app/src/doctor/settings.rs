@@ -77,7 +77,7 @@ fn modes_and_settings(context: &Context, depth: Depth) -> CheckResult {
         Some(problem) if context.config.is_unclear => {
             CheckResult::look(problem).hint(Off::Settings.hint())
         }
-        Some(problem) => CheckResult::look(problem).hint("mend config.json, or remove it"),
+        Some(problem) => CheckResult::look(problem).hint("fix config.json, or remove it"),
         None => CheckResult::well("for you alone"),
     }
 }

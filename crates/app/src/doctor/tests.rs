@@ -64,7 +64,7 @@ fn another_memory_beside() {
         ),
         (
             json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } }),
-            "the Python version's hooks are on too: sessions are noted twice",
+            "hooks of the Python release are active, too: sessions are recorded twice",
         ),
     ] {
         let settings = settings.to_string();

@@ -187,7 +187,7 @@ fn unusable(environment: &Environment, path: &Path, why: &str) -> Error {
         "{path} cannot be understood:\n  {why}\n\
          Nothing was changed, there or here, and your notes are safe"
     ))
-    .hint(format!("mend {path}, then run it again"))
+    .hint(format!("fix {path}, then run it again"))
 }
 
 /// Returns whether the Python version wrote this hook command. Such a command contains one of its

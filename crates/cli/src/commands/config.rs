@@ -98,12 +98,12 @@ fn list(context: &Context, json: bool, ui: &Ui) {
         );
     }
     if let Some(problem) = &context.config.problem {
-        ui.note(&format!("! {}\n→ {}\n", one_line(problem), MEND));
+        ui.note(&format!("! {}\n→ {}\n", one_line(problem), FIX));
     }
 }
 
 /// The hint for a `config.json` that cannot be parsed.
-const MEND: &str = "anamnesis config set or unset the setting, or mend the file";
+const FIX: &str = "anamnesis config set or unset the setting, or fix the file";
 
 fn as_json(setting: &Setting, found: &EffectiveSetting) -> Value {
     let mut row = json!({

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if !from.is_changed() {
-        ui.print(&format!("#{short_from} is as it was\n"));
+        ui.print(&format!("#{short_from} is unchanged\n"));
         return Ok(ExitCode::SUCCESS);
     }
     let (said, back) = if args.remove {

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let short = index.map_or_else(|| path.id.short(), |index| Context::short(&index, path.id));
     let Some(stored) = stored else {
         let fields = json!({ "id": path.id.to_string(), "changed": false });
-        ui.done(args.json, fields, &format!("#{short} is as it was\n"));
+        ui.done(args.json, fields, &format!("#{short} is unchanged\n"));
         return Ok(ExitCode::SUCCESS);
     };
     let undo = edit::commit(context, &stored)

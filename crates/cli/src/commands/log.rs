@@ -1,4 +1,4 @@
-//! `log`: lists the changes of the portable notes.
+//! `log`: lists the changes of the synced notes.
 
 use std::process::ExitCode;
 

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     text.push_str(&match (synced, context.config.remote.is_some()) {
         (_, false) => "sync: none; notes stay on this machine\n".to_owned(),
         (None, true) => "sync: not yet · anamnesis sync\n".to_owned(),
-        (Some(time), true) => format!("sync: this machine was in step {}\n", ago(time, now)),
+        (Some(time), true) => format!("sync: this machine last synced {}\n", ago(time, now)),
     });
     ui.print(&text);
     Ok(ExitCode::SUCCESS)

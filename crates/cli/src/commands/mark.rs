@@ -134,7 +134,7 @@ fn mark(
             undo.replace("{}", short)
         )
     } else {
-        format!("#{short} is as it was\n")
+        format!("#{short} is unchanged\n")
     };
     let id = marked.entry.id().to_string();
     let fields = json!({ "id": id, "changed": marked.is_changed() });

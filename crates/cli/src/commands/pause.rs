@@ -118,7 +118,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
             text.push_str(&format!("  {project} · anamnesis resume {options}\n"));
         }
     }
-    // The state of another project's folder is unknown, so only the global states are checked.
+    // The state of another project's folder is unknown, so only states of all projects are checked.
     let still = if what.project.is_some() {
         pause::why(&context, &[], || Project::named(""))
     } else {

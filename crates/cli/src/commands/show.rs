@@ -147,7 +147,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     }
     let short = past.short(id);
     let mut text = heading(&entry, &note, &short, context);
-    text.push_str(&format!("as it was at {}\n", history::shown_time(time)));
+    text.push_str(&format!("version of {}\n", history::shown_time(time)));
     let body = note.body.trim_end();
     if !body.is_empty() {
         text.push_str(&format!("\n{body}\n"));

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        ui.print("no note is worth a look\n");
+        ui.print("no note seems outdated\n");
         return Ok(ExitCode::SUCCESS);
     }
     let limit = args.length.limit();

@@ -242,7 +242,7 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
     }
     let mut text = format!("{status} #{short} \"{}\"\n", one_line(&entry.title));
     if !due.is_empty() {
-        text.push_str("Worth a look, now that it is done:\n");
+        text.push_str("May be outdated, now that it is done:\n");
     }
     for entry in due.iter().take(LIST_LENGTH) {
         let short = Context::short(&changed.index, entry.id());

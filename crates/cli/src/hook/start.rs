@@ -221,7 +221,7 @@ impl Hook {
         {
             handled.meta.push(("noted_twice_told", today));
             return Some(line(&format!(
-                "{} · sessions are noted twice, the Python version is on too · /memory-setup",
+                "{} · sessions are recorded twice, the Python release is active, too · /memory-setup",
                 ui::count(notes_given, "note")
             )));
         }

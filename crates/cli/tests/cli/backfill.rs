@@ -536,7 +536,7 @@ fn what_is_switched_off_is_left_out() {
     exit 1
     on stderr:
     anamnesis: config.json cannot be understood
-    → mend config.json
+    → fix config.json
     ");
 }
 

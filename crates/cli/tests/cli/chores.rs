@@ -443,7 +443,7 @@ fn groups_are_merged_as_one_batch() {
         !found.contains("AAAAAA") && !found.contains("BBBBBB"),
         "{found}"
     );
-    // LLM-06: what a person wrote is as it was.
+    // LLM-06: text by a person is unchanged.
     let own = format!("memory/semantic/{}.md", id("FFFFFF"));
     assert_eq!(home.read(&own).into_bytes(), before[&own]);
     let batch = &output.stdout[output.stdout.len() - 7..output.stdout.len() - 1];

@@ -146,7 +146,7 @@ fn a_change_says_what_was_and_how_to_undo_it() {
     ");
     run(&home, "config unset exclude");
     run(&home, "config unset retention.trash_days");
-    // What is not ours stays as it was written.
+    // Unknown keys are kept unchanged.
     snapshot!(home.read("config.json"), @r#"
     {
       "theirs": {"a":  1.50},
@@ -287,7 +287,7 @@ fn a_file_that_makes_no_sense() {
     let output = home.run("config list");
     snapshot!(output.stderr, @r#"
     ! config.json: invalid value "loud" for session_line: expected on, problems or off; invalid value 30 for retention: expected an object
-    → anamnesis config set or unset the setting, or mend the file
+    → anamnesis config set or unset the setting, or fix the file
     "#);
     assert!(
         output.stdout.contains("session_line                on "),

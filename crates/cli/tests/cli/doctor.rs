@@ -87,7 +87,7 @@ fn fresh() {
     ok store      ~/.anamnesis, writable
     ok records    [SIZE], none pending
     ok notes      0 notes readable
-    ok index      in step with the notes
+    ok index      up to date with the notes
     ok privacy    for you alone
     ok sync       none; notes stay on this machine
     ok beside     no other memory found
@@ -106,7 +106,7 @@ fn all_well() {
     ✓ store      ~/.anamnesis, writable
     ✓ records    [SIZE], none pending
     ✓ notes      5 notes readable
-    ✓ index      in step with the notes
+    ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
@@ -168,7 +168,7 @@ fn all_well() {
           "name": "index",
           "level": "well",
           "lines": [
-            "in step with the notes"
+            "up to date with the notes"
           ],
           "hint": null
         },
@@ -366,7 +366,7 @@ fn modes_and_their_repair() {
     ✓ store      ~/.anamnesis, writable
     ✓ records    [SIZE], none pending
     ✓ notes      5 notes readable
-    ✓ index      in step with the notes
+    ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
@@ -590,13 +590,13 @@ fn broken_settings() {
     home.write("config.json", "{ broken");
     snapshot!(check(&home, "privacy"), @"
     ! privacy    config.json is not a JSON object: key must be a string at line 1 column 3
-    → mend config.json, or remove it
+    → fix config.json, or remove it
     ");
     assert_eq!(home.run("doctor").code, Some(3));
     home.write("config.json", r#"{"session_line": "loud"}"#);
     snapshot!(check(&home, "privacy"), @r#"
     ! privacy    config.json: invalid value "loud" for session_line: expected on, problems or off
-    → mend config.json, or remove it
+    → fix config.json, or remove it
     "#);
     assert!(
         home.read("config.json")
@@ -614,7 +614,7 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     snapshot!(check(&home, "index"), @"✓ index      index: file is not a database; rebuilt from the notes");
     fs::remove_file(&index).unwrap();
     snapshot!(check(&home, "index"), @"✓ index      was missing, is built now");
-    snapshot!(check(&home, "index"), @"✓ index      in step with the notes");
+    snapshot!(check(&home, "index"), @"✓ index      up to date with the notes");
     fs::write(&index, b"SQLite format 3\0 but no").unwrap();
     snapshot!(home.run("doctor --fix").shown(), @"
     exit 0
@@ -625,7 +625,7 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     ✓ store      ~/.anamnesis, writable
     ✓ records    [SIZE], none pending
     ✓ notes      5 notes readable
-    ✓ index      in step with the notes
+    ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
@@ -805,7 +805,7 @@ fn records_that_wait_or_cannot_be_read() {
     ✓ records    journal.db was damaged on 2026-01-01
                  it is kept for 30 days as quarantine/journal-20260101T020304Z.db
     ✓ notes      5 notes readable
-    ✓ index      in step with the notes
+    ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found

@@ -22,7 +22,7 @@ const FAILING: [(&str, &str); 18] = [
     ("session", "no session"),
     ("eval", "no approved questions"),
     ("eval", "eval.jsonl"),
-    ("edit", "as it was"),
+    ("edit", "is unchanged"),
     ("eval build", "no model is set"),
     ("eval experiment", "no model is set"),
     ("merge", "no model is set"),

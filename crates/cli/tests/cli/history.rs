@@ -327,7 +327,7 @@ fn a_note_is_shown_as_it_was() {
     exit 0
     7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
-    as it was at 2026-01-02 03:05:00 UTC
+    version of 2026-01-02 03:05:00 UTC
 
     `make stub` binds port 9090; without it the login tests hang.
 
@@ -451,7 +451,7 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     snapshot!(with_placeholders(&home, &undone), @r#"
     exit 1
     did not undo BATCH4: undo by you, 10 min ago
-      left      #7Q4KZ9 "Integration tests need the stub…"  (it is as it was before)
+      left      #7Q4KZ9 "Integration tests need the stub server"  (nothing to undo)
     on stderr:
     anamnesis: nothing was undone
     "#);

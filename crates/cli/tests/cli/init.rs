@@ -154,8 +154,8 @@ fn a_plan_changes_nothing() {
     machine  laptop
     remote   git@git.home:me/memory.git: would be reached and joined
     hooks    the plugin's own; nothing is added to Claude Code's settings
-    python   the Python version's 3 hooks in ~/.claude/settings.json
-    python   the Python version's 1 server in ~/.claude/.claude.json
+    python   the Python release's 3 hooks in ~/.claude/settings.json
+    python   the Python release's 1 server in ~/.claude/.claude.json
     command  not on your PATH · anamnesis init --link
     Nothing was changed. To set this machine up, type in a terminal:
       [PROGRAM] init
@@ -168,8 +168,8 @@ fn a_plan_changes_nothing() {
     machine  desk
     remote   none: notes stay on this machine · anamnesis init --remote URL
     hooks    the plugin's own; nothing is added to Claude Code's settings
-    python   the Python version's 3 hooks in ~/.claude/settings.json
-    python   the Python version's 1 server in ~/.claude/.claude.json
+    python   the Python release's 3 hooks in ~/.claude/settings.json
+    python   the Python release's 1 server in ~/.claude/.claude.json
     command  not on your PATH · anamnesis init --link
     Nothing was changed. To set this machine up, type in a terminal:
       [PROGRAM] init
@@ -397,7 +397,7 @@ fn the_python_version_is_taken_out() {
     store    ~/.anamnesis
     machine  laptop
     remote   none: notes stay on this machine · anamnesis init --remote URL
-    The Python version is set up, too: sessions are noted twice.
+    The Python release is set up, too: sessions are recorded twice.
       SessionStart: …_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject
       SessionStart: …IS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync
       SessionEnd: …MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture
@@ -448,7 +448,7 @@ fn hooks_that_alone_name_the_python_versions_store_stay() {
     store    ~/.anamnesis
     machine  laptop
     remote   none: notes stay on this machine · anamnesis init --remote URL
-    The Python version is set up, too: sessions are noted twice.
+    The Python release is set up, too: sessions are recorded twice.
       SessionStart: …_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject
       SessionStart: …IS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync
       SessionEnd: …MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture
@@ -533,7 +533,7 @@ fn settings_that_cannot_be_understood_are_not_touched() {
         assert!(
             output
                 .stderr
-                .contains("your notes are safe\n→ mend ~/.claude/"),
+                .contains("your notes are safe\n→ fix ~/.claude/"),
             "{output:?}"
         );
         assert_eq!(read(&path), text);
@@ -551,7 +551,7 @@ fn settings_that_cannot_be_understood_are_not_touched() {
     anamnesis: ~/.claude/settings.json cannot be understood:
       key must be a string at line 1 column 14
     Nothing was changed, there or here, and your notes are safe
-    → mend ~/.claude/settings.json, then run it again
+    → fix ~/.claude/settings.json, then run it again
     ");
 }
 
@@ -718,7 +718,7 @@ fn another_command_of_that_name_is_left_alone() {
     exit 0
     store    ~/.anamnesis
     machine  laptop
-    ! the Python version's anamnesis comes first on PATH: ~/.local/bin/anamnesis
+    ! the Python release's anamnesis comes first on PATH: ~/.local/bin/anamnesis
     remote   none: notes stay on this machine · anamnesis init --remote URL
     ! ~/.local/bin/anamnesis is something else, and is left alone
     init: done

@@ -284,7 +284,7 @@ fn the_same_events_again_and_in_another_order_give_the_same_rows() {
             shuffled.hook_with(own).run().well();
         }
         shuffled.settle();
-        // What comes after the end is taken up by the next session's start.
+        // What comes after the end is recorded by the next session's start.
         shuffled.run("work").well();
         let own_note = note(&shuffled);
         assert!(own_note.contains("**Files:** src/limit.rs"), "{own_note}");

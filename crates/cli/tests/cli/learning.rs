@@ -201,7 +201,7 @@ fn stale() {
     let home = home_with_notes();
     snapshot!(home.run("stale").shown(), @"
     exit 0
-    no note is worth a look
+    no note seems outdated
     ");
     let old = "2022-01-01T00:00:00+00:00";
     for note in [
@@ -240,7 +240,7 @@ fn stale() {
     for note in ["SESS10", "REVW10", "7Q4KZ9", "B2M6RD"] {
         home.run(&format!("verify {note}")).well();
     }
-    assert_eq!(home.run("stale").well(), "no note is worth a look\n");
+    assert_eq!(home.run("stale").well(), "no note seems outdated\n");
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn what_a_note_cites_is_gone() {
     git(&home, &["mv", "middleware/limit.rs", "src/limit.rs"]);
     // Of a named project only what is known is told.
     let known = format!("stale --project {}", anamnesis_testkit::home::PROJECT);
-    assert_eq!(home.run(&known).well(), "no note is worth a look\n");
+    assert_eq!(home.run(&known).well(), "no note seems outdated\n");
     for command in ["stale", known.as_str()] {
         let shown = home.run(command).well();
         let reason = "  middleware/limit.rs is gone";
@@ -330,7 +330,7 @@ fn what_a_note_cites_is_gone() {
         "{started}"
     );
     home.run("verify B2M6RD").well();
-    assert_eq!(home.run("stale").well(), "no note is worth a look\n");
+    assert_eq!(home.run("stale").well(), "no note seems outdated\n");
     let recalled = recalled("5b0c8f1e-after");
     assert!(
         recalled.contains("#B2M6RD") && !recalled.contains("stale"),

@@ -25,7 +25,7 @@ fn connect_and_take_it_back() {
     let again = home.run("connect 7Q4KZ9 B2M6RD -r caused-by");
     snapshot!(again.shown(), @"
     exit 0
-    #7Q4KZ9 is as it was
+    #7Q4KZ9 is unchanged
     ");
     // Another weight is the same link.
     home.run("connect 7Q4KZ9 B2M6RD -r caused-by --weight 0.5")

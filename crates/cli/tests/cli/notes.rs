@@ -368,7 +368,7 @@ fn edit_in_an_editor() {
     script(&editor, "exit 0");
     snapshot!(edit().shown(), @"
     exit 0
-    #7Q4KZ9 is as it was
+    #7Q4KZ9 is unchanged
     ");
     assert_eq!(home.read(STUB), before);
 
@@ -388,7 +388,7 @@ fn edit_in_an_editor() {
     ");
     assert_eq!(home.read(STUB), before);
 
-    // What the person left as it was stays byte for byte; the rest is made safe.
+    // Text that the person did not edit stays byte for byte; the rest is sanitized.
     let line = concat!(
         "<private>not this</private>Token ghp",
         "_0123456789abcdefghijABCDEFGHIJ456789"
@@ -547,7 +547,7 @@ fn edit_from_the_command_line() {
     "#);
     snapshot!(home.command(["edit", "7Q4KZ9", "--stdin"]).input("New text\n").run().shown(), @"
     exit 0
-    #7Q4KZ9 is as it was
+    #7Q4KZ9 is unchanged
     ");
     snapshot!(home.command(["edit", "7Q4KZ9", "--title", " "]).run().shown(), @"
     exit 2
@@ -660,7 +660,7 @@ fn pin_and_mute() {
     "#);
     snapshot!(home.run("pin 7Q4KZ9").shown(), @"
     exit 0
-    #7Q4KZ9 is as it was
+    #7Q4KZ9 is unchanged
     ");
     snapshot!(home.run("pin 7Q4KZ9 --off").shown(), @r#"
     exit 0

@@ -322,7 +322,7 @@ fn settings_that_may_say_that_it_is_off_and_make_no_sense_switch_it_off() {
         check_off(&home, &home.project(), |hook| hook, broken);
         let doctor = home.run("doctor");
         assert_eq!(doctor.code, Some(3));
-        assert!(doctor.stdout.contains("→ mend config.json\n"), "{doctor:?}");
+        assert!(doctor.stdout.contains("→ fix config.json\n"), "{doctor:?}");
     }
     home.write("config.json", r#"{"machine_id": 3}"#);
     check_on(&home, &home.project(), "another setting");

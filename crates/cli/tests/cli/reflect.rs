@@ -619,7 +619,7 @@ fn new_notes_are_compared_with_those_that_were_there() {
         "{shown}"
     );
     assert!(shown.contains("→ if so: anamnesis forget "), "{shown}");
-    // It is only said: the note that was there is as it was.
+    // The command only reports it; the existing note is unchanged.
     let old = home.read(&format!("memory/procedural/{}.md", id("4T8WQX")));
     assert!(!old.contains("supersedes"), "{old}");
 }

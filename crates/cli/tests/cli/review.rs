@@ -52,7 +52,7 @@ fn what_waits_is_listed_by_what_it_came_of() {
       CHANGE  how-to      Integration tests need the stub server       proposal, agent
       B2M6RD  fact        Rate limits live in middleware/limit.rs        in use, agent
 
-    for global
+    for all projects
       GLOBAL  fact        Tabs are two blanks wide                     proposal, agent
 
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
@@ -442,7 +442,7 @@ fn on_a_terminal_each_is_asked_for() {
     forgot #B2M6RD "Rate limits live in middleware/limit.rs"
     Undo: anamnesis undo [BATCH]
 
-    for global
+    for all projects
 
     proposal: GLOBAL  fact        Tabs are two blanks wide      agent, now, proposed
       for all projects

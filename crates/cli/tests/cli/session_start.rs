@@ -340,7 +340,7 @@ fn sessions_that_are_noted_twice_are_told_once_a_day() {
         { "hooks": [{ "type": "command", "command": "anamnesis inject" }] }] } });
     fs::write(&settings, old.to_string()).unwrap();
     home.run("work").well();
-    let twice = "anamnesis: 1 note · sessions are noted twice, the Python version is on too · /memory-setup";
+    let twice = "anamnesis: 1 note · sessions are recorded twice, the Python release is active, too · /memory-setup";
     assert_eq!(told("01"), twice);
     assert_ne!(told("01"), twice);
     assert_eq!(told("02"), twice);

@@ -102,7 +102,7 @@ fn done_names_what_is_worth_a_look_and_changes_nothing_else() {
     snapshot!(home.run("task done 9HKD3T").shown(), @r#"
     exit 0
     done #9HKD3T "Remove the legacy limiter flag"
-    Worth a look, now that it is done:
+    May be outdated, now that it is done:
     7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
     B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
     Undo: anamnesis task reopen 9HKD3T
@@ -136,7 +136,7 @@ fn done_names_what_is_worth_a_look_and_changes_nothing_else() {
     ");
 }
 
-/// What the hook tells the model after a prompt, which the client gives it as it was typed.
+/// Returns the context that the hook adds after a prompt.
 fn typed(home: &TestHome, text: &str) -> String {
     let recorded =
         include_str!("../fixtures/hooks/UserPromptSubmit-slash-command.interactive.json");
@@ -154,7 +154,7 @@ fn what_a_person_types_of_tasks_is_the_persons_act() {
     home.run("connect 9HKD3T B2M6RD -r about").well();
     home.run("reindex").well();
     // A person's task, which an agent may not finish.
-    snapshot!(typed(&home, "/memory-task done 9HKD3T"), @r#"anamnesis: done #9HKD3T "Remove the legacy limiter flag" · worth a look now: #B2M6RD · Undo: /memory-task reopen 9HKD3T"#);
+    snapshot!(typed(&home, "/memory-task done 9HKD3T"), @r#"anamnesis: done #9HKD3T "Remove the legacy limiter flag" · may be outdated now: #B2M6RD · Undo: /memory-task reopen 9HKD3T"#);
     snapshot!(typed(&home, "/anamnesis:memory-task done #9hkd3t"), @"anamnesis: #9HKD3T is done already");
     assert_eq!(home.run("task list").well().lines().count(), 1);
     snapshot!(typed(&home, "/memory-task reopen 9HKD3T"), @r#"anamnesis: pending #9HKD3T "Remove the legacy limiter flag" · Undo: /memory-task done 9HKD3T"#);

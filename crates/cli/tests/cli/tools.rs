@@ -1,4 +1,4 @@
-//! What comes at a tool: a warning before the call, what mended a failure before, after it.
+//! Hooks of tools: a warning before a call, and the known fix after a failure.
 
 use anamnesis_testkit::home::{NoteText, TestHome};
 use serde_json::{Value, json};

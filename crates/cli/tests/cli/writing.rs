@@ -511,7 +511,7 @@ fn a_link_that_the_agent_may_not_make_is_proposed() {
         .filter(|text| !text.contains("state: proposed"))
         .collect();
     assert_eq!(after, before);
-    // A global note is not forgotten for good either, and only one at a time.
+    // A note for all projects is not forgotten for good either, and only one at a time.
     let output = agent("forget 4T8WQX");
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(home.run("restore 4T8WQX").code, Some(0));

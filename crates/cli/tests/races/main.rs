@@ -171,7 +171,7 @@ impl Machine {
         path.is_some_and(|path| notes.read(path).is_ok_and(|stored| stored.whole))
     }
 
-    /// Looks whether the index that the race left answers as one that is built anew.
+    /// Checks that the index after the race answers like one that is rebuilt.
     #[track_caller]
     fn index_equals_a_fresh_one(&self) {
         let answers = || {
@@ -415,7 +415,7 @@ fn an_index_of_zeros_is_no_fault_that_a_hook_shows() {
             "{number}"
         );
     }
-    // What the last start met is mended before the one after the next.
+    // Damage that the last start found is repaired before the start after the next.
     machine.hook("SessionStart", "next");
     machine.work_is_done();
     machine.hook("SessionStart", "after");

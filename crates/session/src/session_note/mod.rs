@@ -1,8 +1,8 @@
 //! Writes the text of a session's note from what is known of the session.
 //!
 //! The text is made by rule, without a model: what was asked, what the person said on the way, what
-//! was decided and why, what still fails, and the outcome. Everything is quoted; nothing is worded
-//! anew. The store decides the note's path.
+//! was decided and why, what still fails, and the outcome. Everything is quoted; nothing is
+//! rephrased. The store decides the note's path.
 //!
 //! The input comes from the client's transcript or the journal. Both produce a [`SessionDigest`],
 //! and equal digests give identical bytes.

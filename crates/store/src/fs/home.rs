@@ -21,7 +21,7 @@ pub(crate) fn note_folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
 /// The root of a store (`ANAMNESIS_HOME`) and the paths in it.
 #[derive(Debug, Clone)]
 pub struct Home {
-    /// The root as it was given.
+    /// The root, as the caller passed it.
     named: PathBuf,
     /// The root without symbolic links: SQLITE_OPEN_NOFOLLOW refuses a link in any component.
     root: PathBuf,
@@ -43,7 +43,7 @@ pub enum Error {
         "cannot open the store {root}: {link} is a symbolic link to {target}, expected a folder there: {source}"
     )]
     BrokenLink {
-        /// The root as it was given.
+        /// The root, as the caller passed it.
         root: PathBuf,
         /// The link.
         link: PathBuf,

@@ -299,7 +299,7 @@ impl Index {
         Ok(entry)
     }
 
-    /// Returns a note's body as it was when it was indexed.
+    /// Returns a note's body as of when it was indexed.
     pub fn body(&self, id: NoteId) -> Result<Option<String>, Error> {
         let body = self
             .connection

@@ -185,7 +185,7 @@ pub(crate) fn day(visit: &Visit) -> Answered {
     Ok(layout::page(visit, "History", &main))
 }
 
-/// A note as it was.
+/// An earlier version of a note.
 fn then(visit: &Visit, past: &Past<'_>, moment: &Moment, id: NoteId) -> Result<Markup, Error> {
     // A file that was no valid note then is left out.
     let stored = past.stored_at(moment, id).ok().flatten();

@@ -316,7 +316,7 @@ impl Sandbox {
             format!("not swept: {}", listed(&leftovers))
         });
         let doctor = self.succeeds(&["doctor", "--json"], b"", checks)?;
-        let healthy = doctor.contains("\"in step with the notes\"")
+        let healthy = doctor.contains("\"up to date with the notes\"")
             && doctor.contains("\"broken\": 0")
             && doctor.contains("\"look\": 0");
         checks.that(healthy, || {

@@ -29,7 +29,7 @@ use crate::ui::{self, Outcome, Ui};
 /// Connect your machines through your own git repository
 ///
 /// Without options: shows how this machine is set up, and offers to remove the hooks and the server
-/// of the Python version. The plugin brings its own hooks and server, so nothing is added to Claude
+/// of the Python release. The plugin brings its own hooks and server, so nothing is added to Claude
 /// Code's settings.
 ///
 /// A remote belongs to one person: it stores the notes of all projects, including session notes.
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Show the current state and the planned changes; change nothing
     #[arg(long)]
     print: bool,
-    /// The name of the Python version's server [default: anamnesis]
+    /// The name of the Python release's server [default: anamnesis]
     #[arg(long, value_name = "NAME", default_value = SERVER_NAME, hide_default_value = true)]
     name: String,
     /// Add the hooks of another host to its configuration, after showing the change
@@ -205,7 +205,7 @@ fn text(plan: &Plan) -> String {
     });
     text.push_str("hooks    the plugin's own; nothing is added to Claude Code's settings\n");
     for line in plan.python.summary(user_home) {
-        text.push_str(&format!("python   the Python version's {line}\n"));
+        text.push_str(&format!("python   the Python release's {line}\n"));
     }
     if let Some(store) = &plan.python_store {
         let store = context.shown(store);
@@ -391,7 +391,7 @@ fn remove_python(plan: &Plan, talk: &mut impl Talk) -> Result<(), Error> {
         return Ok(());
     }
     let user_home = plan.context.environment.user_home.as_deref();
-    let mut text = "The Python version is set up, too: sessions are noted twice.\n".to_owned();
+    let mut text = "The Python release is set up, too: sessions are recorded twice.\n".to_owned();
     for line in plan.python.entries() {
         text.push_str(&format!("  {line}\n"));
     }
