@@ -17,7 +17,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     fs::file,
-    journal::{Job, Journal, LOST, NOTE, Session},
+    journal::{Job, Journal, LOST, NOTE, Runs, Session},
     session_note::{self, Outcome, Request},
 };
 use anamnesis_text::clean::one_line;
@@ -174,51 +174,75 @@ pub fn write_session(
         settle()?;
         return Ok(None);
     }
-    // Sessions that repeat one another have one note, that of the first. The last one is told.
-    let runs = journal.runs(&session)?;
-    let told = match &runs {
-        Some(runs) if runs.last != id => journal.session(&runs.last)?,
+    let mut runs = journal.runs(&session)?;
+    let (mut outcome, mut warning) = loop {
+        let Some(written) = write_runs(context, journal, &session, runs.as_ref(), source)? else {
+            return Ok(None);
+        };
+        // Another one may have ended, and its process may have written the note, before this one did.
+        let current = journal.runs(&session)?;
+        if current == runs {
+            break written;
+        }
+        runs = current;
+    };
+    if runs.as_ref().is_some_and(|runs| runs.first != id) {
+        // Another process may have written the note of this one while it was open.
+        session_note::drop_repeated(&context.notes, journal, &session, now)?;
+    }
+    // The client may exit before its `SessionEnd` hook runs. An end recorded meanwhile counts.
+    let heard = journal.session(id)?;
+    let heard = heard.as_ref().and_then(source_of);
+    if source.is_none()
+        && heard.is_some()
+        && heard != source_of(&session)
+        && let Some(written) = write_runs(context, journal, &session, runs.as_ref(), heard)?
+    {
+        (outcome, warning) = written;
+    }
+    settle()?;
+    Ok(Some((outcome, warning)))
+}
+
+/// Writes the note of a session. Sessions that repeat one another have one note, that of the first,
+/// which tells the last one.
+fn write_runs(
+    context: &Context,
+    journal: &Journal,
+    session: &Session,
+    runs: Option<&Runs>,
+    source: Option<&str>,
+) -> Result<Option<(Outcome, Option<String>)>, Error> {
+    let told = match runs {
+        Some(runs) if runs.last != session.id => journal.session(&runs.last)?,
         _ => None,
     };
-    let told = told.as_ref().unwrap_or(&session);
-    let Some(mut account) = journal.session_digest(&told.id)? else {
+    let told = told.as_ref().unwrap_or(session);
+    let Some(mut digest) = journal.session_digest(&told.id)? else {
         return Ok(None);
     };
-    let completed = complete(context, journal, told, &mut account);
-    account.name = name(context, journal, told, account.name.take())?;
-    if let Some(runs) = &runs {
-        let last = account.last_at.unwrap_or(context.environment.now);
-        account.runs = Some((runs.count, last.date_naive()));
-        if runs.first != id {
-            // Written while it was open.
-            session_note::skip(&context.notes, journal, id)?;
-        }
-    }
+    let completed = complete(context, journal, told, &mut digest);
+    digest.name = name(context, journal, told, digest.name.take())?;
+    digest.runs = runs.map(|runs| {
+        let last = digest.last_at.unwrap_or(context.environment.now);
+        (runs.count, last.date_naive())
+    });
     let machine_id = context.machine_id();
     let request = Request {
-        session: Some(runs.as_ref().map_or(id, |runs| &runs.first)),
+        session: Some(runs.map_or(&session.id, |runs| &runs.first)),
         project: &session.project,
         machine_id: &machine_id,
-        source: source.or_else(|| source_of(&session)),
+        source: source.or_else(|| source_of(session)),
         // Each of them may write the note.
         change: runs.is_none().then_some(session.change),
         host: session.host.as_deref(),
         now: context.environment.now,
     };
-    let mut outcome = write(context, Some(journal), &digest, &request)?;
-    // The client may exit before its `SessionEnd` hook runs. An end recorded meanwhile counts.
-    let heard = journal.session(id)?;
-    let heard = heard.as_ref().and_then(source_of);
-    if source.is_none() && heard.is_some() && heard != request.source {
-        let request = Request {
-            source: heard,
-            ..request
-        };
-        outcome = write(context, Some(journal), &digest, &request)?;
-    }
-    settle()?;
-    let warning = completed.err().map(|error| error.to_string());
-    Ok(Some((outcome, warning)))
+    let outcome = write(context, Some(journal), &digest, &request)?;
+    Ok(Some((
+        outcome,
+        completed.err().map(|error| error.to_string()),
+    )))
 }
 
 /// Returns the tag for how a session ended.

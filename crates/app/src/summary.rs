@@ -62,7 +62,8 @@ pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journ
         return journal.done(job, now.timestamp_millis());
     };
     // A session with a private part is never sent, even if it became private after it was queued.
-    let record = if journal.has_private_part(&job.session)? {
+    // Nor is one that repeats another: rules write the note of all.
+    let record = if journal.has_private_part(&job.session)? || is_repeated(journal, &job.session)? {
         None
     } else {
         record(journal, &job.session)?
@@ -120,6 +121,13 @@ fn tell(
         context.take_up(&stored, Duration::from_secs(1));
     }
     Ok(false)
+}
+
+/// Returns whether a session has one note together with others.
+fn is_repeated(journal: &Journal, session: &str) -> Result<bool, journal::Error> {
+    let session = journal.session(session)?;
+    let runs = session.map(|session| journal.runs(&session)).transpose()?;
+    Ok(runs.flatten().is_some())
 }
 
 /// Builds the description of a recorded session for the model: prompts, changed files, failures and

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     fs::lock::Lock,
-    journal::{self, Journal, LOST},
+    journal::{self, Journal, LOST, Session},
     notes::{Error, NotePath, Notes, Stored},
 };
 
@@ -240,6 +240,22 @@ fn remove_own(
 /// The note on disk is unchanged.
 pub fn skip(notes: &Notes, journal: &Journal, session: &str) -> Result<bool, Error> {
     remove_useless(notes, &notes.lock()?, journal, session)
+}
+
+/// Removes the note of a session that the note of another one tells. A process that still has an earlier
+/// state of the session writes no note after that.
+///
+/// # Errors
+/// The note on disk is unchanged.
+pub fn drop_repeated(
+    notes: &Notes,
+    journal: &Journal,
+    session: &Session,
+    now: i64,
+) -> Result<bool, Error> {
+    let lock = notes.lock()?;
+    journal.noted(&session.id, session.change, now)?;
+    remove_useless(notes, &lock, journal, &session.id)
 }
 
 /// Removes the note of a session. A note that a person changed, or that was distilled, is kept.

@@ -247,10 +247,10 @@ fn play(home: &TestHome, session: &str) {
     home.run("work").well();
 }
 
-/// The events of a session of the project, from its start to its end.
+/// The events of a session of the project, from its start to its end. No session repeats another.
 fn events_of(home: &TestHome, session: &str) -> Vec<Value> {
     let mut prompt = home.payload("UserPromptSubmit", session);
-    prompt["prompt"] = json!("limit the login please");
+    prompt["prompt"] = json!(format!("limit the login of the {session} please"));
     let mut stop = home.payload("Stop", session);
     stop["last_assistant_message"] =
         json!("The rate limiter is in place, with four tests that pass, in middleware/limit.rs.");

@@ -513,9 +513,9 @@ fn body(parsed: &ParsedDigest, title: &str) -> String {
     list(&mut body, SAID_LABEL, &said);
     let known = [&rules[..], &said, &[ask, title.to_owned()]].concat();
     let messages = summarised(digest, Section::Messages);
-    let asked = asked::asked(&account.prompts, &messages, &known);
+    let asked = asked::asked(&parsed.prompts, &messages, &known);
     list(&mut body, "Asked", &asked);
-    list(&mut body, FAILING, &failing(account));
+    list(&mut body, FAILING, &failing(parsed));
     let latest = digest.fixed.len().saturating_sub(MAX_FIXED);
     list(&mut body, FIXED, &digest.fixed[latest..]);
     let open = left_open(parsed);
@@ -532,7 +532,7 @@ fn body(parsed: &ParsedDigest, title: &str) -> String {
         subjects.collect(),
     ]
     .concat();
-    let mut told = told(account, &known);
+    let mut told = told(parsed, &known);
     told.outcome.extend(open);
     let known = [
         known,
@@ -721,14 +721,14 @@ fn chosen(parsed: &ParsedDigest, title: &str, said: &[String]) -> Vec<String> {
     decided.extend(plan::line(parsed, title));
     let known = [said, &decided].concat();
     let known = Known::new(&known);
-    let choosing = account.prompts.iter().flat_map(|prompt| {
+    let choosing = parsed.prompts.iter().flat_map(|prompt| {
         let sentences = prompt
             .sentences()
             .filter(|sentence| directive::chooses(sentence));
         sentences.map(|sentence| (prompt.turn, sentence))
     });
     let choosing = choosing.filter(|(turn, sentence)| {
-        !known.has(sentence) && !account.is_contradicted(*turn, sentence)
+        !known.has(sentence) && !parsed.is_contradicted(*turn, sentence)
     });
     let mut choosing: Vec<_> = choosing
         .map(|(_, sentence)| shorten(sentence, MAX_LINE))

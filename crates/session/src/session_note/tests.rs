@@ -349,8 +349,9 @@ fn a_failure_of_an_earlier_answer_is_told_unless_it_was_mended() {
         let turns = [("make the build pass", broken), ("and the docs?", end)];
         note(&changed(&turns)).1
     };
-    let body =
-        talk("The docs of the cart are complete and were checked against the code of today.");
+    let body = talk(
+        "The docs of the cart are complete, and all pages were checked against the code of today.",
+    );
     assert!(body.contains(&format!("**Found:**\n- {broken}")), "{body}");
     let body =
         talk("Fixed the warning W0046 of the voucher parser, which read an old field of the cart.");

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Account, SessionDigest, answer,
+    ParsedDigest, SessionDigest, answer,
     choose::{Candidate, Known, Limits, choose},
     compaction::Section,
     grown, summarised,
@@ -39,14 +39,14 @@ pub(super) struct Told {
 }
 
 /// Chooses what the answers tell, without what is known already.
-pub(super) fn told(account: &Account, known: &[String]) -> Told {
+pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
     const LAST: f32 = 0.8;
     const OPEN_FAILURE: f32 = 1.0;
     const AT_AN_END: f32 = 0.3;
     /// What a sentence of an earlier answer weighs at least.
     const FINDING: f32 = 1.5;
-    let limits = grown(TOLD, account.prompts.len());
-    let answers = &account.answers;
+    let limits = grown(TOLD, parsed.prompts.len());
+    let answers = &parsed.answers;
     let known = Known::new(known);
     let mended = mended(answers);
     let substantial = answers
@@ -61,9 +61,11 @@ pub(super) fn told(account: &Account, known: &[String]) -> Told {
             let is_open = !is_last && is_left_open(&mended, turn, position, text);
             let is_usable = is_last
                 || (answer::is_whole(text)
-                    && (is_open || answer::decides(text) || answer::weight(text) >= FINDING)
+                    && (is_open
+                        || !answer::tells_open_failure(text)
+                            && (answer::decides(text) || answer::weight(text) >= FINDING))
                     && text.chars().count() <= limits.line
-                    && !account.is_contradicted(turn, text));
+                    && !parsed.is_contradicted(turn, text));
             if !is_usable || known.has(text) {
                 continue;
             }
@@ -77,7 +79,7 @@ pub(super) fn told(account: &Account, known: &[String]) -> Told {
                 weight: answer::weight(text) + sum_of_marks(&marks),
                 turn,
                 position,
-                text: text.clone(),
+                text: text.to_owned(),
             });
         }
     }

@@ -314,7 +314,8 @@ impl Journal {
     }
 
     /// Returns the runs of the prompt of a session that ended, such as a scheduled one: sessions of its
-    /// project with the same only prompt in which no file was edited. `None` if it is the only one.
+    /// project with the same only prompt in which no file was edited and nothing is private. `None` if it
+    /// is the only one. Retention keeps what the summary says of edited files.
     pub fn runs(&self, session: &Session) -> Result<Option<Runs>, Error> {
         const MIN_WORDS: usize = 4;
         let prompt = session.first_prompt.as_deref().unwrap_or_default();
@@ -325,8 +326,13 @@ impl Journal {
             .connection
             .prepare_cached(
                 "SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
-                   AND state = 'completed' AND NOT EXISTS (
-                     SELECT 1 FROM file_use WHERE session = id AND action IN ('edited', 'created'))
+                   AND state = 'completed' AND is_private = 0 AND NOT EXISTS (
+                     SELECT 1 FROM file_use WHERE session = session.id AND action IN ('edited', 'created'))
+                   AND NOT EXISTS (
+                     SELECT 1 FROM summary WHERE summary.session = session.id
+                       AND CASE WHEN json_valid(body) THEN json_array_length(body, '$.files_edited') END > 0)
+                   AND NOT EXISTS (
+                     SELECT 1 FROM prompt WHERE prompt.session = session.id AND privacy <> 'none')
                  ORDER BY started_at, rowid",
             )?
             .query_map([&session.project, prompt], |row| row.get(0))?
