@@ -162,7 +162,7 @@ mod tests {
             ("/srv/git/Repo.git", "/srv/git/repo"),
             ("  https://h/o/r  ", "h/o/r"),
             ("https://h/o/r.GIT", "h/o/r.git"),
-            ("git+ssh://git@h/o/r", "git+ssh///git@h/o/r"),
+            ("git+ssh://git@h/o/r", "git+ssh//git@h/o/r"),
         ] {
             assert_eq!(of_remote(address).as_deref(), Some(key), "{address}");
         }

@@ -146,7 +146,7 @@ impl SafePrompt {
     }
 
     /// Makes a prompt safe while the session's private tokens cannot be read. Its text can only be used
-    /// after [`SafePrompt::mask`], and is [sealed](SafePrompt::seal) until then.
+    /// after [`SafePrompt::settle`], and is [sealed](SafePrompt::seal) until then.
     pub fn held(raw: &RawPrompt) -> Sanitized<Self> {
         let mut held = Self::new(raw, None);
         let (text, _) = uncut(&raw.text);
@@ -164,15 +164,14 @@ impl SafePrompt {
         !self.unmasked.is_empty()
     }
 
-    /// Masks the private tokens of a prompt that was [held](SafePrompt::held).
-    pub fn mask(&mut self, private_tokens: &PrivateTokens) {
-        if let Ok(text) = String::from_utf8(mem::take(&mut self.unmasked)) {
-            self.text = Some(
-                Ends::masked(&text, private_tokens, MAX_TEXT)
-                    .0
-                    .with_mark()
-                    .0,
-            );
+    /// Masks the private tokens of a prompt that was [held](SafePrompt::held); without tokens its text
+    /// is dropped.
+    pub fn settle(&mut self, private_tokens: Option<&PrivateTokens>) {
+        let unmasked = mem::take(&mut self.unmasked);
+        if let Some(tokens) = private_tokens
+            && let Ok(text) = String::from_utf8(unmasked)
+        {
+            self.text = Some(Ends::masked(&text, tokens, MAX_TEXT).0.with_mark().0);
         }
     }
 
@@ -243,7 +242,7 @@ mod tests {
         assert!(!stored.contains(secret) && !stored.contains(&bytes.join(",")));
         let mut held: SafePrompt = serde_json::from_str(&stored).unwrap();
         held.seal(b"key");
-        held.mask(&tokens);
+        held.settle(Some(&tokens));
         assert_eq!(held, SafePrompt::new(&raw, Some(&tokens)).value);
         assert_eq!(held.text(), Some("Log in with [private]  there"));
         for raw in [

@@ -66,6 +66,9 @@ pub fn adopt(home: &Home, notes: &Notes, journal: &Journal) -> Result<(), Error>
     Ok(())
 }
 
+/// The use of a note in a session: whether it was injected, and its turns with their certainty.
+type SessionUse = (bool, BTreeMap<u64, bool>);
+
 /// What the usage logs say.
 #[derive(Default)]
 struct FormerUsage {
@@ -73,8 +76,8 @@ struct FormerUsage {
     marks: BTreeSet<PurgeMark>,
     verified: BTreeMap<NoteId, DateTime<Utc>>,
     ratings: BTreeMap<NoteId, (DateTime<Utc>, Rating)>,
-    /// The use in a session: whether the note was injected, and its turns with their certainty.
-    sessions: BTreeMap<(i64, String, NoteId), (bool, BTreeMap<u64, bool>)>,
+    /// By month, session and note.
+    sessions: BTreeMap<(i64, String, NoteId), SessionUse>,
     counts: BTreeMap<(String, i64), NoteCounts>,
 }
 

@@ -375,9 +375,10 @@ impl Repository {
         let (old, new) = (marks(change.old)?, marks(change.new)?);
         let mut record = Record::default();
         for mark in new.difference(&old) {
-            let notes = match mark.is_gone {
-                true => &mut record.gone,
-                false => &mut record.masked,
+            let notes = if mark.is_gone {
+                &mut record.gone
+            } else {
+                &mut record.masked
             };
             notes.insert(mark.note);
         }

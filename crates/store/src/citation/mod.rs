@@ -242,15 +242,14 @@ impl ProjectFiles {
     fn has(&self, citation: &Citation) -> Option<bool> {
         match citation.kind {
             CitationKind::Path => {
-                let found = self
-                    .folders
-                    .iter()
-                    .map(|folder| exists(folder, &citation.text));
-                found.fold(Some(false), |any, found| match (any, found) {
-                    (Some(true), _) | (_, Some(true)) => Some(true),
-                    (Some(false), Some(false)) => Some(false),
-                    _ => None,
-                })
+                let folders = self.folders.iter();
+                let found: Vec<Option<bool>> = folders
+                    .map(|folder| exists(folder, &citation.text))
+                    .collect();
+                if found.contains(&Some(true)) {
+                    return Some(true);
+                }
+                (!found.contains(&None)).then_some(false)
             }
             CitationKind::Symbol => {
                 let names = self.names.as_ref()?;

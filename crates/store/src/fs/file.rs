@@ -5,8 +5,6 @@
     reason = "the one place that flushes: what it opened for writing, or a folder where that works"
 )]
 
-#[cfg(unix)]
-use std::time::{SystemTime, UNIX_EPOCH};
 use std::{
     collections::BTreeSet,
     fs::{self, File, Metadata, OpenOptions},
@@ -50,35 +48,6 @@ fn inode(metadata: &Metadata) -> i64 {
 #[cfg(not(unix))]
 fn inode(_: &Metadata) -> i64 {
     0
-}
-
-/// Returns when a file or folder was created, if the file system knows it. On Linux, the standard
-/// library can tell it in programs linked with glibc only.
-#[cfg(unix)]
-pub(crate) fn created(path: &Path) -> Option<SystemTime> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-        let found = statx(CWD, path, AtFlags::empty(), StatxFlags::BTIME).ok()?;
-        let seconds = u64::try_from(found.stx_btime.tv_sec).ok()?;
-        let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-        is_known.then(|| UNIX_EPOCH + std::time::Duration::new(seconds, found.stx_btime.tv_nsec))
-    }
-    #[cfg(not(target_os = "linux"))]
-    fs::metadata(path).ok()?.created().ok()
-}
-
-/// Returns a text that identifies a file or folder wherever it is moved.
-#[cfg(not(unix))]
-pub(crate) fn identity(path: &Path) -> Option<String> {
-    let handle = winapi_util::Handle::from_path_any(path).ok()?;
-    let found = winapi_util::file::information(&handle).ok()?;
-    // The upper bits of NTFS's number count its uses.
-    Some(format!(
-        "{} {}",
-        found.volume_serial_number(),
-        found.file_index()
-    ))
 }
 
 /// Opens a regular file for reading. It does not follow a link or wait for a pipe or device.

@@ -10,8 +10,6 @@ use anamnesis_note::{
     synced_lines::{ALIASES, PURGED},
 };
 
-use crate::index;
-
 /// The scope and type of each folder, in the order of `notes::FOLDERS`.
 pub(crate) fn note_folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
     let scopes = [Scope::Portable, Scope::MachineLocal].into_iter();
@@ -75,6 +73,9 @@ impl Error {
         }
     }
 }
+
+/// The version of the index, which is part of its file's name.
+pub(crate) const INDEX_VERSION: i64 = 16;
 
 /// The folders below the root with machine-local files other than notes.
 const FOLDERS: [&str; 3] = ["derived", "trash", "log"];
@@ -160,7 +161,7 @@ impl Home {
     /// Returns the file of the index. Its name has the version, because sessions of an older program may
     /// use their own beside it.
     pub fn index(&self) -> PathBuf {
-        self.derived().join(format!("index-{}.db", index::VERSION))
+        self.derived().join(format!("index-{INDEX_VERSION}.db"))
     }
 
     /// Returns the folder of files that can be deleted at any time: the index and the lock files.

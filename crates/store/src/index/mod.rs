@@ -51,7 +51,6 @@ pub use self::{
     rebuild::remove_others,
     reference::Unresolvable,
     refresh::Refreshed,
-    schema::VERSION,
     texts::Texts,
     triggers::WordMatch,
     usage::ByMonth,

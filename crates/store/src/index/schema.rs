@@ -11,8 +11,8 @@ use super::{
 };
 use crate::sqlite;
 
-/// The schema version. A file with another version is rebuilt.
-pub const VERSION: i64 = 16;
+/// The schema version, which is part of the file's name.
+pub(super) use crate::fs::home::INDEX_VERSION as VERSION;
 
 const SCHEMA: &str = "
 CREATE TABLE note (

@@ -158,6 +158,12 @@ impl Journal {
             .query_row([UNSURE, session], |row| row.get(0))?)
     }
 
+    /// Returns whether a repair may have lost private tokens that a text of a time repeats.
+    pub(super) fn may_lack_private_tokens(&self, session: &str, at: i64) -> Result<bool, Error> {
+        let is_earlier = self.time(UNSURE)?.is_some_and(|repaired| at <= repaired);
+        Ok(is_earlier || self.is_unsure(session)?)
+    }
+
     /// Ends the doubt once no session from before the repair can be continued.
     pub(super) fn expire_unsure(&self, now: i64) -> Result<(), Error> {
         match self.time(UNSURE)? {

@@ -69,7 +69,10 @@ impl Journal {
             RecordedEvent::Prompted(prompt) => {
                 let mut prompt = Cow::Borrowed(prompt);
                 if prompt.is_held() {
-                    prompt.to_mut().mask(&self.echoes(session)?);
+                    // A repair may have lost private tokens: the prompt stays without text then.
+                    let is_complete = !self.may_lack_private_tokens(session, record.at)?;
+                    let tokens = is_complete.then(|| self.echoes(session)).transpose()?;
+                    prompt.to_mut().settle(tokens.as_ref());
                 }
                 // Two processes may store the same prompt from the spool.
                 if self.take_prompt(record, &prompt)? {

@@ -588,7 +588,8 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     let mut start = at + quote.length;
     // The language of a fenced block is no value.
     let language = Alphabet::WORD.with(b"+#.-").run(text, start + 2);
-    if starts(text, at, b"```") && language > start + 2 && is_last_on_line(text, language) {
+    if starts(text, at, b"```") && byte(text, language) != b'`' && is_last_on_line(text, start + 2)
+    {
         return;
     }
     let closed = if starts(text, start, &[quote.mark, quote.mark]) {

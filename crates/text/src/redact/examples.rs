@@ -418,7 +418,7 @@ pub(super) static EXAMPLES: &[Examples] = &[
             "+db.internal:5432:app:app:hunter2",
             "-db.internal:5432:app:app:hunter2",
             "> db.internal:5432:*:app:hunter2",
-            "~/.pgpass:3:db.internal:5432:app:app:hunter2",
+            "env/db.conf:3:db.internal:5432:app:app:hunter2",
             "  db.internal:5432:app:app:hunter2",
         ],
         must_not_match: &[
