@@ -397,10 +397,12 @@ fn take_up(
     let today = today(context);
     let retention = &context.config.retention;
     if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) || journal.needs_room(retention)? {
-        done.pruned = if journal.trust_clock(now(context))? {
+        // How long this pass took so far is no time between two looks.
+        let now = context.environment.now.timestamp_millis();
+        done.pruned = if journal.trust_clock(now)? {
             expire(context, journal, done)?
         } else {
-            journal.make_room(retention, now(context))?
+            journal.make_room(retention, now)?
         };
         sandbox::sweep(&context.home);
         if let Err(failure) = forget_questions(context) {

@@ -58,9 +58,9 @@ variables! {
     MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "The minimum number of session notes of a project for `reflect`. Default: 5.";
     DEEPSEEK_KEY = "DEEPSEEK_API_KEY", "The API key for the provider `deepseek` if no other is set. Read only if provider, model and base URL are set.";
     OPENAI_KEY = "OPENAI_API_KEY", "The API key for the provider `openai` if no other is set. Read only if provider, model and base URL are set.";
-    HTTPS_PROXY_SMALL = "https_proxy", "The proxy for `https` requests to a model.";
+    HTTPS_PROXY = "https_proxy", "The proxy for `https` requests to a model.";
     HTTP_PROXY = "http_proxy", "The proxy for `http` requests to a model.";
-    ALL_PROXY_SMALL = "all_proxy", "The proxy if the protocol's own variable is not set.";
+    ALL_PROXY = "all_proxy", "The proxy if the protocol's own variable is not set.";
     MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "The minimum number of lasting notes of a project for `merge`. Default: 5.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for processes that Anamnesis starts, so that their hooks do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the current time, in ISO 8601.";

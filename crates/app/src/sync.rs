@@ -495,7 +495,7 @@ impl From<anamnesis_sync::Error> for Error {
             let text = if matches!(error, anamnesis_sync::Error::Damaged { .. }) {
                 "anamnesis doctor --fix   (replaces the damaged repository; no note is lost)"
             } else if error.may_be_damage() {
-                "anamnesis doctor   (checks the repository; no note is lost)"
+                "anamnesis doctor --fix   (checks the repository, replaces a damaged one)"
             } else {
                 "no note is lost; once it is fixed: anamnesis sync"
             };

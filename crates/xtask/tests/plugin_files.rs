@@ -125,6 +125,7 @@ fn every_handled_event_is_registered_once() {
         "SessionEnd",
         "SessionStart",
         "Stop",
+        "StopFailure",
         "SubagentStart",
         "SubagentStop",
         "UserPromptSubmit",

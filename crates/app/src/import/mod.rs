@@ -1,6 +1,6 @@
 //! Imports the memories of other programs as notes.
 //!
-//! A [`Format`] turns the files of a program into `Record`s. Everything else is here, once for all: a
+//! A `Format` turns the files of a program into `Record`s. Everything else is here, once for all: a
 //! record is made safe like any input for a note, gets its project, and is new, the same as a note, or
 //! skipped for a reason. With `--apply`, what is new is written as one change. The source is never
 //! written.

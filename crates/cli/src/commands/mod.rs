@@ -228,7 +228,7 @@ pub(crate) fn main(environment: &Environment) -> ExitCode {
     };
     let is_deferred =
         matches!(&arguments.command, Some(Verb::Internal(args)) if args.is_deferred());
-    let outcome = answer(arguments, words, environment, &ui);
+    let outcome = answer(arguments, words, environment.clone(), &ui);
     // The deferred process repairs the journal itself. It must not start another one.
     if !is_deferred {
         spawn::repair_if_damaged(environment);
@@ -250,7 +250,7 @@ pub(crate) fn run_typed(words: &[String], environment: Environment) -> String {
     let words: Vec<OsString> = words.map(OsString::from).collect();
     match parse(words.clone()) {
         Ok(arguments) => {
-            if let Err(failure) = answer(arguments, words, &environment, &ui) {
+            if let Err(failure) = answer(arguments, words, environment, &ui) {
                 ui.note(&failure.text());
             }
         }
@@ -264,17 +264,17 @@ pub(crate) fn run_typed(words: &[String], environment: Environment) -> String {
 fn answer(
     arguments: Arguments,
     words: Vec<OsString>,
-    environment: &Environment,
+    environment: Environment,
     ui: &Ui,
 ) -> Outcome {
-    let is_query = arguments.command.as_ref().is_none_or(Verb::is_query);
+    let is_query = arguments.command.as_ref().is_some_and(Verb::is_query);
     let outcome = run(arguments, environment.clone(), ui);
     if let Err(failure) = &outcome
-        && Context::rebuild_if_damaged(environment, failure)
+        && Context::rebuild_if_damaged(&environment, failure)
         && is_query
         && let Ok(again) = parse(words)
     {
-        return run(again, environment.clone(), ui);
+        return run(again, environment, ui);
     }
     outcome
 }

@@ -119,9 +119,10 @@ fn in_background(args: &Args, page: &str, context: &Context, ui: &Ui) -> Outcome
 /// Prints the address, for scripts as JSON.
 fn say(address: &str, json: bool, ui: &Ui) {
     if json {
-        ui.json(&json!({ "address": address }));
+        ui.raw(&format!("{:#}\n", json!({ "address": address })));
     } else {
-        ui.print(&format!("{address}\n"));
+        // For an agent, too: it shows the address to the person, and the token is good once.
+        ui.raw(&format!("{address}\n"));
     }
 }
 

@@ -103,9 +103,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
              → if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore\n"
         ));
     }
-    let withheld = match args.ids.is_empty() {
-        true => sync::withheld(context, &journal),
-        false => Vec::new(),
+    let withheld = if args.ids.is_empty() {
+        sync::withheld(context, &journal)
+    } else {
+        Vec::new()
     };
     for line in withheld.iter().filter(|_| !args.json) {
         ui.print(&format!("{line}\n"));

@@ -263,7 +263,7 @@ impl Hook {
             with_superseded: true,
             ..Filter::default()
         };
-        if index.list(&own, 1).ok()?.first().is_some() {
+        if !index.list(&own, 1).ok()?.is_empty() {
             return None;
         }
         let notes = index.counts().ok()?.by_project;

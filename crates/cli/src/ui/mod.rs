@@ -111,9 +111,10 @@ impl Ui {
     /// Prints one JSON value.
     pub(crate) fn json(&self, value: &serde_json::Value) {
         // JSON is UTF-8 whatever the terminal accepts.
-        let text = match self.is_for_agent {
-            true => format!("{:#}\n", inert_value(value.clone())),
-            false => format!("{value:#}\n"),
+        let text = if self.is_for_agent {
+            format!("{:#}\n", inert_value(value.clone()))
+        } else {
+            format!("{value:#}\n")
         };
         self.raw(&text);
     }
@@ -190,9 +191,10 @@ impl Ui {
     /// characters that it may not be able to show.
     /// An agent gets what the tools of the server would give it.
     fn encode(&self, text: &str) -> String {
-        let text = match self.is_for_agent {
-            true => inert_lines(text).into(),
-            false => clean(text),
+        let text = if self.is_for_agent {
+            inert_lines(text).into()
+        } else {
+            clean(text)
         };
         if self.is_utf8 {
             return text.into_owned();

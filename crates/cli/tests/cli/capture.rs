@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::{TestHome, answered, asked, edited};
 
-use crate::{NO_OP, SESSION, home, snapshot};
+use crate::{SESSION, home, snapshot};
 
 /// A session with a little of everything.
 fn session(home: &TestHome) -> std::path::PathBuf {
@@ -52,7 +52,7 @@ fn by_hand() {
     scope: portable
     prov_source: session-end
     confidence: 0.6
-    prov_session: 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    prov_session: '5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20'
     created_at: '2026-01-02T03:04:05+00:00'
     updated_at: '2026-01-02T03:04:05+00:00'
     tags:

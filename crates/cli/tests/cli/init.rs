@@ -549,7 +549,7 @@ fn settings_that_cannot_be_understood_are_not_touched() {
     exit 1
     on stderr:
     anamnesis: ~/.claude/settings.json cannot be understood:
-      key must be a string at line 1 column 14
+      trailing comma at line 1 column 14
     Nothing was changed, there or here, and your notes are safe
     → fix ~/.claude/settings.json, then run it again
     ");

@@ -77,7 +77,7 @@ fn lived_in() -> TestHome {
              INSERT INTO summary SELECT id, 'rule', 3, '{}', 1 FROM session WHERE id LIKE 'old-%';
              INSERT INTO job SELECT 'note', id, 16, 'done', 1, 1, NULL, 1 FROM session WHERE id LIKE 'old-%';
              INSERT INTO shown SELECT id, 1, 1, '01JZ00000000000000004T8WQX', 'h', 'start', 'body', 'pinned', '', 0,
-               NULL, 1 FROM session WHERE id LIKE 'old-%';
+               NULL FROM session WHERE id LIKE 'old-%';
              INSERT INTO session_body SELECT id, id FROM session WHERE id LIKE 'old-%';
              PRAGMA wal_checkpoint(TRUNCATE);",
         )

@@ -301,7 +301,7 @@ fn what_a_note_cites_is_gone() {
     fs::write(project.join("Makefile"), "stub:\n\t./stub\n").unwrap();
     git(&home, &["add", "--all"]);
     // What was never seen is not gone.
-    assert_eq!(home.run("stale").well(), "no note is worth a look\n");
+    assert_eq!(home.run("stale").well(), "no note seems outdated\n");
     fs::create_dir(project.join("src")).unwrap();
     git(&home, &["mv", "middleware/limit.rs", "src/limit.rs"]);
     // Of a named project only what is known is told.

@@ -301,7 +301,7 @@ fn a_proxy_is_used_for_other_machines_and_if_no_project_may_have_set_it() {
     let tested = home
         .command(["config", "test"])
         .env("https_proxy", &address);
-    tested.run();
+    assert!(!tested.run().shown().contains("works"));
     assert_eq!(
         proxy.requests()[0].line,
         "CONNECT model.invalid:443 HTTP/1.1"

@@ -113,7 +113,7 @@ fn leak(home: &TestHome) {
     home.settle();
     let note = NoteText::new(&id("C3N8TR"), "Set up staging")
         .at("2026-01-01T03:04:05+00:00")
-        .body(format!("The password is {SECRET} for now."));
+        .body(format!("The guests of staging say {SECRET} for now."));
     home.add(&note);
     home.write(
         "log/anamnesis.log",
@@ -151,7 +151,7 @@ fn a_text_is_masked_everywhere() {
     assert_eq!(holding(&remote), [""; 0]);
     assert!(
         home.read(&format!("memory/semantic/{}.md", id("C3N8TR")))
-            .contains("is [REDACTED] for")
+            .contains("say [REDACTED] for")
     );
     // Again there is nothing, and that is no success.
     snapshot!(purge_text(&home, SECRET).shown(), @"

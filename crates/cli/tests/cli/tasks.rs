@@ -223,8 +223,6 @@ fn open_tasks_are_named_when_a_session_starts() {
         ),
         "{context}"
     );
-    // `inject` gives what the Python version gives.
-    assert!(!home.run("inject").well().contains("legacy"));
     for short in ["9HKD3T", "2ND2ND"] {
         home.run(&format!("task done {short}")).well();
     }

@@ -31,7 +31,7 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// A few sentences; <private> text and secrets are removed
+    /// A few sentences; `<private>` text and secrets are removed
     body: String,
     /// One-line summary. Default: the first line of `body`
     title: Option<String>,

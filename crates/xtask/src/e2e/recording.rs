@@ -84,7 +84,7 @@ pub(super) fn planned(stage: &Stage) -> Result<()> {
     check(note.body.contains("Round at the end"), || note.body.clone())
 }
 
-/// Every hook of a session without a compaction has run and left its rows: for successful, failed
+/// Every hook of a session without a compaction or an API error has run and left its rows: for successful, failed
 /// and refused tools and for a subagent.
 pub(super) fn every_hook(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
@@ -121,7 +121,7 @@ pub(super) fn every_hook(stage: &Stage) -> Result<()> {
         .into_iter()
         .flat_map(serde_json::Map::keys)
         .map(String::as_str)
-        .filter(|event| !matches!(*event, "PreCompact" | "PostCompact"))
+        .filter(|event| !matches!(*event, "PreCompact" | "PostCompact" | "StopFailure"))
         .collect();
     let registered: Vec<&str> = registered.into_iter().collect();
     store.expect_rows("SELECT event FROM hook ORDER BY event", &registered)?;

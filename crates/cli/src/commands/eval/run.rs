@@ -1,9 +1,6 @@
 //! `eval run`: measures whether a search finds the notes that answer.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use anamnesis_app::{
     Error,
@@ -115,7 +112,7 @@ fn warn(set: &Set, unknown: &[(usize, String)], ui: &Ui) {
     }
 }
 
-fn text(context: &Context, figures: &Figures, path: &PathBuf, waiting: usize) -> String {
+fn text(context: &Context, figures: &Figures, path: &Path, waiting: usize) -> String {
     let mut text = format!(
         "{} of {}, asked of {}\n",
         ui::count(figures.asked, "question"),
