@@ -426,8 +426,11 @@ pub struct Environment {
 impl Environment {
     /// Reads the environment of a process that `caller` started.
     pub fn read(caller: Caller) -> Self {
+        // A client gives its own variables to hooks and servers as well, `AI_AGENT` among them.
+        let counts = |name: &str| caller == Caller::Person || name == CLAUDE_CODE;
         let is_agent = (AGENT_VARIABLES.iter()).any(|(name, _)| {
             env::var_os(name)
+                .filter(|_| counts(name))
                 .is_some_and(|value| !matches!(value.to_string_lossy().trim(), "" | "0" | "false"))
         });
         let is_guarded = caller == Caller::Client || is_agent;
@@ -772,7 +775,7 @@ impl Environment {
     pub fn for_person(&self) -> Vec<(OsString, OsString)> {
         let mut variables: Vec<_> = self
             .counting(env::vars_os())
-            .filter(|(name, _)| name != CLAUDE_CODE)
+            .filter(|(name, _)| !AGENT_VARIABLES.iter().any(|(agents, _)| name == agents))
             .collect();
         if let Some(store) = &self.store {
             variables.push((HOME_FOLDER.into(), store.into()));

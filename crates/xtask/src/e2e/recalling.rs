@@ -134,24 +134,33 @@ pub(super) fn fixed_failure(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::new(&machine.home());
     let script = machine.project().join("check.sh");
-    let run = |end: &str, answer: &str| -> Result<String> {
+    // Runs of one prompt would share a note.
+    let run = |prompt: &str, end: &str, answer: &str| -> Result<String> {
         fs::write(&script, end).context(script.display())?;
         machine
             .api()
             .play(Script::turns([shell(COMMAND), text(answer)]));
-        let session = ask(&machine, "run the check of the cart", None)?;
+        let session = ask(&machine, prompt, None)?;
         store.wait_for_session(&session.session)?;
         Ok(last_request(&machine)?.text())
     };
     let failing = format!("echo '{ERROR}' >&2; exit 3\n");
-    run(&failing, "I ran it.")?;
-    let sent = run("exit 0\n", "I ran it again.")?;
+    run("run the check of the cart", &failing, "I ran it.")?;
+    let sent = run(
+        "run the check of the cart a second time",
+        "exit 0\n",
+        "I ran it again.",
+    )?;
     let start = context_blocks(&sent).join("\n");
     check(
         start.contains("Still failing") && start.contains(ERROR),
         || format!("the open failure is not in\n{sent}"),
     )?;
-    let sent = run("exit 0\n", "I ran it once more.")?;
+    let sent = run(
+        "run the check of the cart a third time",
+        "exit 0\n",
+        "I ran it once more.",
+    )?;
     check(
         !sent.contains("Still failing") && !sent.contains(ERROR),
         || format!("the failure that passed is still told in\n{sent}"),

@@ -57,33 +57,6 @@ pub(super) fn renamed(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// A plan that the person approves titles the note, and its steps are decided.
-pub(super) fn planned(stage: &Stage) -> Result<()> {
-    const PLAN: &str =
-        "# Keep the prices in cents\n\n1. Read the cart in cents\n2. Round at the end";
-    let machine = stage.machine()?;
-    let store = Store::new(&machine.home());
-    machine.api().play(Script::turns([
-        tool("ExitPlanMode", json!({ "plan": PLAN })),
-        text("The prices are kept in cents now."),
-    ]));
-    let terminal = Terminal::start(&machine)?;
-    // Shift+Tab goes from the default mode over accepting edits to the plan mode.
-    terminal.press("BTab")?;
-    terminal.press("BTab")?;
-    terminal.wait_for("plan mode on")?;
-    terminal.send("How could the cart round less?")?;
-    terminal.wait_for("Would you like to proceed?")?;
-    terminal.press("Enter")?;
-    terminal.wait_for("The prices are kept in cents now.")?;
-    untroubled(&terminal.screen()?)?;
-    terminal.exit()?;
-    let note = store.wait_for("the note of the plan", |note| {
-        note.title() == "Keep the prices in cents"
-    })?;
-    check(note.body.contains("Round at the end"), || note.body.clone())
-}
-
 /// Every hook of a session without a compaction or an API error has run and left its rows: for successful, failed
 /// and refused tools and for a subagent.
 pub(super) fn every_hook(stage: &Stage) -> Result<()> {
