@@ -43,6 +43,8 @@ const address = await new Promise((resolve, reject) => {
 });
 console.log(`address: ${Date.now() - started} ms after the start`);
 const origin = new URL(address).origin;
+// All pages are below a random folder.
+const base = `/${new URL(address).pathname.split("/")[1]}`;
 
 // A server, because only that tells the process, which is killed in the end.
 const program = await chromium.launchServer({
@@ -63,7 +65,7 @@ page.on("request", (request) => {
 /** Opens a page, and returns the milliseconds until its first byte. */
 async function open(to) {
   path = to;
-  await page.goto(origin + to, { waitUntil: "domcontentloaded" });
+  await page.goto(origin + (to.startsWith(base) ? to : base + to), { waitUntil: "domcontentloaded" });
   return page.evaluate(() => {
     const [timing] = performance.getEntriesByType("navigation");
     return timing.responseStart - timing.requestStart;
@@ -128,7 +130,7 @@ for (const link of links) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
       times.push(await open(link));
-      const name = link.slice(1).replace(/\?.*/, "").replace(/[0-9A-Za-z]{26,}/, "one").replaceAll("/", "-");
+      const name = link.replace(base, "").slice(1).replace(/\?.*/, "").replace(/[0-9A-Za-z]{26,}/, "one").replaceAll("/", "-");
       const height = await page.evaluate(() => document.documentElement.scrollHeight);
       const clip = { x: 0, y: 0, width, height: Math.min(height, 2400) };
       await page.screenshot({ path: `${plan.shots}/${name}-${width}-${colorScheme}.png`, fullPage: true, clip });
@@ -208,7 +210,7 @@ if (plan.note) {
   await page.keyboard.type("healt");
   await page.waitForFunction(() => document.querySelectorAll("#palette li").length === 1);
   await page.keyboard.press("Enter");
-  await page.waitForURL((url) => url.pathname === "/health");
+  await page.waitForURL((url) => url.pathname === `${base}/health`);
 }
 
 if (plan.note) {
