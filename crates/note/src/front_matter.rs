@@ -497,6 +497,8 @@ fn may_be_another_type(text: &str) -> bool {
     WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
         || text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
             && text.chars().all(of_a_number)
+            // A time has three at most; the id of a session has four.
+            && text.matches('-').count() < 4
 }
 
 fn double_quoted(text: &str) -> String {

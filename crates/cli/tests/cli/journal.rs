@@ -213,7 +213,7 @@ fn a_session_becomes_rows_and_a_note() {
     scope: portable
     prov_source: session-end
     confidence: 0.6
-    prov_session: '5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20'
+    prov_session: 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
     created_at: '2026-01-02T03:04:05+00:00'
     updated_at: '2026-01-02T03:04:05+00:00'
     tags:

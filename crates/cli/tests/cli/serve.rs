@@ -903,7 +903,7 @@ fn what_a_session_writes_is_on_the_disk() {
     scope: portable
     prov_source: human
     confidence: 0.9
-    prov_session: '5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20'
+    prov_session: 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
     created_at: '2026-01-02T03:04:05+00:00'
     updated_at: '2026-01-02T03:04:05+00:00'
     tags:

@@ -737,7 +737,7 @@ fn a_session_of_an_agent_writes_ten_notes() {
     ");
     assert_eq!(home.notes().len(), 10);
     let path = &home.notes()[0];
-    let line = format!("prov_session: '{}'\n", crate::SESSION);
+    let line = format!("prov_session: {}\n", crate::SESSION);
     assert!(home.read(path).contains(&line), "{}", home.read(path));
     // Another session, and the person, go on.
     let other = home
