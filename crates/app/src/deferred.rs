@@ -397,7 +397,7 @@ fn take_up(
     let today = today(context);
     let retention = &context.config.retention;
     if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) || journal.needs_room(retention)? {
-        // How long this pass took so far is no time between two looks.
+        // The time at which this pass began: its own length does not count as time that passed.
         let now = context.environment.now.timestamp_millis();
         done.pruned = if journal.trust_clock(now)? {
             expire(context, journal, done)?

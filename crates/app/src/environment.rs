@@ -80,7 +80,7 @@ variables! {
     PAGER = "PAGER", "The pager for long lists on a terminal. Default: `less`; `cat` for none.";
     NO_COLOR = "NO_COLOR", "Any value: no colours. `--color` overrides it.";
     TERM = "TERM", "`dumb`: no colours.";
-    LC_ALL = "LC_ALL", "The locale. Tells whether the terminal supports UTF-8.";
+    LC_ALL = "LC_ALL", "The locale, which says whether the terminal supports UTF-8.";
     LC_CTYPE = "LC_CTYPE", "The locale if `LC_ALL` is not set.";
     LANG = "LANG", "The locale if `LC_ALL` and `LC_CTYPE` are not set.";
     PATH = "PATH", "The folders in which `doctor` and `init` look for another `anamnesis`.";

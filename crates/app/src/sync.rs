@@ -13,9 +13,9 @@ use anamnesis_store::{
 pub use anamnesis_sync::HeldDecision;
 use anamnesis_sync::{
     Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, SyncStep, Synced,
-    WITHHELD, remote::Remote,
+    WITHHELD, is_withheld, remote::Remote,
 };
-use anamnesis_text::{clean::one_line, sanitize::is_sensitive};
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
@@ -328,8 +328,9 @@ pub fn withheld(context: &Context, journal: &Journal) -> Vec<String> {
         .and_then(|paths| serde_json::from_str(&paths).ok())
         .unwrap_or_default();
     let still = paths.into_iter().filter(|path| {
-        let text = fs::read_to_string(context.home.root().join(path));
-        text.is_ok_and(|text| is_sensitive(&text))
+        let bytes = fs::read(context.home.root().join(path));
+        let name = path.trim_start_matches("memory/");
+        bytes.is_ok_and(|bytes| is_withheld(name, &bytes))
     });
     still
         .map(|path| format!("{} {WITHHELD}", one_line(&path)))

@@ -34,5 +34,5 @@ pub use self::{
     error::Error,
     git_backend::{GitBackend, RecordPurge},
     repository::Repository,
-    stage::WITHHELD,
+    stage::{WITHHELD, is_withheld},
 };

@@ -74,9 +74,9 @@ pub(crate) struct FolderCommits {
 /// Why a note that somebody edited by hand is not committed.
 pub const WITHHELD: &str = "has a credential or a <private> part; it stays on this machine";
 
-/// Returns whether a file is a note that must not leave this machine. Our commands mask what they write,
-/// an editor does not.
-fn is_withheld(name: &str, bytes: &[u8]) -> bool {
+/// Returns whether a file in `memory/` is a note that must not leave this machine. Our commands mask what
+/// they write, an editor does not.
+pub fn is_withheld(name: &str, bytes: &[u8]) -> bool {
     let Named::Note(_, id) = tree::named(name) else {
         return false;
     };

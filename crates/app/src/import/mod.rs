@@ -2,7 +2,7 @@
 //!
 //! A `Format` turns the files of a program into `Record`s. Everything else is here, once for all: a
 //! record is made safe like any input for a note, gets its project, and is new, the same as a note, or
-//! skipped for a reason. With `--apply`, what is new is written as one change. The source is never
+//! skipped for a reason. With `--apply`, the new notes are written as one change. The source is never
 //! written.
 //!
 //! The id of a note is derived from the program, the project there and the text. A second import,
@@ -179,7 +179,8 @@ impl Input {
     /// Returns the database of a program, which has this table.
     fn table(&self, tool: &str, table: &str) -> Result<&ForeignDatabase, Error> {
         let path = one_line(&self.path.to_string_lossy());
-        let no_one = |why: &str| Error::failed(format!("{path} is no database of {tool}: {why}"));
+        let no_one =
+            |why: &str| Error::failed(format!("{path} is not a database of {tool}: {why}"));
         let database = self.database.as_ref();
         let database = database.ok_or_else(|| no_one("it is no SQLite file"))?;
         if database.columns(table)?.is_empty() {

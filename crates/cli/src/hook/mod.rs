@@ -22,7 +22,6 @@ use std::{
 };
 
 use anamnesis_app::{
-    capture,
     context::Context,
     environment::{Caller, Environment},
     event_filter,
@@ -53,7 +52,7 @@ use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 use self::{
     deadline::{DeadlineExtension, Watchdog, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
-    record::{FIRST_TIMEOUT, MAX_READ, TRANSCRIPT_END},
+    record::{FIRST_TIMEOUT, MAX_READ},
     start::{is_beginning, line},
     typed::RunTyped,
 };
@@ -130,7 +129,8 @@ fn answer(
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
     if let Some(off) = pause::why(&context, &all, || context.project_of(&folder)) {
         if let Ok(payload) = &mut payload {
-            typed_by::mark(payload, &context, &folders, None, &[]);
+            let end = typed_by::transcript_end(payload, &context);
+            typed_by::mark(payload, &folders, end.as_deref(), None, &[]);
             if let Some(typed) = typed::typed(payload, &context) {
                 // The prompt itself is not recorded.
                 watchdog.extend(DeadlineExtension::Typed);
@@ -177,8 +177,8 @@ fn answer_event(
     let waiting = Spool::new(&context.home).waiting(MAX_READ);
     let folder = folders.first().cloned().unwrap_or_default();
     let hook = Hook::new(context, folder, &payload, &waiting);
-    let journal = hook.journal_to_read();
-    typed_by::mark(&mut payload, &hook.context, folders, journal, &waiting);
+    let (end, journal) = (hook.transcript_end.as_deref(), hook.journal_to_read());
+    typed_by::mark(&mut payload, folders, end, journal, &waiting);
     let typed = typed::typed(&payload, &hook.context);
     if typed.is_some() {
         watchdog.extend(DeadlineExtension::Typed);
@@ -288,7 +288,8 @@ struct Hook {
     /// The subagent of the event; empty for the session itself.
     agent: String,
     folder: PathBuf,
-    transcript: Option<PathBuf>,
+    /// The end of the transcript, at a prompt.
+    transcript_end: Option<Vec<u8>>,
     known: OnceCell<IdentifiedProject>,
     journal: Result<Journal, journal::Error>,
     /// The journal of a newer version, or one that another process writes. It is not written to, but
@@ -360,6 +361,7 @@ impl Hook {
         // Opening waits only while another process creates or repairs the file. The record goes to the
         // spool then, before the deadline.
         let timeout = journal_timeout(&context).min(FIRST_TIMEOUT);
+        let transcript_end = typed_by::transcript_end(payload, &context);
         let journal = Journal::open(&context.home, timeout);
         let read_only = match &journal {
             Err(journal::Error::Newer(_)) => {
@@ -394,7 +396,7 @@ impl Hook {
                 .map_or_else(String::new, |agent| agent.id.clone()),
             context,
             folder,
-            transcript: payload.transcript_path.as_ref().map(PathBuf::from),
+            transcript_end,
             known: OnceCell::new(),
             journal,
             read_only,
@@ -470,11 +472,10 @@ impl Hook {
 
     /// The copies of memory files that the client itself has added to the context.
     fn carried(&self) -> Ledger {
-        let (Some(path), Ok(journal)) = (&self.transcript, &self.journal) else {
+        let (Some(end), Ok(journal)) = (&self.transcript_end, &self.journal) else {
             return Ledger::new();
         };
-        let end = capture::transcript_end(&self.context, path, TRANSCRIPT_END);
-        let paths = memories::carried(&end.unwrap_or_default());
+        let paths = memories::carried(end);
         let copies = paths.iter().filter_map(|path| {
             let stamp = Stamp::from_metadata(&fs::symlink_metadata(path).ok()?);
             let note = journal.native_copy(&stamp).ok()??;

@@ -36,7 +36,7 @@ pub(super) const MAX_READ: usize = 500;
 pub(super) const FIRST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How many bytes at the end of a transcript are read for the last answer.
-pub(super) const TRANSCRIPT_END: u64 = 256 * 1024;
+const TRANSCRIPT_END: u64 = 256 * 1024;
 
 impl Hook {
     /// Stores the record in one transaction, or in the spool if the journal cannot be used. Tells

@@ -23,17 +23,25 @@ const TRANSCRIPT_END: u64 = 256 << 10;
 /// The maximum size of a project's file of tasks, in bytes.
 const MAX_TASKS: u64 = 4 << 20;
 
+/// Reads the end of the transcript of a prompt's session.
+pub(super) fn transcript_end(payload: &Payload, context: &Context) -> Option<Vec<u8>> {
+    let is_prompt = matches!(payload.event, Event::UserPromptSubmit { .. });
+    let path = payload.transcript_path.as_ref().filter(|_| is_prompt)?;
+    capture::transcript_end(context, Path::new(path), TRANSCRIPT_END)
+}
+
 /// Marks the payload's prompt unless the person typed it now.
 ///
-/// `folders` are those of the session. `journal` and `waiting` have its tool calls.
+/// `folders` and `end` are the folders and the transcript's end of the session. `journal` and
+/// `waiting` have its tool calls.
 pub(super) fn mark(
     payload: &mut Payload,
-    context: &Context,
     folders: &[PathBuf],
+    end: Option<&[u8]>,
     journal: Option<&Journal>,
     waiting: &[Waiting],
 ) {
-    let (session, transcript) = (&payload.session_id, &payload.transcript_path);
+    let session = &payload.session_id;
     let Event::UserPromptSubmit { prompt } = &mut payload.event else {
         return;
     };
@@ -45,10 +53,7 @@ pub(super) fn mark(
             None => is_unknown = true,
         }
     }
-    if let Some(path) = transcript {
-        let end = capture::transcript_end(context, Path::new(path), TRANSCRIPT_END);
-        scheduled.extend(end.map(|end| scheduled::fired(&end)).unwrap_or_default());
-    }
+    scheduled.extend(end.map(scheduled::fired).unwrap_or_default());
     if let Some(Ok(prompts)) = journal.map(|journal| journal.scheduled_prompts(session)) {
         scheduled.extend(prompts);
     }

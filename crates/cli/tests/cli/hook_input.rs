@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     path::Path,
+    process::Child,
 };
 
 use anamnesis_testkit::home::{Invocation, TestHome, asked, edited, printed};
@@ -28,6 +29,14 @@ fn fixtures() -> Vec<(String, Value)> {
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     assert!(found.len() > 50);
     found
+}
+
+/// Waits until a running hook answers with the no-op.
+fn answers_no_op(hook: &mut Child) {
+    let mut answer = vec![0; NO_OP.len()];
+    let stdout = hook.stdout.as_mut().unwrap();
+    stdout.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, NO_OP.as_bytes());
 }
 
 #[test]
@@ -186,14 +195,7 @@ fn a_payload_that_comes_after_the_answer_is_recorded() {
     payload["prompt"] = "Prices are in cents".into();
     let mut child = home.hook_with("").start();
     let mut stdin = child.stdin.take().unwrap();
-    let mut answer = vec![0; NO_OP.len()];
-    child
-        .stdout
-        .as_mut()
-        .unwrap()
-        .read_exact(&mut answer)
-        .unwrap();
-    assert_eq!(answer, NO_OP.as_bytes());
+    answers_no_op(&mut child);
     stdin.write_all(payload.to_string().as_bytes()).unwrap();
     drop(stdin);
     assert!(child.wait().unwrap().success());
@@ -319,18 +321,10 @@ fn a_hook_whose_stdin_never_closes_ends_with_its_answer() {
             .unwrap()
             .write_all(sent.as_bytes())
             .unwrap();
-        let mut answer = [0; 3];
-        child
-            .stdout
-            .as_mut()
-            .unwrap()
-            .read_exact(&mut answer)
-            .unwrap();
-        assert_eq!(&answer, NO_OP.as_bytes());
+        answers_no_op(&mut child);
         // Another one answers after 1.1 s. The first does not wait 2.5 s for a record that nobody makes.
         let mut another = home.hook_with("").start();
-        let stdout = another.stdout.as_mut().unwrap();
-        stdout.read_exact(&mut answer).unwrap();
+        answers_no_op(&mut another);
         let ended = child.try_wait().unwrap();
         assert!(ended.is_some_and(|status| status.success()));
         another.wait().unwrap();

@@ -22,7 +22,7 @@ const WARNED: usize = 10;
 ///
 /// Runs every approved question of the set as `search` would, and reports recall and the mean
 /// reciprocal rank. A note that replaces the right one counts, too. Also compares the size of the
-/// working sets with that of all notes. If there is no set, create one with `eval build`.
+/// working sets with the size of all notes. If there is no set, create one with `eval build`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
