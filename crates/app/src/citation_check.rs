@@ -15,6 +15,9 @@ use crate::{Error, context::Context, pause};
 /// How long a check is valid, milliseconds.
 const INTERVAL: i64 = 60 * 60 * 1000;
 
+/// How many notes are checked when one is written.
+const NEW: usize = 4;
+
 /// The prefix of the journal key for the time of a project's last check.
 const LOOKED: &str = "cited ";
 
@@ -36,7 +39,7 @@ pub fn follow(context: &Context, journal: &Journal) {
     if is_recent || pause::why(context, &[folder], || project.clone()).is_some() {
         return;
     }
-    if let Err(failure) = look(context, journal, &project, folder) {
+    if let Err(failure) = look_and_keep_time(context, journal, &project, folder) {
         context.log(&format!("work: {}", failure.text()));
     }
 }
@@ -48,9 +51,38 @@ pub fn look_here(context: &Context) {
         return;
     };
     let project = context.known(Some(&journal), &folder).project;
-    if let Err(failure) = look(context, &journal, &project, &folder) {
+    if let Err(failure) = look_and_keep_time(context, &journal, &project, &folder) {
         context.log(failure.text().trim_end());
     }
+}
+
+/// Checks the notes of the current folder's project that were just written. What they cite has to be seen
+/// once before it can be gone. Errors are only logged.
+pub fn look_at_new(context: &Context, journal: &Journal) {
+    let Some(folder) = Context::current_folder() else {
+        return;
+    };
+    let project = context.known(Some(journal), &folder).project;
+    // Notes that were never checked come first.
+    let limits = Limits {
+        notes: NEW,
+        ..Limits::default()
+    };
+    if let Err(failure) = look(context, journal, &project, &folder, limits) {
+        context.log(failure.text().trim_end());
+    }
+}
+
+fn look_and_keep_time(
+    context: &Context,
+    journal: &Journal,
+    project: &Project,
+    folder: &Path,
+) -> Result<Looked, Error> {
+    // Stored before the check, so that a check that gets killed is not retried at once.
+    let now = context.environment.current_time().timestamp_millis();
+    journal.set_meta(&name_of(project), &now.to_string())?;
+    look(context, journal, project, folder, Limits::default())
 }
 
 fn look(
@@ -58,16 +90,14 @@ fn look(
     journal: &Journal,
     project: &Project,
     folder: &Path,
+    limits: Limits,
 ) -> Result<Looked, Error> {
-    let now = context.environment.current_time();
     let request = Request {
         projects: &project.all_keys(),
         folder,
-        now,
-        limits: Limits::default(),
+        now: context.environment.current_time(),
+        limits,
     };
-    // Stored before the check, so that a check that gets killed is not retried at once.
-    journal.set_meta(&name_of(project), &now.timestamp_millis().to_string())?;
     let index = Index::open(&context.home)?;
     citation::look(journal, &index, &context.notes, &request).map_err(Error::caused_by)
 }

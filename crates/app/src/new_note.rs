@@ -7,7 +7,7 @@ use anamnesis_store::{
     notes::Stored,
 };
 
-use crate::{Error, context::Context, project, sync, write};
+use crate::{Error, citation_check, context::Context, project, sync, write};
 
 /// A note that was saved.
 pub struct SavedNote {
@@ -89,12 +89,16 @@ fn save(
 ) -> Result<SavedNote, Error> {
     // The open index holds the write lock, which saving needs.
     drop(index);
-    let stored = write::save(context, context.journal().as_ref(), note, None)?;
+    let journal = context.journal();
+    let stored = write::save(context, journal.as_ref(), note, None)?;
     sync::commit(context, act, [note.id]);
     let (index, index_failure) = match context.index() {
         Ok(index) => (Some(index), None),
         Err(failure) => (None, Some(failure)),
     };
+    if let Some(journal) = &journal {
+        citation_check::look_at_new(context, journal);
+    }
     let short = index.as_ref();
     let short = short.map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
     let entry = index.as_ref().map(|index| index.get(note.id));

@@ -2,6 +2,7 @@
 //! new content. For a note by the person or for all projects, a tool only proposes the change.
 
 use anamnesis_app::{
+    citation_check,
     context::{Context, TIMEOUT},
     spawn, write,
 };
@@ -255,6 +256,7 @@ impl<'a> Writing<'a> {
         let stored = write::save(&self.context, Some(&self.journal), note, counted_to)?;
         spawn::work_soon(&self.context);
         let mut written = self.written(&stored, novelty)?;
+        citation_check::look_at_new(&self.context, &self.journal);
         let short = self.short(note.id);
         let saved = inert_line(&saved(&stored.note(), &short));
         written.said = format!("{saved} · Undo: memory_forget {short}");

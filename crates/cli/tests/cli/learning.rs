@@ -291,6 +291,35 @@ fn git(home: &TestHome, arguments: &[&str]) {
 }
 
 #[test]
+fn what_was_there_when_a_note_was_written_is_gone_at_the_next_look() {
+    let home = home();
+    let project = home.project();
+    git(&home, &["init", "--quiet"]);
+    fs::create_dir(project.join("middleware")).unwrap();
+    fs::write(project.join("middleware/limit.rs"), "fn limit() {}\n").unwrap();
+    fs::write(project.join("Makefile"), "stub:\n\t./stub\n").unwrap();
+    git(&home, &["add", "--all"]);
+    for text in [
+        "The limits of the login are in limit.rs.",
+        "The paths of the limits are in `middleware/limit.rs` too.",
+        "Every caller of the login asks `limit()` first.",
+        "Start the broker by `make stub` before the tests.",
+        "The spelling of words is in `nowhere.rs`.",
+    ] {
+        home.command(["write"]).input(text).run().well();
+    }
+    fs::remove_file(project.join("middleware/limit.rs")).unwrap();
+    fs::write(project.join("Makefile"), "all:\n\ttrue\n").unwrap();
+    git(&home, &["add", "--all"]);
+    let later = home.command(["stale", "--json"]);
+    let stale = later
+        .env("ANAMNESIS_NOW", "2026-01-02T03:24:05Z")
+        .run()
+        .json();
+    assert_eq!(stale["total"], 4, "{stale}");
+}
+
+#[test]
 fn what_a_note_cites_is_gone() {
     // INJ-11
     let home = home_with_notes();

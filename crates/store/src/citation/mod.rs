@@ -189,6 +189,8 @@ struct ProjectFiles {
     place: String,
     /// The names of cited symbols that the tracked files have; none if not all were read.
     names: Option<HashSet<String>>,
+    /// The cited file names without a folder that tracked files have.
+    files: HashSet<String>,
     /// The files that define targets: names and texts.
     targets: Vec<(&'static str, String)>,
 }
@@ -198,16 +200,21 @@ impl ProjectFiles {
     /// in progress.
     fn open<'a>(
         request: &Request<'_>,
-        citations: impl Iterator<Item = &'a Citation>,
+        citations: impl Iterator<Item = &'a Citation> + Clone,
     ) -> Option<Self> {
         let mut folders = vec![request.folder.to_owned()];
         let mut place = text_hash(&request.folder.to_string_lossy());
-        let mut names = None;
+        let (mut names, mut files) = (None, HashSet::new());
         if let Some(root) = project::repository_around(request.folder) {
             let git = Repository::open(&root).ok()?;
             if git.is_bare() || git.state() != RepositoryState::Clean {
                 return None;
             }
+            let paths = citations.clone().filter(|it| it.kind == CitationKind::Path);
+            let bare = paths
+                .map(|it| it.text.as_str())
+                .filter(|it| !it.contains('/'));
+            files = tracked(&git, &root, &bare.collect());
             let symbols = citations.filter(|citation| citation.kind == CitationKind::Symbol);
             let wanted: HashSet<&str> = symbols.flat_map(Citation::names).collect();
             names = search(&git, &root, &wanted, &request.limits);
@@ -234,6 +241,7 @@ impl ProjectFiles {
             folders,
             place,
             names,
+            files,
             targets,
         })
     }
@@ -246,7 +254,7 @@ impl ProjectFiles {
                 let found: Vec<Option<bool>> = folders
                     .map(|folder| exists(folder, &citation.text))
                     .collect();
-                if found.contains(&Some(true)) {
+                if found.contains(&Some(true)) || self.files.contains(&citation.text) {
                     return Some(true);
                 }
                 (!found.contains(&None)).then_some(false)
@@ -305,6 +313,21 @@ fn exists(folder: &Path, relative: &str) -> Option<bool> {
         }
     }
     Some(true)
+}
+
+/// Returns which of these file names tracked files have, in whatever folder.
+fn tracked(git: &Repository, root: &Path, names: &HashSet<&str>) -> HashSet<String> {
+    let Some(index) = git.index().ok().filter(|_| !names.is_empty()) else {
+        return HashSet::new();
+    };
+    let paths = index
+        .iter()
+        .filter_map(|entry| String::from_utf8(entry.path).ok());
+    let found = paths.filter_map(|path| {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        (names.contains(name.as_str()) && exists(root, &path) == Some(true)).then_some(name)
+    });
+    found.collect()
 }
 
 /// Searches the tracked code for names as whole words, and in paths, because a module has the name of
