@@ -20,6 +20,8 @@ use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use anamnesis_testkit::client::{CLIENT_VERSION, Client, Marketplace};
@@ -33,6 +35,9 @@ use self::scenarios::{RunMode, SCENARIOS, Scenario, Stage};
 
 /// The variable that names the folder of the installed client.
 const CACHE_VARIABLE: &str = "ANAMNESIS_E2E_CACHE";
+
+/// How many scenarios are played at once.
+const PLAYERS: usize = 2;
 
 /// Play sessions offline in the real client with the plugin installed
 #[derive(clap::Args)]
@@ -82,61 +87,34 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
 
     let run_folder = tempfile::Builder::new().prefix("anamnesis-").tempdir()?;
     let marketplace = Marketplace::publish(&tree, &run_folder.path().join("marketplace.git"))?;
-    let has_terminal = tmux::is_installed();
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    let mut kept_any = false;
     let python = chosen
         .iter()
         .any(|scenario| scenario.place == RunMode::BesidePython)
         .then(|| python_version::install(root));
-    for scenario in chosen {
-        let name = scenario.name;
-        if scenario.place == RunMode::Terminal && !has_terminal {
-            skipped += 1;
-            report(format_args!("skipped {name}: tmux is not installed"));
-            continue;
-        }
-        if let (RunMode::BesidePython, Some(Err(reason))) = (&scenario.place, &python) {
-            skipped += 1;
-            report(format_args!("skipped {name}: {reason}"));
-            continue;
-        }
-        let begun = Instant::now();
-        let folder = run_folder.path().join(name);
-        fs::create_dir(&folder)?;
-        let stage = Stage {
-            client: &client,
-            cache: &cache,
-            plugin: &tree,
-            marketplace: &marketplace,
-            python: python.iter().flatten().next().map(PathBuf::as_path),
-            folder: &folder,
-            screens: arguments.screens.as_deref(),
-        };
-        let outcome = (scenario.play)(&stage);
-        let seconds = begun.elapsed().as_secs_f32();
-        let keep = arguments.keep || outcome.is_err();
-        match outcome {
-            Ok(()) => {
-                passed += 1;
-                report(format_args!("ok      {name} ({seconds:.1} s)"));
-            }
-            Err(failure) => {
-                failed += 1;
-                report(format_args!("FAILED  {name} ({seconds:.1} s): {failure}"));
-            }
-        }
-        if keep {
-            kept_any = true;
-            report(format_args!("        kept: {}", folder.display()));
-        } else {
-            // A running hook may still write there. The run's folder is removed at the end.
-            let _ = fs::remove_dir_all(&folder);
-        }
-    }
-    if kept_any {
+    let players = Players {
+        client: &client,
+        cache: &cache,
+        plugin: &tree,
+        marketplace: &marketplace,
+        python: python.as_ref().map(std::result::Result::as_ref),
+        folder: run_folder.path(),
+        arguments,
+        waiting: Mutex::new(chosen.into_iter()),
+    };
+    // A client mostly waits: for its model, a hook or a screen.
+    let counts: Vec<Counts> = thread::scope(|scope| {
+        let play = || scope.spawn(|| players.play());
+        let threads: Vec<_> = (0..PLAYERS).map(|_| play()).collect();
+        let counts = threads.into_iter().map(|thread| thread.join());
+        counts.collect::<std::result::Result<_, _>>()
+    })
+    .map_err(|_| "a scenario panicked")?;
+    let sum = |count: fn(&Counts) -> usize| counts.iter().map(count).sum::<usize>();
+    if sum(|counts| counts.kept) > 0 {
         let _ = run_folder.keep();
     }
+    let (passed, failed) = (sum(|counts| counts.passed), sum(|counts| counts.failed));
+    let skipped = sum(|counts| counts.skipped);
     if skipped > 0 {
         report(format_args!("{skipped} skipped"));
     }
@@ -145,6 +123,97 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         Ok(())
     } else {
         Err("a scenario failed".into())
+    }
+}
+
+/// What the threads that play scenarios share.
+struct Players<'a> {
+    client: &'a Client,
+    cache: &'a Path,
+    plugin: &'a Path,
+    marketplace: &'a Marketplace,
+    python: Option<std::result::Result<&'a PathBuf, &'a String>>,
+    folder: &'a Path,
+    arguments: &'a Arguments,
+    waiting: Mutex<std::vec::IntoIter<&'static Scenario>>,
+}
+
+/// How the scenarios of a thread ended.
+#[derive(Default)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    kept: usize,
+}
+
+impl Players<'_> {
+    /// Plays scenarios until none is left.
+    fn play(&self) -> Counts {
+        let mut counts = Counts::default();
+        while let Some(scenario) = self.next() {
+            if let Some(reason) = self.missing(scenario) {
+                counts.skipped += 1;
+                report(format_args!("skipped {}: {reason}", scenario.name));
+                continue;
+            }
+            let begun = Instant::now();
+            let folder = self.folder.join(scenario.name);
+            let outcome = self.play_one(scenario, &folder);
+            let seconds = begun.elapsed().as_secs_f32();
+            let name = scenario.name;
+            let is_kept = self.arguments.keep || outcome.is_err();
+            let mut line = match outcome {
+                Ok(()) => {
+                    counts.passed += 1;
+                    format!("ok      {name} ({seconds:.1} s)")
+                }
+                Err(failure) => {
+                    counts.failed += 1;
+                    format!("FAILED  {name} ({seconds:.1} s): {failure}")
+                }
+            };
+            if is_kept {
+                counts.kept += 1;
+                line = format!("{line}\n        kept: {}", folder.display());
+            } else {
+                // A running hook may still write there. The run's folder is removed at the end.
+                let _ = fs::remove_dir_all(&folder);
+            }
+            report(line);
+        }
+        counts
+    }
+
+    fn next(&self) -> Option<&'static Scenario> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.next()
+    }
+
+    /// Returns why a scenario cannot be played here.
+    fn missing(&self, scenario: &Scenario) -> Option<String> {
+        match (&scenario.place, &self.python) {
+            (RunMode::Terminal, _) if !tmux::is_installed() => {
+                Some("tmux is not installed".to_owned())
+            }
+            (RunMode::BesidePython, Some(Err(reason))) => Some(reason.to_string()),
+            _ => None,
+        }
+    }
+
+    fn play_one(&self, scenario: &Scenario, folder: &Path) -> Result {
+        fs::create_dir(folder)?;
+        let python = self.python.as_ref().and_then(|python| python.as_ref().ok());
+        (scenario.play)(&Stage {
+            client: self.client,
+            cache: self.cache,
+            plugin: self.plugin,
+            marketplace: self.marketplace,
+            python: python.map(|python| python.as_path()),
+            folder,
+            screens: self.arguments.screens.as_deref(),
+        })?;
+        Ok(())
     }
 }
 
