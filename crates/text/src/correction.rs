@@ -28,9 +28,8 @@ const MAX_BEFORE: usize = 1;
 
 /// The part of a session's note that quotes the person, and those that state nothing.
 const SAID: &str = "Said";
-const SKIPPED: [&str; 9] = [
+const SKIPPED: [&str; 8] = [
     "Ask",
-    "Asked",
     "Files",
     "Branch",
     "Committed",
@@ -43,6 +42,7 @@ const SKIPPED: [&str; 9] = [
 /// Phrases before what is given up.
 const AFTER: &str = "no longer|instead of|rather than|in place of|stopped using|stop using|away from|\
     got rid of|get rid of|no more|dropped|ditched|retired|abandoned|formerly|previously|used to be|\
+    never been|was never|were never|i said|war nie|nunca fue|nunca estuvo|n'a jamais été|\
     nicht mehr|nicht länger|statt|anstatt|anstelle von|anstelle des|weg von|ya no|en lugar de|\
     en vez de|dejamos de usar|au lieu de|plutôt que|n'utilisons plus|n'utilise plus|n'est plus|\
     já não|em vez de|em lugar de|больше не|вместо|już nie|zamiast|不再|而不是|弃用|代替";
@@ -81,13 +81,21 @@ const ENDED: &str = "gone|removed|dropped|retired|deleted|replaced|renamed|super
     decommissioned|history|dead|deprecated|abandoned";
 const BEFORE: &str = "no longer exists|no longer exist|no longer used|no longer in use|\
     no longer supported|no longer valid|no longer there|no longer needed|no longer available|\
-    not used anymore|not used any more|nicht mehr|ist weg|ist entfernt|ist abgeschafft|wurde ersetzt|\
+    not used anymore|not used any more|was my mistake|was a mistake|was wrong|is wrong|nicht mehr|ist weg|ist entfernt|ist abgeschafft|wurde ersetzt|\
     wurde entfernt|gibt es nicht mehr|fue reemplazado|fue eliminado|ya no existe|\
     a été remplacé|a été supprimé|n'existe plus|foi substituído|foi removido|больше нет|больше не используется|\
     已移除|已删除|已废弃|已弃用|不再使用了|ではなく|の代わりに|は廃止";
 
+/// What follows a subject that is contrasted with another: "X does not …, Y does".
+const ASSERTIONS: &str = "do|does|did|is|are|was|were|has|have|will|can";
+const DENIALS: &str = "don't|doesn't|didn't|isn't|aren't|wasn't|weren't|hasn't|haven't|won't|can't";
+
+/// Words before a sentence that corrects an earlier one.
+const DECLARED: &str = "correction|corrected|korrektur|corrección|correção|correzione|correctie|\
+    исправление|поправка|korekta|更正|訂正";
+
 /// A prefilter: a sentence without any of these gives nothing up.
-const TRIGGERS: [&str; 47] = [
+const TRIGGERS: [&str; 52] = [
     "longer",
     "more",
     "instead",
@@ -117,6 +125,11 @@ const TRIGGERS: [&str; 47] = [
     "ersetz",
     "weg",
     "no ",
+    "never",
+    "wrong",
+    "mistake",
+    "i said",
+    "nie ",
     "vez de",
     "lugar de",
     "plus",
@@ -211,6 +224,8 @@ pub struct GivenUp {
     sentence: usize,
     token: usize,
     now: Option<usize>,
+    /// The sentence says "correction:" and only names the new value, at `token`.
+    is_declared: bool,
     /// A term by which texts that have the value can be found.
     pub term: String,
 }
@@ -275,9 +290,12 @@ impl<'a> Statements<'a> {
                 .collect(),
             NoteText::Session => BTreeSet::new(),
         };
+        // A title that gives something up is a statement, not a subject.
         let title_words = match kind {
-            NoteText::Written => heading.frame(None).head,
-            NoteText::Session => BTreeSet::new(),
+            NoteText::Written if heading.given_up().is_empty() && !heading.is_declared() => {
+                heading.frame(None).head
+            }
+            _ => BTreeSet::new(),
         };
         let title_words = title_words.into_iter().map(str::to_owned).collect();
         if kind == NoteText::Written && !body.contains(title) {
@@ -305,16 +323,21 @@ impl<'a> Statements<'a> {
                 if self.sentences.iter().any(|other| other.states(&value.key)) {
                     continue;
                 }
-                let mut parts: Vec<&str> = value.key.trim_start_matches('#').split('_').collect();
-                parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
-                let term = parts.first().copied().unwrap_or_default();
-                let digits = term.starts_with(|c: char| c.is_ascii_digit());
-                let end = term.find(|c: char| digits && !c.is_ascii_digit());
                 given_up.push(GivenUp {
                     sentence: place,
                     token,
                     now,
-                    term: term[..end.unwrap_or(term.len())].to_owned(),
+                    is_declared: false,
+                    term: search_term(value.key.trim_start_matches('#').split('_')),
+                });
+            }
+            if let Some(token) = sentence.declared() {
+                given_up.push(GivenUp {
+                    sentence: place,
+                    token,
+                    now: Some(token),
+                    is_declared: true,
+                    term: search_term(sentence.frame(None).words.into_iter()),
                 });
             }
         }
@@ -327,11 +350,18 @@ impl<'a> Statements<'a> {
         let old = by.tokens.get(given_up.token)?;
         let new = given_up.now.and_then(|now| by.tokens.get(now));
         let frame = by.frame(Some((given_up.token, given_up.now)));
+        let is_new_name = new.is_some_and(|new| new.kind == TokenKind::Name);
         self.sentences.iter().find_map(|sentence| {
-            let place = sentence.place_of(&old.key)?;
+            let place = if given_up.is_declared {
+                sentence.replaced_by(old, &frame)?
+            } else {
+                sentence.place_of(&old.key)?
+            };
             let value = sentence.tokens.get(place)?;
             let is_current = sentence.given_up().iter().all(|(gone, _)| *gone != place);
-            let is_value = value.is_value() || old.is_value();
+            let is_value = value.is_value()
+                || old.is_value()
+                || is_new_name && old.kind == TokenKind::Capitalised;
             let is_same = is_current
                 && is_value
                 && self.is_same_subject(
@@ -342,7 +372,7 @@ impl<'a> Statements<'a> {
                 );
             is_same.then(|| Correction {
                 was: value.written.to_owned(),
-                old: old.key.clone(),
+                old: value.key.clone(),
                 new: new.map(|new| new.key.clone()),
                 says: truncate::line(by.text, MAX_QUOTE),
             })
@@ -418,6 +448,47 @@ impl<'a> Sentence<'a> {
         }
     }
 
+    /// Returns whether it is announced as a correction: "Correction: …".
+    fn is_declared(&self) -> bool {
+        let first = self
+            .tokens
+            .first()
+            .map(|token| token.written.to_lowercase());
+        let is_next = self.clauses.get(1).is_some_and(|clause| *clause == 1);
+        is_next && first.is_some_and(|word| is_in(DECLARED, &word))
+    }
+
+    /// Returns the place of the only value of the clause after "Correction:".
+    fn declared(&self) -> Option<usize> {
+        let in_clause = |place: &usize| self.clauses.get(*place) == Some(&1);
+        let is_value = |place: &usize| self.tokens[*place].is_value();
+        let mut values = (0..self.tokens.len()).filter(in_clause).filter(is_value);
+        let value = values.next().filter(|_| self.is_declared())?;
+        values.next().is_none().then_some(value)
+    }
+
+    /// Returns the place of the only value that another one of the same sort can stand for, if
+    /// the words around both are the same.
+    fn replaced_by(&self, new: &Token<'_>, by: &Frame<'_>) -> Option<usize> {
+        let unit = |token: &Token<'_>| {
+            token
+                .key
+                .trim_start_matches(['#', '.'])
+                .replace(|c: char| c.is_ascii_digit(), "")
+        };
+        let is_sort = |place: &usize| {
+            let token = &self.tokens[*place];
+            token.is_value()
+                && token.kind == new.kind
+                && (token.kind != TokenKind::Number || unit(token) == unit(new))
+        };
+        let mut places = (0..self.tokens.len()).filter(is_sort);
+        let place = places.next().filter(|_| places.next().is_none())?;
+        let own = self.frame(Some((place, None)));
+        let is_other = self.tokens[place].key != new.key;
+        (is_other && own.words.len() > 1 && own.words == by.words).then_some(place)
+    }
+
     fn place_of(&self, key: &str) -> Option<usize> {
         self.tokens.iter().position(|token| token.key == key)
     }
@@ -465,6 +536,7 @@ impl<'a> Sentence<'a> {
             }
         }
         found.extend(self.contrasted(&lower));
+        found.extend(self.contrasted_subject());
         found.sort_unstable();
         found.dedup();
         let is_gone = |place: &usize| found.contains(place);
@@ -592,6 +664,22 @@ impl<'a> Sentence<'a> {
         found
     }
 
+    /// Returns the subject of "X does not …, Y does".
+    fn contrasted_subject(&self) -> Option<usize> {
+        let is = |place: usize, list: &str| {
+            let token = self.tokens.get(place);
+            token.is_some_and(|token| is_in(list, &token.written.to_lowercase()))
+        };
+        let last = self.tokens.len().checked_sub(1)?;
+        let new = last.checked_sub(1).filter(|_| is(last, ASSERTIONS))?;
+        let is_own_clause = self.clauses[new] > self.clauses[new.checked_sub(1)?];
+        let old = (0..new).find(|place| {
+            is(place + 1, DENIALS) || is(place + 1, ASSERTIONS) && is(place + 2, "not|no")
+        })?;
+        let is_name = self.tokens[new].is_value() && is_own_clause;
+        is_name.then_some(old)
+    }
+
     /// Returns the content words, without the old and the new value, up to the clause of the old one.
     fn frame(&self, values: Option<(usize, Option<usize>)>) -> Frame<'_> {
         let old = values.map(|(old, _)| old);
@@ -627,6 +715,20 @@ impl<'a> Sentence<'a> {
         }
         frame
     }
+}
+
+/// Returns the word by which texts that have a value can be found: the longest one that is indexed.
+fn search_term<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    let is_indexed = |part: &&str| {
+        let mut is_indexed = false;
+        words(part, |word| is_indexed |= !word.is_stop_word());
+        is_indexed
+    };
+    let term = parts.filter(is_indexed).max_by_key(|part| part.len());
+    let term = term.unwrap_or_default();
+    let digits = term.starts_with(|c: char| c.is_ascii_digit());
+    let end = term.find(|c: char| digits && !c.is_ascii_digit());
+    term[..end.unwrap_or(term.len())].to_owned()
 }
 
 /// Returns whether a token says nothing about the subject.

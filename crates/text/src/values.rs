@@ -24,6 +24,12 @@ const REFERENCES: &str = "pr|mr|issue|issues|pull|request|ticket|commit|step|pha
 const COMMON: &str = "api|ui|ux|ci|cd|pr|mr|db|id|ids|url|urls|cli|os|ok|todo|eof|ide|sdk|llm|ai|\
                       readme|faq|it|we|not|no|and|or|now|use|must|never|always|all|only";
 
+/// Names of months that are written beside a day.
+const MONTHS: &str = "january|february|march|april|may|june|july|august|september|october|november|\
+    december|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|januar|februar|märz|mai|juni|juli|\
+    oktober|dezember|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|\
+    enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre";
+
 /// Words of languages that write nouns with a capital letter.
 const CAPITALISING: &str = "der|die|das|und|nicht|ein|eine|wir|ist|mit|auf|fur|den|dem|kein|statt";
 
@@ -281,7 +287,38 @@ fn classify<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
             token.kind = kind;
         }
     }
+    join_dates(sentence, tokens);
     join_names(sentence, tokens);
+}
+
+/// Joins a day and its month: "May 29", "29. Mai".
+fn join_dates<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
+    let mut place = 1;
+    while place < tokens.len() {
+        let [one, other] = [&tokens[place - 1], &tokens[place]];
+        let is_month = |token: &Token<'_>| is_in(MONTHS, &token.written.to_lowercase());
+        let is_day = |token: &Token<'_>| matches!(token.written.parse(), Ok(1..=31));
+        let gap = sentence.get(one.at.end..other.at.start).unwrap_or_default();
+        let month = match [one, other] {
+            [month, day] if is_month(month) && is_day(day) && gap == " " => Some((month, day)),
+            [day, month] if is_month(month) && is_day(day) && [" ", ". "].contains(&gap) => {
+                Some((month, day))
+            }
+            _ => None,
+        };
+        let Some((month, day)) = month else {
+            place += 1;
+            continue;
+        };
+        let at = one.at.start..other.at.end;
+        let joined = Token {
+            written: sentence.get(at.clone()).unwrap_or_default(),
+            key: format!("#{}_{}", day.written, month.key),
+            kind: TokenKind::Number,
+            at,
+        };
+        tokens.splice(place - 1..=place, [joined]);
+    }
 }
 
 fn word_kind(written: &str, is_first: bool, proves_nothing: bool) -> TokenKind {

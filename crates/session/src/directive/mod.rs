@@ -60,6 +60,12 @@ const REJECTING: &str = "\
     no|nope|wait|stop|wrong|incorrect|that's not|thats not|that is not|not what|undo|revert|why did you|why are you|\
     nein|falsch|non|不对|不是|错了|いいえ|違う";
 
+/// A first clause that announces a correction, and what a contradiction says of a thing that ended.
+const CORRECTING: &str = "\
+    correction|corrected|korrektur|corrección|correção|correzione|correctie|korekta|更正|訂正";
+const ENDED: &str = "\
+    is gone|are gone|was removed|were removed|was replaced|were replaced|was dropped|were dropped|has moved|have moved";
+
 /// Beginnings that settle something.
 const CHOOSING: &str = "\
     let's|lets|we'll|we will|go with|going with|i'd go with|let us|yes let's|ok let's|okay let's|lass uns|wir nehmen|\
@@ -190,6 +196,10 @@ impl<'a> Judged<'a> {
         {
             return None;
         }
+        let first = self.first().as_str();
+        if CORRECTING.split('|').any(|word| word == first) {
+            return Some(Directive::Correction);
+        }
         let is_wrong = words.contain(cues.wrong);
         if self.is_asking() {
             // "we use pnpm, can you …?" says something before it asks.
@@ -218,7 +228,8 @@ impl<'a> Judged<'a> {
         if self.is_order() {
             return None;
         }
-        if is_wrong || words.begin(cues.contradicting) && is_opposed {
+        let is_denied = is_opposed || words.contain(ENDED);
+        if is_wrong || words.begin(cues.contradicting) && is_denied {
             return Some(Directive::Correction);
         }
         let is_weak = words.contain(WANTING);

@@ -36,6 +36,8 @@ fn corrections_and_preferences() {
         Some(Directive::Correction),
         &[
             "no, use pnpm instead of npm",
+            "Correction: the archive keeps its files for 400 days.",
+            "Actually it's dprint, prettier was removed from the editor.",
             "that's not correct, the command uses the main workspace",
             "why are you still using npm?",
             "why does this log to stdout again?",
