@@ -1,4 +1,4 @@
-//! Selects the files that a refresh checks. See `docs/decisions/0056-look-at-what-changed.md`.
+//! Selects the files that a refresh checks. See `docs/decisions/0006-index.md`.
 
 use std::time::{Duration, SystemTime};
 
