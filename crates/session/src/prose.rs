@@ -409,6 +409,26 @@ pub fn shorten(text: &str, count: usize) -> String {
     format!("{head} …")
 }
 
+/// Removes the marks of bold text, but not the `**` of a pattern in code or in a path.
+pub(crate) fn without_bold(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for (place, part) in text.split('`').enumerate() {
+        if place > 0 {
+            plain.push('`');
+        }
+        let mut rest = part;
+        while let Some(at) = rest.find("**") {
+            let is_path = rest[..at].ends_with('/') || rest[at + 2..].starts_with('/');
+            let is_code = place % 2 == 1;
+            let end = if is_path || is_code { at + 2 } else { at };
+            plain.push_str(&rest[..end]);
+            rest = &rest[at + 2..];
+        }
+        plain.push_str(rest);
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -418,6 +438,15 @@ mod tests {
 
     fn sentences(text: &str) -> Vec<String> {
         Prose::new(text).sentences
+    }
+
+    #[test]
+    fn only_the_marks_of_bold_text_are_removed() {
+        let text = "**Note:** run `tests/**/*.ts` and src/**/a.rs, **now**";
+        assert_eq!(
+            without_bold(text),
+            "Note: run `tests/**/*.ts` and src/**/a.rs, now"
+        );
     }
 
     #[test]

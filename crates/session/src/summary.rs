@@ -90,7 +90,7 @@ fn first_line(text: &str) -> String {
 /// Returns the first sentence of a text, without heading markers.
 fn first_sentence(text: &str) -> Option<String> {
     let text = first_line(text);
-    let text = text.trim_start_matches('#').trim().replace("**", "");
+    let text = crate::prose::without_bold(text.trim_start_matches('#').trim());
     let end = text.find(". ").map_or(text.len(), |stop| stop + 1);
     text.get(..end)
         .filter(|sentence| !sentence.is_empty())

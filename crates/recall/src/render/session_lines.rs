@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::session_note::labelled;
-use anamnesis_text::terms::terms;
+use anamnesis_text::{terms::terms, values::tokens};
 
 /// How much a line of each part tells without a prompt; a line of any other part tells 1.
 const WORTH: [(&str, f32); 14] = [
@@ -32,6 +32,15 @@ const MATCHED_WORD: f32 = 1.5;
 /// The maximum number of files named in a block.
 const MAX_FILES: usize = 4;
 
+/// The requests of a session. What came of them is in other parts, so only a prompt that names their
+/// words brings them.
+const REQUESTS: [&str; 2] = ["Ask", "Asked"];
+
+/// The parts that an answer of the agent supplies, and the length in characters up to which a line of
+/// them has to name something.
+const ANSWERED: [&str; 2] = ["Outcome", "Found"];
+const MAX_REMARK: usize = 60;
+
 /// A line of a note.
 struct Line {
     label: Option<String>,
@@ -42,8 +51,8 @@ struct Line {
 /// Returns the lines that match `wanted` words or tell most, in the order of the note, within a
 /// length in characters. Empty if not even one line fits.
 ///
-/// The beginning of the request that repeats the title, lines in `known`, absolute paths and parts
-/// without a line are left out.
+/// Left out are requests that no wanted word matches, what the title or another line says, lines in
+/// `known`, remarks that name nothing, announcements of a list, absolute paths, and parts without a line.
 pub(super) fn shortened(
     title: &str,
     body: &str,
@@ -64,7 +73,12 @@ pub(super) fn shortened(
         // `**`, `:**`, the marker and line ends.
         let of_label = label.filter(|_| is_new).map_or(0, |label| label.len() + 6);
         let cost = of_label + line.text.chars().count() + 3;
-        if used + cost <= length {
+        let says = line.text.to_lowercase();
+        let said = chosen.iter().map(|other: &usize| &*lines[*other].text);
+        let is_repeated = said
+            .chain([title])
+            .any(|other| other.to_lowercase().contains(&says));
+        if used + cost <= length && !is_repeated {
             used += cost;
             labels.push(label);
             chosen.insert(index);
@@ -112,7 +126,14 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
         let own = WORTH.iter().find(|(label, _)| of == Some(label));
         let mut worth = own.map_or(1.0, |(_, worth)| *worth);
         let found: BTreeSet<String> = terms(&text).into_iter().collect();
-        for _ in wanted.intersection(&found) {
+        let matched = wanted.intersection(&found).count();
+        let is_request = of.is_some_and(|of| REQUESTS.contains(&of));
+        let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
+        let is_empty = is_request || is_answer && is_remark(&text) || text.ends_with([':', '：']);
+        if is_empty && matched == 0 {
+            continue;
+        }
+        for _ in 0..matched {
             worth += MATCHED_WORD;
         }
         lines.push(Line {
@@ -122,6 +143,13 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
         });
     }
     lines
+}
+
+/// Returns whether a line is short and names nothing: "Glad it works now!"
+fn is_remark(text: &str) -> bool {
+    let names = |text: &str| tokens(text).iter().any(|token| token.is_value());
+    let is_dense = text.chars().any(|character| character >= '\u{2e80}');
+    text.chars().count() <= MAX_REMARK && !is_dense && !text.contains('`') && !names(text)
 }
 
 /// Removes the title from the beginning of the request.
@@ -185,10 +213,26 @@ mod tests {
     fn the_request_is_not_repeated_and_no_path_is_absolute() {
         assert_eq!(
             short(1000, &[], &["never touch the login"]),
-            "**Ask:** to staging, please\n**Said:** use `make deploy-staging`\n\
+            "**Said:** use `make deploy-staging`\n\
              **Decided:** the port is 9090 because 8080 is taken\n**Outcome:** Version is 2 now.\n\
              **Files:** a.rs, b.rs, c.rs, d.rs"
         );
+    }
+
+    #[test]
+    fn requests_remarks_announcements_and_repetitions_are_left_out() {
+        let body = "**Asked:**\n- make the header blue\n- keep the footer as it is\n\n**Said:** use `tabs`\n\n\
+             **Outcome:**\n- Glad it works now!\n- The header of `app.css` is blue.\n- This changes:\n\
+             - The header is 40 px high.\n- use `tabs`";
+        let short = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            shortened("Blue header", body, 1000, &wanted(&words), &[])
+        };
+        let told = "**Said:** use `tabs`\n**Outcome:**\n- The header of `app.css` is blue.\n\
+             - The header is 40 px high.";
+        assert_eq!(short(&[]), told);
+        let asked = "**Asked:** keep the footer as it is\n";
+        assert_eq!(short(&["footer"]), format!("{asked}{told}"));
     }
 
     #[test]

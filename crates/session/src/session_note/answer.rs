@@ -4,7 +4,7 @@ use super::expiring::is_expiring;
 use crate::{
     directive::{is_question, specifics},
     phrases::{Words, is_dense, length, sum_of_marks},
-    prose::{SentenceEnd, is_pasted, split, without_marker},
+    prose::{SentenceEnd, is_pasted, split, without_bold, without_marker},
 };
 
 /// How many statements of an answer are read, from its beginning and from its end.
@@ -71,10 +71,15 @@ const REMARKS: &str = "\
     thank|thanks|here's|here is|here are|would you|do you want|all done|all clean|all set|\
     summary|hello|committed|is there|the changes are|我将|我来|我先|我会|让我|现在我";
 
-/// Returns the statements of an answer: sentences and list items, without code.
+/// Beginnings of lines that offer what the items of the list below them say.
+const OFFERING: &str = "\
+    if you|if you'd|would you|do you|should i|shall i|let me know|you could|you can|i can|i could|we could|\
+    next steps|options|如果|需要|要不要|si quieres|si vous|wenn du|falls du";
+
+/// Returns the statements of an answer: sentences and list items, without code and offers.
 pub(super) fn statements(answer: &str) -> Vec<String> {
     let mut sentences = Vec::new();
-    let mut is_code = false;
+    let (mut is_code, mut is_offered) = (false, false);
     for line in answer.lines() {
         let line = line.trim();
         if line.starts_with("```") {
@@ -82,13 +87,20 @@ pub(super) fn statements(answer: &str) -> Vec<String> {
             continue;
         }
         let is_table = line.starts_with('|');
+        let is_item = without_marker(line).len() < line.len() && !line.starts_with('#');
+        if !line.is_empty() && !is_item {
+            let is_announced = line.ends_with([':', '：', '?', '？']);
+            is_offered = is_announced
+                && (is_question(line) || Words::new(&without_bold(line)).begin(OFFERING));
+        }
         if is_code
+            || is_offered && is_item
             || line.starts_with('#')
             || (!is_table && is_pasted(line) && !line.starts_with(['-', '*']))
         {
             continue;
         }
-        let cells = line.trim_matches('|').replace("**", "").replace("__", "");
+        let cells = without_bold(line.trim_matches('|')).replace("__", "");
         let cells = if is_table {
             cells.replace('|', "—")
         } else {
@@ -202,6 +214,22 @@ pub(super) fn is_remark(statement: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn items_of_an_offer_are_no_statements() {
+        let answer = "The parser reads dates now.\n\nIf you want, I can add:\n\n- a test for leap years\n\
+            - a benchmark of the parser\n\nThe changes are:\n- `dates.rs` reads ISO dates";
+        let told = statements(answer);
+        assert!(
+            told.iter().any(|text| text.contains("ISO dates")),
+            "{told:?}"
+        );
+        assert!(
+            told.iter()
+                .all(|text| !text.contains("leap") && !text.contains("benchmark")),
+            "{told:?}"
+        );
+    }
 
     #[test]
     fn statements_are_sentences_and_items_without_code() {

@@ -3,7 +3,7 @@
 //! It is Claude's text: none of it is quoted as the person's, who may have said something else. Its
 //! sections are the client's; what it is asked for besides, see [`INSTRUCTIONS`], may stand in any.
 
-use crate::prose::without_marker;
+use crate::prose::{without_bold, without_marker};
 
 /// What the client's summary is asked to contain.
 pub const INSTRUCTIONS: &str = "\
@@ -63,7 +63,7 @@ impl Compacted {
             if section != Some(wanted) {
                 continue;
             }
-            let item = without_marker(text).replace("**", "");
+            let item = without_bold(without_marker(text));
             match items.last_mut().filter(|last| last.ends_with(':')) {
                 Some(error) => {
                     error.push(' ');

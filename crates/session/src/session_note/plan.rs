@@ -3,7 +3,7 @@
 use super::{ParsedDigest, SessionDigest, choose::repeats, choose::word_set};
 use crate::{
     phrases::Words,
-    prose::{shorten, without_marker},
+    prose::{shorten, without_bold, without_marker},
 };
 
 /// How the client words the prompt that starts an approved plan in a new context.
@@ -34,7 +34,7 @@ pub(super) fn approved(digest: &SessionDigest) -> Option<&str> {
 /// Returns what a plan is about: its first heading, or its first line.
 pub(super) fn heading(plan: &str) -> Option<String> {
     let first = plan.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let heading = without_marker(first).replace("**", "");
+    let heading = without_bold(without_marker(first));
     let is_label = |label: &str| {
         let words = Words::new(label);
         words.iter().count() <= 3 && words.iter().any(|word| word == "plan")
@@ -72,7 +72,7 @@ fn steps(plan: &str) -> impl Iterator<Item = String> {
         let text = line.trim_start_matches('#').trim_start();
         let is_step = line.len() == line.trim_start().len()
             && (text.starts_with(|c: char| c.is_ascii_digit()) || text.starts_with("Step "));
-        let step = without_marker(text).replace("**", "");
+        let step = without_bold(without_marker(text));
         (is_step && step.contains(' ')).then(|| shorten(&step, MAX_STEP))
     });
     steps.take(MAX_STEPS)

@@ -277,7 +277,7 @@ impl Reader {
     }
 
     fn push(&mut self, text: &str) {
-        let step = line(&text.replace("**", ""), MAX_STEP);
+        let step = line(&crate::prose::without_bold(text), MAX_STEP);
         if self.steps.len() < MAX_STEPS && is_step(&step) && !self.steps.contains(&step) {
             self.steps.push(step);
         }

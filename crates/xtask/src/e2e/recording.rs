@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anamnesis_testkit::client::{Ask, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Kind, Reply, Script, text, tool};
-use anamnesis_testkit::process::{Context, Result, Running, wait_until};
+use anamnesis_testkit::process::{Context, Result, Running, TestFailure, wait_until};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::{Value, json};
 
@@ -55,6 +55,49 @@ pub(super) fn renamed(stage: &Stage) -> Result<()> {
     terminal.exit()?;
     store.wait_for("the note with that title", |note| note.title() == NAME)?;
     Ok(())
+}
+
+/// A plan that the person approves titles the note, and its steps are decided.
+pub(super) fn planned(stage: &Stage) -> Result<()> {
+    const PLAN: &str =
+        "# Keep the prices in cents\n\n1. Read the cart in cents\n2. Round at the end\n";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    machine
+        .api()
+        .play(Script::turns([text("Prices may be cents.")]));
+    let terminal = Terminal::start(&machine)?;
+    // Shift+Tab goes from the default mode over accepting edits to the plan mode.
+    terminal.press("BTab")?;
+    terminal.press("BTab")?;
+    terminal.wait_for("plan mode on")?;
+    terminal.send("How could the cart round less?")?;
+    terminal.wait_for("Prices may be cents.")?;
+    // The client names the file of the plan, and reads the plan from there.
+    let requests = machine.api().requests();
+    let file = requests.iter().rev().find_map(|request| {
+        let text = request.text();
+        let mut words = text.split(|c: char| c.is_whitespace() || "`\"'()".contains(c));
+        let is_plan = |word: &&str| word.contains("/plans/") && word.contains(".md");
+        let file = words.find(is_plan)?;
+        Some(file[..file.find(".md")? + 3].to_owned())
+    });
+    let file = file.ok_or_else(|| TestFailure::new("the client names no file for the plan"))?;
+    machine.api().play(Script::turns([
+        tool("Write", json!({ "file_path": file, "content": PLAN })),
+        tool("ExitPlanMode", json!({})),
+        text("The prices are kept in cents now."),
+    ]));
+    terminal.send("Plan it")?;
+    terminal.wait_for("Would you like to proceed?")?;
+    terminal.press("Enter")?;
+    terminal.wait_for("The prices are kept in cents now.")?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()?;
+    let note = store.wait_for("the note of the plan", |note| {
+        note.title() == "Keep the prices in cents"
+    })?;
+    check(note.body.contains("Round at the end"), || note.body.clone())
 }
 
 /// Every hook of a session without a compaction or an API error has run and left its rows: for successful, failed

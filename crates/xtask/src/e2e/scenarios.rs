@@ -96,6 +96,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     in_terminal("clear", clear),
     in_terminal("interrupted", recording::interrupted),
     in_terminal("renamed", recording::renamed),
+    in_terminal("planned", recording::planned),
     in_terminal("first-session", first_session),
     in_terminal("mentioned", serving::mentioned),
     in_terminal("answered", serving::answered),
