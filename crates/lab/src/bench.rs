@@ -6,6 +6,7 @@
 //! See `docs/performance.md` for results.
 
 pub(crate) mod corpus;
+pub mod cost;
 mod measure;
 pub mod scale;
 mod server;
@@ -433,6 +434,11 @@ impl<'a> Stage<'a> {
     fn store(&self, name: &str, count: usize) -> Result<Store> {
         say(&format!("making a store of {count} notes"));
         let title = corpus::write_notes(&self.store_folder(name), count, &self.words)?;
+        self.indexed(name, title)
+    }
+
+    /// Indexes the notes that were written to a store, and holds its lock.
+    fn indexed(&self, name: &str, title: String) -> Result<Store> {
         self.direct(name, &["reindex"]).once()?;
         let path = self.store_folder(name).join("derived/work.lock");
         let lock = File::create(&path).map_err(at(&path))?;

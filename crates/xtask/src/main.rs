@@ -71,6 +71,8 @@ enum Task {
     #[cfg(unix)]
     Scale(bench::scale::Arguments),
     #[cfg(unix)]
+    Cost(bench::cost::Arguments),
+    #[cfg(unix)]
     Crash(crash::Arguments),
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     Machines(machines::Arguments),
@@ -116,6 +118,8 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&root, arguments, &tools::Checkout(&root)),
         #[cfg(unix)]
         Task::Scale(arguments) => bench::scale::run(arguments, &tools::Checkout(&root)),
+        #[cfg(unix)]
+        Task::Cost(arguments) => bench::cost::run(arguments, &tools::Checkout(&root)),
         #[cfg(unix)]
         Task::Crash(arguments) => crash::run(&root, arguments),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -29,9 +29,9 @@ use super::{answer, typed::RunTyped};
 /// After this time the hook answers with the no-op object, whatever it is doing.
 const DEADLINE: Duration = Duration::from_millis(1100);
 
-/// The deadline for the end of a session. That hook is asynchronous, and writing the note may take
+/// The deadline when nobody waits: the end of a session is asynchronous, and writing the note may take
 /// longer.
-const SESSION_END_DEADLINE: Duration = Duration::from_secs(60);
+const UNAWAITED_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The deadline for a command that the person typed and waits for. The client allows 5 seconds.
 const TYPED_DEADLINE: Duration = Duration::from_secs(4);
@@ -45,8 +45,8 @@ const RECORD_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// Tells the watchdog why this event may take longer.
 pub(super) enum DeadlineExtension {
-    /// Nobody waits for the end of a session.
-    SessionEnd,
+    /// Nobody waits: the session has ended, or the hook is measured.
+    Unawaited,
     /// The person waits for the command that they typed.
     Typed,
 }
@@ -144,6 +144,9 @@ pub(super) fn watched(
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
+    if environment.is_patient {
+        watchdog.extend(DeadlineExtension::Unawaited);
+    }
     watchdog.record.set(RecordState::Expected);
     let reply = answer(run_typed, environment, payload, started, &watchdog);
     // An event without a record did not say so.
@@ -180,7 +183,7 @@ fn watch(
     let mut deadline = DEADLINE;
     loop {
         match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
-            Ok(DeadlineExtension::SessionEnd) => deadline = SESSION_END_DEADLINE,
+            Ok(DeadlineExtension::Unawaited) => deadline = UNAWAITED_DEADLINE,
             Ok(DeadlineExtension::Typed) => deadline = TYPED_DEADLINE,
             Err(RecvTimeoutError::Timeout) => break,
             Err(RecvTimeoutError::Disconnected) => return,

@@ -171,7 +171,7 @@ fn answer_event(
     event_filter::unrecorded(&context, &mut payload.event);
     let is_awaited = plan(&payload).is_awaited;
     if !is_awaited {
-        watchdog.extend(DeadlineExtension::SessionEnd);
+        watchdog.extend(DeadlineExtension::Unawaited);
         context.set_notes_timeout(SESSION_END_NOTES_TIMEOUT);
     }
     let waiting = Spool::new(&context.home).waiting(MAX_READ);

@@ -87,6 +87,15 @@ impl Words {
         Self { words, sums }
     }
 
+    /// Returns only the most frequent words, for texts that share nearly all of their words.
+    pub(super) fn common() -> Self {
+        let mut words = Self::new();
+        let count = COMMON_WORDS.split_whitespace().count();
+        words.words.truncate(count);
+        words.sums.truncate(count);
+        words
+    }
+
     fn draw(&self, random: &mut Random) -> &str {
         let total = self.sums.last().copied().unwrap_or(1);
         let point = random.below(total);
@@ -201,6 +210,38 @@ pub(crate) fn write_notes(root: &Path, count: usize, words: &Words) -> Result<St
         fs::write(&path, text).map_err(at(&path))?;
     }
     Ok(known)
+}
+
+/// Writes a note of [`PROJECT`] to a store.
+pub(super) fn write_note(
+    root: &Path,
+    note_type: &str,
+    created: &str,
+    title: &str,
+    body: &str,
+) -> Result {
+    let made = DateTime::parse_from_rfc3339(created)?.timestamp_millis();
+    // The title makes the random part, so that a store is the same in each run.
+    let random = title.bytes().fold(7_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    let id = Ulid::from_parts(u64::try_from(made)?, random.into());
+    let project = project_key(PROJECT);
+    let title = title.replace('\'', "''");
+    let folder = root.join("memory").join(note_type);
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    let path = folder.join(format!("{id}.md"));
+    let text = format!(
+        "---\nid: {id}\ntype: {note_type}\ntitle: '{title}'\nproject: {project}\n\
+         machine_id: bench\nscope: portable\nprov_source: human\nconfidence: 1.0\n\
+         created_at: '{created}'\nupdated_at: '{created}'\ntags: []\n---\n{body}\n"
+    );
+    fs::write(&path, text).map_err(at(&path))
+}
+
+/// Returns a time before [`NOW`] as text.
+pub(super) fn time_before_now(milliseconds: u64) -> String {
+    time(NOW_MILLISECONDS - milliseconds)
 }
 
 /// Appends a line to `count` random notes.

@@ -1,0 +1,393 @@
+//! Counts what each hook costs: instructions, system calls, opened files, pages read and written.
+//!
+//! Times depend on the machine's load, counts do not. Each count is compared with a bound in
+//! `data/cost.txt`: a change that costs more raises the bound in its own commit, with the reason.
+//! valgrind's callgrind counts instructions, strace system calls, each in stores of its own. The
+//! deferred process is locked out, and the watchdog's thread only waits, for longer than usual:
+//! a hook under valgrind takes a second.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::corpus::{self, Words};
+use super::measure::Run;
+use super::{Stage, Store, Tools, on_path};
+use crate::eval::{rows, text};
+use crate::{Result, at, random::Random, root, say};
+
+/// The counts that a program may not exceed, relative to the checkout.
+const BOUNDS: &str = "crates/lab/data/cost.txt";
+
+/// How far each count may lie above its bound, in percent. Hash seeds and addresses vary.
+const TOLERANCE: u64 = 2;
+
+/// The number of notes whose words overlap.
+const OVERLAPPING: u64 = 2_000;
+
+/// What a run of a hook costs.
+const COUNTS: [&str; 5] = ["instructions", "calls", "opened", "reads", "writes"];
+
+/// Counts in the order of [`COUNTS`].
+type Counts = [u64; COUNTS.len()];
+
+/// The counts of each case.
+type Table = BTreeMap<String, Counts>;
+
+/// Count instructions and system calls of each hook and compare them with the bounds
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Count this program, built in release mode
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// Write the counts as the new bounds
+    #[arg(long)]
+    write: bool,
+}
+
+/// Returns whether the programs that count are installed.
+pub fn is_available() -> bool {
+    ["valgrind", "strace"]
+        .iter()
+        .all(|tool| on_path(tool).is_ok())
+}
+
+/// Runs `cargo xtask cost`.
+///
+/// # Errors
+/// Returns an error if a program is missing or fails, or a count is above its bound.
+pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
+    let program = match &arguments.binary {
+        Some(path) => dunce::canonicalize(path).map_err(at(path))?,
+        None => tools.release_build()?,
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("anamnesis-cost-")
+        .tempdir()?;
+    let stage = Stage::build(tools, folder.path(), &program)?;
+    let counted = count(&stage)?;
+    let path = root().join(BOUNDS);
+    if arguments.write {
+        return fs::write(&path, format(&counted)).map_err(at(&path));
+    }
+    say(&format(&counted));
+    let bounds = parse(&fs::read_to_string(&path).map_err(at(&path))?)?;
+    let over = exceeded(&counted, &bounds);
+    if over.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{BOUNDS} allows less:\n{}\nMake it cheaper, or run `cargo xtask cost --write` and give \
+         the reason in the commit",
+        over.join("\n")
+    )
+    .into())
+}
+
+/// Counts all cases.
+fn count(stage: &Stage<'_>) -> Result<Table> {
+    let mut table = Table::new();
+    // The stores of both tools have names of one length, so that their paths cost the same.
+    for (store, prompt, events) in [
+        ("realistic", "how do I deploy to staging?", usize::MAX),
+        (
+            "overlapping",
+            "the parser test of the login request fails in the build",
+            2,
+        ),
+        ("generated", "", 5),
+    ] {
+        let counting = make_store(stage, store, "i")?;
+        let calling = make_store(stage, store, "c")?;
+        let title = format!("what do we know about {}?", counting.title);
+        let prompt = if prompt.is_empty() { &title } else { prompt };
+        for (event, payload, sign) in events_of(&stage.project, prompt).into_iter().take(events) {
+            let name = format!("{store} {event}");
+            let run = |store: &Store| hook(stage, &store.name, &payload);
+            let instructions = instructions(&run(&counting), sign, stage.folder)?;
+            let [calls, opened, reads, writes] = calls(&run(&calling), sign, stage.folder)?;
+            let counts = [instructions, calls, opened, reads, writes];
+            table.insert(name, counts);
+        }
+    }
+    Ok(table)
+}
+
+/// Creates a store with its index, and its journal by a session that began earlier.
+fn make_store(stage: &Stage<'_>, name: &str, lane: &str) -> Result<Store> {
+    let full = format!("{name}-{lane}");
+    let folder = stage.store_folder(&full);
+    let store = match name {
+        "realistic" => stage.indexed(&full, write_realistic(&folder)?)?,
+        "overlapping" => stage.indexed(&full, write_overlapping(&folder)?)?,
+        _ => stage.store(&full, 10_000)?,
+    };
+    let earlier = json!({
+        "session_id": "earlier", "hook_event_name": "SessionStart", "source": "startup",
+        "cwd": stage.project,
+    });
+    hook(stage, &full, &earlier).once()?;
+    Ok(store)
+}
+
+/// Returns a hook without the launcher.
+fn hook(stage: &Stage<'_>, store: &str, payload: &Value) -> Run {
+    let mut run = stage.direct(store, &["hook"]);
+    run.stdin = payload.to_string();
+    run.environment.push(("ANAMNESIS_PATIENT", "1".into()));
+    run
+}
+
+/// An event's name, its payload, and a text that the output must contain.
+type Event = (&'static str, Value, &'static str);
+
+/// Returns the events of a session. Those of all stores come first.
+fn events_of(project: &Path, question: &str) -> Vec<Event> {
+    const INJECTED: &str = "anamnesis-context";
+    let event = |name: &str, fields: Value| {
+        let mut payload = json!({
+            "session_id": "5c1f8a52-0000-4000-8000-000000000001", "prompt_id": "p-1",
+            "hook_event_name": name, "cwd": project,
+        });
+        for (key, value) in fields.as_object().into_iter().flatten() {
+            payload[key] = value.clone();
+        }
+        payload
+    };
+    let prompt = |text: &str| event("UserPromptSubmit", json!({ "prompt": text }));
+    let call = |name: &str, id: &str, result: &str, value: Value| {
+        let mut fields = json!({
+            "tool_name": "Bash", "tool_use_id": id,
+            "tool_input": { "command": "cargo test login" },
+        });
+        fields[result] = value;
+        event(name, fields)
+    };
+    let passed = json!({ "stdout": "3 passed\n".repeat(40), "stderr": "" });
+    let failed = json!("Exit code 1\nerror: 2 of 3 tests failed");
+    let answer = json!({ "last_assistant_message": "Fixed by a new fixture. Next: the cart." });
+    vec![
+        (
+            "SessionStart",
+            event("SessionStart", json!({ "source": "startup" })),
+            INJECTED,
+        ),
+        ("UserPromptSubmit, notes", prompt(question), INJECTED),
+        (
+            "UserPromptSubmit, no match",
+            prompt("which bread does the baker of my grandmother's village sell on Sundays?"),
+            "{}",
+        ),
+        (
+            "PreToolUse",
+            call("PreToolUse", "t-1", "permission_mode", json!("default")),
+            "{}",
+        ),
+        (
+            "PostToolUse",
+            call("PostToolUse", "t-1", "tool_response", passed),
+            "{}",
+        ),
+        (
+            "PostToolUseFailure",
+            call("PostToolUseFailure", "t-2", "error", failed),
+            "",
+        ),
+        ("Stop", event("Stop", answer), "{}"),
+        (
+            "SessionEnd",
+            event("SessionEnd", json!({ "reason": "other" })),
+            "",
+        ),
+    ]
+}
+
+/// Writes the realistic notes of the tree as notes of the measured project.
+fn write_realistic(store: &Path) -> Result<String> {
+    let mut title = String::new();
+    for row in rows(&root().join("crates/lab/data/realistic/dev/notes.jsonl"))? {
+        let [note_type, created, body] = ["type", "created_at", "body"].map(|key| text(&row, key));
+        title = text(&row, "title");
+        corpus::write_note(store, &note_type, &created, &title, &body)?;
+    }
+    Ok(title)
+}
+
+/// Writes notes of few different words: nearly every word of a prompt is in nearly every note.
+fn write_overlapping(store: &Path) -> Result<String> {
+    let words = Words::common();
+    let mut random = Random::new(2);
+    let mut title = String::new();
+    for number in 0..OVERLAPPING {
+        let kind = if number % 3 == 0 {
+            "episodic"
+        } else {
+            "semantic"
+        };
+        let created = corpus::time_before_now(number * 3_600_000);
+        title = words.text(&mut random, 30).replace('\n', " ");
+        let body = words.text(&mut random, 600);
+        corpus::write_note(store, kind, &created, &title, &body)?;
+    }
+    Ok(title)
+}
+
+/// Counts the executed instructions of a hook's own process.
+fn instructions(run: &Run, sign: &str, folder: &Path) -> Result<u64> {
+    let log = folder.join("valgrind.log");
+    let log_option = format!("--log-file={}", log.display());
+    let options = [
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        &log_option,
+    ];
+    wrap("valgrind", &options, run, sign)?;
+    let report = fs::read_to_string(&log).map_err(at(&log))?;
+    let counts = report.lines().filter_map(|line| {
+        let (_, count) = line.split_once("Collected :")?;
+        count.trim().parse().ok()
+    });
+    counts
+        .max()
+        .ok_or_else(|| format!("valgrind counted nothing: {report}").into())
+}
+
+/// Counts all system calls of a hook's own process, opened files, and pages of databases.
+fn calls(run: &Run, sign: &str, folder: &Path) -> Result<[u64; 4]> {
+    let log = folder.join("strace.log");
+    wrap("strace", &["-f", "-o", &log.to_string_lossy()], run, sign)?;
+    let report = fs::read_to_string(&log).map_err(at(&log))?;
+    Ok(count_calls(&report))
+}
+
+/// Counts the calls of a report of strace. Those of a process that becomes another program do not
+/// count, nor does waiting for a thread, which depends on the scheduler.
+fn count_calls(report: &str) -> [u64; 4] {
+    let calls = || report.lines().filter_map(|line| line.split_once(' '));
+    let is_start = |call: &str| call.trim_start().starts_with("execve(");
+    let others: Vec<&str> = calls()
+        .skip(1)
+        .filter_map(|(process, call)| is_start(call).then_some(process))
+        .collect();
+    let mut counts = [0; 4];
+    for (process, call) in calls() {
+        let Some((name, _)) = call.trim_start().split_once('(') else {
+            continue;
+        };
+        let waits = ["futex", "sched_yield", "<... "];
+        if others.contains(&process) || waits.iter().any(|wait| name.starts_with(wait)) {
+            continue;
+        }
+        counts[0] += 1;
+        counts[1] += u64::from(name == "openat");
+        counts[2] += u64::from(name == "pread64");
+        counts[3] += u64::from(name == "pwrite64");
+    }
+    counts
+}
+
+/// Runs a program under a tool, with its input and environment.
+fn wrap(tool: &str, options: &[&str], run: &Run, sign: &str) -> Result {
+    let program = run.program.to_string_lossy().into_owned();
+    let options = options.iter().map(|&option| option.to_owned());
+    let wrapped = Run {
+        program: on_path(tool)?,
+        arguments: options
+            .chain([program])
+            .chain(run.arguments.clone())
+            .collect(),
+        ..run.clone()
+    };
+    let (_, output) = wrapped.once()?;
+    if output.contains(sign) {
+        return Ok(());
+    }
+    Err(format!("{tool}: unexpected output for {}: {output}", run.stdin).into())
+}
+
+/// Formats counts, one case a line.
+fn format(table: &Table) -> String {
+    let mut text = format!("{:<40}", "# store and event");
+    for name in COUNTS {
+        let _ = write!(text, "{name:>13}");
+    }
+    for (name, counts) in table {
+        let _ = write!(text, "\n{name:<40}");
+        for count in counts {
+            let _ = write!(text, "{count:>13}");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// Reads what [`format`] writes.
+fn parse(text: &str) -> Result<Table> {
+    let mut bounds = Table::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, counts) = words.split_at(words.len().saturating_sub(COUNTS.len()));
+        let counts: Vec<u64> = counts.iter().flat_map(|count| count.parse()).collect();
+        let counts = Counts::try_from(counts)
+            .map_err(|_| format!("{BOUNDS}: \"{line}\": expected a case and its counts"))?;
+        bounds.insert(name.join(" "), counts);
+    }
+    Ok(bounds)
+}
+
+/// Names the counts above their bounds, and cases without one.
+fn exceeded(counted: &Table, bounds: &Table) -> Vec<String> {
+    let mut over = Vec::new();
+    for (name, counts) in counted {
+        let bound = bounds.get(name).unwrap_or(&[0; COUNTS.len()]);
+        for ((what, count), most) in COUNTS.iter().zip(counts).zip(bound) {
+            if count * 100 > most * (100 + TOLERANCE) {
+                over.push(format!("{name}: {count} {what}, bound {most}"));
+            }
+        }
+    }
+    over
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(instructions: u64, calls: u64) -> Table {
+        Table::from([("s Stop".to_owned(), [instructions, calls, 3, 4, 5])])
+    }
+
+    #[test]
+    fn a_table_is_read_back() {
+        let counts = counted(1_000, 50);
+        assert_eq!(parse(&format(&counts)).unwrap(), counts);
+        assert!(parse("s Stop 1 2").is_err());
+    }
+
+    #[test]
+    fn a_count_above_its_bound_or_without_one_fails() {
+        let bounds = counted(1_000, 50);
+        assert!(exceeded(&counted(1_020, 51), &bounds).is_empty());
+        assert_eq!(
+            exceeded(&counted(1_021, 52), &bounds),
+            [
+                "s Stop: 1021 instructions, bound 1000",
+                "s Stop: 52 calls, bound 50"
+            ]
+        );
+        assert_eq!(exceeded(&bounds, &Table::new()).len(), 5);
+    }
+
+    #[test]
+    fn only_the_calls_of_the_program_itself_count() {
+        let report = "1 execve(\"a\", ...) = 0\n1 openat(AT_FDCWD, \"b\") = 3\n\
+                      1 pread64(3,  <unfinished ...>\n2 futex(0x1, FUTEX_WAIT) = 0\n\
+                      1 <... pread64 resumed>\"x\", 1, 0) = 1\n1 pwrite64(3, \"x\", 1, 0) = 1\n\
+                      3 close(3) = 0\n3 execve(\"worker\", ...) = 0\n3 openat(AT_FDCWD) = 3\n\
+                      1 +++ exited with 0 +++\n";
+        assert_eq!(count_calls(report), [4, 1, 1, 1]);
+    }
+}
