@@ -21,6 +21,9 @@ const SCHEMA_ERRORS: [&str; 6] = [
     "ON CONFLICT clause does not match",
 ];
 
+/// The number of prepared statements that are kept. A session start runs forty different ones.
+const STATEMENTS: usize = 64;
+
 /// Opens an existing file read-only.
 pub(crate) fn open_read(path: &Path, timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -58,6 +61,7 @@ pub(crate) fn open_in_memory() -> rusqlite::Result<Connection> {
 
 pub(crate) fn configure(connection: Connection, timeout: Duration) -> rusqlite::Result<Connection> {
     connection.busy_timeout(timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -103,18 +107,18 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
 /// Returns a value of the table `meta`, which the journal and the index have.
 pub(crate) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     connection
-        .query_row("SELECT value FROM meta WHERE key = ?", [key], |row| {
-            row.get(0)
-        })
+        .prepare_cached("SELECT value FROM meta WHERE key = ?")?
+        .query_row([key], |row| row.get(0))
         .optional()
 }
 
 /// Stores a value in the table `meta`.
 pub(crate) fn set_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
-    connection.execute(
-        "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-        [key, value],
-    )?;
+    connection
+        .prepare_cached(
+            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+        )?
+        .execute([key, value])?;
     Ok(())
 }
 

@@ -290,11 +290,8 @@ impl Index {
     pub fn get(&self, id: NoteId) -> Result<Option<Entry>, Error> {
         let entry = self
             .connection
-            .query_row(
-                "SELECT * FROM note WHERE id = ?",
-                [id.to_string()],
-                Entry::read,
-            )
+            .prepare_cached("SELECT * FROM note WHERE id = ?")?
+            .query_row([id.to_string()], Entry::read)
             .optional()?;
         Ok(entry)
     }

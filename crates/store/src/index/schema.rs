@@ -127,16 +127,15 @@ pub(super) fn check(connection: &Connection) -> Result<(), Error> {
         )));
     }
     let mut statement = connection.prepare("SELECT name FROM sqlite_schema")?;
-    let found: BTreeSet<String> = statement
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
     let parts = PARTS.iter().flat_map(|part| part.objects);
-    let expected = OBJECTS
-        .iter()
-        .chain(parts)
-        .map(|name| (*name).to_owned())
-        .collect();
-    if found == expected {
+    let mut missing: BTreeSet<&str> = OBJECTS.iter().chain(parts).copied().collect();
+    let mut names = statement.query([])?;
+    let mut is_ours = true;
+    while let Some(row) = names.next()? {
+        let name = row.get_ref(0)?.as_str().unwrap_or_default();
+        is_ours &= missing.remove(name);
+    }
+    if is_ours && missing.is_empty() {
         Ok(())
     } else {
         Err(Error::Foreign("not of this program's making".to_owned()))

@@ -74,7 +74,9 @@ use anamnesis_text::{
     private_tokens::{Hash, Key, PrivateTokens},
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, config::DbConfig, params, params_from_iter,
+};
 use ulid::Ulid;
 
 use self::schema::VERSION;
@@ -256,9 +258,10 @@ impl Journal {
 
     fn configured(self) -> rusqlite::Result<Self> {
         self.connection.execute_batch(
-            "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON; \
-             PRAGMA secure_delete = ON;",
+            "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON;",
         )?;
+        self.connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
         Ok(self)
     }
 
@@ -370,20 +373,13 @@ impl Journal {
         error: Option<&str>,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let mut times: Vec<u8> = self
-            .connection
-            .prepare_cached("SELECT times FROM hook WHERE event = ?")?
-            .query_row([event], |row| row.get(0))
-            .optional()?
-            .unwrap_or_default();
         let microseconds = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        times.extend(microseconds.to_le_bytes());
-        times.drain(..times.len().saturating_sub(TIMED_RUNS * TIME_LENGTH));
         self.connection
             .prepare_cached(
                 "INSERT INTO hook VALUES (?1, ?2, ?3, 1, ?4, ?5, iif(?5 IS NULL, NULL, ?2), ?5 IS NOT NULL)
                  ON CONFLICT (event) DO UPDATE SET
-                   last_at = excluded.last_at, times = excluded.times, day = excluded.day,
+                   last_at = excluded.last_at, day = excluded.day,
+                   times = substr(CAST(times || excluded.times AS BLOB), -?6),
                    today = iif(day = excluded.day, today + 1, 1), error = coalesce(excluded.error, error),
                    error_at = coalesce(excluded.error_at, error_at), is_failing = excluded.is_failing",
             )?
@@ -391,8 +387,9 @@ impl Journal {
                 event,
                 now.timestamp_millis(),
                 day_of(now),
-                times,
-                error
+                microseconds.to_le_bytes(),
+                error,
+                i64::try_from(TIMED_RUNS * TIME_LENGTH).unwrap_or(0),
             ])?;
         Ok(())
     }

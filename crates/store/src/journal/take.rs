@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 
 use anamnesis_session::{
-    event::{Host, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
+    event::{
+        Host, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, Surroundings, ToolEvent,
+    },
     observe,
     prompt::SafePrompt,
     transcript::scheduled,
 };
 use anamnesis_text::hash::text_hash;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::{Error, Journal, SINCE};
@@ -39,6 +41,18 @@ struct Before {
     is_completed: bool,
     was_lost: bool,
     tool_events: i64,
+}
+
+impl Before {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let is_completed = row.get::<_, String>(0)? == "completed";
+        let reason: Option<String> = row.get(1)?;
+        Ok(Self {
+            is_completed,
+            was_lost: is_completed && reason.as_deref() == Some(LOST),
+            tool_events: row.get(2)?,
+        })
+    }
 }
 
 /// The prompt of an event.
@@ -166,20 +180,38 @@ impl Journal {
         Ok(all)
     }
 
+    /// Updates the times of a session that has a row, for a record that says nothing else of it.
+    fn take_known(&self, record: &Record) -> Result<Option<Before>, Error> {
+        let transcript = &record.surroundings.transcript;
+        let bare = Surroundings {
+            transcript: transcript.clone(),
+            host: record.surroundings.host,
+            ..Surroundings::default()
+        };
+        if record.private || record.surroundings != bare {
+            return Ok(None);
+        }
+        let before = self
+            .connection
+            .prepare_cached(
+                "UPDATE session SET started_at = min(started_at, ?2), seen_at = max(seen_at, ?2),
+                   transcript = coalesce(?3, transcript)
+                 WHERE id = ?1 RETURNING state, end_reason, tool_events",
+            )?
+            .query_row(params![record.session, record.at, transcript], Before::read)
+            .optional()?;
+        Ok(before)
+    }
+
     /// Creates the session's row, or adds missing values.
     fn take_session(&self, record: &Record) -> Result<Before, Error> {
+        if let Some(before) = self.take_known(record)? {
+            return Ok(before);
+        }
         let known = self
             .connection
             .prepare_cached("SELECT state, end_reason, tool_events FROM session WHERE id = ?")?
-            .query_row([&record.session], |row| {
-                let is_completed = row.get::<_, String>(0)? == "completed";
-                let reason: Option<String> = row.get(1)?;
-                Ok(Before {
-                    is_completed,
-                    was_lost: is_completed && reason.as_deref() == Some(LOST),
-                    tool_events: row.get(2)?,
-                })
-            })
+            .query_row([&record.session], Before::read)
             .optional()?;
         let surroundings = &record.surroundings;
         let client = surroundings.client;
