@@ -79,16 +79,18 @@ fn fitting(
 }
 
 /// Returns the warning for a call that is about to run.
-pub fn warn(
+pub fn warn<'a>(
     context: &Context,
     journal: &Journal,
-    project: &Project,
+    project: impl FnOnce() -> &'a Project,
     (session, agent): (&str, &str),
     call: &ToolCall,
 ) -> Result<Option<AtTool>, Error> {
     let call = Call::new(&call.tool, &call.input);
-    let index = Index::open(&context.home)?;
-    let notes = fitting(context, journal, &index, &call, project)?;
+    let Some(index) = Index::open_with_warnings(&context.home)? else {
+        return Ok(None);
+    };
+    let notes = fitting(context, journal, &index, &call, project())?;
     if notes.is_empty() {
         return Ok(None);
     }

@@ -18,7 +18,7 @@ impl Hook {
             return handled;
         }
         let whom = (self.session_id.as_str(), self.agent.as_str());
-        match tool_hooks::warn(&self.context, journal, self.project(), whom, call) {
+        match tool_hooks::warn(&self.context, journal, || self.project(), whom, call) {
             Ok(Some(found)) => handled.take(WARNING, found),
             // The next event that may start the deferred process will find the missing index.
             Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}

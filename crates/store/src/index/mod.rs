@@ -151,6 +151,19 @@ pub struct Index {
 impl Index {
     /// Opens the index read-only. It neither builds nor writes anything.
     pub fn open(home: &Home) -> Result<Self, Error> {
+        Self::of_ours(Self::begin(home)?)
+    }
+
+    /// Like [`Index::open`]; `None` if no note is a warning, as in most stores.
+    pub fn open_with_warnings(home: &Home) -> Result<Option<Self>, Error> {
+        let connection = Self::begin(home)?;
+        if triggers::has_none(&connection)? {
+            return Ok(None);
+        }
+        Self::of_ours(connection).map(Some)
+    }
+
+    fn begin(home: &Home) -> Result<Connection, Error> {
         let path = home.index();
         if !path.exists() {
             return Err(Error::Missing);
@@ -158,6 +171,10 @@ impl Index {
         let connection = sqlite::open_read(&path, Duration::from_millis(100))?;
         // One read transaction: all queries see the same notes, and SQLite locks the file once.
         connection.execute_batch("BEGIN")?;
+        Ok(connection)
+    }
+
+    fn of_ours(connection: Connection) -> Result<Self, Error> {
         check(&connection)?;
         Ok(Self {
             connection,

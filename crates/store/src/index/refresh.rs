@@ -22,7 +22,7 @@ use super::{
     postings::{Changes, NoteTerms},
     query::count,
     schema::PARTS,
-    supersession,
+    supersession, triggers,
 };
 use crate::{
     fs::file::Stamp,
@@ -633,6 +633,7 @@ pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<()
     }
     changes.write(connection)?;
     corrections::relate(connection, &changes.added)?;
+    triggers::mark(connection)?;
     Ok(next_generation(connection)?)
 }
 

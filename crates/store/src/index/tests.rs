@@ -824,6 +824,24 @@ fn warns(fixture: &Fixture, title: &str, project: &str, when: &str) -> Stored {
 }
 
 #[test]
+fn an_index_without_a_warning_is_not_opened_for_one() {
+    let fixture = Fixture::new();
+    let opened = |change: &dyn Fn()| {
+        change();
+        drop(fixture.refreshed());
+        let index = Index::open_with_warnings(&fixture.home).unwrap();
+        index.is_some()
+    };
+    assert!(!opened(&|| drop(fixture.add("a fact", |_| ()))));
+    let warning = warns(&fixture, "ours", "shop", "cmd: git push --force");
+    assert!(opened(&|| ()));
+    let path = warning.path.absolute(&fixture.home);
+    assert!(!opened(&|| std::fs::remove_file(&path).unwrap()));
+    let by_words = || drop(warns(&fixture, "push by force", "shop", "no trigger"));
+    assert!(opened(&by_words));
+}
+
+#[test]
 fn warnings_are_found_by_the_call_that_they_fit() {
     let fixture = Fixture::new();
     let ours = warns(&fixture, "ours", "shop", "cmd: git push --force");

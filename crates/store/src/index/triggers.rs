@@ -151,6 +151,30 @@ fn with_global(projects: &[String]) -> String {
     serde_json::json!(projects).to_string()
 }
 
+/// What the file's header has as the application's number if no note is a warning. A hook reads it
+/// without the schema.
+const NO_WARNINGS: i64 = 0x6e6f_6e65;
+
+/// Returns whether the header says that no note is a warning.
+pub(super) fn has_none(connection: &Connection) -> rusqlite::Result<bool> {
+    let number: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    Ok(number == NO_WARNINGS)
+}
+
+/// Writes into the header whether a note is a warning.
+pub(super) fn mark(connection: &Connection) -> rusqlite::Result<()> {
+    let has_some: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM warning_trigger) OR EXISTS (SELECT 1 FROM warning_word)",
+        )?
+        .query_row([], |row| row.get(0))?;
+    if has_some == has_none(connection)? {
+        let number = if has_some { 0 } else { NO_WARNINGS };
+        connection.pragma_update(None, "application_id", number)?;
+    }
+    Ok(())
+}
+
 impl Index {
     /// Returns the active warnings of these projects, and of all projects, with a trigger that
     /// matches a call; by id.
