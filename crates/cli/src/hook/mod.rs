@@ -32,10 +32,11 @@ use anamnesis_app::{
     sync,
     tool_hooks::AtTool,
 };
+use anamnesis_note::note::GLOBAL;
 use anamnesis_recall::render::{Block, Chosen};
 use anamnesis_session::{
     event::{Host, Record},
-    hook::{HookOutput, Payload},
+    hook::{Event, HookOutput, Payload},
     prompt::SafePrompt,
     session_note::INSTRUCTIONS,
     transcript::memories,
@@ -43,8 +44,8 @@ use anamnesis_session::{
 use anamnesis_store::{
     fs::file::Stamp,
     index,
-    journal::{self, Journal, Ledger, Seen, ShownNote},
-    project::{IdentifiedProject, Project},
+    journal::{self, Journal, Ledger, Seen, Session, ShownNote},
+    project::{IdentifiedProject, Places, Project},
     spool::{Spool, Waiting},
 };
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
@@ -52,7 +53,7 @@ use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 use self::{
     deadline::{DeadlineExtension, Watchdog, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
-    record::{FIRST_TIMEOUT, MAX_READ},
+    record::{FIRST_TIMEOUT, MAX_READ, kept},
     start::{is_beginning, line},
     typed::RunTyped,
 };
@@ -285,12 +286,16 @@ struct Hook {
     host: Host,
     event_name: String,
     session_id: String,
+    /// Whether a session starts or goes on.
+    is_start: bool,
     /// The subagent of the event; empty for the session itself.
     agent: String,
     folder: PathBuf,
     /// The end of the transcript, at a prompt.
     transcript_end: Option<Vec<u8>>,
     known: OnceCell<IdentifiedProject>,
+    /// The session's row in the journal, if the session has begun.
+    session: OnceCell<Option<Session>>,
     journal: Result<Journal, journal::Error>,
     /// The journal of a newer version, or one that another process writes. It is not written to, but
     /// its private tokens still apply.
@@ -390,6 +395,7 @@ impl Hook {
             host: payload.host,
             event_name: payload.event_name.clone(),
             session_id: payload.session_id.clone(),
+            is_start: matches!(payload.event, Event::SessionStart { .. }),
             agent: payload
                 .agent
                 .as_ref()
@@ -398,6 +404,7 @@ impl Hook {
             folder,
             transcript_end,
             known: OnceCell::new(),
+            session: OnceCell::new(),
             journal,
             read_only,
             private_tokens,
@@ -453,13 +460,34 @@ impl Hook {
         handled
     }
 
-    /// The session's project, computed once.
+    /// The session's row in the journal, read once.
+    fn session(&self) -> Option<&Session> {
+        let read = || self.journal_to_read()?.session(&self.session_id).ok()?;
+        self.session.get_or_init(read).as_ref()
+    }
+
+    /// The session's project, computed once. Git's settings are read when the session starts; later
+    /// events take the key from the journal.
     fn project(&self) -> &Project {
         let journal = self.journal.as_ref().ok();
-        let known = self
-            .known
-            .get_or_init(|| self.context.known(journal, &self.folder));
+        let known = self.known.get_or_init(|| match self.project_of_session() {
+            Some(project) => IdentifiedProject {
+                project,
+                rows: Vec::new(),
+            },
+            None => self.context.known(journal, &self.folder),
+        });
         &known.project
+    }
+
+    /// The project that the journal has for the session in this folder.
+    fn project_of_session(&self) -> Option<Project> {
+        let session = self.session().filter(|_| !self.is_start)?;
+        let is_here = session.folder.as_ref() == Some(&kept(&self.folder.to_string_lossy()));
+        let key = &session.project;
+        let mut project = (is_here && key != GLOBAL).then(|| Project::named(key))?;
+        project.also = Places::new(self.journal.as_ref().ok()).others(key).ok()?;
+        Some(project)
     }
 
     /// What a context of a session has already received.

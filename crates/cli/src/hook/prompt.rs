@@ -135,7 +135,7 @@ impl Hook {
     pub(super) fn arrivals(&self) -> Option<(Block, Vec<ShownNote>)> {
         let journal = self.journal.as_ref().ok()?;
         let arrived: i64 = journal.meta(sync::ARRIVED).ok()??.parse().ok()?;
-        let session = journal.session(&self.session_id).ok()??;
+        let session = self.session()?;
         let told = journal.last_prompt_at(&self.session_id).ok()?;
         if arrived < told.unwrap_or(session.started_at) {
             return None;

@@ -116,12 +116,10 @@ impl Hook {
         waiting: &[Waiting],
     ) -> Record {
         let environment = &self.context.environment;
-        let journal = self.journal_to_read();
-        let known = journal.and_then(|journal| journal.session(&self.session_id).ok().flatten());
+        let known = self.session();
         let is_unsure = self.is_unsure(payload.prompt_id.as_deref(), waiting);
-        let is_start = matches!(payload.event, Event::SessionStart { .. });
         // The row of a session that was restored after damage has no folder.
-        let looks = is_start || known.is_none_or(|known| known.folder.is_none());
+        let looks = self.is_start || known.is_none_or(|known| known.folder.is_none());
         let with_answer = self.with_last_answer(payload);
         let intake = Intake {
             private_tokens: &self.private_tokens,
@@ -137,7 +135,9 @@ impl Hook {
                     .flatten(),
                 // The intake makes it of the payload.
                 title: None,
-                client: client::process(environment.client_process.as_deref()),
+                client: looks
+                    .then(|| client::process(environment.client_process.as_deref()))
+                    .flatten(),
                 host: self.host.other(),
             },
             at: environment.now.timestamp_millis(),

@@ -110,7 +110,15 @@ impl Home {
 
     /// Returns whether a path is in the store, with or without symbolic links.
     pub fn contains(&self, path: &Path) -> bool {
-        is_below(path, &self.named)
+        path.starts_with(&self.named) || {
+            // On Windows the root is as it was named.
+            let root = if cfg!(windows) {
+                &resolve(&self.root)
+            } else {
+                &self.root
+            };
+            resolve(path).starts_with(root)
+        }
     }
 
     /// Checks that no symbolic link in the path of the root is dangling.
