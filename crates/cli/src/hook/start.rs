@@ -235,7 +235,7 @@ impl Hook {
                 "sessions are noted in {store} from now on · /memory-status · /memory-setup"
             )));
         }
-        if let Some(renamed) = self.renamed_line(journal) {
+        if let Some(renamed) = self.renamed_line(journal, chosen) {
             return Some(line(&renamed));
         }
         if block.text.is_empty() {
@@ -255,11 +255,18 @@ impl Hook {
 
 impl Hook {
     /// The hint that the notes of a project without notes may have another key.
-    fn renamed_line(&self, journal: &Journal) -> Option<String> {
+    fn renamed_line(&self, journal: &Journal, chosen: &[Chosen]) -> Option<String> {
         let project = self.project();
+        let keys = project.all_keys();
+        if chosen
+            .iter()
+            .any(|chosen| keys.contains(&chosen.note.project))
+        {
+            return None;
+        }
         let index = Index::open(&self.context.home).ok()?;
         let own = Filter {
-            projects: project.all_keys(),
+            projects: keys,
             with_superseded: true,
             ..Filter::default()
         };
