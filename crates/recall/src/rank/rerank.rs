@@ -165,16 +165,16 @@ impl<'a> Reranker<'a> {
         }
         words(&texts.tags, |word| note.take(&word));
 
-        let mut of_title = 0.0;
+        let asked = |known: &Option<usize>| known.and_then(|term| self.scorer.terms.get(term));
+        let of_title = title_terms.values().filter_map(asked);
+        let of_title: f32 = of_title.map(|asked| asked.weight).sum();
         let mut whole_title = 0.0;
-        for (term, known) in &title_terms {
-            match known.and_then(|term| self.scorer.terms.get(term)) {
-                Some(asked) => {
-                    whole_title += asked.store_rarity;
-                    of_title += asked.weight;
-                }
-                None => whole_title += rarity(term)?,
-            }
+        // Most titles have no term of the query, and looking up how rare a term is takes a query.
+        for (term, known) in title_terms.iter().filter(|_| of_title > 0.0) {
+            whole_title += match asked(known) {
+                Some(asked) => asked.store_rarity,
+                None => rarity(term)?,
+            };
         }
         let mut score = IN_TITLE * self.sum(in_title)
             + EARLY * self.sum(note.early)
