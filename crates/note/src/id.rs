@@ -3,9 +3,11 @@
 //! An id is also a file name, so the grammar is strict: exactly 26 upper-case Crockford characters.
 //! Text that is not an id never becomes a path.
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use chrono::{DateTime, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
@@ -71,6 +73,22 @@ impl NoteId {
 impl fmt::Display for NoteId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.0)
+    }
+}
+
+impl Serialize for NoteId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for NoteId {
+    fn schema_name() -> Cow<'static, str> {
+        "NoteId".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
     }
 }
 

@@ -1,6 +1,14 @@
 //! The enums of the front matter: each value is a word.
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use crate::{
+    link::{self, Relation},
+    trigger::Trigger,
+};
 
 /// Defines an enum whose values are words in the front matter.
 macro_rules! words {
@@ -229,5 +237,60 @@ impl Status {
     /// Returns whether there is still something to do.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Active)
+    }
+}
+
+/// Gives an enum its form in JSON: the words that people are shown.
+macro_rules! in_json {
+    ($($name:ident, $all:expr, $shown:path, $parse:path;)+) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str($shown(*self))
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let words: Vec<&str> = $all.iter().map(|value| $shown(*value)).collect();
+                json_schema!({ "type": "string", "enum": words })
+            }
+        }
+    )+};
+}
+
+in_json! {
+    NoteType, Self::ALL, Self::as_str, Self::from_str;
+    Scope, Self::ALL, Self::as_str, Self::from_str;
+    Kind, Self::ALL, Self::shown, Self::from_word;
+    State, Self::ALL, Self::as_str, Self::from_str;
+    Severity, Self::ALL, Self::as_str, Self::from_str;
+    Rating, Self::ALL, Self::as_str, Self::from_str;
+    Status, Self::ALL, Self::as_str, Self::from_str;
+    Relation, Self::GIVEN, Self::as_str, link::given;
+}
+
+impl<'de> Deserialize<'de> for Trigger {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        (String::deserialize(deserializer)?.parse()).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Trigger {
+    fn schema_name() -> Cow<'static, str> {
+        "Trigger".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
     }
 }
