@@ -15,6 +15,7 @@ use anamnesis_store::{
     },
     journal::Journal,
 };
+use serde::Serialize;
 
 use crate::{
     Error,
@@ -37,7 +38,7 @@ const RESTORING: &str = "restoring";
 const BEFORE: &str = "before-restore";
 
 /// A backup that was written.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Backup {
     /// How many files it has.
     pub files: usize,
@@ -45,8 +46,15 @@ pub struct Backup {
     pub bytes: u64,
 }
 
+/// A backup that is whole.
+#[derive(Debug, Serialize)]
+pub struct CheckedBackup {
+    /// How many files it has.
+    pub files: usize,
+}
+
 /// A store that was restored.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Restored {
     /// How many files were restored.
     pub files: usize,

@@ -13,6 +13,7 @@ use anamnesis_store::{
     journal::Journal,
     notes::{NotePath, Stored},
 };
+use serde::Serialize;
 use ulid::Ulid;
 
 use crate::{Error, context::Context, sync};
@@ -168,6 +169,16 @@ pub struct Done {
 fn changed_meanwhile() -> Error {
     Error::failed("notes have changed while this was worked out; nothing was written")
         .hint("run it again")
+}
+
+/// A report of a command that only shows what it would do without `--apply`.
+#[derive(Debug, Serialize)]
+pub struct Applied<T> {
+    /// Whether it was done.
+    pub applied: bool,
+    /// What was found.
+    #[serde(flatten)]
+    pub report: T,
 }
 
 /// Refuses `--apply` for an agent, which may only look at what would be done.

@@ -2,12 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use anamnesis_note::{
-    draft::safe,
+    draft::{safe, safe_line},
     id::{IdPrefix, NoteId},
+    note::{GLOBAL, State},
 };
 use anamnesis_store::{
     fs::{home::Home, log},
@@ -23,7 +25,7 @@ use anamnesis_text::{
     redact::set_patterns,
 };
 
-use crate::{Error, environment::Environment, format};
+use crate::{Error, environment::Environment, format, tool_caller::ToolCaller};
 
 /// The lock timeout of a command. Waiting is better than asking a person to try again.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,6 +45,8 @@ pub struct Context {
     pub notes: Notes,
     /// The settings of this machine.
     pub config: Config,
+    /// The model that calls tools, in a server.
+    pub tool: Option<Arc<ToolCaller>>,
 }
 
 impl Context {
@@ -80,6 +84,7 @@ impl Context {
             config,
             home,
             environment,
+            tool: None,
         })
     }
 
@@ -192,10 +197,28 @@ impl Context {
             let journal = self.journal_to_read()?;
             Some(journal.session(session).ok()??.project)
         };
-        match named {
-            Some(key) => self.project(Some(key)),
-            None => self.project(of_session().as_deref()),
+        match (named, &self.tool) {
+            (Some(key), _) => self.project(Some(key)),
+            (None, Some(tool)) => {
+                let own = tool.project.clone();
+                own.unwrap_or_else(|| Project::named(GLOBAL))
+            }
+            (None, None) => self.project(of_session().as_deref()),
         }
+    }
+
+    /// Returns the key for a new note of the named project, where `.` is the caller's, or else of its
+    /// own.
+    pub fn key_to_write(&self, named: Option<&str>) -> Result<String, Error> {
+        let key = match named {
+            None => self.project_to_write(None).key,
+            Some(".") => self.own_project()?.key,
+            Some(key) => safe_line(key),
+        };
+        if key.is_empty() {
+            return Err(Error::usage("the project is empty"));
+        }
+        Ok(key)
     }
 
     /// The session of the agent that runs this command, if both are known.
@@ -210,6 +233,10 @@ impl Context {
     /// Opens the index and brings it up to date with the notes. In a store that can only be read, it is
     /// built in memory.
     pub fn index(&self) -> Result<Index, Error> {
+        if self.tool.is_some() {
+            // After a long wait for other writers it is used as it is.
+            return Ok(Index::in_step_or_as_is(&self.home, &self.notes, TIMEOUT)?);
+        }
         self.index_with(Look::default())
     }
 
@@ -304,6 +331,18 @@ impl Context {
             Unresolvable::Index(error) => error.into(),
             cause => explain(&cause).because(cause),
         })
+    }
+
+    /// Finds the one note that matches what was typed and that is not forgotten.
+    pub fn present(index: &Index, typed: &str) -> Result<Entry, Error> {
+        let entry = Self::resolve(index, typed)?;
+        if entry.state != State::Forgotten {
+            return Ok(entry);
+        }
+        let short = Self::short(index, entry.id());
+        Err(Error::failed(format!("#{short} is forgotten"))
+            .code("forgotten")
+            .hint(format!("anamnesis restore {short}")))
     }
 
     /// Returns the shortest unique id of a note.

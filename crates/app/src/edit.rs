@@ -3,9 +3,7 @@
 use std::{borrow::Cow, io, path::PathBuf};
 
 use anamnesis_note::{
-    draft::NoteChange,
     id::NoteId,
-    link::{Link, Relation},
     merge::{self, without_conflict_markers},
     note::{Note, NoteFile, Scope, State, timestamp},
 };
@@ -15,42 +13,26 @@ use anamnesis_store::{
     notes::{self, NotePath, Stored},
 };
 use anamnesis_text::{privacy, redact::redact};
+use serde::Serialize;
 use ulid::Ulid;
 
-use crate::{
-    Error,
-    batch::Batch,
-    context::Context,
-    new_note::{self, SavedNote},
-    project::check_key,
-    sync,
-    write::{is_out_of_reach, refuse_agent},
-};
+use crate::{Error, batch::Batch, context::Context, project::check_key, sync, write::refuse_agent};
 
 /// The name of the change that moves notes to another project.
 pub const MOVE: &str = "move";
 
-/// Finds the note to edit, and checks that the caller may. `has_text`: the new title or text is
-/// known. `is_raw`: a file that cannot be parsed is found, too. Also returns whether the caller can
-/// only propose a change.
+/// Finds the note to edit, and checks that the caller may. `is_raw`: a file that cannot be parsed is
+/// found, too.
 pub fn target(
     context: &Context,
     index: &Index,
     typed: &str,
-    has_text: bool,
     is_raw: bool,
-) -> Result<(NotePath, bool), Error> {
-    let mut is_proposed = false;
+) -> Result<NotePath, Error> {
     let path = match Context::resolve(index, typed) {
-        Ok(entry) => {
-            is_proposed =
-                has_text && context.environment.is_agent && is_out_of_reach(context, &entry);
-            if !is_proposed {
-                refuse_agent(context, &entry, "change")?;
-            }
-            if entry.state == State::Forgotten {
-                return Err(forgotten(&Context::short(index, entry.id()), &entry));
-            }
+        Ok(_) => {
+            let entry = Context::present(index, typed)?;
+            refuse_agent(context, &entry, "change")?;
             entry.path
         }
         // A file that cannot be parsed is not in the index, but its name contains the id.
@@ -63,38 +45,7 @@ pub fn target(
     if is_raw && context.environment.is_agent {
         return Err(Error::failed("a file is edited raw by a person only"));
     }
-    Ok((path, is_proposed))
-}
-
-/// Proposes an agent's change of a note that it may not change itself.
-pub fn propose(
-    context: &Context,
-    index: Index,
-    path: NotePath,
-    change: &NoteChange,
-) -> Result<SavedNote, Error> {
-    let before = context.notes.read(path)?.note();
-    let mut changed = before.clone();
-    change.apply(&mut changed, context.environment.now);
-    if changed == before {
-        let short = Context::short(&index, path.id);
-        return Err(Error::failed(format!("#{short} is like that already")));
-    }
-    new_note::propose(context, index, changed, "edit", true)
-}
-
-/// Changes a note's title or text. Returns `None` if nothing changed.
-pub fn change(
-    context: &Context,
-    path: NotePath,
-    change: &NoteChange,
-) -> Result<Option<Stored>, Error> {
-    let before = context.notes.read(path)?.stamp;
-    sync::commit_earlier(context, [path.id]);
-    let lock = context.notes.lock()?;
-    let now = context.environment.now;
-    let stored = (context.notes).update(&lock, path, |note| change.apply(note, now))?;
-    Ok((stored.stamp != before).then_some(stored))
+    Ok(path)
 }
 
 /// A note's file while a person edits it.
@@ -198,17 +149,44 @@ fn checked(context: &Context, path: NotePath, text: String, old: &Note) -> Resul
 
 /// Records and commits an edit. Returns the change that `undo` reverts. The note is already changed,
 /// so errors are logged.
-pub fn commit(context: &Context, stored: &Stored) -> Option<Ulid> {
+pub fn commit(context: &Context, stored: &Stored, act: &str) -> Option<Ulid> {
     let id = stored.path.id;
     if let Some(journal) = context.journal().filter(|_| !context.environment.is_agent) {
         let now = context.environment.now;
         let bytes = context.notes.bytes(stored.path).map_err(Error::from);
         let recorded = bytes.and_then(|bytes| Ok(journal.written_here(id, &bytes, now)?));
         if let Err(error) = recorded {
-            context.log(&format!("edit: {error}"));
+            context.log(&format!("{act}: {error}"));
         }
     }
-    sync::commit(context, "edit", [id])
+    sync::commit(context, act, [id])
+}
+
+/// What a change of a note's fields prints.
+#[derive(Debug, Serialize)]
+pub struct ChangedNote {
+    /// The note's id.
+    pub id: String,
+    /// Whether anything changed.
+    pub changed: bool,
+}
+
+/// Where a note is after a move.
+#[derive(Debug, Serialize)]
+pub struct MovedNote {
+    id: String,
+    project: String,
+    scope: Scope,
+}
+
+impl From<&Note> for MovedNote {
+    fn from(note: &Note) -> Self {
+        Self {
+            id: note.id.to_string(),
+            project: note.project.clone(),
+            scope: note.scope,
+        }
+    }
 }
 
 /// A note whose fields were changed.
@@ -353,78 +331,4 @@ pub fn move_note(
         journal.know([id])?;
     }
     Ok(moved)
-}
-
-/// The result of adding or removing a link.
-pub enum LinkOutcome {
-    /// The change waits for approval by a person.
-    Proposed(Box<SavedNote>),
-    /// The first note links to the second one, or no longer does.
-    Linked {
-        /// The note with the link.
-        from: Box<MarkedNote>,
-        /// The note that it names.
-        to: Box<Entry>,
-        /// The shortest unique id of that note.
-        short_to: String,
-    },
-}
-
-/// Adds or removes a link between two notes.
-pub fn connect(
-    context: &Context,
-    [from, to]: [&str; 2],
-    relation: Relation,
-    weight: Option<f64>,
-    is_removed: bool,
-) -> Result<LinkOutcome, Error> {
-    let index = context.index()?;
-    let from = Context::resolve(&index, from)?;
-    let to = Context::resolve(&index, to)?;
-    if from.id() == to.id() {
-        return Err(Error::usage("a note cannot be linked to itself"));
-    }
-    if weight.is_some() && relation == Relation::Supersedes {
-        return Err(Error::usage(
-            "a note replaces another one or not; it has no weight",
-        ));
-    }
-    let is_forgotten = |entry: &&&Entry| entry.state == State::Forgotten && !is_removed;
-    if let Some(entry) = [&from, &to].iter().find(is_forgotten) {
-        return Err(forgotten(&entry.id().short(), entry));
-    }
-    let link = Link {
-        relation,
-        target: to.id(),
-        weight,
-    };
-    let change = |note: &mut Note| {
-        if is_removed {
-            link.withdraw(note);
-        } else {
-            link.declare(note);
-        }
-    };
-    let hides = relation == Relation::Supersedes && !is_removed;
-    let is_reaching = is_out_of_reach(context, &from) || hides && is_out_of_reach(context, &to);
-    if context.environment.is_agent && is_reaching {
-        let mut changed = context.notes.read(from.path)?.note();
-        change(&mut changed);
-        let saved = new_note::propose(context, index, changed, "connect", false)?;
-        return Ok(LinkOutcome::Proposed(Box::new(saved)));
-    }
-    let short_to = Context::short(&index, to.id());
-    let path = from.path;
-    let update = |lock: &Lock| context.notes.update(lock, path, change);
-    Ok(LinkOutcome::Linked {
-        from: Box::new(apply(context, index, from, "connect", update)?),
-        to: Box::new(to),
-        short_to,
-    })
-}
-
-/// The failure for a note that is forgotten.
-fn forgotten(short: &str, entry: &Entry) -> Error {
-    Error::failed(format!("#{short} is forgotten"))
-        .hint(format!("anamnesis restore {}", entry.id()))
 }

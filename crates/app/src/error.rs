@@ -34,6 +34,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
+    code: Option<&'static str>,
     message: String,
     hint: Option<String>,
     source: Option<Box<dyn error::Error + Send + Sync>>,
@@ -43,6 +44,7 @@ impl Error {
     fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
+            code: None,
             message: message.into(),
             hint: None,
             source: None,
@@ -76,6 +78,13 @@ impl Error {
         self
     }
 
+    /// Sets the code that a tool returns, if the kind says too little.
+    #[must_use]
+    pub fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
+    }
+
     /// Keeps the cause.
     #[must_use]
     pub fn because(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
@@ -87,6 +96,13 @@ impl Error {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Puts words before the message.
+    #[must_use]
+    pub fn after(mut self, words: &str) -> Self {
+        self.message.insert_str(0, words);
         self
     }
 
@@ -112,6 +128,11 @@ impl Error {
     /// The kind.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The code that a tool returns, if it is not the kind's.
+    pub fn tool_code(&self) -> Option<&'static str> {
+        self.code
     }
 
     /// What happened.

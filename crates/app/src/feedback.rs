@@ -2,6 +2,9 @@
 
 use anamnesis_note::note::{Rating, State, timestamp};
 use anamnesis_store::index::{Entry, Index};
+use anamnesis_text::clean::one_line;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
@@ -10,32 +13,64 @@ use crate::{
     write::{is_a_persons, refuse_agent},
 };
 
-/// A note that was rated or verified.
+/// A rating of a note.
+#[derive(Debug, Deserialize, JsonSchema, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct RateNote {
+    /// The note's id: six or more characters of its start or end
+    #[schemars(description = "")]
+    id: String,
+    /// `good`: it helped; `bad`: it was wrong or in the way
+    #[arg(value_parser = str::parse::<Rating>)]
+    #[schemars(description = "")]
+    rating: Rating,
+}
+
+/// A note that was rated.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RatedNote {
-    /// The note.
-    pub entry: Entry,
-    /// The shortest unique id.
-    pub short: String,
-    /// The short ids of the notes that replace it.
-    pub newer: Vec<String>,
+    /// Result, for the person
+    pub said: String,
+    id: String,
+    rating: Rating,
 }
 
 /// Rates a note. Praise from someone who may verify the note also verifies it.
-pub fn rate(context: &Context, typed: &str, rating: Rating) -> Result<RatedNote, Error> {
-    let (index, entry, short) = find(context, typed)?;
+pub fn rate(context: &Context, request: RateNote) -> Result<RatedNote, Error> {
+    let RateNote { id, rating } = request;
+    let (index, entry, short) = find(context, &id)?;
     drop(index);
     let may_verify = !(context.environment.is_agent && is_a_persons(&entry));
-    let is_verified = rating == Rating::Good && may_verify;
-    mark(context, &entry, "feedback", Some(rating), is_verified)?;
+    let is_good = rating == Rating::Good;
+    let verb = "feedback";
+    mark(context, &entry, verb, Some(rating), is_good && may_verify)?;
+    let title = one_line(&entry.title);
     Ok(RatedNote {
-        entry,
-        short,
-        newer: Vec::new(),
+        said: if is_good {
+            format!("noted: #{short} \"{title}\" helped")
+        } else {
+            format!(
+                "noted: #{short} \"{title}\" was wrong or in the way\n\
+                 → anamnesis edit {short}   |   anamnesis mute {short}"
+            )
+        },
+        id: entry.id().to_string(),
+        rating,
     })
 }
 
+/// A note that was verified.
+#[derive(Debug, Serialize)]
+pub struct VerifiedNote {
+    /// Result, for the person
+    pub said: String,
+    id: String,
+    /// Whether the note is in use.
+    pub in_use: bool,
+}
+
 /// Confirms that a note is still right.
-pub fn verify(context: &Context, typed: &str) -> Result<RatedNote, Error> {
+pub fn verify(context: &Context, typed: &str) -> Result<VerifiedNote, Error> {
     let (index, entry, short) = find(context, typed)?;
     refuse_agent(context, &entry, "verify")?;
     let newer = if entry.superseded {
@@ -44,13 +79,26 @@ pub fn verify(context: &Context, typed: &str) -> Result<RatedNote, Error> {
         Vec::new()
     };
     let newer = newer.iter().map(|newer| Context::short(&index, newer.id()));
-    let newer = newer.collect();
+    let newer: Vec<String> = newer.collect();
     drop(index);
     mark(context, &entry, "verify", None, true)?;
-    Ok(RatedNote {
-        entry,
-        short,
-        newer,
+    let unused = match entry.state {
+        _ if !newer.is_empty() => format!(
+            "\nnot in use: #{} replaces it\n→ anamnesis show {}",
+            newer.join(", #"),
+            newer[0]
+        ),
+        State::Muted => format!("\nnot in use: it is muted\n→ anamnesis mute {short} --off"),
+        State::Proposed => {
+            "\nnot in use: it is a proposal\n→ anamnesis list --everywhere".to_owned()
+        }
+        State::Active | State::Forgotten => String::new(),
+    };
+    let title = one_line(&entry.title);
+    Ok(VerifiedNote {
+        said: format!("noted: #{short} \"{title}\" is right{unused}"),
+        id: entry.id().to_string(),
+        in_use: unused.is_empty(),
     })
 }
 
@@ -89,11 +137,7 @@ pub(crate) fn write(
 /// Finds a note that is not forgotten.
 fn find(context: &Context, typed: &str) -> Result<(Index, Entry, String), Error> {
     let index = context.index()?;
-    let entry = Context::resolve(&index, typed)?;
+    let entry = Context::present(&index, typed)?;
     let short = Context::short(&index, entry.id());
-    if entry.state == State::Forgotten {
-        return Err(Error::failed(format!("#{short} is forgotten"))
-            .hint(format!("anamnesis restore {short}")));
-    }
     Ok((index, entry, short))
 }

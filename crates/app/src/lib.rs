@@ -1,8 +1,7 @@
 //! The operations of Anamnesis: what a command, hook or tool does, independent of its interface.
 //!
 //! An operation takes a [`context::Context`] and returns a typed outcome or an [`Error`].
-//! It prints nothing and knows neither the command line nor MCP. Only [`environment`] reads
-//! the process's environment.
+//! It prints nothing. Only [`environment`] reads the process's environment.
 
 pub mod auto_reflect;
 pub mod backfill;
@@ -36,7 +35,7 @@ pub mod journal_repair;
 pub mod learn;
 pub mod machines;
 pub mod model;
-pub mod new_note;
+pub mod ops;
 pub mod pause;
 pub mod project;
 pub mod purge;
@@ -55,8 +54,8 @@ pub mod status;
 pub mod suggestion;
 pub mod summary;
 pub mod sync;
-pub mod task;
 pub mod terminal_command;
+pub mod tool_caller;
 pub mod tool_hooks;
 pub mod undo;
 pub mod upkeep;

@@ -16,6 +16,7 @@ use anamnesis_store::{
     project::{Identities, Places, Project, Step},
     synced_lines,
 };
+use serde::Serialize;
 
 use crate::{
     Error,
@@ -24,6 +25,7 @@ use crate::{
 };
 
 /// A project with notes.
+#[derive(Debug, Serialize)]
 pub struct ListedProject {
     /// Its current key.
     pub key: String,
@@ -34,6 +36,7 @@ pub struct ListedProject {
 }
 
 /// A group of projects.
+#[derive(Debug, Serialize)]
 pub struct ListedGroup {
     /// Its key: `group:` and its name.
     pub key: String,
@@ -43,14 +46,55 @@ pub struct ListedGroup {
     pub notes: usize,
 }
 
+/// Two keys that may be one project.
+#[derive(Debug, Serialize)]
+pub struct PossibleMerge {
+    /// The key of the current folder, and the other one.
+    pub keys: [String; 2],
+    /// Why.
+    pub because: &'static str,
+}
+
+/// Another key of a project.
+#[derive(Debug, Serialize)]
+pub struct OtherKey<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// Why it is the same project.
+    pub because: String,
+    /// The folder that had it.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
+}
+
+/// The project of a folder.
+#[derive(Debug, Serialize)]
+pub struct ProjectOfFolder<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// How the key was found.
+    pub step: &'static str,
+    /// Where it was found.
+    pub from: Option<&'a Path>,
+    /// The folder.
+    pub folder: &'a Path,
+    /// Its other keys.
+    pub also: Vec<OtherKey<'a>>,
+    /// The names of its groups.
+    pub groups: Vec<&'a str>,
+    /// The key of a marker that is not followed.
+    pub untrusted: Option<&'a str>,
+}
+
 /// The projects with notes.
+#[derive(Debug, Serialize)]
 pub struct ProjectList {
     /// The projects, by key.
     pub projects: Vec<ListedProject>,
     /// The groups that have projects or notes, by key.
     pub groups: Vec<ListedGroup>,
-    /// The key of the current folder, one that may be the same project, and why.
-    pub hint: Option<(String, String, &'static str)>,
+    /// The key of the current folder and one that may be the same project.
+    pub may_be_one: Option<PossibleMerge>,
 }
 
 /// Opens the store for a person only. A repository could tell Claude to get another project's notes
@@ -86,10 +130,7 @@ impl<'a> ProjectKeys<'a> {
 
 /// The other keys of a project without its groups', each with its source and the folder where it
 /// was found.
-pub fn other_keys<'a>(
-    context: &Context,
-    project: &'a Project,
-) -> Vec<(&'a str, String, Option<PathBuf>)> {
+pub fn other_keys<'a>(context: &Context, project: &'a Project) -> Vec<OtherKey<'a>> {
     let mut own = project.also.iter().filter(|key| !is_shared(key)).peekable();
     if own.peek().is_none() {
         return Vec::new();
@@ -99,9 +140,13 @@ pub fn other_keys<'a>(
         let identities = keys.as_ref().ok()?.identities();
         identities.reason(&project.key, other).ok().flatten()
     };
-    let others = own.map(|other| match reason(other) {
-        Some((reason, folder)) => (other.as_str(), reason, Some(folder)),
-        None => (other.as_str(), "merged, or seen elsewhere".to_owned(), None),
+    let others = own.map(|key| {
+        let (because, folder) = reason(key).unzip();
+        OtherKey {
+            key,
+            because: because.unwrap_or_else(|| "merged, or seen elsewhere".to_owned()),
+            folder,
+        }
     });
     others.collect()
 }
@@ -129,7 +174,10 @@ pub fn list(context: &Context) -> Result<ProjectList, Error> {
     Ok(ProjectList {
         projects: projects.collect(),
         groups: groups(&notes, &aliases),
-        hint: looks_like.map(|(other, why)| (here.key, other, why)),
+        may_be_one: looks_like.map(|(other, because)| PossibleMerge {
+            keys: [here.key, other],
+            because,
+        }),
     })
 }
 

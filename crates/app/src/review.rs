@@ -24,6 +24,7 @@ use anamnesis_store::{
     notes::{NotePath, Stored},
 };
 use anamnesis_sync::history::APPROVAL;
+use serde::Serialize;
 use ulid::Ulid;
 
 use crate::{
@@ -31,6 +32,7 @@ use crate::{
     context::Context,
     feedback, forget,
     format::{ago, count, number, time},
+    ops::note,
     sync,
 };
 
@@ -479,4 +481,58 @@ pub fn other_versions(context: &Context, index: &Index, note: &Note) -> Result<V
         .filter(|copy| is_copy(copy))
         .map(Entry::id)
         .collect())
+}
+/// Pending notes, for scripts.
+#[derive(Debug, Serialize)]
+pub struct PendingList {
+    groups: Vec<PendingNotes>,
+    total: usize,
+    held: Option<String>,
+    withheld: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PendingNotes {
+    reflection: Option<String>,
+    session: Option<String>,
+    sources: Option<Vec<NoteId>>,
+    notes: Vec<ListedNote>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedNote {
+    #[serde(flatten)]
+    note: note::Note,
+    reason: &'static str,
+}
+
+impl PendingList {
+    /// Lists groups of pending notes, with what a sync holds back and what is not committed.
+    pub fn new(
+        context: &Context,
+        groups: &[PendingGroup],
+        total: usize,
+        held: Option<String>,
+        withheld: Vec<String>,
+    ) -> Self {
+        let listed = |pending: &PendingNote| ListedNote {
+            note: note::Note::new(context, pending.entry.clone()),
+            reason: word(pending.reason),
+        };
+        let groups = groups.iter().map(|group| {
+            let reflection = group.reflection.as_ref();
+            PendingNotes {
+                reflection: reflection.map(|it| it.short_key().to_owned()),
+                session: group.session.clone(),
+                sources: reflection.map(|it| it.sources.keys().copied().collect()),
+                notes: group.notes.iter().map(listed).collect(),
+            }
+        });
+        Self {
+            groups: groups.collect(),
+            total,
+            held,
+            withheld,
+        }
+    }
 }

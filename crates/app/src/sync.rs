@@ -25,7 +25,7 @@ use crate::{
     context::Context,
     format,
     purge::{LeftPlace, left},
-    remote,
+    remote, spawn,
 };
 
 /// The timeout for one call of git.
@@ -578,6 +578,10 @@ pub fn commit(
     verb: &str,
     notes: impl IntoIterator<Item = NoteId>,
 ) -> Option<Ulid> {
+    if context.tool.is_some() {
+        spawn::work_soon(context);
+        return None;
+    }
     commit_by(context, context.actor(), verb, notes)
 }
 
@@ -620,7 +624,9 @@ fn or_log(
 /// Commits what notes are before a command changes them. Otherwise the undo of the change would also
 /// undo an earlier edit, or remove a note that was never committed.
 pub fn commit_earlier(context: &Context, notes: impl IntoIterator<Item = NoteId>) {
-    commit_by(context, "machine", "sync", notes);
+    if context.tool.is_none() {
+        commit_by(context, "machine", "sync", notes);
+    }
 }
 
 /// Commits all changes in `memory/`, whether hooks wrote them or somebody edited files.

@@ -89,36 +89,52 @@ pub fn admit(
     index: &Index,
     wanted: &NewNote<'_>,
 ) -> Result<Novelty, Error> {
+    let is_tool = context.tool.is_some();
     admission::admit(index, &context.notes, journal, wanted).map_err(|refusal| {
-        let (message, hint) = match refusal {
+        let is_known = matches!(refusal, AdmissionError::Known(_));
+        let (code, message, hint) = match refusal {
             AdmissionError::Type(_) => {
                 let hint = "leave the type out, or write it as semantic or procedural".to_owned();
-                (refusal.to_string(), Some(hint))
+                ("bad_argument", refusal.to_string(), hint)
             }
-            AdmissionError::Forgotten(at) => (format!("you forgot this on {}", format::date(at)), None),
-            AdmissionError::Known(id) => {
+            AdmissionError::Forgotten(at) => return forgotten_text(at).because(refusal),
+            AdmissionError::Known(id) | AdmissionError::Echo(id) => {
                 let (short, note) = named(index, id);
-                let hint = format!(
-                    "anamnesis edit {short} --stdin, for what is new; --force writes another note all the same"
-                );
-                (format!("{note} says this already"), Some(hint))
-            }
-            AdmissionError::Echo(id) => {
-                let (short, note) = named(index, id);
-                let hint =
-                    format!("write only what is new, or add it by anamnesis edit {short} --stdin");
-                let message =
-                    format!("most of this was injected into the session, mainly from {note}");
-                (message, Some(hint))
+                let change = if is_tool {
+                    "memory_amend".to_owned()
+                } else {
+                    format!("anamnesis edit {short} --stdin")
+                };
+                if is_known {
+                    let force = if is_tool { "force" } else { "--force" };
+                    let hint = format!(
+                        "add what is new by {change}; {force} writes another note all the same"
+                    );
+                    ("known", format!("{note} says this already"), hint)
+                } else {
+                    let message =
+                        format!("most of this was injected into the session, mainly from {note}");
+                    let hint = format!("write only what is new, or add it by {change}");
+                    ("echo", message, hint)
+                }
             }
             AdmissionError::Index(error) => return error.into(),
         };
-        let error = Error::failed(message).because(refusal);
-        match hint {
-            Some(hint) => error.hint(hint),
-            None => error,
-        }
+        Error::failed(message)
+            .because(refusal)
+            .code(code)
+            .hint(hint)
     })
+}
+
+/// The failure for a text that a person had forgotten.
+pub fn forgotten_text(at: i64) -> Error {
+    Error::failed(format!(
+        "the person forgot this text on {}",
+        format::date(at)
+    ))
+    .code("forgotten")
+    .hint("do not write it; the person can: /memory-remember TEXT")
 }
 
 /// Returns a remark about a new note that repeats another; `None` for a novel one.

@@ -25,16 +25,9 @@ mod tools;
 
 mod resources;
 
-mod note;
-
-mod memory;
-
-mod write;
+mod error;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::{
-    memory::Memory,
-    serve::{Error, serve, serve_over},
-};
+pub use self::serve::{Error, serve, serve_over};

@@ -4,11 +4,12 @@
 //! descriptions contain the words that identify a note, and completion finds the others. Any note
 //! can be read, listed or not; the contents are those of `memory_get`.
 
+use anamnesis_app::{context::Context, ops::note};
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::{GLOBAL, NoteType, State, parse_timestamp},
 };
-use anamnesis_recall::search::search;
+use anamnesis_recall::{render::inert_value, search::search};
 use anamnesis_store::index::{Entry, Filter, Index};
 use rmcp::{
     ErrorData,
@@ -18,10 +19,7 @@ use rmcp::{
     },
 };
 
-use crate::{
-    memory::{Memory, ToolError},
-    note, tools,
-};
+use crate::{error::ToolError, tools};
 
 const SCHEME: &str = "memory://";
 
@@ -43,8 +41,8 @@ const LISTED: [(NoteType, usize); 3] = [
 const MAX_COMPLETED: usize = 20;
 
 /// Lists the notes that a person is most likely to mention.
-pub(crate) fn list(memory: &Memory) -> Result<Vec<Resource>, ErrorData> {
-    let entries = listed(memory).map_err(|error| broken(&error))?;
+pub(crate) fn list(context: &Context) -> Result<Vec<Resource>, ErrorData> {
+    let entries = listed(context).map_err(|error| broken(&error))?;
     Ok(entries.iter().map(described).collect())
 }
 
@@ -60,16 +58,19 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// Reads a note, with the contents of `memory_get`.
-pub(crate) fn read(memory: &Memory, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(crate) fn read(context: &Context, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let not_found = |error: &ToolError| {
         let message = error.message().to_owned();
         ErrorData::resource_not_found(message, Some(error.value()))
     };
     let typed = uri.strip_prefix(SCHEME).unwrap_or_default();
-    let index = memory.index().map_err(|error| broken(&error))?;
-    let entry = Memory::resolve(&index, typed).map_err(|error| not_found(&error))?;
-    let whole = tools::whole(memory, &index, &entry).map_err(|error| not_found(&error))?;
-    let text = serde_json::to_string(&whole)
+    let index = context
+        .index_to_read()
+        .map_err(|error| broken(&error.into()))?;
+    let entry = Context::present(&index, typed).map_err(|error| not_found(&error.into()))?;
+    let whole = tools::whole(context, &index, &entry).map_err(|error| not_found(&error))?;
+    let text = serde_json::to_value(&whole)
+        .map(|whole| inert_value(whole).to_string())
         .map_err(|error| broken(&ToolError::internal(&error.to_string())))?;
     let contents = ResourceContents::text(text, uri_of(entry.id())).with_mime_type(MIME_TYPE);
     Ok(ReadResourceResult::new(vec![contents]))
@@ -77,7 +78,7 @@ pub(crate) fn read(memory: &Memory, uri: &str) -> Result<ReadResourceResult, Err
 
 /// Completes an id from a part of it or from words of the note.
 pub(crate) fn complete(
-    memory: &Memory,
+    context: &Context,
     asked: &CompleteRequestParams,
 ) -> Result<CompleteResult, ErrorData> {
     let is_ours = matches!(&asked.r#ref, Reference::Resource(of) if of.uri == TEMPLATE)
@@ -88,7 +89,7 @@ pub(crate) fn complete(
             None,
         ));
     }
-    let mut entries = meant(memory, &asked.argument.value).map_err(|error| broken(&error))?;
+    let mut entries = meant(context, &asked.argument.value).map_err(|error| broken(&error))?;
     let has_more = entries.len() > MAX_COMPLETED;
     entries.truncate(MAX_COMPLETED);
     let ids = entries.iter().map(|entry| entry.id().to_string()).collect();
@@ -99,25 +100,28 @@ pub(crate) fn complete(
 
 /// Selects notes of the session's project and for all projects, or all notes if the client names no
 /// project.
-fn here(memory: &Memory) -> Filter {
-    let projects = memory.project.as_ref().map_or_else(Vec::new, |project| {
-        let mut keys = project.all_keys();
-        keys.push(GLOBAL.to_owned());
-        keys
-    });
+fn here(context: &Context) -> Filter {
+    let projects = context.own_project().map_or_else(
+        |_| Vec::new(),
+        |project| {
+            let mut keys = project.all_keys();
+            keys.push(GLOBAL.to_owned());
+            keys
+        },
+    );
     Filter {
         projects,
         ..Filter::default()
     }
 }
 
-fn listed(memory: &Memory) -> Result<Vec<Entry>, ToolError> {
-    let index = memory.index()?;
+fn listed(context: &Context) -> Result<Vec<Entry>, ToolError> {
+    let index = context.index_to_read()?;
     let mut entries = Vec::new();
     for (note_type, most) in LISTED {
         let filter = Filter {
             note_type: Some(note_type),
-            ..here(memory)
+            ..here(context)
         };
         entries.extend(index.list(&filter, most)?);
     }
@@ -125,18 +129,18 @@ fn listed(memory: &Memory) -> Result<Vec<Entry>, ToolError> {
     Ok(entries)
 }
 
-fn meant(memory: &Memory, typed: &str) -> Result<Vec<Entry>, ToolError> {
+fn meant(context: &Context, typed: &str) -> Result<Vec<Entry>, ToolError> {
     let words = beginning_of(typed);
     if words.is_empty() {
-        return listed(memory);
+        return listed(context);
     }
-    let index = memory.index()?;
+    let index = context.index_to_read()?;
     let by_id = by_id(&index, typed)?;
     if !by_id.is_empty() {
         return Ok(by_id);
     }
     // One extra hit shows whether there are more.
-    let hits = search(&index, &words, &here(memory), MAX_COMPLETED + 1)?;
+    let hits = search(&index, &words, &here(context), MAX_COMPLETED + 1)?;
     Ok(hits.into_iter().map(|hit| hit.entry).collect())
 }
 

@@ -9,7 +9,9 @@ use rmcp::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
-use crate::{handshake::Handshake, memory::Memory, server::Server};
+use anamnesis_app::context::Context;
+
+use crate::{handshake::Handshake, server::Server};
 
 /// The longest message that is read, in bytes; more than the largest note needs. Longer messages
 /// are skipped up to their line end.
@@ -38,13 +40,13 @@ pub enum Error {
 ///
 /// # Errors
 /// The runtime cannot start, the handshake fails, or the server's task panics.
-pub fn serve(memory: Memory, read_before: Vec<u8>) -> Result<(), Error> {
+pub fn serve(context: Context, read_before: Vec<u8>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Error::Runtime)?;
     let input = Cursor::new(read_before).chain(tokio::io::stdin());
-    let served = runtime.block_on(serve_over(memory, input, tokio::io::stdout()));
+    let served = runtime.block_on(serve_over(context, input, tokio::io::stdout()));
     // A thread may still block on stdin, so the shutdown does not wait for it.
     runtime.shutdown_background();
     served
@@ -54,14 +56,14 @@ pub fn serve(memory: Memory, read_before: Vec<u8>) -> Result<(), Error> {
 ///
 /// # Errors
 /// The handshake fails, or the server's task panics.
-pub async fn serve_over<R, W>(memory: Memory, input: R, output: W) -> Result<(), Error>
+pub async fn serve_over<R, W>(context: Context, input: R, output: W) -> Result<(), Error>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let pipe = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_LENGTH);
     let (handshake, closed) = Handshake::new(pipe);
-    let running = match Server::new(memory).serve(handshake).await {
+    let running = match Server::new(context).serve(handshake).await {
         Ok(running) => running,
         // The client closed the connection before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -84,12 +86,12 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
-    use crate::tests::memory;
+    use crate::tests::caller;
 
     /// Sends messages, closes the stream and returns the server's answers.
     fn said(messages: &[Value]) -> Vec<Value> {
         let folder = tempfile::tempdir().unwrap();
-        let memory = memory(folder.path());
+        let context = caller(folder.path());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -102,7 +104,7 @@ mod tests {
                 client.write_all(line.as_bytes()).await.unwrap();
             }
             drop(client);
-            serve_over(memory, input, output).await.unwrap();
+            serve_over(context, input, output).await.unwrap();
             let mut text = String::new();
             answers.read_to_string(&mut text).await.unwrap();
             let lines = text.lines().map(serde_json::from_str);

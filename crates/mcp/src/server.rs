@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anamnesis_app::spawn;
+use anamnesis_app::{context::Context, spawn};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -17,7 +17,7 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use crate::{
-    memory::{Memory, ToolError},
+    error::ToolError,
     resources,
     tool::Tool,
     tools::{self, reflect},
@@ -60,14 +60,14 @@ fn ask(question: &str, key: String) -> Option<InputRequiredResult> {
 
 /// The handler for the protocol library.
 pub(crate) struct Server {
-    memory: Arc<Memory>,
+    context: Arc<Context>,
     tools: Vec<Tool>,
 }
 
 impl Server {
-    pub(crate) fn new(memory: Memory) -> Self {
+    pub(crate) fn new(context: Context) -> Self {
         Self {
-            memory: Arc::new(memory),
+            context: Arc::new(context),
             tools: tools::all(),
         }
     }
@@ -77,10 +77,10 @@ impl Server {
         let arguments = asked.arguments.unwrap_or_default();
         let answer = match self.tools.iter().find(|tool| tool.name == asked.name) {
             Some(tool) if tool.is_slow() => self.run_aside(tool, arguments).await,
-            Some(tool) => tool.run()(&self.memory, arguments),
+            Some(tool) => tool.run()(&self.context, arguments),
             None => Err(ToolError::unknown_tool(&asked.name, &self.tools)),
         };
-        spawn::repair_if_damaged(&self.memory.context.environment);
+        spawn::repair_if_damaged(&self.context.environment);
         match answer {
             Ok(answer) => CallToolResult::structured(answer),
             Err(error) => failed(&error),
@@ -97,7 +97,7 @@ impl Server {
             return CallToolResult::structured(json!({ "said": said, "left": 0 }));
         }
         // The client has asked the person, so the command runs for the person.
-        let environment = &self.memory.context.environment;
+        let environment = &self.context.environment;
         match spawn::run_for_person(environment, &["review", "--approve", key]) {
             Ok(said) => CallToolResult::structured(json!({ "said": said, "left": 0 })),
             Err(error) => failed(&error.hint("anamnesis review").into()),
@@ -106,8 +106,8 @@ impl Server {
 
     /// Runs a tool on its own thread, so that the server can answer other requests meanwhile.
     async fn run_aside(&self, tool: &Tool, arguments: JsonObject) -> Result<Value, ToolError> {
-        let (run, memory) = (tool.run(), Arc::clone(&self.memory));
-        let answer = tokio::task::spawn_blocking(move || run(&memory, arguments)).await;
+        let (run, context) = (tool.run(), Arc::clone(&self.context));
+        let answer = tokio::task::spawn_blocking(move || run(&context, arguments)).await;
         answer.unwrap_or_else(|error| Err(ToolError::internal(&error.to_string())))
     }
 }
@@ -159,7 +159,7 @@ impl ServerHandler for Server {
         let can_ask = capabilities.is_some_and(|client| client.elicitation.is_some());
         let question = key
             .filter(|_| can_ask && answer.is_error != Some(true))
-            .and_then(|key| Some((reflect::question(&self.memory, &key)?, key)));
+            .and_then(|key| Some((reflect::question(&self.context, &key)?, key)));
         Ok(match question {
             Some((question, key)) => ask(&question, key).map_or(answer.into(), Into::into),
             None => answer.into(),
@@ -171,7 +171,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(&self.memory).map(ListResourcesResult::with_all_items)
+        resources::list(&self.context).map(ListResourcesResult::with_all_items)
     }
 
     async fn list_resource_templates(
@@ -189,7 +189,7 @@ impl ServerHandler for Server {
         asked: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.memory, &asked.uri).map(Into::into)
+        resources::read(&self.context, &asked.uri).map(Into::into)
     }
 
     async fn complete(
@@ -197,17 +197,17 @@ impl ServerHandler for Server {
         asked: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        resources::complete(&self.memory, &asked)
+        resources::complete(&self.context, &asked)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::memory;
+    use crate::tests::caller;
 
     fn server() -> Server {
-        Server::new(memory("/nowhere".as_ref()))
+        Server::new(caller("/nowhere".as_ref()))
     }
 
     #[test]

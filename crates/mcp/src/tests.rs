@@ -1,11 +1,12 @@
 //! Tests of the writing tools, called without a connection.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anamnesis_app::{
     Error,
     context::{Context, TIMEOUT},
     environment::{Caller, Environment},
+    tool_caller::ToolCaller,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -23,13 +24,10 @@ use proptest::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    memory::{Memory, ToolError},
-    tools,
-};
+use crate::{error::ToolError, tools};
 
-/// A memory of the store in a folder, for a session without a project. No process can be started.
-pub(crate) fn memory(store: &Path) -> Memory {
+/// The context of a server of the store in a folder, for a session without a project. No process can be started.
+pub(crate) fn caller(store: &Path) -> Context {
     let mut environment = Environment::read(Caller::Client);
     environment.store = Some(store.to_owned());
     environment.program = None;
@@ -39,15 +37,24 @@ pub(crate) fn memory(store: &Path) -> Memory {
     environment.remote = None;
     environment.min_episodics = 2;
     environment.now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
-    let mut memory = Memory::new(Context::unchecked(environment, TIMEOUT).unwrap(), None);
-    "server".clone_into(&mut memory.counted_to);
-    memory
+    counted_to(
+        Context::unchecked(environment, TIMEOUT).unwrap(),
+        None,
+        "server",
+    )
+}
+
+/// A server's context, with the session that a model's notes count to.
+fn counted_to(context: Context, project: Option<Project>, session: &str) -> Context {
+    let mut context = context.for_tools(project.clone());
+    context.tool = Some(Arc::new(ToolCaller::new(project, session.to_owned())));
+    context
 }
 
 /// A store with an active session.
 struct Session {
     _folder: tempfile::TempDir,
-    memory: Memory,
+    context: Context,
 }
 
 impl Session {
@@ -57,19 +64,18 @@ impl Session {
         Home::new(&store).create().unwrap();
         let mut project = Project::named("acme");
         project.also = vec!["acme-old".to_owned()];
-        let mut memory = memory(&store);
-        memory.project = Some(project);
-        memory.context.environment.session = Some("s".to_owned());
+        let mut context = counted_to(caller(&store), Some(project), "server");
+        context.environment.session = Some("s".to_owned());
         Self {
             _folder: folder,
-            memory,
+            context,
         }
     }
 
     /// Another server of the same store, for a session without a project.
     fn another(&self) -> Self {
         Self {
-            memory: memory(self.memory.home().root()),
+            context: caller(self.context.home.root()),
             ..Self::open()
         }
     }
@@ -80,7 +86,7 @@ impl Session {
         };
         let tools = tools::all();
         let tool = tools.iter().find(|one| one.name == tool).unwrap();
-        let answer = tool.run()(&self.memory, arguments);
+        let answer = tool.run()(&self.context, arguments);
         answer.map_err(|error| serde_json::from_str(&error.json()).unwrap())
     }
 
@@ -97,7 +103,7 @@ impl Session {
     }
 
     fn notes(&self) -> Notes {
-        self.memory.notes()
+        self.context.notes.clone()
     }
 
     /// Reads a note from disk.
@@ -116,7 +122,7 @@ impl Session {
         let mut note = Note::new(
             NoteId::made_of(title),
             NoteType::Semantic,
-            self.memory.now(),
+            self.context.environment.now,
         );
         project.clone_into(&mut note.project);
         title.clone_into(&mut note.title);
@@ -133,7 +139,7 @@ impl Session {
     }
 
     fn home(&self) -> &Home {
-        self.memory.home()
+        &self.context.home
     }
 
     fn log(&self) -> String {
@@ -193,7 +199,7 @@ fn what_a_model_writes_is_the_agents() {
     let said = written["said"].as_str().unwrap();
     assert!(
         said.starts_with("saved #")
-            && said.contains(" insight for acme, by agent · Undo: memory_forget "),
+            && said.contains(" insight for acme, by agent\nUndo: anamnesis forget "),
         "{said}"
     );
     // A note for all projects is proposed and stays on this machine.
@@ -247,7 +253,7 @@ fn what_is_not_for_a_tool_is_refused_by_name() {
             "enforce",
             "hard",
         ] {
-            let mut arguments = json!({ "id": id, "body": "x", "said": "good" });
+            let mut arguments = json!({ "id": id, "body": "x", "rating": "good" });
             arguments[name] = json!("human");
             let refusal = session.call(tool, arguments).unwrap_err();
             assert_eq!(refusal["code"], "not_for_tools", "{tool} {name}");
@@ -413,7 +419,7 @@ fn what_is_no_change_of_a_note_is_refused() {
         ),
         (
             "memory_feedback",
-            json!({ "id": id, "said": "fine" }),
+            json!({ "id": id, "rating": "fine" }),
             "bad_argument",
         ),
         ("memory_sync", json!({ "accept": true }), "bad_argument"),
@@ -461,7 +467,11 @@ fn a_forgotten_text_is_not_written_again() {
     let text = "The old key was in the wiki.";
     let journal = Journal::open(session.home(), TIMEOUT).unwrap();
     journal
-        .forgot(NoteId::made_of("gone"), text, session.memory.now())
+        .forgot(
+            NoteId::made_of("gone"),
+            text,
+            session.context.environment.now,
+        )
         .unwrap();
     assert_eq!(
         session.refuses("memory_write", json!({ "body": text })),
@@ -512,7 +522,7 @@ fn a_session_has_ten_notes() {
     );
     assert_eq!(session.count(), 11);
     let mut other = session.another();
-    "another".clone_into(&mut other.memory.counted_to);
+    other.context = counted_to(other.context, None, "another");
     other.gives(
         "memory_write",
         json!({ "body": "kiwi kiwis are counted apart.", "project": "acme" }),
@@ -725,7 +735,7 @@ fn one_note_is_forgotten_and_said_to_be_good_or_bad() {
         json!({ "from": own, "to": persons, "relation": "about" }),
     );
     for (id, said) in [(&persons, "good"), (&own, "good"), (&own, "bad")] {
-        session.gives("memory_feedback", json!({ "id": id, "said": said }));
+        session.gives("memory_feedback", json!({ "id": id, "rating": said }));
     }
     // Only a person can verify a person's note.
     let [of_persons, of_own] = [&persons, &own].map(|id| session.note(id));
@@ -737,15 +747,15 @@ fn one_note_is_forgotten_and_said_to_be_good_or_bad() {
     assert!(of_own.verified.is_some());
     let forgotten = session.gives("memory_forget", json!({ "id": persons, "reason": "wrong" }));
     assert_eq!(
-        (&forgotten["state"], &forgotten["links"]),
-        (&json!("forgotten"), &json!(1))
+        (&forgotten["ids"], &forgotten["links"]),
+        (&json!([persons]), &json!(1))
     );
     assert_eq!(session.note(&persons).state, State::Forgotten);
     let id = persons.as_str().unwrap();
     let line = format!("{id} was forgotten by a tool: wrong");
     assert!(session.log().contains(&line), "{}", session.log());
     assert_eq!(
-        session.refuses("memory_feedback", json!({ "id": id, "said": "good" })),
+        session.refuses("memory_feedback", json!({ "id": id, "rating": "good" })),
         "forgotten"
     );
 }
@@ -766,11 +776,11 @@ fn notes_are_committed_without_a_remote() {
 
 #[test]
 fn an_error_says_what_a_person_can_do() {
-    let error = Error::failed("no network\u{1b}[2J").hint("later");
+    let error = Error::failed("no network\u{1b}[2J").hint("anamnesis sync");
     let shown: Value = serde_json::from_str(&ToolError::from(error).json()).unwrap();
     assert_eq!(
         shown,
-        json!({ "code": "failed", "message": "no network", "hint": "a person can: later" })
+        json!({ "code": "failed", "message": "no network", "hint": "a person can: anamnesis sync" })
     );
 }
 
@@ -828,7 +838,7 @@ fn with_sessions(session: &Session, titles: &[&str]) -> Vec<NoteId> {
     let notes = session.notes();
     let lock = notes.lock().unwrap();
     let write = |title: &&str| {
-        let now = session.memory.now();
+        let now = session.context.environment.now;
         let mut note = Note::new(NoteId::of_session(title), NoteType::Episodic, now);
         "acme".clone_into(&mut note.project);
         (*title).clone_into(&mut note.title);
@@ -894,7 +904,7 @@ fn a_reflection_is_proposed_and_nothing_else_changes() {
     assert_eq!(before, after);
     let review = session.gives("memory_review", json!({}));
     assert_eq!(review["proposals"].as_array().unwrap().len(), 2);
-    let question = crate::tools::reflect::question(&session.memory, key).unwrap();
+    let question = crate::tools::reflect::question(&session.context, key).unwrap();
     assert!(
         question.contains("fact: The broker keeps ten minutes\nMore is dropped."),
         "{question}"
@@ -1013,7 +1023,7 @@ fn what_the_person_had_forgotten_is_not_proposed_again() {
         .forgot(
             NoteId::made_of("gone"),
             "More is dropped.",
-            session.memory.now(),
+            session.context.environment.now,
         )
         .unwrap();
     let key = session.gives("memory_reflect", json!({}))["key"].clone();
@@ -1074,7 +1084,7 @@ fn whatever_a_tool_is_given_it_answers() {
             .into_iter()
             .map(|(name, value)| ((*name.get(&known)).to_owned(), value))
             .collect();
-        match tool.run()(&session.memory, arguments) {
+        match tool.run()(&session.context, arguments) {
             Ok(answer) => prop_assert!(answer.is_object(), "{}: {answer}", tool.name),
             Err(error) => prop_assert!(!error.message().is_empty(), "{}", tool.name),
         }
@@ -1083,7 +1093,7 @@ fn whatever_a_tool_is_given_it_answers() {
     ran.unwrap();
     // All files are valid notes in the folders for notes.
     let store = session.home().root();
-    let listed = session.memory.notes().list();
+    let listed = session.context.notes.list();
     assert!(listed.problems.is_empty(), "{:?}", listed.problems);
     let outside = std::fs::read_dir(store.parent().unwrap()).unwrap();
     assert_eq!(outside.count(), 1);
@@ -1093,12 +1103,12 @@ fn whatever_a_tool_is_given_it_answers() {
 fn a_search_does_not_wait_for_a_slow_refresh() {
     let session = Session::open();
     session.persons("acme", "Deploys go through GitLab");
-    session.memory.index().unwrap();
+    session.context.index_to_read().unwrap();
     for number in 0..100 {
         session.persons("acme", &format!("Ticket {number}"));
     }
     let notes = session.notes();
-    let refreshed = |wait| session.memory.refreshed_beside(&notes, wait).unwrap();
+    let refreshed = |wait| session.context.refreshed_beside(wait).unwrap();
     // Reading a hundred notes takes longer than no time.
     assert_eq!(refreshed(Duration::ZERO).note_count().unwrap(), 1);
     // The refresh went on.

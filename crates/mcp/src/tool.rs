@@ -1,28 +1,23 @@
 //! A tool: name, description, JSON Schema of input and output, and a function that does not depend
 //! on the protocol.
 
-use std::{any::Any, borrow::Cow, str::FromStr, sync::Arc};
+use std::{any::Any, sync::Arc};
 
-use anamnesis_note::{
-    link::{self, Relation},
-    note::{Kind, NoteType, Scope, Severity, Status, UnknownWord},
-    trigger::Trigger,
+use anamnesis_app::context::{self, Context};
+use anamnesis_recall::render::inert_value;
+use anamnesis_store::index::Index;
+use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::{
+    JsonSchema, Schema,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, Transform as _},
 };
-use rmcp::{
-    model::{JsonObject, ToolAnnotations},
-    schemars::{
-        JsonSchema, Schema, SchemaGenerator,
-        generate::SchemaSettings,
-        json_schema,
-        transform::{RecursiveTransform, Transform as _},
-    },
-};
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
 
-use crate::memory::{Memory, ToolError};
+use crate::error::ToolError;
 
-pub(crate) type Run = dyn Fn(&Memory, JsonObject) -> Result<Value, ToolError> + Send + Sync;
+pub(crate) type Run = dyn Fn(&Context, JsonObject) -> Result<Value, ToolError> + Send + Sync;
 
 /// The effect of a tool, as announced to clients, which may ask the person first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,30 +72,32 @@ pub(crate) struct Tool {
 
 impl Tool {
     /// Creates a read-only tool.
-    pub(crate) fn reading<P, A>(
+    pub(crate) fn reading<P, A, E>(
         name: &'static str,
         title: &'static str,
         description: &'static str,
-        run: fn(&Memory, P) -> Result<A, ToolError>,
+        run: fn(&Context, P) -> Result<A, E>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Any,
         A: Serialize + JsonSchema + Any,
+        E: Into<ToolError> + 'static,
     {
         Self::writing(name, title, description, Effect::Reads, run)
     }
 
     /// Creates a tool with an effect.
-    pub(crate) fn writing<P, A>(
+    pub(crate) fn writing<P, A, E>(
         name: &'static str,
         title: &'static str,
         description: &'static str,
         effect: Effect,
-        run: fn(&Memory, P) -> Result<A, ToolError>,
+        run: fn(&Context, P) -> Result<A, E>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Any,
         A: Serialize + JsonSchema + Any,
+        E: Into<ToolError> + 'static,
     {
         let input = Arc::new(schema::<P>(SchemaSettings::draft2020_12()));
         let output = Arc::new(schema::<A>(SchemaSettings::draft2020_12().for_serialize()));
@@ -112,19 +109,20 @@ impl Tool {
             input,
             output,
             effect,
-            run: Arc::new(move |memory, arguments| {
+            run: Arc::new(move |context, arguments| {
                 if effect != Effect::Reads
                     && let Some(name) = not_for_tools(&arguments, &known)
                 {
                     return Err(ToolError::not_for_tools(name, &takes));
                 }
+                let context = context.at_present();
                 let answer = || {
                     let parameters = serde_json::from_value(Value::Object(arguments.clone()))
                         .map_err(|error| ToolError::argument(&error.to_string(), &takes))?;
-                    run(memory, parameters)
+                    run(&context, parameters).map_err(Into::into)
                 };
                 let answer = match answer() {
-                    Err(error) if error.is_index_damage && memory.rebuild_index() => {
+                    Err(error) if error.is_index_damage && has_rebuilt_index(&context) => {
                         // What has changed something is not done twice.
                         if effect == Effect::Reads {
                             answer()
@@ -134,8 +132,9 @@ impl Tool {
                     }
                     answered => answered,
                 };
-                serde_json::to_value(answer?)
-                    .map_err(|error| ToolError::internal(&error.to_string()))
+                let answer = serde_json::to_value(answer?);
+                let answer = answer.map_err(|error| ToolError::internal(&error.to_string()))?;
+                Ok(inert_value(answer))
             }),
         }
     }
@@ -168,6 +167,11 @@ impl Tool {
     }
 }
 
+/// Rebuilds the index, which is damaged. Returns whether there is a new one.
+fn has_rebuilt_index(context: &Context) -> bool {
+    Index::rebuild(&context.home, &context.notes, context::TIMEOUT).is_ok()
+}
+
 /// Returns the first argument that this tool does not take and that no tool may set.
 fn not_for_tools<'a>(arguments: &'a JsonObject, input: &JsonObject) -> Option<&'a str> {
     let taken = input.get("properties").and_then(Value::as_object);
@@ -193,14 +197,49 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
         schema.remove(key);
     }
     match schema.to_value() {
-        Value::Object(object) => object,
+        Value::Object(object) => joined(object),
         _ => JsonObject::new(),
     }
 }
 
-/// Removes formats and bounds of integer types, which tell a model nothing.
+/// Joins the parameters of a tool with several actions in one object, because clients drop a tool whose
+/// root schema has alternatives.
+fn joined(mut schema: JsonObject) -> JsonObject {
+    let Some(Value::Array(alternatives)) = schema.remove("oneOf") else {
+        return schema;
+    };
+    let mut actions = Vec::new();
+    let mut properties = JsonObject::new();
+    properties.insert("action".to_owned(), Value::Null);
+    for mut alternative in alternatives {
+        let fields = alternative["properties"].as_object_mut();
+        for (name, mut property) in fields.map(std::mem::take).unwrap_or_default() {
+            if name == "action" {
+                actions.push(property["const"].take());
+            } else {
+                properties.entry(name).or_insert(property);
+            }
+        }
+    }
+    properties["action"] = json!({ "type": "string", "enum": actions });
+    let joined = json!({
+        "type": "object",
+        "properties": properties,
+        "required": ["action"],
+        "additionalProperties": false,
+    });
+    match joined {
+        Value::Object(object) => object,
+        _ => schema,
+    }
+}
+
+/// Removes formats and bounds of integer types and empty descriptions, which tell a model nothing.
 fn terse(schema: &mut Schema) {
     schema.remove("format");
+    if schema.get("description").is_some_and(|text| *text == "") {
+        schema.remove("description");
+    }
     if schema.get("minimum").is_some_and(|minimum| *minimum == 0) {
         schema.remove("minimum");
     }
@@ -226,122 +265,4 @@ fn parameters(input: &JsonObject) -> String {
     let properties = input.get("properties").and_then(Value::as_object);
     let names = properties.into_iter().flat_map(JsonObject::keys);
     names.map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// A value of a note's field with a fixed vocabulary.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Word<T>(pub(crate) T);
-
-/// A note's field with a fixed vocabulary.
-pub(crate) trait Vocabulary: Sized + Copy + 'static {
-    const NAME: &'static str;
-    const ALL: &'static [Self];
-    /// The word that models see.
-    fn shown(self) -> &'static str;
-    fn read(word: &str) -> Result<Self, UnknownWord>;
-}
-
-impl Vocabulary for NoteType {
-    const NAME: &'static str = "Type";
-    const ALL: &'static [Self] = Self::ALL;
-    fn shown(self) -> &'static str {
-        self.as_str()
-    }
-    fn read(word: &str) -> Result<Self, UnknownWord> {
-        Self::from_str(word)
-    }
-}
-
-impl Vocabulary for Scope {
-    const NAME: &'static str = "Scope";
-    const ALL: &'static [Self] = Self::ALL;
-    fn shown(self) -> &'static str {
-        self.as_str()
-    }
-    fn read(word: &str) -> Result<Self, UnknownWord> {
-        Self::from_str(word)
-    }
-}
-
-impl Vocabulary for Kind {
-    const NAME: &'static str = "Kind";
-    const ALL: &'static [Self] = Self::ALL;
-    fn shown(self) -> &'static str {
-        Self::shown(self)
-    }
-    fn read(word: &str) -> Result<Self, UnknownWord> {
-        Self::from_word(word)
-    }
-}
-
-impl Vocabulary for Severity {
-    const NAME: &'static str = "Severity";
-    const ALL: &'static [Self] = Self::ALL;
-    fn shown(self) -> &'static str {
-        self.as_str()
-    }
-    fn read(word: &str) -> Result<Self, UnknownWord> {
-        Self::from_str(word)
-    }
-}
-
-impl Vocabulary for Status {
-    const NAME: &'static str = "Status";
-    const ALL: &'static [Self] = Self::ALL;
-    fn shown(self) -> &'static str {
-        self.as_str()
-    }
-    fn read(word: &str) -> Result<Self, UnknownWord> {
-        Self::from_str(word)
-    }
-}
-
-impl Vocabulary for Relation {
-    const NAME: &'static str = "Relation";
-    const ALL: &'static [Self] = Self::GIVEN;
-    fn shown(self) -> &'static str {
-        self.as_str()
-    }
-    fn read(word: &str) -> Result<Self, UnknownWord> {
-        link::given(word)
-    }
-}
-
-impl<'de, T: Vocabulary> Deserialize<'de> for Word<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = String::deserialize(deserializer)?;
-        T::read(&word).map(Self).map_err(serde::de::Error::custom)
-    }
-}
-
-impl<T: Vocabulary> JsonSchema for Word<T> {
-    fn schema_name() -> Cow<'static, str> {
-        T::NAME.into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words: Vec<&str> = T::ALL.iter().map(|value| value.shown()).collect();
-        json_schema!({ "type": "string", "enum": words })
-    }
-}
-
-/// A trigger, written as one line.
-#[derive(Debug, Clone)]
-pub(crate) struct Line(pub(crate) Trigger);
-
-impl<'de> Deserialize<'de> for Line {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let line = String::deserialize(deserializer)?;
-        line.parse().map(Self).map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for Line {
-    fn schema_name() -> Cow<'static, str> {
-        "Trigger".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
-    }
 }

@@ -11,6 +11,7 @@ use anamnesis_store::{
     session_note::{self, Outcome, Request},
 };
 use anamnesis_text::clean::one_line;
+use serde::Serialize;
 use ulid::Ulid;
 
 use self::transcripts::{Finding, Past, candidates};
@@ -29,18 +30,20 @@ use crate::{
 const SOURCE: &str = "backfill";
 
 /// A transcript that is skipped.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct SkippedTranscript {
     /// The transcript, for people.
+    #[serde(rename = "transcript")]
     pub path: String,
     /// Why it is skipped.
+    #[serde(rename = "reason")]
     pub skip: Skip,
     /// The error, if the file caused it.
     pub cause: Option<String>,
 }
 
 /// The result of a scan.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct BackfillReport {
     /// The sessions that can be remembered, newest first.
     pub sessions: Vec<Session>,
@@ -49,8 +52,10 @@ pub struct BackfillReport {
     /// How many transcripts belong to other projects.
     pub elsewhere: usize,
     /// How many transcripts were not read because the limit was reached or the scan failed.
+    #[serde(rename = "not_looked_at")]
     pub left: usize,
     /// The error that ended the scan early.
+    #[serde(skip)]
     pub failure: Option<Error>,
     /// The change that `undo` reverts; `None` if no syncing note was written.
     pub change: Option<Ulid>,

@@ -14,6 +14,7 @@ use std::{
 
 use anamnesis_note::{
     id::NoteId,
+    note::timestamp,
     note::{GLOBAL, NoteType, State},
 };
 use anamnesis_session::{
@@ -23,6 +24,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{fs::file, journal::Journal, settings::exclude::Exclusions};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde::{Serialize, Serializer};
 
 use crate::{Error, capture::ALWAYS, context::Context};
 
@@ -70,9 +72,10 @@ pub(super) struct Candidate {
 }
 
 /// A session that can be remembered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Session {
     /// The client's id of the session.
+    #[serde(rename = "session")]
     pub id: String,
     /// The id of its note.
     pub note: NoteId,
@@ -81,9 +84,15 @@ pub struct Session {
     /// The title of its note.
     pub title: String,
     /// When it began.
+    #[serde(serialize_with = "as_timestamp")]
     pub began: DateTime<Utc>,
     /// When it ended.
+    #[serde(serialize_with = "as_timestamp")]
     pub ended: DateTime<Utc>,
+}
+
+fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&timestamp(*time))
 }
 
 /// Why a session is skipped.
@@ -135,6 +144,12 @@ impl Skip {
             Self::Nameless => ("no-session-id", "without a session id"),
             Self::Unreadable => ("unreadable", "unreadable"),
         }
+    }
+}
+
+impl Serialize for Skip {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.reason().0)
     }
 }
 

@@ -5,6 +5,7 @@ pub mod session;
 use std::time::Duration;
 
 use anamnesis_note::{
+    draft::safe_line,
     id::{IdPrefix, NoteId},
     note::State,
 };
@@ -12,62 +13,114 @@ use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{
     index::{self, Entry, Index},
     journal::{self, ForgetRequest, Journal},
-    notes::{NotePath, Stored},
+    notes::NotePath,
     writing,
 };
+use anamnesis_text::clean::one_line;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use crate::{Error, context::Context, evaluation_set, sync};
+use crate::{
+    Error,
+    context::Context,
+    evaluation_set, remote,
+    sync::{self, short_batch},
+};
 
-/// The notes that a person or an agent forgot.
+/// How many characters of a reason are logged.
+const MAX_REASON_LENGTH: usize = 200;
+
+/// A note to forget.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetNote {
+    id: String,
+    /// Written to this machine's log
+    reason: Option<String>,
+}
+
+/// Notes that were forgotten.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ForgottenNotes {
-    /// The notes before, each with its shortest unique id.
-    pub notes: Vec<(Entry, String)>,
+    /// Result, for the person
+    pub said: String,
+    ids: Vec<String>,
+    /// Links of other notes that are broken now
+    links: usize,
     /// The change that `undo` reverts; `None` if no syncing note was touched.
+    #[serde(skip)]
     pub batch: Option<Ulid>,
 }
 
+/// Forgets one note, for a tool.
+pub fn forget_one(context: &Context, request: ForgetNote) -> Result<ForgottenNotes, Error> {
+    let forgotten = forget(context, &[request.id])?;
+    let reason = request.reason.as_deref().map(safe_line).unwrap_or_default();
+    let reason: String = reason.chars().take(MAX_REASON_LENGTH).collect();
+    let id = &forgotten.ids[0];
+    context.log(&format!("{id} was forgotten by a tool: {reason}"));
+    Ok(forgotten)
+}
+
 /// Forgets the notes with these ids, all or none.
-pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Error> {
-    let index = context.index()?;
-    let mut entries = Vec::new();
-    for typed in ids {
-        let entry = Context::resolve(&index, typed).map_err(|failure| nothing(&failure))?;
-        if entry.state == State::Forgotten {
-            let short = Context::short(&index, entry.id());
-            let failure = format!("0 forgotten: #{short} is forgotten already");
-            return Err(Error::failed(failure).hint(format!("anamnesis restore {}", entry.id())));
-        }
-        entries.push(entry);
+pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Error> {
+    if context.environment.is_agent && typed.len() > 1 {
+        return Err(Error::usage("an agent forgets one note at a time"));
     }
+    let index = context.index()?;
+    let found = typed.iter().map(|typed| Context::present(&index, typed));
+    let entries: Vec<Entry> = found
+        .collect::<Result<_, _>>()
+        .map_err(|failure| failure.after("0 forgotten: "))?;
+    let ids: Vec<NoteId> = entries.iter().map(Entry::id).collect();
+    let links = index.links_of(&ids)?;
+    let links = links.iter().filter(|edge| ids.contains(&edge.to)).count();
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
-    sync::commit_earlier(context, paths.iter().map(|path| path.id));
-    forget_notes(context, &paths, context.agent_session())?;
-    let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
+    sync::commit_earlier(context, ids.iter().copied());
+    let counted_to = context.tool.as_ref().map(|tool| tool.counted_to.as_str());
+    forget_notes(context, &paths, counted_to.or(context.agent_session()))?;
+    let batch = sync::commit(context, "forget", ids.iter().copied());
     // The notes are forgotten. Ids can be shown without the index.
     let index = context.index().ok();
-    let notes = entries.into_iter().map(|entry| {
-        let id = entry.id();
-        let short = index
-            .as_ref()
-            .map_or_else(|| id.short(), |index| Context::short(index, id));
-        (entry, short)
+    let short = |id: NoteId| {
+        let index = index.as_ref();
+        index.map_or_else(|| id.short(), |index| Context::short(index, id))
+    };
+    let elsewhere = match remote::address(context) {
+        Some(_) => "; elsewhere with the next sync",
+        None => "",
+    };
+    let told = entries.iter().map(|entry| {
+        let title = one_line(&entry.title);
+        format!("forgot #{} \"{title}\"{elsewhere}\n", short(entry.id()))
     });
+    let all: Vec<String> = ids.iter().map(|id| short(*id)).collect();
+    let all = all.join(" ");
+    let undo = match batch {
+        Some(batch) => format!(
+            "Undo: anamnesis undo {} · out of history too: anamnesis purge {all}",
+            short_batch(batch)
+        ),
+        None => format!("Undo: anamnesis restore {all}"),
+    };
     Ok(ForgottenNotes {
-        notes: notes.collect(),
+        said: told.collect::<String>() + &undo,
+        ids: ids.iter().map(NoteId::to_string).collect(),
+        links,
         batch,
     })
 }
 
 /// A note that a person restored.
+#[derive(Debug, Serialize)]
 pub struct RestoredNote {
-    /// The note now.
-    pub stored: Stored,
-    /// The shortest unique id.
-    pub short: String,
+    /// Result, for the person.
+    pub said: String,
+    id: NoteId,
     /// The change that `undo` reverts; `None` if no syncing note was touched.
-    pub batch: Option<Ulid>,
+    pub change: Option<Ulid>,
 }
 
 /// Restores a forgotten note from the trash. Only a person may.
@@ -96,23 +149,17 @@ pub fn restore(context: &Context, typed: &str) -> Result<RestoredNote, Error> {
     let lock = context.notes.lock()?;
     let stored = context.notes.restore(&lock, entry.path)?;
     drop(lock);
-    let batch = sync::commit(context, "restore", [entry.id()]);
+    let change = sync::commit(context, "restore", [entry.id()]);
     if let Some(journal) = context.journal() {
         journal.remembered(entry.id())?;
     }
     context.index()?;
+    let title = one_line(&stored.note().title);
     Ok(RestoredNote {
-        stored,
-        short,
-        batch,
+        said: format!("restored #{short} \"{title}\"\nUndo: anamnesis forget {short}"),
+        id: entry.id(),
+        change,
     })
-}
-
-/// The failure if nothing was forgotten.
-fn nothing(failure: &Error) -> Error {
-    let text = failure.text();
-    let text = text.trim_start_matches("anamnesis: ").trim_end();
-    Error::failed(format!("0 forgotten: {text}"))
 }
 
 /// Forgets notes: moves their text to the trash and removes it from everything derived from it. The

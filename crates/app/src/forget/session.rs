@@ -56,7 +56,7 @@ pub fn find(context: &Context, journal: &Journal, typed: &str) -> Result<Session
             let note = context.notes.find(NoteId::of_session(&id));
             let has_note = note.is_some_and(|path| !context.notes.is_forgotten(path));
             if !has_note && Spool::new(&context.home).count_of(&id) == 0 {
-                return Err(super::nothing(&failure));
+                return Err(failure.after("0 forgotten: "));
             }
             Ok(SessionToForget {
                 short: one_line(&id),
@@ -134,7 +134,8 @@ pub fn find_prompt(
     typed: &str,
     number: i64,
 ) -> Result<(Session, String), Error> {
-    let session = session::find(journal, typed).map_err(|failure| super::nothing(&failure))?;
+    let session =
+        session::find(journal, typed).map_err(|failure| failure.after("0 forgotten: "))?;
     let short = session::short(journal, &session)?;
     let prompts = journal.prompts(&session.id)?;
     let Some(prompt) = prompts.iter().find(|prompt| prompt.number == number) else {

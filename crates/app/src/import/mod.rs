@@ -46,6 +46,7 @@ use anamnesis_store::{
     project::Step,
 };
 use anamnesis_text::clean::one_line;
+use serde::Serialize;
 use ulid::Ulid;
 
 use self::{
@@ -312,7 +313,7 @@ fn open_one(
 }
 
 /// A note that an import adds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Example {
     /// Its kind.
     pub kind: Kind,
@@ -322,8 +323,35 @@ pub struct Example {
     pub title: String,
 }
 
+/// The results of an import by source.
+#[derive(Debug, Serialize)]
+pub struct ImportedSources {
+    /// The sources.
+    pub sources: Vec<ImportedSource>,
+}
+
+/// The result of an import from one source.
+#[derive(Debug, Serialize)]
+pub struct ImportedSource {
+    source: &'static str,
+    path: String,
+    #[serde(flatten)]
+    report: ImportReport,
+}
+
+impl ImportedSource {
+    /// Names the source of a report.
+    pub fn new(source: &Source, report: ImportReport) -> Self {
+        Self {
+            source: source.tool(),
+            path: source.path().to_string_lossy().into_owned(),
+            report,
+        }
+    }
+}
+
 /// The result of an import: `found` is the sum of `new`, `same` and all skipped.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct ImportReport {
     /// How many records the source has.
     pub found: usize,
@@ -336,10 +364,12 @@ pub struct ImportReport {
     /// How many notes are new, by project.
     pub projects: BTreeMap<String, usize>,
     /// The source's projects without a key, with the number of records.
+    #[serde(rename = "unknown_projects")]
     pub unknown: BTreeMap<String, usize>,
     /// Some of the new notes.
     pub examples: Vec<Example>,
     /// Whether the new notes wait for approval before they are injected.
+    #[serde(rename = "held")]
     pub is_held: bool,
     /// The change that `undo` reverts.
     pub change: Option<Ulid>,

@@ -6,14 +6,13 @@ use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 use anamnesis_app::{
     backfill::{self, BackfillReport, Session, SessionFilter, Skip, SkippedTranscript},
+    batch::Applied,
     environment::Environment,
     format::quoted,
 };
-use anamnesis_note::note::timestamp;
 use anamnesis_session::event::Host;
 use anamnesis_text::clean::one_line;
 use chrono::NaiveDate;
-use serde_json::json;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, ProgressBar, Ui};
 
@@ -103,11 +102,10 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let findings = backfill::run(&context, journal.as_ref(), &wanted, args.apply, show);
     drop(progress);
     let findings = findings?;
-    if args.json {
-        ui.json(&as_json(args, &findings));
-    } else {
-        ui.print(&text(args, &wanted, &findings));
-    }
+    let text = text(args, &wanted, &findings);
+    let applied = args.apply;
+    let report = &findings;
+    ui.shown(args.json, Applied { applied, report }, &text)?;
     match findings.failure {
         Some(failure) => Err(failure),
         None => Ok(ExitCode::SUCCESS),
@@ -215,32 +213,4 @@ fn left_out(args: &Args, findings: &BackfillReport, text: &mut String) {
             let _ = writeln!(text, "          {}{cause}", skipped.path);
         }
     }
-}
-
-/// Formats the report for scripts.
-fn as_json(args: &Args, findings: &BackfillReport) -> serde_json::Value {
-    let sessions: Vec<_> = findings
-        .sessions
-        .iter()
-        .map(|session| {
-            json!({
-                "session_id": session.id, "note": session.note.to_string(),
-                "project": session.project, "title": session.title,
-                "began": timestamp(session.began), "ended": timestamp(session.ended),
-            })
-        })
-        .collect();
-    let skipped: Vec<_> = findings
-        .skipped
-        .iter()
-        .map(|skipped| {
-            json!({
-                "transcript": skipped.path, "reason": skipped.skip.reason().0, "cause": skipped.cause,
-            })
-        })
-        .collect();
-    json!({
-        "applied": args.apply, "sessions": sessions, "skipped": skipped,
-        "elsewhere": findings.elsewhere, "not_looked_at": findings.left,
-    })
 }

@@ -1,9 +1,12 @@
 //! `backup`: the whole store as one file, and back.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
-use anamnesis_app::{Error, backup, context::Context};
-use serde_json::json;
+use anamnesis_app::{
+    Error,
+    backup::{self, CheckedBackup},
+    context::Context,
+};
 
 use crate::ui::{self, Outcome, ProgressBar, Ui};
 
@@ -46,8 +49,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let counted = ui::count(files, "file");
         if args.check {
             let text = format!("{named} is whole: {counted}\n");
-            ui.done(args.json, json!({ "files": files }), &text);
-            return Ok(ExitCode::SUCCESS);
+            return ui.done(args.json, CheckedBackup { files }, &text);
         }
         let store = context.shown(context.home.root());
         let question = format!("Replace {store} by the {counted} of {named}?");
@@ -62,13 +64,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 "the former store is in {before}; delete it once the restored one works\n→ anamnesis status\n"
             ));
         }
-        let before = before.map(|path| path.display().to_string());
-        ui.done(
-            args.json,
-            json!({ "files": files, "before": before }),
-            &text,
-        );
-        return Ok(ExitCode::SUCCESS);
+        return ui.done(args.json, &restored, &text);
     }
     let mut progress = ProgressBar::new();
     let done = backup::back_up(context, &file, |done, total| {
@@ -81,7 +77,5 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui::size(done.bytes),
         args.file.display()
     );
-    let fields = json!({ "files": done.files, "bytes": done.bytes });
-    ui.done(args.json, fields, &text);
-    Ok(ExitCode::SUCCESS)
+    ui.done(args.json, &done, &text)
 }

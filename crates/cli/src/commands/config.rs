@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{
-    Error,
     context::Context,
     format::quoted,
     settings::{
@@ -66,22 +65,21 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(Action::Set { key, value }) => {
             let setting = changeable(context, key)?;
             let value = parse(context, setting, value)?;
-            change(context, setting, Some(&value), args.json, ui)?;
+            change(context, setting, Some(&value), args.json, ui)
         }
         Some(Action::Test) => {
             let model = settings::test_model(context)?;
             let text = format!("{model} answers\n");
-            ui.done(args.json, json!({ "model": model }), &text);
+            ui.done(args.json, json!({ "model": model }), &text)
         }
         Some(Action::Unset { key }) => {
             let setting = changeable(context, key)?;
-            change(context, setting, None, args.json, ui)?;
+            change(context, setting, None, args.json, ui)
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn list(context: &Context, json: bool, ui: &Ui) {
+fn list(context: &Context, json: bool, ui: &Ui) -> Outcome {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let all = SETTINGS
         .iter()
@@ -90,7 +88,7 @@ fn list(context: &Context, json: bool, ui: &Ui) {
         let list: Vec<Value> = all
             .map(|(setting, found)| as_json(setting, &found))
             .collect();
-        ui.json(&list.into());
+        ui.json(list)?;
     } else {
         ui.print(
             &all.map(|(setting, found)| as_line(setting, &found))
@@ -100,6 +98,7 @@ fn list(context: &Context, json: bool, ui: &Ui) {
     if let Some(problem) = &context.config.problem {
         ui.note(&format!("! {}\n→ {}\n", one_line(problem), FIX));
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The hint for a `config.json` that cannot be parsed.
@@ -137,7 +136,7 @@ fn as_line(setting: &Setting, found: &EffectiveSetting) -> String {
     line
 }
 
-fn get(context: &Context, setting: &Setting, json: bool, ui: &Ui) {
+fn get(context: &Context, setting: &Setting, json: bool, ui: &Ui) -> Outcome {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let found = EffectiveSetting::new(context, &keys, setting);
     if json {
@@ -153,6 +152,7 @@ fn get(context: &Context, setting: &Setting, json: bool, ui: &Ui) {
         value => word(setting, value) + "\n",
     };
     ui.raw(&text);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Changes one setting and prints the previous value.
@@ -162,7 +162,7 @@ fn change(
     value: Option<&Value>,
     json: bool,
     ui: &Ui,
-) -> Result<(), Error> {
+) -> Outcome {
     let before = settings::change(context, setting, value)?;
     let fields = json!({
         "key": setting.name,
@@ -179,8 +179,7 @@ fn change(
         (None, Some(was)) => format!("{name} = {default}, the default (was {was})\n"),
         (None, None) => {
             let text = format!("{name} was not set; the default is {default}\n");
-            ui.done(json, fields, &text);
-            return Ok(());
+            return ui.done(json, fields, &text);
         }
     };
     if let (Some(variable), Some(over)) = (setting.variable, context.environment.over(setting)) {
@@ -193,8 +192,7 @@ fn change(
         (Some(_), Kind::Address) => text.push_str("→ anamnesis init   (reaches it and joins)\n"),
         _ => text.push_str(&format!("Undo: {}\n", undo(setting, before.as_ref()))),
     }
-    ui.done(json, fields, &text);
-    Ok(())
+    ui.done(json, fields, &text)
 }
 
 /// Returns the command that restores the previous value.

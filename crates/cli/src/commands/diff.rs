@@ -42,8 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let mut json = past.json(&event);
         let notes = differences.iter().map(|one| note_json(&past, one));
         json["notes"] = notes.collect();
-        ui.json(&json);
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&json);
     }
     let machine = event.machine.as_deref().unwrap_or("an unknown machine");
     let batch = event.batch.map_or_else(String::new, |batch| {

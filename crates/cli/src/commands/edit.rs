@@ -1,17 +1,18 @@
 //! `edit`: changes a note in the user's editor, or its title or text from the command line.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     Error,
     context::Context,
-    edit::{self, EditedFile},
+    edit::{self, ChangedNote, EditedFile},
+    ops::written,
     sync::short_batch,
 };
-use anamnesis_note::draft::{InvalidDraft, NoteChange};
+use anamnesis_note::{
+    draft::{InvalidDraft, NoteChange},
+    note::Note,
+};
 use anamnesis_store::notes::{NotePath, Stored};
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use super::write;
 use crate::{
@@ -42,41 +43,36 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let has_text = args.title.is_some() || args.stdin;
-    let (path, is_proposed) = edit::target(context, &index, &args.id, has_text, args.raw)?;
-    if is_proposed {
-        let saved = edit::propose(context, index, path, &change_of(args)?)?;
-        return Ok(write::print(ui, &saved, None));
+    if args.title.is_some() || args.stdin {
+        let entry = Context::present(&index, &args.id)?;
+        let (change, now) = (change_of(args)?, context.environment.now);
+        let apply = |note: &mut Note| change.apply(note, now);
+        let written = written::change(context, index, &entry, "edit", false, apply)?;
+        return write::print(ui, &written, args.json);
     }
+    let path = edit::target(context, &index, &args.id, args.raw)?;
     drop(index);
-    let stored = if has_text {
-        edit::change(context, path, &change_of(args)?)?
-    } else {
-        in_editor(context, path, args.raw)?
-    };
+    let stored = in_editor(context, path, args.raw)?;
     let index = context
         .index()
         .inspect_err(|failure| ui.note(&failure.text()))
         .ok();
     let short = index.map_or_else(|| path.id.short(), |index| Context::short(&index, path.id));
-    let Some(stored) = stored else {
-        let fields = json!({ "id": path.id.to_string(), "changed": false });
-        ui.done(args.json, fields, &format!("#{short} is unchanged\n"));
-        return Ok(ExitCode::SUCCESS);
+    let changed = ChangedNote {
+        id: path.id.to_string(),
+        changed: stored.is_some(),
     };
-    let undo = edit::commit(context, &stored)
-        .map(|batch| format!("Undo: anamnesis undo {}\n", short_batch(batch)));
+    let Some(stored) = stored else {
+        return ui.done(args.json, &changed, &format!("#{short} is unchanged"));
+    };
+    let undo = edit::commit(context, &stored, "edit")
+        .map(|batch| format!("Undo: anamnesis undo {}", short_batch(batch)));
     let text = format!(
         "changed #{short} \"{}\"\n{}",
         one_line(&stored.file.note().title),
         undo.unwrap_or_default()
     );
-    ui.done(
-        args.json,
-        json!({ "id": path.id.to_string(), "changed": true }),
-        &text,
-    );
-    Ok(ExitCode::SUCCESS)
+    ui.done(args.json, &changed, &text)
 }
 
 /// The change that the command line asks for.

@@ -2,11 +2,7 @@
 
 mod session;
 
-use std::process::ExitCode;
-
-use anamnesis_app::{Error, context::Context, forget, remote, sync::short_batch};
-use anamnesis_text::clean::one_line;
-use serde_json::json;
+use anamnesis_app::{context::Context, forget};
 
 use crate::ui::{Outcome, Ui};
 
@@ -49,43 +45,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             session::run(session, args.prompt, args.yes, context, ui)
         });
     }
-    if context.environment.is_agent && args.ids.len() > 1 {
-        return Err(Error::usage("an agent forgets one note at a time"));
-    }
     let forgotten = forget::forget(context, &args.ids)?;
-    let elsewhere = match remote::address(context) {
-        Some(_) => "; elsewhere with the next sync",
-        None => "",
-    };
-    let mut text = String::new();
-    let mut all = Vec::new();
-    for (entry, short) in &forgotten.notes {
-        let title = one_line(&entry.title);
-        text.push_str(&format!("forgot #{short} \"{title}\"{elsewhere}\n"));
-        all.push(short.as_str());
-    }
-    let all = all.join(" ");
-    text.push_str(&match forgotten.batch {
-        Some(batch) => format!(
-            "Undo: anamnesis undo {} · out of history too: anamnesis purge {all}\n",
-            short_batch(batch)
-        ),
-        None => format!("Undo: anamnesis restore {all}\n"),
-    });
-    let ids = forgotten.notes.iter();
-    let ids: Vec<String> = ids.map(|(entry, _)| entry.id().to_string()).collect();
-    ui.done(args.json, json!({ "ids": ids }), &text);
-    Ok(ExitCode::SUCCESS)
+    ui.done(args.json, &forgotten, &forgotten.said)
 }
 
 pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {
     let restored = forget::restore(context, &args.id)?;
-    let note = restored.stored.file.note();
-    let text = format!(
-        "restored #{short} \"{}\"\nUndo: anamnesis forget {short}\n",
-        one_line(&note.title),
-        short = restored.short,
-    );
-    ui.done(args.json, json!({ "id": note.id.to_string() }), &text);
-    Ok(ExitCode::SUCCESS)
+    ui.done(args.json, &restored, &restored.said)
 }

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::context::Context;
+use anamnesis_app::{
+    context::Context,
+    ops::note::{ListedNotes, Note},
+};
 use anamnesis_note::note::{GLOBAL, Kind, NoteType, Scope};
 use anamnesis_store::{index::Filter, project::Project};
-use serde_json::json;
 
 use crate::ui::{self, ListLength, Outcome, Ui};
 
@@ -71,12 +73,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let entries = index.list(&filter, limit)?;
     if args.json {
-        let notes: Vec<serde_json::Value> = entries
-            .iter()
-            .map(|entry| ui::note_json(entry, None))
-            .collect();
-        ui.json(&json!({ "notes": notes, "total": total }));
-        return Ok(ExitCode::SUCCESS);
+        let notes = entries.into_iter().map(|entry| Note::new(context, entry));
+        let notes = notes.collect();
+        return ui.json(ListedNotes { notes, total });
     }
     if entries.is_empty() {
         let place = project.map_or_else(String::new, |project| format!(" of {}", project.key));

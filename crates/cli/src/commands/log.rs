@@ -44,8 +44,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     events.truncate(limit);
     if args.json {
         let commits: Vec<_> = events.iter().map(|event| past.json(event)).collect();
-        ui.json(&json!({ "commits": commits, "more": has_more }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&json!({ "commits": commits, "more": has_more }));
     }
     let mut text: String = events.iter().map(|event| past.line(event) + "\n").collect();
     if events.is_empty() {

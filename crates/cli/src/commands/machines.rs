@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use anamnesis_app::{
     context::Context,
     format::{ago, shorten},
-    history, machines,
+    machines::{self, MachineList},
 };
-use serde_json::json;
 
 use crate::ui::{self, ListLength, Outcome, Ui};
 
@@ -31,17 +30,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let own = context.machine_id();
     let synced = machines::in_step_at(context);
     if args.json {
-        let list = list.iter().map(|(name, machine)| {
-            json!({
-                "machine_id": name,
-                "this": *name == own,
-                "notes": machine.notes,
-                "last_seen": machine.seen.map(history::iso),
-            })
-        });
-        let list: Vec<_> = list.collect();
-        ui.json(&json!({ "machines": list, "in_step_at": synced.map(history::iso) }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(MachineList::new(context, &list));
     }
     let now = context.environment.now;
     let width = list

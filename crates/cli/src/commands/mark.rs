@@ -1,15 +1,17 @@
 //! `move`, `pin`, `mute`: change a note's project or scope, and whether it is injected.
 
-use std::process::ExitCode;
-
-use anamnesis_app::{Error, context::Context, edit, format::quoted};
+use anamnesis_app::{
+    Error,
+    context::Context,
+    edit::{self, ChangedNote, MovedNote},
+    format::quoted,
+};
 use anamnesis_note::{
     draft::safe_line,
     note::{Note, Scope, State},
     project_key,
 };
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
 
@@ -76,13 +78,7 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
         "#{short} applies to {place}{local}\nUndo: {}\n",
         undo(short, &entry.project, entry.path.scope)
     );
-    let fields = json!({
-        "id": entry.id().to_string(),
-        "project": note.project,
-        "scope": note.scope.as_str(),
-    });
-    ui.done(args.json, fields, &text);
-    Ok(ExitCode::SUCCESS)
+    ui.done(args.json, &MovedNote::from(&note), &text)
 }
 
 /// Returns the command that reverts the move.
@@ -136,8 +132,9 @@ fn mark(
     } else {
         format!("#{short} is unchanged\n")
     };
-    let id = marked.entry.id().to_string();
-    let fields = json!({ "id": id, "changed": marked.is_changed() });
-    ui.done(json, fields, &text);
-    Ok(ExitCode::SUCCESS)
+    let changed = ChangedNote {
+        id: marked.entry.id().to_string(),
+        changed: marked.is_changed(),
+    };
+    ui.done(json, &changed, &text)
 }

@@ -93,8 +93,7 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         "{said}\nResume: anamnesis resume{}\n",
         what.options(&project)
     );
-    ui.done(what.json, what.fields(&project, true), &text);
-    Ok(ExitCode::SUCCESS)
+    ui.done(what.json, what.fields(&project, true), &text)
 }
 
 pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcome {
@@ -129,7 +128,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
     if let Some(off) = still {
         text.push_str(&format!("Still off: {}\n→ {}\n", off.reason(), off.hint()));
     }
-    ui.done(what.json, what.fields(&project, still.is_some()), &text);
+    ui.done(what.json, what.fields(&project, still.is_some()), &text)?;
     Ok(match still {
         Some(_) => ExitCode::from(NEEDS_ATTENTION),
         None => ExitCode::SUCCESS,

@@ -11,14 +11,13 @@ use anamnesis_app::{
     Error,
     context::Context,
     environment::Environment,
-    project::{self, ListedGroup, ListedProject, ProjectList},
+    project::{self, ListedGroup, ListedProject, OtherKey, PossibleMerge, ProjectOfFolder},
     upkeep::steps,
 };
 use anamnesis_distill::upkeep::chores::KeyMap;
 use anamnesis_note::project_key;
 use anamnesis_store::project::{Project, Step};
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
 
 use super::bulk::{self, Apply};
 use crate::ui::{self, ListLength, Outcome, Ui};
@@ -150,25 +149,19 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let folder = absolute(args.folder.as_deref())?;
     let project = context.project_of(&folder);
     let (step, place) = explain(&project);
-    let also = project::other_keys(context, &project);
-    let groups: Vec<&str> = (project.also.iter())
-        .filter_map(|key| project_key::group_name(key))
-        .collect();
+    let shown = ProjectOfFolder {
+        key: &project.key,
+        step: step_word(&project.step),
+        from: place.map(PathBuf::as_path),
+        folder: &folder,
+        also: project::other_keys(context, &project),
+        groups: (project.also.iter())
+            .filter_map(|key| project_key::group_name(key))
+            .collect(),
+        untrusted: project.untrusted.as_deref(),
+    };
     if args.json {
-        let also: Vec<_> = also
-            .iter()
-            .map(|(key, reason, _)| json!({ "key": key, "because": reason }))
-            .collect();
-        ui.json(&json!({
-            "key": project.key,
-            "step": step_word(&project.step),
-            "from": place.map(|place| place.display().to_string()),
-            "folder": folder.display().to_string(),
-            "also": also,
-            "groups": groups,
-            "untrusted": project.untrusted,
-        }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&shown);
     }
     let place = place.map_or_else(String::new, |place| format!(" {}", context.shown(place)));
     let mut text = format!(
@@ -176,13 +169,18 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         project.key,
         context.shown(&folder)
     );
-    for name in groups {
+    for name in &shown.groups {
         text.push_str(&format!("in group {name}\n"));
     }
-    for (key, reason, folder) in &also {
+    for OtherKey {
+        key,
+        because,
+        folder,
+    } in &shown.also
+    {
         let folder = folder.as_deref();
         let folder = folder.map_or_else(String::new, |it| format!(" in {}", context.shown(it)));
-        text.push_str(&format!("also {key}: {reason}{folder}\n"));
+        text.push_str(&format!("also {key}: {because}{folder}\n"));
     }
     if let Some(key) = &project.untrusted {
         text.push_str(&format!(
@@ -195,44 +193,29 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
-    let ProjectList {
-        mut projects,
-        groups,
-        hint,
-    } = project::list(context)?;
-    projects.truncate(limit);
+    let mut list = project::list(context)?;
+    list.projects.truncate(limit);
     if json {
-        let groups: Vec<_> = groups.iter().map(group_json).collect();
-        let projects = projects.iter().map(
-            |project| json!({ "key": project.key, "notes": project.notes, "also": project.also }),
-        );
-        let hints = hint
-            .iter()
-            .map(|(here, other, why)| json!({ "keys": [here, other], "because": why }));
-        ui.json(&json!({
-            "projects": projects.collect::<Vec<_>>(),
-            "groups": groups,
-            "may_be_one": hints.collect::<Vec<_>>(),
-        }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&list);
     }
     let mut text = String::new();
-    for ListedProject { key, also, notes } in &projects {
+    for ListedProject { key, also, notes } in &list.projects {
         let also = match also.join(", ") {
             none if none.is_empty() => none,
             also => format!(" · also {also}"),
         };
         text.push_str(&format!("{key}  {}{also}\n", ui::count(*notes, "note")));
     }
-    if projects.is_empty() {
+    if list.projects.is_empty() {
         text.push_str("0 projects\n");
     }
-    for listed in &groups {
+    for listed in &list.groups {
         text.push_str(&group_line(listed));
     }
-    if let Some((here, other, why)) = &hint {
+    if let Some(PossibleMerge { keys, because }) = &list.may_be_one {
+        let [here, other] = keys;
         text.push_str(&format!(
-            "{here} and {other} may be one: {why}\n→ anamnesis project merge {other} {here}\n"
+            "{here} and {other} may be one: {because}\n→ anamnesis project merge {other} {here}\n"
         ));
     }
     ui.print(&text);
@@ -273,8 +256,7 @@ fn group(
     };
     let changed = project::change_group(&context, name, keys, remove)?;
     if json {
-        ui.json(&group_json(&changed.group));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&changed.group);
     }
     let mut text = group_line(&changed.group);
     let (added, removed) = (changed.added, changed.removed);
@@ -286,10 +268,6 @@ fn group(
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-fn group_json(group: &ListedGroup) -> Value {
-    json!({ "key": group.key, "projects": group.projects, "notes": group.notes })
 }
 
 fn group_line(group: &ListedGroup) -> String {

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anamnesis_text::redact::redact;
-use serde_json::json;
 
 use crate::{
     input::read_text,
@@ -25,14 +24,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let text = read_text()?;
     let redacted = redact(&text);
     if args.json {
-        let findings: Vec<serde_json::Value> = redacted
-            .findings
-            .iter()
-            .map(|finding| json!({ "rule": finding.rule, "start": finding.start, "end": finding.end }))
-            .collect();
-        ui.json(&json!({ "findings": findings }));
-    } else {
-        ui.raw(&redacted.text);
+        return ui.json(&redacted);
     }
+    ui.raw(&redacted.text);
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use anamnesis_app::{
     diff,
     error::NEEDS_ATTENTION,
     history,
-    review::{self, Decision, counts, heading, shown_entry, trashed, word},
+    review::{self, Decision, PendingList, counts, heading, shown_entry, trashed, word},
     sync::{self, History, short_batch},
 };
 use anamnesis_note::{
@@ -20,13 +20,8 @@ use anamnesis_recall::{
     novelty::{Novelty, NoveltyScope, novelty},
     review::{PendingGroup, PendingNote, PendingReason},
 };
-use anamnesis_store::{
-    index::Index,
-    journal::{Journal, Reflection},
-    project::Project,
-};
+use anamnesis_store::{index::Index, journal::Journal, project::Project};
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
 
 use super::edit;
 use crate::ui::{self, ListLength, Outcome, ProjectFilter, Ui};
@@ -112,8 +107,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.print(&format!("{line}\n"));
     }
     if args.json {
-        let batches: Vec<Value> = batches.iter().map(batch_json).collect();
-        ui.json(&json!({ "batches": batches, "total": total, "held": held, "withheld": withheld }));
+        ui.json(PendingList::new(
+            context,
+            &batches,
+            total,
+            held.clone(),
+            withheld.clone(),
+        ))?;
     } else if total == 0 {
         if held.is_none() && withheld.is_empty() {
             ui.print("nothing is pending\n");
@@ -247,27 +247,6 @@ fn both_texts(context: &Context, index: &Index, sibling: NoteId) -> String {
         let _ = write!(text, "  {short} on {machine}:\n{}", cut(&body, &short));
     }
     text
-}
-
-fn batch_json(batch: &PendingGroup) -> Value {
-    let notes: Vec<Value> = batch
-        .notes
-        .iter()
-        .map(|waiting| {
-            let mut note = ui::note_json(&waiting.entry, None);
-            note["waits"] = word(waiting.reason).into();
-            note
-        })
-        .collect();
-    let reflection = batch.reflection.as_ref();
-    json!({
-        "reflection": reflection.map(Reflection::short_key),
-        "session": batch.session,
-        "sources": reflection.map(|reflection| {
-            reflection.sources.keys().map(NoteId::to_string).collect::<Vec<_>>()
-        }),
-        "notes": notes,
-    })
 }
 
 /// Asks the person note by note.

@@ -7,6 +7,7 @@ use anamnesis_app::{
     context::Context,
     embedding::QueryEncoder,
     history::{self, Past},
+    ops::note::{FoundNote, FoundNotes, Note as Listed},
 };
 use anamnesis_note::{
     id::NoteId,
@@ -24,7 +25,6 @@ use anamnesis_store::{
 use anamnesis_sync::history::Moment;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 
 use crate::{
     input::read_text,
@@ -105,15 +105,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         hits = find(&index)?;
     }
     if args.json {
-        let mut json = json!({
-            "notes": hits.iter().map(|hit| hit_json(hit, past.as_ref(), context)).collect::<Vec<_>>(),
-            "capped": args.limit > MAX_HITS,
+        let notes = hits.into_iter();
+        return ui.json(FoundNotes {
+            notes: notes
+                .map(|hit| found(hit, past.as_ref(), context))
+                .collect(),
+            capped: args.limit > MAX_HITS,
+            at: past.as_ref().map(|past| history::iso(past.time)),
         });
-        if let Some(past) = &past {
-            json["at"] = history::iso(past.time).into();
-        }
-        ui.json(&json);
-        return Ok(ExitCode::SUCCESS);
     }
     if hits.is_empty() {
         let then = past.as_ref().map_or_else(String::new, |past| {
@@ -175,19 +174,20 @@ fn stored(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Option<Stored>
     }
 }
 
-fn hit_json(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Value {
-    let note = stored(hit, past, context).map(|stored| {
-        let mut note = stored.note();
-        note.body = context.printable(&note.body);
-        note
-    });
-    let mut json = ui::note_json(&hit.entry, note.as_ref());
-    json["score"] = hit.score.into();
-    if let Some(similarity) = hit.similarity {
-        json["matched"] = hit.matched.clone().into();
-        json["similarity"] = similarity.into();
+fn found(hit: Hit, past: Option<&At<'_>>, context: &Context) -> FoundNote {
+    let stored = stored(&hit, past, context);
+    let mut note = Listed::new(context, hit.entry);
+    if let Some(stored) = stored {
+        let mut text = stored.note();
+        text.body = context.printable(&text.body);
+        note = note.with_text(&text);
     }
-    json
+    FoundNote {
+        note,
+        score: hit.score,
+        matched: hit.similarity.map(|_| hit.matched),
+        similarity: hit.similarity,
+    }
 }
 
 /// The notes of a past moment.

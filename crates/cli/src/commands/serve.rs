@@ -6,7 +6,6 @@ use std::{
 };
 
 use anamnesis_app::{Error, context::Context, environment::Environment};
-use anamnesis_mcp::Memory;
 use anamnesis_session::hook::{MAX_PAYLOAD_LENGTH, Payload};
 use serde_json::error::Category;
 
@@ -38,8 +37,7 @@ pub(super) fn serve(
         (None, Some(folder)) => Some(context.project_of(folder)),
         (None, None) => None,
     };
-    let memory = Memory::new(context, project);
-    anamnesis_mcp::serve(memory, read_before).map_err(Error::caused_by)?;
+    anamnesis_mcp::serve(context.for_tools(project), read_before).map_err(Error::caused_by)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,6 +6,7 @@ use anamnesis_app::{
     Error,
     context::Context,
     history::{self, Past},
+    ops::note::{Note as Listed, PastNote},
     review,
 };
 use anamnesis_note::{
@@ -51,8 +52,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut note = stored.note();
     note.body = context.printable(&note.body);
     if args.json {
-        ui.json(&ui::note_json(&entry, Some(&note)));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(Listed::new(context, entry).with_text(&note));
     }
     let short = Context::short(&index, entry.id());
     let newer = index.superseded_by(entry.id())?;
@@ -140,10 +140,9 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     let mut note = stored.note();
     note.body = context.printable(&note.body);
     if args.json {
-        let mut json = ui::note_json(&entry, Some(&note));
-        json["at"] = history::iso(time).into();
-        ui.json(&json);
-        return Ok(ExitCode::SUCCESS);
+        let note = Listed::new(context, entry).with_text(&note);
+        let at = history::iso(time);
+        return ui.json(PastNote { note, at });
     }
     let short = past.short(id);
     let mut text = heading(&entry, &note, &short, context);

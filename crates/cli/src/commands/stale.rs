@@ -2,11 +2,14 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{citation_check, context::Context};
+use anamnesis_app::{
+    citation_check,
+    context::Context,
+    ops::note::{Note, StaleCause, StaleNote, StaleNotes},
+};
 use anamnesis_note::note::GLOBAL;
 use anamnesis_recall::stale::{self, StaleReason, StaleSearch};
 use anamnesis_store::project::Project;
-use serde_json::{Value, json};
 
 use crate::ui::{self, ListLength, Outcome, Ui};
 
@@ -51,19 +54,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let found = stale::find(&index, journal.as_ref(), &search, now)?;
     let text_of = |reason: &StaleReason| reason.text(|id| Context::short(&index, id));
     if args.json {
-        let notes: Vec<Value> = found
-            .iter()
-            .map(|(entry, reasons)| {
-                let mut note = ui::note_json(entry, None);
-                let reasons = reasons.iter();
-                note["reasons"] = reasons
-                    .map(|reason| json!({ "reason": reason.word(), "text": text_of(reason) }))
-                    .collect();
-                note
-            })
-            .collect();
-        ui.json(&json!({ "notes": notes, "total": found.len() }));
-        return Ok(ExitCode::SUCCESS);
+        let total = found.len();
+        let notes = found.into_iter().map(|(entry, reasons)| StaleNote {
+            note: Note::new(context, entry),
+            reasons: reasons
+                .iter()
+                .map(|it| StaleCause::new(it, &index))
+                .collect(),
+        });
+        let notes = notes.collect();
+        return ui.json(StaleNotes { notes, total });
     }
     if found.is_empty() {
         ui.print("no note seems outdated\n");

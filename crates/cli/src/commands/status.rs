@@ -1,7 +1,5 @@
 //! `status`: shows what the memory contains for this folder, and whether it is healthy.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     backfill, context::Context, pause::Off, status::Overview, upkeep::FindingCounts,
 };
@@ -31,12 +29,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let status = Overview::of_project(context, args.project.as_deref())?;
     let found = status.journal.as_ref().and_then(FindingCounts::load);
     let found = found.filter(|found| found.actions + found.decisions > 0);
-    if args.json {
-        ui.json(&as_json(context, &status, found.as_ref()));
-    } else {
-        ui.print(&text(context, &status, found.as_ref()));
-    }
-    Ok(ExitCode::SUCCESS)
+    ui.shown(
+        args.json,
+        &as_json(context, &status, found.as_ref()),
+        &text(context, &status, found.as_ref()),
+    )
 }
 
 fn as_json(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> Value {

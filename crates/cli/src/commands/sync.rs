@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     context::Context,
+    ops::sync::SyncOutcome,
     sync::{self, held_text},
 };
 use anamnesis_sync::{HeldDecision, Synced};
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -41,22 +41,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         sync::run_now(context, answer)?
     };
     if args.json {
-        ui.json(&json!({
-            "pushed": synced.sent,
-            "in_step": synced.pushed,
-            "pulled": synced.pulled,
-            "conflicted": synced.conflicts > 0,
-            "conflicts": synced.conflicts,
-            "head": synced.head,
-            "detail": synced.detail,
-            "changed": synced.changed.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "problems": synced.problems.iter()
-                .map(|problem| json!({ "path": problem.path, "reason": problem.reason }))
-                .collect::<Vec<_>>(),
-            "returned": synced.returned.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "held": synced.held.as_ref().map(held_text),
-        }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(SyncOutcome::new(context, &synced)?);
     }
     ui.print(&format!("{}\n", sentence(&synced)));
     if sync::remote(context)?.is_none() {

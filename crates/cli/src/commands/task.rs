@@ -1,26 +1,14 @@
 //! `task`: manages tasks and their states.
-//!
-//! A task is a note. Completing it does not change other notes, but lists those that may be
-//! outdated now.
 
 use std::process::ExitCode;
 
 use anamnesis_app::{
-    Error,
     context::Context,
-    new_note,
-    task::{self, ChangedTask, word_of},
+    ops::task::{self, AddTask, ChangeTask, ListTasks, Task},
 };
-use anamnesis_note::{
-    draft::Draft,
-    link::{Link, Relation},
-    note::{State, Status},
-};
-use anamnesis_store::index::Entry;
+use anamnesis_note::note::{State, Status};
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
-use super::write;
 use crate::{
     input::read_text,
     ui::{self, LIST_LENGTH, Outcome, Ui},
@@ -59,15 +47,8 @@ struct AddArgs {
     /// Read the text from stdin
     #[arg(long, conflicts_with = "text")]
     stdin: bool,
-    /// The id of a note that the task is about; repeatable
-    #[arg(long, value_name = "ID")]
-    about: Vec<String>,
-    /// A tag; repeatable
-    #[arg(long = "tag", value_name = "TAG")]
-    tags: Vec<String>,
-    /// The project [default: that of this folder]
-    #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    #[command(flatten)]
+    request: AddTask,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -76,18 +57,11 @@ struct AddArgs {
 /// List the open tasks
 #[derive(Debug, Default, clap::Args)]
 struct ListArgs {
-    /// Include finished and archived tasks, however many there are
-    #[arg(long, conflicts_with = "status")]
-    all: bool,
+    #[command(flatten)]
+    request: ListTasks,
     /// The maximum number of tasks
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "all", value_parser = ui::at_least_one)]
     limit: Option<usize>,
-    /// Only tasks in this state: pending, active, done or archived
-    #[arg(long, value_parser = str::parse::<Status>)]
-    status: Option<Status>,
-    /// List the tasks of this project [default: that of this folder]
-    #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
-    project: Option<String>,
     /// List the tasks of every project
     #[arg(long)]
     everywhere: bool,
@@ -98,16 +72,16 @@ struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 struct ChangeArgs {
-    /// The task's id: six or more characters of its start or end
-    id: String,
+    #[command(flatten)]
+    request: ChangeTask,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    match &args.act {
-        None => list(&ListArgs::default(), context, ui),
+pub(crate) fn run(args: Args, context: &Context, ui: &Ui) -> Outcome {
+    match args.act {
+        None => list(ListArgs::default(), context, ui),
         Some(Act::Add(args)) => add(args, context, ui),
         Some(Act::List(args)) => list(args, context, ui),
         Some(Act::Start(args)) => change(args, Status::Active, context, ui),
@@ -117,93 +91,61 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
 }
 
-fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
-    let text = if args.text.is_empty() {
-        if !args.stdin && ui::stdin_is_terminal() {
-            return Err(Error::usage("there is no text").hint("anamnesis task add TEXT"));
-        }
-        read_text()?
-    } else {
-        args.text.join(" ")
+fn add(mut args: AddArgs, context: &Context, ui: &Ui) -> Outcome {
+    let is_asked = args.stdin || !ui::stdin_is_terminal();
+    args.request.text = match args.text[..] {
+        [] if is_asked => Some(read_text()?),
+        [] => None,
+        _ => Some(args.text.join(" ")),
     };
-    let index = context.index()?;
-    let about = args.about.iter().map(|typed| {
-        Ok(Link {
-            relation: Relation::About,
-            target: Context::resolve(&index, typed)?.id(),
-            weight: None,
-        })
-    });
-    let draft = Draft {
-        tags: args.tags.clone(),
-        links: about.collect::<Result<_, Error>>()?,
-        ..Draft::task(text, write::project_of(args.project.as_deref(), context)?)
-    };
-    let note = draft
-        .note(context.machine_id(), context.environment.now)
-        .map_err(|error| Error::from(error).hint("anamnesis task add TEXT"))?;
-    let saved = new_note::write(context, index, note, "task", &[], false)?;
-    let json: write::Json = |entry, note| task_json(entry, note.status());
-    Ok(write::print(ui, &saved, args.json.then_some(json)))
+    let added = task::add(context, args.request);
+    let added = added.map_err(|error| match error.next_step() {
+        None => error.hint("anamnesis task add TEXT"),
+        Some(_) => error,
+    })?;
+    ui.done(args.json, &added, added.said.as_deref().unwrap_or_default())
 }
 
-fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
-    let project = match &args.project {
-        Some(key) => Some(context.project(Some(key))),
-        None if args.everywhere => None,
-        None => Some(context.project(None)),
-    };
-    let keys = project
-        .as_ref()
-        .map(anamnesis_store::project::Project::all_keys)
-        .unwrap_or_default();
-    let one = args.status.map(|status| [status]);
-    let with: &[Status] = match &one {
-        Some(one) => one,
-        None if args.all => Status::ALL,
-        None => &[Status::Active, Status::Pending],
-    };
-    let index = context.index()?;
-    let tasks = index.tasks(&keys, with)?;
+fn list(mut args: ListArgs, context: &Context, ui: &Ui) -> Outcome {
+    let request = &mut args.request;
+    if request.project.is_none() && !args.everywhere {
+        request.project = Some(".".to_owned());
+    }
+    let short_list = Some(LIST_LENGTH).filter(|_| !args.json);
+    request.limit = args.limit.or(short_list).or(Some(usize::MAX));
+    let listed = task::list(context, request)?;
     if args.json {
-        let tasks = tasks
-            .iter()
-            .map(|(entry, status)| task_json(entry, *status));
-        ui.json(&json!({ "tasks": tasks.collect::<Vec<_>>() }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&listed);
     }
-    if tasks.is_empty() {
-        let place = project.map_or_else(String::new, |project| format!(" of {}", project.key));
-        let open = if args.all || args.status.is_some() {
-            ""
-        } else {
-            "open "
+    let index = context.index()?;
+    let lines = listed.tasks.iter().map(|task| {
+        let short = Context::short(&index, task.note.id());
+        line(task, &short, context)
+    });
+    let mut text: String = lines.collect();
+    if listed.tasks.is_empty() {
+        let place = match &request.project {
+            Some(key) if key == "." => format!(" of {}", context.own_project()?.key),
+            Some(key) => format!(" of {key}"),
+            None => String::new(),
         };
-        ui.print(&format!(
-            "0 {open}tasks{place}\n→ anamnesis task add TEXT\n"
-        ));
-        return Ok(ExitCode::SUCCESS);
+        let is_any = request.all || request.status.is_some();
+        let open = if is_any { "" } else { "open " };
+        text = format!("0 {open}tasks{place}\n→ anamnesis task add TEXT\n");
     }
-    let mut text = String::new();
-    let limit = args.limit.unwrap_or(LIST_LENGTH);
-    let shown = if args.all { tasks.len() } else { limit };
-    for (entry, status) in tasks.iter().take(shown) {
-        let short = Context::short(&index, entry.id());
-        text.push_str(&line(entry, *status, &short, context));
-    }
-    if tasks.len() > shown {
-        text.push_str(&format!(
-            "{shown} of {} shown · --all\n",
-            ui::number(tasks.len())
-        ));
+    if listed.left > 0 {
+        let shown = listed.tasks.len();
+        let all = ui::number(shown + listed.left);
+        text.push_str(&format!("{shown} of {all} shown · --all\n"));
     }
     ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Formats a task on one line: `9HKD3T  active    Remove the flag   you, 12 d`.
-fn line(entry: &Entry, status: Status, short: &str, context: &Context) -> String {
-    let head = format!("{short}  {:<8}  ", status.as_str());
+fn line(task: &Task, short: &str, context: &Context) -> String {
+    let entry = &task.note.entry;
+    let head = format!("{short}  {:<8}  ", task.status.as_str());
     let mut tail = format!(
         "{}, {}",
         entry.author(),
@@ -218,39 +160,21 @@ fn line(entry: &Entry, status: Status, short: &str, context: &Context) -> String
     format!("{head}{title:<room$}  {tail}\n")
 }
 
-fn task_json(entry: &Entry, status: Status) -> serde_json::Value {
-    let mut json = ui::note_json(entry, None);
-    json["status"] = status.as_str().into();
-    json
-}
-
-fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outcome {
-    let changed = task::change(context, &args.id, status)?;
-    let ChangedTask {
-        entry, short, due, ..
-    } = &changed;
-    if args.json {
-        let mut json = task_json(entry, status);
-        let due: Vec<String> = due.iter().map(|entry| entry.id().to_string()).collect();
-        json["review"] = due.into();
-        ui.json(&json);
-        return Ok(ExitCode::SUCCESS);
-    }
-    if changed.before == status {
-        ui.print(&format!("#{short} is {status} already\n"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut text = format!("{status} #{short} \"{}\"\n", one_line(&entry.title));
-    if !due.is_empty() {
+fn change(mut args: ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outcome {
+    args.request.status = Some(status);
+    let changed = task::change(context, args.request)?;
+    let said = changed.said.as_deref().unwrap_or_default();
+    let (said, undo) = said.split_once('\n').unwrap_or((said, ""));
+    let mut text = format!("{said}\n");
+    if !changed.review.is_empty() {
         text.push_str("May be outdated, now that it is done:\n");
+        let index = context.index()?;
+        for due in changed.review.iter().take(LIST_LENGTH) {
+            let short = Context::short(&index, due.0.id());
+            let line = ui::note_line(&due.0, &short, context.environment.now);
+            text.push_str(&format!("{line}\n"));
+        }
     }
-    for entry in due.iter().take(LIST_LENGTH) {
-        let short = Context::short(&changed.index, entry.id());
-        let line = ui::note_line(entry, &short, context.environment.now);
-        text.push_str(&format!("{line}\n"));
-    }
-    let back = word_of(changed.before);
-    text.push_str(&format!("Undo: anamnesis task {back} {short}\n"));
-    ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    text.push_str(undo);
+    ui.done(args.json, &changed, &text)
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "undone": undone.past.json(&undone.event),
             "notes": notes,
             "batch": undone.batch.map(|batch| batch.to_string()),
-        }));
+        }))?;
     } else {
         ui.print(&text(&undone, context));
     }
@@ -93,7 +93,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     // Before the first commit the list is empty. That is not an error.
     let Some(past) = past else {
         if args.json {
-            ui.json(&json!({ "batches": [] }));
+            ui.json(&json!({ "batches": [] }))?;
         } else {
             ui.print(NOTHING);
         }
@@ -103,8 +103,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     let batches = past.repository.batches(actor, args.limit)?;
     if args.json {
         let batches: Vec<_> = batches.iter().map(|event| past.json(event)).collect();
-        ui.json(&json!({ "batches": batches }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&json!({ "batches": batches }));
     }
     let mut text = String::new();
     for event in &batches {

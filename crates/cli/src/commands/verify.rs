@@ -3,9 +3,6 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{context::Context, error::NEEDS_ATTENTION, feedback};
-use anamnesis_note::note::State;
-use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
 
@@ -24,25 +21,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let verified = feedback::verify(context, &args.id)?;
-    let (entry, short, newer) = (&verified.entry, &verified.short, &verified.newer);
-    let title = one_line(&entry.title);
-    let mut text = format!("noted: #{short} \"{title}\" is right\n");
-    let unused = match entry.state {
-        _ if !newer.is_empty() => Some(format!(
-            "not in use: #{} replaces it\n→ anamnesis show {}\n",
-            newer.join(", #"),
-            newer[0]
-        )),
-        State::Muted => Some(format!(
-            "not in use: it is muted\n→ anamnesis mute {short} --off\n"
-        )),
-        State::Proposed => {
-            Some("not in use: it is a proposal\n→ anamnesis list --everywhere\n".to_owned())
-        }
-        State::Active | State::Forgotten => None,
-    };
-    text.push_str(unused.as_deref().unwrap_or_default());
-    let fields = json!({ "id": entry.id().to_string(), "in_use": unused.is_none() });
-    ui.done(args.json, fields, &text);
-    Ok(unused.map_or(ExitCode::SUCCESS, |_| ExitCode::from(NEEDS_ATTENTION)))
+    ui.done(args.json, &verified, &verified.said)?;
+    Ok(if verified.in_use {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NEEDS_ATTENTION)
+    })
 }

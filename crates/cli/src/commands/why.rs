@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let typed = args.session.as_deref().unwrap_or(LAST);
     let Some(received) = why::load(context, typed)? else {
         if args.json {
-            ui.json(&json!({ "session": null }));
+            ui.json(&json!({ "session": null }))?;
         } else {
             ui.print("no notes were injected yet\n→ anamnesis status\n");
         }
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         received,
     };
     if args.json {
-        ui.json(&page.json());
+        ui.json(&page.json())?;
     } else if let Some(text) = &args.text {
         ui.print(&page.saying(text));
     } else {
@@ -82,12 +82,7 @@ fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
         session: session.as_deref(),
     };
     let done = trial.run(context)?;
-    if args.json {
-        ui.json(&done.json());
-    } else {
-        ui.print(&tried(&done, context, args.all)?);
-    }
-    Ok(ExitCode::SUCCESS)
+    ui.shown(args.json, &done.json(), &tried(&done, context, args.all)?)
 }
 
 /// Formats the result of a trial, note by note, optionally with the notes that were held back.

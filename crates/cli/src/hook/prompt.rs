@@ -4,8 +4,9 @@ use anamnesis_app::{
     claude_memory,
     context::Context,
     learn,
+    ops::task,
     recall::{self, Asker, Lane},
-    remember, suggestion, sync, task,
+    remember, suggestion, sync,
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::render::{self, Block};

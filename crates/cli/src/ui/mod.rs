@@ -15,17 +15,15 @@ use std::{
 
 use anamnesis_app::{Error, environment::Environment};
 
-use anamnesis_note::{
-    merge::CONFLICT_TAG,
-    note::{Note, Source},
-};
-use anamnesis_recall::render::inert;
+use anamnesis_note::{merge::CONFLICT_TAG, note::Source};
+use anamnesis_recall::render::{inert_lines, inert_value};
 use anamnesis_store::index::Entry;
 use anamnesis_text::{
     clean::{clean, one_line},
     terms::terms,
 };
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 use self::terminal::Terminal;
 pub(crate) use self::{
@@ -108,25 +106,35 @@ impl Ui {
         self.write(&mut io::stdout().lock(), text);
     }
 
-    /// Prints one JSON value.
-    pub(crate) fn json(&self, value: &serde_json::Value) {
+    /// Prints an outcome as JSON.
+    pub(crate) fn json(&self, outcome: impl Serialize) -> Outcome {
+        let mut value = serde_json::to_value(outcome).map_err(Error::caused_by)?;
+        if self.is_for_agent {
+            value = inert_value(value);
+        }
         // JSON is UTF-8 whatever the terminal accepts.
-        let text = if self.is_for_agent {
-            format!("{:#}\n", inert_value(value.clone()))
-        } else {
-            format!("{value:#}\n")
-        };
-        self.raw(&text);
+        self.raw(&format!("{value:#}\n"));
+        Ok(ExitCode::SUCCESS)
     }
 
-    /// Prints what a command did: as text, or as JSON with these fields and the lines as `said`.
-    pub(crate) fn done(&self, is_json: bool, mut fields: serde_json::Value, text: &str) {
-        if !is_json {
-            return self.print(text);
+    /// Prints what a command found: as text, or as JSON.
+    pub(crate) fn shown(&self, is_json: bool, outcome: impl Serialize, text: &str) -> Outcome {
+        if is_json {
+            return self.json(outcome);
         }
-        let lines: Vec<&str> = text.lines().collect();
-        fields["said"] = lines.into();
-        self.json(&fields);
+        self.print(text);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Prints what a command did: as text, or as JSON with the text as `said`.
+    pub(crate) fn done(&self, is_json: bool, outcome: impl Serialize, text: &str) -> Outcome {
+        if !is_json {
+            self.print(&format!("{}\n", text.trim_end()));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut value = serde_json::to_value(outcome).map_err(Error::caused_by)?;
+        value["said"] = text.trim_end().into();
+        self.json(&value)
     }
 
     /// Runs a command that only prints sentences. As JSON, its lines are printed at the end.
@@ -136,7 +144,8 @@ impl Ui {
         }
         let kept = Self::keeping();
         let code = run(&kept)?;
-        self.done(true, serde_json::json!({}), &kept.into_text());
+        let nothing = serde_json::Map::new();
+        self.done(true, &nothing, &kept.into_text())?;
         Ok(code)
     }
 
@@ -219,27 +228,6 @@ impl Ui {
                     + "\n"
             })
             .collect()
-    }
-}
-
-/// Returns lines that are [`inert`], with the white space around them.
-fn inert_lines(text: &str) -> String {
-    let lines = text.trim();
-    let (before, after) = text.split_once(lines).unwrap_or_default();
-    format!("{before}{}{after}", inert(lines))
-}
-
-/// Returns a value whose texts are inert.
-fn inert_value(value: serde_json::Value) -> serde_json::Value {
-    use serde_json::Value;
-    match value {
-        Value::String(text) => Value::String(inert_lines(&text)),
-        Value::Array(values) => values.into_iter().map(inert_value).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(key, value)| (inert_lines(&key), inert_value(value)))
-            .collect(),
-        other => other,
     }
 }
 
@@ -361,37 +349,6 @@ fn facts(entry: &Entry, now: DateTime<Utc>) -> String {
         facts.push_str(", pinned");
     }
     facts
-}
-
-/// A note as JSON: the Python version's keys first, then ours.
-pub(crate) fn note_json(entry: &Entry, note: Option<&Note>) -> serde_json::Value {
-    let mut json = serde_json::json!({
-        "id": entry.id().to_string(),
-        "type": entry.note_type.as_str(),
-        "title": entry.title,
-        "project": entry.project,
-        "machine_id": entry.machine_id,
-        "scope": entry.path.scope.as_str(),
-        "user_id": entry.user_id,
-        "workspace_id": entry.workspace_id,
-        "tags": entry.tags,
-        "created_at": entry.created_at,
-        "updated_at": entry.updated_at,
-    });
-    if let Some(note) = note {
-        json["body"] = note.body.clone().into();
-    }
-    json["kind"] = entry.kind.as_str().into();
-    json["state"] = entry.state.as_str().into();
-    json["author"] = entry.author().into();
-    json["confidence"] = entry.confidence.into();
-    json["pinned"] = entry.pinned.into();
-    json["superseded"] = entry.superseded.into();
-    json["path"] = entry.path.to_string().into();
-    if let Some(note) = note.filter(|note| !note.asked.is_empty()) {
-        json["asked"] = note.asked.clone().into();
-    }
-    json
 }
 
 #[cfg(test)]

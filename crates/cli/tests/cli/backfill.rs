@@ -208,7 +208,7 @@ fn a_list_and_its_notes() {
       "applied": false,
       "sessions": [
         {
-          "session_id": "c",
+          "session": "c",
           "note": "6EM9XM3WEQWRAYD8GP0W1K57EC",
           "project": "github.com/acme/shop",
           "title": "Why is the build slow?",
@@ -218,7 +218,8 @@ fn a_list_and_its_notes() {
       ],
       "skipped": [],
       "elsewhere": 0,
-      "not_looked_at": 2
+      "not_looked_at": 2,
+      "change": null
     }
     "#);
     snapshot!(home.run("backfill --apply").shown(), @"

@@ -136,8 +136,8 @@ fn one_machine_needs_nothing() {
     ] {
         assert_eq!(json[key], value, "{key}");
     }
-    let said = json["said"].as_array().unwrap();
-    assert_eq!(said.last(), Some(&json!("init: done")));
+    let said = json["said"].as_str().unwrap();
+    assert!(said.ends_with("init: done"), "{said}");
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn a_memory_folder_that_is_deleted_is_one_card_in_review() {
     home.settle();
     let json = home.run("review --json").json();
     assert_eq!(
-        (&json["total"], json["batches"].as_array().unwrap().len()),
+        (&json["total"], json["groups"].as_array().unwrap().len()),
         (&2.into(), 1)
     );
     let shown = home.run("review --list").shown();

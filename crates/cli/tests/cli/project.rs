@@ -73,7 +73,7 @@ fn a_remote_that_moved_keeps_the_notes() {
         }
       ],
       "groups": [],
-      "may_be_one": []
+      "may_be_one": null
     }
     "#);
     for (words, title) in [

@@ -69,8 +69,8 @@ fn what_waits_is_listed_by_what_it_came_of() {
     ");
     let json = home.run("review --json").json();
     assert_eq!(json["total"], 3);
-    let waits = |note: &Value| note["waits"].as_str().unwrap().to_owned();
-    let notes = json["batches"].as_array().unwrap().iter();
+    let waits = |note: &Value| note["reason"].as_str().unwrap().to_owned();
+    let notes = json["groups"].as_array().unwrap().iter();
     let mut all: Vec<String> = notes
         .flat_map(|batch| batch["notes"].as_array().unwrap().iter().map(waits))
         .collect();
@@ -497,7 +497,7 @@ fn a_flood_of_a_session_is_one_thing_to_review() {
         .shown();
     assert!(more.contains("no more are taken"), "{more}");
     let value = home.run("review --json").json();
-    let batches = value["batches"].as_array().unwrap();
+    let batches = value["groups"].as_array().unwrap();
     assert_eq!(batches.len(), 1, "{value}");
     assert_eq!(batches[0]["notes"].as_array().unwrap().len(), 10);
 }
@@ -537,7 +537,7 @@ fn a_note_for_all_projects_that_nobody_brought_is_foreign() {
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
     ");
     let json = home.run("review --json").json();
-    assert_eq!(json["batches"][0]["notes"][0]["waits"], "foreign", "{json}");
+    assert_eq!(json["groups"][0]["notes"][0]["reason"], "foreign", "{json}");
     home.run("review --approve AAAA03").well();
     assert_eq!(home.run("review").shown(), "exit 0\nnothing is pending\n");
     global("AAAA04", "And keep nothing");
@@ -577,7 +577,7 @@ fn ten_notes_of_one_source_are_one_group() {
         );
     }
     let json = home.run("review --json").json();
-    let groups = json["batches"].as_array().unwrap().iter();
+    let groups = json["groups"].as_array().unwrap().iter();
     let sizes: Vec<usize> = groups
         .map(|group| group["notes"].as_array().unwrap().len())
         .collect();

@@ -1148,7 +1148,10 @@ fn a_note_that_helped_counts_once_a_session() {
     home.hook(&home.start(SESSION, "startup")).json();
     let mut client = Client::open_in(&home, SESSION);
     for _ in 0..2 {
-        let told = client.gives("memory_feedback", json!({ "id": "7Q4KZ9", "said": "good" }));
+        let told = client.gives(
+            "memory_feedback",
+            json!({ "id": "7Q4KZ9", "rating": "good" }),
+        );
         assert!(
             told["said"].as_str().unwrap().ends_with("\" helped"),
             "{told}"
@@ -1474,7 +1477,7 @@ fn a_client_that_cannot_ask_leaves_a_reflection_to_the_terminal() {
     client.leave();
     let key = said.rsplit(' ').next().unwrap();
     let listed = home.run("review --json").json();
-    let note = listed["batches"][0]["notes"][0]["id"].as_str().unwrap();
+    let note = listed["groups"][0]["notes"][0]["id"].as_str().unwrap();
     let shown = home.run(&format!("review --list {key}")).shown();
     snapshot!(shown.replace(key, "KEY").replace(&note[20..], "NOTE"), @"
     exit 3

@@ -143,11 +143,12 @@ fn from_a_file_with_everything() {
         .input("Remove the flag")
         .run();
     let mut json = json.json();
-    for key in ["id", "path"] {
+    for key in ["id", "path", "said"] {
         json[key] = "[ID]".into();
     }
     snapshot!(format!("{json:#}"), @r#"
     {
+      "said": "[ID]",
       "id": "[ID]",
       "type": "semantic",
       "title": "Remove the flag",
@@ -161,18 +162,16 @@ fn from_a_file_with_everything() {
       ],
       "created_at": "2026-01-02T03:04:05+00:00",
       "updated_at": "2026-01-02T03:04:05+00:00",
-      "body": "Remove the flag",
       "kind": "task",
-      "state": "active",
       "author": "you",
+      "state": "active",
       "confidence": 1.0,
+      "age_days": 0,
       "pinned": false,
       "superseded": false,
       "path": "[ID]",
-      "novelty": {
-        "decision": "novel",
-        "note": null
-      }
+      "body": "Remove the flag",
+      "decision": "novel"
     }
     "#);
 }
@@ -282,7 +281,7 @@ fn mistakes_are_said_and_nothing_is_written() {
     snapshot!(home.command(["write", "--title", "x", "--project", " "]).run().shown(), @"
     exit 2
     on stderr:
-    anamnesis: --project is empty
+    anamnesis: the project is empty
     ");
     // PATH-01
     for note_type in ["../../tmp", "semantic/../..", "/etc", ""] {
@@ -421,7 +420,8 @@ fn the_agent_does_not_bring_back_what_was_forgotten() {
     snapshot!(again.shown(), @"
     exit 1
     on stderr:
-    anamnesis: you forgot this on 2026-01-02
+    anamnesis: the person forgot this text on 2026-01-02
+    → do not write it; the person can: /memory-remember TEXT
     ");
     // The person may.
     let output = home
@@ -543,7 +543,7 @@ fn what_is_known_is_not_written_again_by_an_agent() {
     exit 1
     on stderr:
     anamnesis: #KNOWN "Deploys go through GitLab pipelines, never by hand" says this already
-    → anamnesis edit KNOWN --stdin, for what is new; --force writes another note all the same
+    → add what is new by anamnesis edit KNOWN --stdin; --force writes another note all the same
     "#);
     assert_eq!(home.notes().len(), 1);
     let more = "Deploys go through GitLab pipelines, never by hand. Two approvals and a green build are needed.";
@@ -568,7 +568,7 @@ fn what_is_known_is_not_written_again_by_an_agent() {
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.contains("says this, too"), "{output:?}");
     let json = home.command(["write", "--json"]).input(again).run().json();
-    assert_eq!(json["novelty"]["decision"], "known");
+    assert_eq!(json["decision"], "known");
 }
 
 #[test]

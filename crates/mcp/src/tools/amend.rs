@@ -1,18 +1,23 @@
 //! `memory_amend`: changes a note's title, text or fields.
 
+use anamnesis_app::{
+    Error,
+    context::Context,
+    ops::{
+        task::no_task,
+        written::{self, WrittenNote},
+    },
+};
 use anamnesis_note::{
     agent_policy::MAX_CONFIDENCE,
     draft::NoteChange,
-    note::{Kind, Severity, Status},
+    note::{Kind, Note, Severity, Status},
+    trigger::Trigger,
 };
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{
-    memory::{Memory, ToolError},
-    tool::{Effect, Line, Tool, Word},
-    write::{Writing, Written, present},
-};
+use crate::tool::{Effect, Tool};
 
 pub(super) fn tool() -> Tool {
     Tool::writing(
@@ -27,7 +32,6 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     id: String,
     title: Option<String>,
@@ -35,54 +39,50 @@ struct Parameters {
     body: Option<String>,
     /// Appended to the text
     addition: Option<String>,
-    kind: Option<Word<Kind>>,
+    kind: Option<Kind>,
     /// Replaces all tags
     tags: Option<Vec<String>>,
     /// Replaces all search terms and questions
     asked: Option<Vec<String>>,
     /// 0 to 0.9
     confidence: Option<f64>,
-    severity: Option<Word<Severity>>,
+    severity: Option<Severity>,
     instead: Option<String>,
-    when: Option<Vec<Line>>,
-    status: Option<Word<Status>>,
+    when: Option<Vec<Trigger>>,
+    status: Option<Status>,
     /// Show it first at session start
     pinned: Option<bool>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Written, ToolError> {
+fn run(context: &Context, asked: Parameters) -> Result<WrittenNote, Error> {
     if let Some(confidence) = asked.confidence
         && !(0.0..=MAX_CONFIDENCE).contains(&confidence)
     {
-        let message = format!("invalid confidence {confidence}");
         let hint = format!("expected 0 to {MAX_CONFIDENCE}; only a person can set more");
-        return Err(ToolError::new("bad_argument", message, hint));
+        return Err(Error::usage(format!("invalid confidence {confidence}")).hint(hint));
     }
     let change = NoteChange {
         title: asked.title,
         body: asked.body,
         addition: asked.addition,
-        kind: asked.kind.map(|Word(word)| word),
+        kind: asked.kind,
         tags: asked.tags,
         asked: asked.asked,
         confidence: asked.confidence,
-        when: asked
-            .when
-            .map(|when| when.into_iter().map(|Line(line)| line).collect()),
+        when: asked.when,
         instead: asked.instead,
-        severity: asked.severity.map(|Word(word)| word),
-        status: asked.status.map(|Word(word)| word),
+        severity: asked.severity,
+        status: asked.status,
         pinned: asked.pinned,
-    }
-    .fit()?;
-    let writing = Writing::begin(memory)?;
-    let index = writing.index()?;
-    let entry = present(&index, &asked.id)?;
+    };
+    let change = change.fit()?;
+    let index = context.index()?;
+    let entry = Context::present(&index, &asked.id)?;
     let kind = change.kind.unwrap_or(entry.kind);
     if change.status.is_some() && kind != Kind::Task {
-        return Err(ToolError::no_task(entry.id()));
+        return Err(no_task(&Context::short(&index, entry.id())));
     }
-    let now = writing.now();
-    let (written, _) = writing.change(index, &entry, false, |note| change.apply(note, now))?;
-    Ok(written)
+    let now = context.environment.now;
+    let apply = |note: &mut Note| change.apply(note, now);
+    written::change(context, index, &entry, "edit", false, apply)
 }

@@ -1,15 +1,14 @@
 //! `memory_get`: returns full notes by id.
 
-use anamnesis_note::note::State;
+use anamnesis_app::{
+    context::Context,
+    ops::note::{self, Note},
+};
 use anamnesis_store::index::{Entry, Index};
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    memory::{Memory, ToolError},
-    note::{self, Note},
-    tool::Tool,
-};
+use crate::{error::ToolError, tool::Tool};
 
 /// How many notes one call returns.
 const MAX_IDS: usize = 20;
@@ -28,7 +27,6 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     /// 1 to 20
     ids: Vec<String>,
@@ -38,13 +36,11 @@ struct Parameters {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Opened {
     result: Vec<Whole>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 pub(crate) struct Whole {
     #[serde(flatten)]
     note: Note,
@@ -57,20 +53,20 @@ pub(crate) struct Whole {
     superseded_by: Vec<String>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Opened, ToolError> {
+fn run(context: &Context, asked: Parameters) -> Result<Opened, ToolError> {
     let Parameters { ids, from } = asked;
     if ids.is_empty() || ids.len() > MAX_IDS {
         let message = format!("got {} ids", ids.len());
         let hint = format!("pass 1 to {MAX_IDS} ids");
         return Err(ToolError::new("bad_argument", message, hint));
     }
-    let index = memory.index()?;
+    let index = context.index_to_read()?;
     let from = usize::try_from(from).unwrap_or(usize::MAX);
     let mut room = MAX_LENGTH;
     let mut result = Vec::with_capacity(ids.len());
     for typed in &ids {
-        let entry = Memory::resolve(&index, typed)?;
-        let whole = open(memory, &index, &entry, from, room)?;
+        let entry = Context::present(&index, typed)?;
+        let whole = open(context, &index, &entry, from, room)?;
         room = room.saturating_sub(whole.body.chars().count());
         result.push(whole);
     }
@@ -78,28 +74,26 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Opened, ToolError> {
 }
 
 /// Returns a note with its text, up to the maximum of one answer.
-pub(crate) fn whole(memory: &Memory, index: &Index, entry: &Entry) -> Result<Whole, ToolError> {
-    open(memory, index, entry, 0, MAX_LENGTH)
+pub(crate) fn whole(context: &Context, index: &Index, entry: &Entry) -> Result<Whole, ToolError> {
+    open(context, index, entry, 0, MAX_LENGTH)
 }
 
 /// Returns a note with at most `room` characters of its text, starting at `from`.
 fn open(
-    memory: &Memory,
+    context: &Context,
     index: &Index,
     entry: &Entry,
     from: usize,
     room: usize,
 ) -> Result<Whole, ToolError> {
-    if entry.state == State::Forgotten {
-        return Err(ToolError::forgotten(entry.id()));
-    }
-    let Some(body) = note::body(&memory.notes(), entry) else {
+    let Ok(stored) = context.notes.read(entry.path) else {
         return Err(ToolError::new(
             "no_such_note",
             format!("the file of note {} is missing", entry.id()),
             "memory_search and memory_list return ids",
         ));
     };
+    let body = note::inert_body(&stored);
     let mut rest = body.chars().skip(from);
     let shown: String = rest.by_ref().take(room).collect();
     let is_cut = rest.next().is_some();
@@ -109,7 +103,7 @@ fn open(
         Vec::new()
     };
     Ok(Whole {
-        note: Note::from_entry(entry, memory.now()),
+        note: Note::new(context, entry.clone()),
         next: is_cut.then_some(from.saturating_add(room)),
         body: shown,
         superseded_by: newer.iter().map(|newer| newer.id().to_string()).collect(),

@@ -1,16 +1,13 @@
 //! `memory_list`: lists notes, newest first.
 
+use anamnesis_app::{Error, context::Context, ops::note::Note};
 use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_store::index::Filter;
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    memory::{Memory, ToolError},
-    note::Note,
-    tool::{Tool, Word},
-};
+use crate::tool::Tool;
 
 pub(super) fn tool() -> Tool {
     Tool::reading(
@@ -23,13 +20,12 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     /// Project key; "." = this session's, "global" = notes for all projects. Default: every project
     project: Option<String>,
-    r#type: Option<Word<NoteType>>,
-    kind: Option<Word<Kind>>,
-    scope: Option<Word<Scope>>,
+    r#type: Option<NoteType>,
+    kind: Option<Kind>,
+    scope: Option<Scope>,
     user_id: Option<String>,
     workspace_id: Option<String>,
     /// Maximum number of notes, up to 200
@@ -42,19 +38,18 @@ fn default_k() -> u64 {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Listed {
     result: Vec<Note>,
     /// Number of notes not returned
     left: usize,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Listed, ToolError> {
+fn run(context: &Context, asked: Parameters) -> Result<Listed, Error> {
     let filter = Filter {
-        projects: memory.keys(asked.project.as_deref())?,
-        note_type: asked.r#type.map(|Word(word)| word),
-        kind: asked.kind.map(|Word(word)| word),
-        scope: asked.scope.map(|Word(word)| word),
+        projects: context.keys(asked.project.as_deref())?,
+        note_type: asked.r#type,
+        kind: asked.kind,
+        scope: asked.scope,
         user_id: asked.user_id,
         workspace_id: asked.workspace_id,
         with_superseded: true,
@@ -62,14 +57,13 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Listed, ToolError> {
         ..Filter::default()
     };
     let k = usize::try_from(asked.k).unwrap_or(MAX_HITS).min(MAX_HITS);
-    let index = memory.index()?;
+    let index = context.index_to_read()?;
     let entries = index.list(&filter, k)?;
     let left = index.count(&filter)?.saturating_sub(entries.len());
-    let now = memory.now();
     Ok(Listed {
         result: entries
-            .iter()
-            .map(|entry| Note::from_entry(entry, now))
+            .into_iter()
+            .map(|entry| Note::new(context, entry))
             .collect(),
         left,
     })

@@ -5,7 +5,7 @@
 //! those notes have not changed. No other tool creates reflection notes. None is used before the
 //! person accepts it, in the client's dialog or in `anamnesis review`.
 
-use anamnesis_app::context;
+use anamnesis_app::context::{self, Context};
 use anamnesis_distill::{
     prompts,
     reflection::{self, ReflectionAuthor},
@@ -18,11 +18,11 @@ use anamnesis_store::{
     journal::Journal,
     notes::{Notes, Stored},
 };
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, ToolError},
+    error::ToolError,
     tool::{Effect, Tool},
 };
 
@@ -53,7 +53,6 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     /// Project key. Default: this session's
     project: Option<String>,
@@ -65,7 +64,6 @@ struct Parameters {
 
 /// The answer to either call.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Reflected {
     /// Result, for the person
     said: String,
@@ -86,18 +84,17 @@ struct Reflected {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Proposed {
     id: String,
     r#type: &'static str,
     title: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, ToolError> {
-    let journal = Journal::open(memory.home(), context::TIMEOUT)?;
+fn run(context: &Context, asked: Parameters) -> Result<Reflected, ToolError> {
+    let journal = Journal::open(&context.home, context::TIMEOUT)?;
     match (asked.key, asked.answer) {
-        (None, None) => begin(memory, &journal, asked.project.as_deref()),
-        (Some(key), Some(answer)) => propose(memory, &journal, &key, &answer),
+        (None, None) => begin(context, &journal, asked.project.as_deref()),
+        (Some(key), Some(answer)) => propose(context, &journal, &key, &answer),
         _ => Err(ToolError::new(
             "bad_argument",
             "only one of key and answer was passed",
@@ -108,13 +105,13 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, ToolError> {
 
 /// Returns the pending session notes, newest first, as many as fit.
 fn begin(
-    memory: &Memory,
+    context: &Context,
     journal: &Journal,
     project: Option<&str>,
 ) -> Result<Reflected, ToolError> {
-    let min_reflected = memory.context.environment.min_episodics.max(1);
-    let keys = memory.keys(Some(project.unwrap_or(".")))?;
-    let waiting = reflection::pending(&memory.notes(), journal, &keys)?;
+    let min_reflected = context.environment.min_episodics.max(1);
+    let keys = context.keys(Some(project.unwrap_or(".")))?;
+    let waiting = reflection::pending(&context.notes, journal, &keys)?;
     let mut sources: Vec<Stored> = waiting.by_project.into_values().flatten().collect();
     let found = sources.len();
     if found < min_reflected {
@@ -148,9 +145,9 @@ fn begin(
         fits
     });
     let notes: Vec<Note> = sources.iter().map(Stored::note).collect();
-    let hashes = reflection::hashes(&memory.notes(), &sources)?;
+    let hashes = reflection::hashes(&context.notes, &sources)?;
     let project = keys.first().cloned().unwrap_or_default();
-    let key = journal.ask_reflection(&project, &hashes, memory.now())?;
+    let key = journal.ask_reflection(&project, &hashes, context.environment.now)?;
     let prompt = prompts::reflect(&reflection::material(notes.iter().collect()));
     Ok(Reflected {
         said: format!(
@@ -168,14 +165,14 @@ fn begin(
 
 /// Accepts an answer as a whole or not at all, and proposes its notes to the person.
 fn propose(
-    memory: &Memory,
+    context: &Context,
     journal: &Journal,
     key: &str,
     answer: &str,
 ) -> Result<Reflected, ToolError> {
     let again = "call memory_reflect without a key";
     let asked = journal
-        .answer_reflection(key, memory.now())?
+        .answer_reflection(key, context.environment.now)?
         .ok_or_else(|| {
             ToolError::new(
                 "bad_key",
@@ -183,7 +180,7 @@ fn propose(
                 again,
             )
         })?;
-    let notes = Notes::new(memory.home().clone(), context::TIMEOUT);
+    let notes = Notes::new(context.home.clone(), context::TIMEOUT);
     if reflection::unchanged(&notes, &asked).len() < asked.sources.len() {
         return Err(ToolError::new(
             "changed",
@@ -201,12 +198,17 @@ fn propose(
         ));
     }
     let by = ReflectionAuthor {
-        machine_id: &memory.context.machine_id(),
+        machine_id: &context.machine_id(),
         model: MODEL,
-        session: memory.context.agent_session(),
+        session: context.agent_session(),
     };
-    let (mut proposals, forgotten) =
-        reflection::notes(distilled, journal, &asked.project, by, memory.now())?;
+    let (mut proposals, forgotten) = reflection::notes(
+        distilled,
+        journal,
+        &asked.project,
+        by,
+        context.environment.now,
+    )?;
     reflection::propose(&notes, journal, &asked.key, &mut proposals)?;
     let left_out = match forgotten {
         0 => String::new(),
@@ -237,12 +239,12 @@ fn propose(
 }
 
 /// Builds the question to the person about a reflection's proposals; `None` if none is pending.
-pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
-    let journal = memory.records().ok()??;
+pub(crate) fn question(context: &Context, key: &str) -> Option<String> {
+    let journal = context.records().ok()??;
     let waiting = journal.proposed_reflections().ok()?;
     let reflection = waiting.iter().find(|reflection| reflection.key == key)?;
-    let notes = memory.notes();
-    let index = Index::in_step_or_as_is(memory.home(), &notes, context::TIMEOUT).ok()?;
+    let notes = &context.notes;
+    let index = Index::in_step_or_as_is(&context.home, notes, context::TIMEOUT).ok()?;
     let note = |id: &NoteId| Some(notes.read(index.get(*id).ok()??.path).ok()?.note());
     let texts: Vec<String> = reflection
         .notes

@@ -1,5 +1,13 @@
 //! `memory_review`: lists notes that may need attention. Read-only.
 
+use anamnesis_app::{
+    Error,
+    context::Context,
+    ops::{
+        note::{Named, Note, StaleCause, StaleNote},
+        written::NEARLY_THE_SAME,
+    },
+};
 use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Kind, State},
@@ -8,18 +16,13 @@ use anamnesis_recall::{
     review::{self, PendingNote, PendingReason},
     search::MAX_HITS,
     similar::Similar,
-    stale::{StaleReason, StaleSearch},
+    stale::StaleSearch,
 };
 use anamnesis_store::index::{Entry, Filter, Index};
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    memory::{Memory, ToolError},
-    note::{Named, Note},
-    tool::Tool,
-    write::NEARLY_THE_SAME,
-};
+use crate::tool::Tool;
 
 const DEFAULT_K: u64 = 20;
 
@@ -39,7 +42,6 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     /// Project key; "." = this session's. Includes notes for all projects. Default: every project
     project: Option<String>,
@@ -56,10 +58,9 @@ fn default_k() -> u64 {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct ReviewOutput {
     /// May be outdated; most reasons first. `anamnesis verify ID` or a change removes a note from the list
-    stale: Vec<Stale>,
+    stale: Vec<StaleNote>,
     /// Not used until the person approves them
     proposals: Vec<Note>,
     /// Second version of a note that two machines changed; both are in use
@@ -78,7 +79,6 @@ struct ReviewOutput {
 
 /// Number of notes not returned, per list
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Left {
     stale: usize,
     proposals: usize,
@@ -91,41 +91,29 @@ struct Left {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
-struct Stale {
-    #[serde(flatten)]
-    note: Note,
-    reasons: Vec<Why>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
-struct Why {
-    reason: &'static str,
-    text: String,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Pair {
     notes: Vec<Named>,
     /// Similarity, 0 to 1
     likeness: f64,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<ReviewOutput, ToolError> {
+fn run(context: &Context, asked: Parameters) -> Result<ReviewOutput, Error> {
     let Parameters {
         project,
         k,
         duplicates: is_comparing,
     } = asked;
     let k = usize::try_from(k).unwrap_or(MAX_HITS).min(MAX_HITS);
-    let mut projects = memory.keys(project.as_deref())?;
+    let mut projects = context.keys(project.as_deref())?;
     if !projects.is_empty() {
         projects.push(GLOBAL.to_owned());
     }
-    let (index, notes, now) = (memory.index()?, memory.notes(), memory.now());
-    let records = memory.records()?;
+    let (index, notes, now) = (
+        context.index_to_read()?,
+        &context.notes,
+        context.environment.now,
+    );
+    let records = context.records()?;
     let mut duplicates = if is_comparing {
         let filter = Filter {
             projects: projects.clone(),
@@ -133,15 +121,15 @@ fn run(memory: &Memory, asked: Parameters) -> Result<ReviewOutput, ToolError> {
         };
         let mut entries = index.list(&filter, usize::MAX)?;
         entries.retain(|entry| entry.state == State::Active);
-        pairs(&index, &Similar::new(&index, &notes), &entries)?
+        pairs(&index, &Similar::new(&index, notes), &entries)?
     } else {
         Vec::new()
     };
     let batches = review::pending(
         &index,
-        &notes,
+        notes,
         records.as_ref(),
-        &memory.context.machine_id(),
+        &context.machine_id(),
         &StaleSearch {
             projects: &projects,
             max_old: usize::MAX,
@@ -163,18 +151,17 @@ fn run(memory: &Memory, asked: Parameters) -> Result<ReviewOutput, ToolError> {
         duplicates: duplicates.len().saturating_sub(k),
     };
     duplicates.truncate(k);
-    let short = |id: NoteId| index.short_id(id).unwrap_or_else(|_| id.to_string());
-    let why = |reason: &StaleReason| Why {
-        reason: reason.word(),
-        text: reason.text(short),
-    };
     let shown = |wait| -> Vec<Note> {
         let notes = of(wait).take(k);
-        notes.map(|one| Note::from_entry(&one.entry, now)).collect()
+        notes
+            .map(|one| Note::new(context, one.entry.clone()))
+            .collect()
     };
-    let stale = of(PendingReason::Stale).take(k).map(|one| Stale {
-        note: Note::from_entry(&one.entry, now),
-        reasons: one.stale_reasons.iter().map(why).collect(),
+    let stale = of(PendingReason::Stale).take(k).map(|one| StaleNote {
+        note: Note::new(context, one.entry.clone()),
+        reasons: (one.stale_reasons.iter())
+            .map(|reason| StaleCause::new(reason, &index))
+            .collect(),
     });
     Ok(ReviewOutput {
         stale: stale.collect(),
@@ -191,7 +178,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<ReviewOutput, ToolError> {
 
 /// Returns the similar pairs that include one of the newest notes, most similar first. Session
 /// notes do not count as newest, because their form makes them all similar.
-fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, ToolError> {
+fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, Error> {
     let durable = entries
         .iter()
         .filter(|entry| entry.kind != Kind::Experience);

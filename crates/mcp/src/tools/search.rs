@@ -1,20 +1,21 @@
 //! `memory_search`: searches notes by words, and by meaning if there is an embedding model.
 
+use anamnesis_app::{
+    Error,
+    context::Context,
+    ops::note::{self, Note},
+};
 use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::{
     correction::remarks_on,
     search::{Hit, MAX_HITS, POOL, search_with_meaning},
 };
-use anamnesis_store::{index::Filter, notes::Notes};
+use anamnesis_store::index::Filter;
 use chrono::{DateTime, Utc};
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    memory::{Memory, ToolError},
-    note::{self, Note},
-    tool::{Tool, Word},
-};
+use crate::tool::Tool;
 
 const DEFAULT_K: usize = 8;
 
@@ -37,7 +38,6 @@ pub(super) fn tool() -> Tool {
 /// What each hit contains
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[schemars(crate = "rmcp::schemars")]
 enum Detail {
     #[default]
     Full,
@@ -46,14 +46,13 @@ enum Detail {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     query: String,
     /// Project key; "." = this session's, "global" = notes for all projects. Default: every project
     project: Option<String>,
-    r#type: Option<Word<NoteType>>,
-    kind: Option<Word<Kind>>,
-    scope: Option<Word<Scope>>,
+    r#type: Option<NoteType>,
+    kind: Option<Kind>,
+    scope: Option<Scope>,
     user_id: Option<String>,
     workspace_id: Option<String>,
     /// Maximum number of hits, up to 200
@@ -69,7 +68,6 @@ fn default_k() -> u64 {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct SearchOutput {
     result: Vec<SearchHit>,
     /// Number of hits not returned
@@ -79,14 +77,12 @@ struct SearchOutput {
 /// As `detail` says
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(crate = "rmcp::schemars")]
 enum SearchHit {
     Full(Box<Full>),
     Line(Line),
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Full {
     #[serde(flatten)]
     note: Note,
@@ -101,7 +97,6 @@ struct Full {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Line {
     id: String,
     kind: &'static str,
@@ -116,24 +111,24 @@ struct Line {
     later: Vec<String>,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<SearchOutput, ToolError> {
+fn run(context: &Context, asked: Parameters) -> Result<SearchOutput, Error> {
     let filter = Filter {
-        projects: memory.keys(asked.project.as_deref())?,
-        note_type: asked.r#type.map(|Word(word)| word),
-        kind: asked.kind.map(|Word(word)| word),
-        scope: asked.scope.map(|Word(word)| word),
+        projects: context.keys(asked.project.as_deref())?,
+        note_type: asked.r#type,
+        kind: asked.kind,
+        scope: asked.scope,
         user_id: asked.user_id,
         workspace_id: asked.workspace_id,
         ..Filter::default()
     };
     let k = usize::try_from(asked.k).unwrap_or(MAX_HITS).min(MAX_HITS);
-    let index = memory.index()?;
-    let vector = memory.vector(&index, &asked.query);
+    let index = context.index_to_read()?;
+    let vector = context.vector(&index, &asked.query);
     let vector = vector.as_deref();
     let mut hits = search_with_meaning(&index, &asked.query, vector, &filter, k.max(POOL))?;
     let left = hits.len().saturating_sub(k);
     hits.truncate(k);
-    let now = memory.now();
+    let now = context.environment.now;
     let short = |id| index.short_id(id).unwrap_or_else(|_| id.to_string());
     let remarks = hits
         .iter()
@@ -145,7 +140,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<SearchOutput, ToolError> {
             .into_iter()
             .map(|(hit, later)| line(&hit, later, now))
             .collect(),
-        Detail::Full => full(hits, &memory.notes(), now),
+        Detail::Full => full(hits, context),
     };
     Ok(SearchOutput { result, left })
 }
@@ -157,25 +152,26 @@ fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> SearchHit {
         kind: entry.shown_kind(),
         title: note::title(&entry.title),
         age_days: note::age(entry, now),
-        tokens: note::tokens(entry),
+        tokens: entry.length.saturating_add(3) / 4,
         why: why(hit),
         later,
     })
 }
 
 /// Returns the hits with their texts, shortened from the end of the list to the total limit.
-fn full(hits: Vec<(Hit, Vec<String>)>, notes: &Notes, now: DateTime<Utc>) -> Vec<SearchHit> {
+fn full(hits: Vec<(Hit, Vec<String>)>, context: &Context) -> Vec<SearchHit> {
     let mut room = MAX_ALL_BODIES;
     let shown = hits.into_iter().map(|(hit, later)| {
-        let whole = note::body(notes, &hit.entry).unwrap_or_default();
+        let whole = context.notes.read(hit.entry.path);
+        let whole = whole.map_or_else(|_| String::new(), |stored| note::inert_body(&stored));
         let body = note::cut(&whole, MAX_BODY_LENGTH.min(room));
         room = room.saturating_sub(body.chars().count());
         SearchHit::Full(Box::new(Full {
-            note: Note::from_entry(&hit.entry, now),
             cut: body.len() < whole.len(),
             body,
             score: hit.score,
             why: why(&hit),
+            note: Note::new(context, hit.entry),
             later,
         }))
     });

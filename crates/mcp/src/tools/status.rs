@@ -3,17 +3,11 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anamnesis_app::{context::Context, sync};
-use anamnesis_recall::{reason::WithholdingReason, render::inert_line};
-use anamnesis_store::journal::Report;
-use chrono::TimeDelta;
-use rmcp::schemars::JsonSchema;
+use anamnesis_app::{Error, context::Context, ops::stats::UsageCounts, sync};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    memory::{Memory, ToolError},
-    tool::Tool,
-};
+use crate::tool::Tool;
 
 const DEFAULT_DAYS: u32 = 30;
 
@@ -30,7 +24,6 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     /// Number of days that `given` covers
     #[serde(default = "default_days")]
@@ -44,7 +37,6 @@ fn default_days() -> u32 {
 type Counts = BTreeMap<String, usize>;
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Status {
     root: String,
     db_path: String,
@@ -66,12 +58,11 @@ struct Status {
     /// Links without a target note
     broken_links: usize,
     sync: SyncOutput,
-    given: Given,
+    given: UsageCounts,
 }
 
 /// State of sync
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct SyncOutput {
     /// The notes have a git repository
     initialized: bool,
@@ -98,80 +89,24 @@ impl SyncOutput {
     }
 }
 
-/// Use of injected notes on this machine
-#[derive(Debug, Default, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
-struct Given {
-    days: u32,
-    prompts: usize,
-    /// Searches for notes to inject
-    looked_for: usize,
-    /// Searches without a match
-    silent: usize,
-    /// Notes injected
-    notes: usize,
-    /// Sessions that got a note, summed over the notes
-    shown: usize,
-    /// Of these, sessions that used the note
-    used: usize,
-    /// Notes withheld because the session had them
-    repeats: usize,
-}
-
-impl Given {
-    fn from_report(report: &Report, days: u32) -> Self {
-        let notes = report.notes.values();
-        let (shown, used) = notes.fold((0, 0), |sum, note| {
-            (sum.0 + note.sessions, sum.1 + note.used)
-        });
-        Self {
-            days,
-            prompts: report.prompts,
-            looked_for: report.asked,
-            silent: report.silent,
-            notes: report.given,
-            shown,
-            used,
-            repeats: report
-                .held
-                .get(WithholdingReason::GivenBefore.as_str())
-                .copied()
-                .unwrap_or(0),
-        }
-    }
-}
-
-fn run(memory: &Memory, asked: Parameters) -> Result<Status, ToolError> {
+fn run(context: &Context, asked: Parameters) -> Result<Status, Error> {
     let Parameters { days } = asked;
     let days = days.clamp(1, MAX_DAYS);
-    let index = memory.index()?;
+    let index = context.index_to_read()?;
     let (counts, links) = (index.counts()?, index.link_counts()?);
-    let since = memory.now() - TimeDelta::days(days.into());
-    let given = match memory.records()? {
-        Some(records) => {
-            Given::from_report(&records.usage_report(since.timestamp_millis(), &[])?, days)
-        }
-        None => Given {
-            days,
-            ..Given::default()
-        },
-    };
-    let shown = |path: &Path| memory.home().as_named(path).display().to_string();
+    let shown = |path: &Path| context.home.as_named(path).display().to_string();
     Ok(Status {
-        root: shown(memory.home().root()),
-        db_path: shown(&memory.home().index()),
+        root: shown(context.home.root()),
+        db_path: shown(&context.home.index()),
         version: env!("CARGO_PKG_VERSION"),
-        project: memory
-            .project
-            .as_ref()
-            .map(|project| inert_line(&project.key)),
+        project: context.own_project().ok().map(|project| project.key),
         total: counts.total,
         by_type: counts.by_type,
-        by_project: inert(counts.by_project),
+        by_project: counts.by_project,
         by_scope: counts.by_scope,
-        by_workspace: inert(counts.by_workspace),
+        by_workspace: counts.by_workspace,
         by_state: counts.by_state,
-        by_machine: inert(counts.by_machine),
+        by_machine: counts.by_machine,
         unreadable: index.problems()?.len(),
         links: BTreeMap::from([
             ("declared".to_owned(), links.declared),
@@ -179,15 +114,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, ToolError> {
             ("session".to_owned(), links.session),
         ]),
         broken_links: index.unresolved_links()?.len(),
-        sync: SyncOutput::load(&memory.at_present()),
-        given,
+        sync: SyncOutput::load(context),
+        given: UsageCounts::load(context, days)?,
     })
-}
-
-/// Makes keys that come from files safe to return.
-fn inert(counts: Counts) -> Counts {
-    let counts = counts.into_iter();
-    counts
-        .map(|(key, count)| (inert_line(&key), count))
-        .collect()
 }

@@ -1,21 +1,18 @@
 //! `memory_timeline`: returns what happened before and after a note or a time.
 
+use anamnesis_app::{context::Context, ops::note};
 use anamnesis_note::note::parse_timestamp;
-use anamnesis_recall::render::inert_line;
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_store::{
     index::{Entry, Filter, Index},
     journal::{Event, Moment},
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, SecondsFormat, Utc};
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    memory::{Memory, ToolError},
-    note,
-    tool::Tool,
-};
+use crate::{error::ToolError, tool::Tool};
 
 const DEFAULT_EACH: u64 = 5;
 
@@ -34,7 +31,6 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
 struct Parameters {
     /// Note id or ISO 8601 time
     around: String,
@@ -53,14 +49,12 @@ fn default_each() -> u64 {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct TimelineOutput {
     /// In chronological order
     result: Vec<Item>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 struct Item {
     at: String,
     /// session (start), prompt, observation or note
@@ -74,20 +68,20 @@ struct Item {
     text: String,
 }
 
-fn run(memory: &Memory, asked: Parameters) -> Result<TimelineOutput, ToolError> {
+fn run(context: &Context, asked: Parameters) -> Result<TimelineOutput, ToolError> {
     let Parameters {
         around,
         before,
         after,
         project,
     } = asked;
-    let index = memory.index()?;
+    let index = context.index_to_read()?;
     let (at, own) = moment_of(&index, &around)?;
-    let keys = memory.keys(project.or(own).as_deref())?;
+    let keys = context.keys(project.or(own).as_deref())?;
     let most = |number| usize::try_from(number).unwrap_or(MAX_HITS).min(MAX_HITS);
     let (before, after) = (most(before), most(after));
     let mut items: Vec<(DateTime<Utc>, Item)> = Vec::new();
-    if let Some(records) = memory.records()? {
+    if let Some(records) = context.records()? {
         let moments = records.around(&keys, at.timestamp_millis(), before, after)?;
         items.extend(moments.iter().map(of_moment));
     }
@@ -112,7 +106,7 @@ fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String
     if let Some(time) = parse_timestamp(typed) {
         return Ok((time, None));
     }
-    let entry = Memory::resolve(index, typed)?;
+    let entry = Context::resolve(index, typed)?;
     let made = parse_timestamp(&entry.created_at).ok_or_else(|| {
         let message = format!("note {} has no creation time", entry.id());
         ToolError::new("no_time", message, "pass a time instead")
@@ -124,18 +118,18 @@ fn of_moment(moment: &Moment) -> (DateTime<Utc>, Item) {
     let at = DateTime::from_timestamp_millis(moment.at).unwrap_or_default();
     let (what, text) = match &moment.event {
         Event::Session => ("session", String::new()),
-        Event::Prompt(text) => ("prompt", inert_line(text)),
+        Event::Prompt(text) => ("prompt", one_line(text)),
         Event::Observation(observation) => {
             let text = format!("{} {}", observation.title, observation.narrative);
-            ("observation", inert_line(&text))
+            ("observation", one_line(&text))
         }
     };
     let item = Item {
         at: shown(at),
         what,
-        session: Some(inert_line(&moment.session)),
+        session: Some(moment.session.clone()),
         id: None,
-        project: inert_line(&moment.project),
+        project: moment.project.clone(),
         text: note::cut(&text, MAX_TEXT_LENGTH),
     };
     (at, item)
@@ -147,9 +141,9 @@ fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, Item)> {
     let item = Item {
         at: shown(at),
         what: "note",
-        session: entry.session.as_deref().map(inert_line),
+        session: entry.session.clone(),
         id: Some(entry.id().to_string()),
-        project: inert_line(&entry.project),
+        project: entry.project.clone(),
         text: format!("{}: {}", entry.shown_kind(), note::title(&entry.title)),
     };
     Some((at, item))

@@ -22,6 +22,7 @@ use anamnesis_text::{
     privacy, redact,
 };
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 pub use recalled::{Budget, FittedNote, Recalled, fitted, recalled_block};
 pub use start::start_block;
@@ -246,6 +247,27 @@ pub fn inert(text: &str) -> String {
     let stripped = privacy::strip(text);
     let cleaned = clean(&stripped.text);
     defuse(&redact::redact(&cleaned).text)
+}
+
+/// Makes all texts of a value safe to show to a model; see [`inert`].
+pub fn inert_value(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(inert_lines(&text)),
+        Value::Array(values) => values.into_iter().map(inert_value).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            let fields = fields.map(|(key, value)| (inert_line(&key), inert_value(value)));
+            fields.collect()
+        }
+        other => other,
+    }
+}
+
+/// Returns lines that are [`inert`], with the white space around them.
+pub fn inert_lines(text: &str) -> String {
+    let lines = text.trim();
+    let (before, after) = text.split_once(lines).unwrap_or_default();
+    format!("{before}{}{after}", inert(lines))
 }
 
 /// Indents each line by two spaces and drops blank lines.

@@ -176,25 +176,33 @@ pub struct Audience<'a> {
 }
 
 /// Statistics of the stored runs of one hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HookRuns {
     /// The event.
     pub event: String,
     /// The number of runs.
+    #[serde(rename = "runs")]
     pub count: usize,
     /// The time of the last run, milliseconds since 1970.
+    #[serde(skip)]
     pub last_at: i64,
     /// The median time, microseconds.
+    #[serde(rename = "median_us")]
     pub median: i64,
     /// The 95th percentile, microseconds.
+    #[serde(rename = "p95_us")]
     pub p95: i64,
     /// The longest time, microseconds.
+    #[serde(rename = "worst_us")]
     pub worst: i64,
     /// The number of runs today, including those without a stored time.
+    #[serde(skip)]
     pub today: i64,
     /// The last error and its time, if there was one.
+    #[serde(skip)]
     pub last_error: Option<(String, i64)>,
     /// Whether the last run failed.
+    #[serde(skip)]
     pub is_failing: bool,
 }
 

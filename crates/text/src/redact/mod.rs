@@ -66,9 +66,10 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(RULES));
 const MAX_PASSES: usize = 8;
 
 /// A text with its credentials masked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Redacted<'a> {
     /// The text with each finding replaced by [`MASK`]; borrowed when nothing was masked.
+    #[serde(skip)]
     pub text: Cow<'a, str>,
     /// The masked parts, in order.
     pub findings: Vec<Finding>,

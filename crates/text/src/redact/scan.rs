@@ -8,7 +8,7 @@ use super::tokens::{self, Finder, Rule};
 pub const MASK: &str = "[REDACTED]";
 
 /// A masked part of the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     /// The name of the rule that found it.
     pub rule: &'static str,

@@ -1,6 +1,6 @@
 //! Editing a note in place: the form with its front matter, the preview, and saving.
 
-use anamnesis_app::{Error, edit as operation};
+use anamnesis_app::{Error, edit as operation, ops::written};
 use anamnesis_note::{
     draft::NoteChange,
     note::{Kind, Note, Severity},
@@ -155,22 +155,20 @@ pub(crate) fn save(visit: &Visit) -> Answered {
     let Some(entry) = entry(visit, &index)? else {
         return Ok(missing(visit, "note"));
     };
-    let (path, _) = operation::target(context, &index, &entry.id().to_string(), true, false)?;
-    drop(index);
+    let id = entry.id().to_string();
+    let path = operation::target(context, &index, &id, false)?;
     let stored = context.notes.read(path)?;
     let note = stored.note();
     let fields = Fields::from_form(&visit.form, &note);
     if visit.form.get("before") != Some(version(&note).as_str()) || !stored.whole {
         return Ok(conflict(visit, &note, &fields));
     }
-    let stored = operation::change(context, path, &fields.change(&note)?)?;
+    let (change, now) = (fields.change(&note)?, context.environment.now);
+    let apply = |note: &mut Note| change.apply(note, now);
+    let written = written::change(context, index, &entry, "edit", false, apply)?;
     let address = visit.back(&format!("/note/{}", path.id));
-    let Some(stored) = stored else {
-        return Ok(layout::done(&address, "same", None));
-    };
-    let batch = operation::commit(context, &stored);
-    drop(context.index()?);
-    Ok(layout::done(&address, "saved", batch))
+    let done = if written.is_changed { "saved" } else { "same" };
+    Ok(layout::done(&address, done, written.batch))
 }
 
 /// Shows the edited text as it would look. Nothing is saved.

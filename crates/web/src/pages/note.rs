@@ -296,7 +296,7 @@ pub(crate) fn mark(visit: &Visit) -> Answered {
             let moved = operation::move_note(context, &typed, Some(project), None)?;
             ("moved", moved.batch)
         }
-        RESTORE => ("restored", forget::restore(context, &typed)?.batch),
+        RESTORE => ("restored", forget::restore(context, &typed)?.change),
         _ => return Err(Error::usage("the form names no action of a note")),
     };
     Ok(layout::done(&format!("/note/{id}"), word, change))

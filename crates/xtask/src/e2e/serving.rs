@@ -197,7 +197,7 @@ pub(super) fn writing(stage: &Stage) -> Result<()> {
         ),
         ours(
             "memory_feedback",
-            json!({ "id": stub.short_id(), "said": "good" }),
+            json!({ "id": stub.short_id(), "rating": "good" }),
         ),
     ];
     let (_, results) = calling(&machine, "And go on with it", Some(session), &calls)?;

@@ -237,7 +237,7 @@ pub(super) fn synced(ended: &Ended) -> Result<Value> {
     }
     let says: Value = serde_json::from_str(&ended.stdout)?;
     // A machine without notes has nothing to push to an empty remote.
-    let is_done = says["in_step"] == true || says["head"].is_null();
+    let is_done = says["pushed"] == true || says["head"].is_null();
     let is_done = is_done && says["held"].is_null();
     let is_clean = says["problems"].as_array().is_some_and(Vec::is_empty);
     if is_done && is_clean && ended.stderr.is_empty() {

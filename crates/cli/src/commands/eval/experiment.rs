@@ -63,14 +63,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let failed = tried.projects.iter().filter(|tried| tried.result.is_err());
     let failed = failed.count();
     if args.json {
-        ui.json(&json!({
+        return ui.json(&json!({
             "before": figures_json(&before),
             "after": figures_json(&after),
             "reflected": tried.projects.len() - failed,
             "skipped": tried.skipped,
             "failed": failed,
         }));
-        return Ok(ExitCode::SUCCESS);
     }
     let mut text = format!(
         "on a copy, with {label}: {} tried, {} with too little, {failed} failed\n",

@@ -66,8 +66,7 @@ pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outco
     };
     let tried = trial.run(&context)?;
     if args.json {
-        ui.json(&tried.json());
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&tried.json());
     }
     ui.raw(tried.block());
     if args.verbose {

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         };
         json["unknown_ids"] = named(&unknown, "id");
         json["bad_lines"] = named(&set.bad, "reason");
-        ui.json(&json);
+        ui.json(&json)?;
     } else {
         ui.print(&text(context, &figures, &path, waiting));
     }

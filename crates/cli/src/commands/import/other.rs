@@ -1,17 +1,17 @@
 //! `import --from SOURCE`: copies the memory of another program into notes.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
     Error,
+    batch::Applied,
     context::Context,
     format::quoted,
-    import::{self, ImportReport, Request, Source},
+    import::{self, ImportReport, ImportedSource, ImportedSources, Request, Source},
     sync::short_batch,
 };
 use anamnesis_store::journal::Journal;
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use crate::ui::{self, Outcome, ProgressBar, Ui};
 
@@ -100,15 +100,18 @@ pub(super) fn run(args: &OtherArgs, context: &Context, ui: &Ui) -> Outcome {
     let mut shown = Vec::new();
     for source in &sources {
         let report = import_one(context, journal.as_ref(), source, &mut request, ui)?;
-        if args.json {
-            shown.push(as_json(source, &report));
-        } else {
+        if !args.json {
             ui.print(&text(args, context, source, &report));
         }
+        shown.push(ImportedSource::new(source, report));
     }
     if args.json {
-        ui.json(&json!({ "applied": args.apply, "sources": shown }));
-    } else if sources.is_empty() {
+        return ui.json(Applied {
+            applied: args.apply,
+            report: ImportedSources { sources: shown },
+        });
+    }
+    if sources.is_empty() {
         ui.print("no memory of another program in its usual place\n");
         ui.print("→ anamnesis import --from SOURCE PATH\n");
     }
@@ -214,20 +217,4 @@ fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportRep
         None => {}
     }
     text
-}
-
-/// Formats the report for scripts.
-fn as_json(source: &Source, report: &ImportReport) -> serde_json::Value {
-    let examples: Vec<_> = report
-        .examples
-        .iter()
-        .map(|one| json!({ "kind": one.kind.shown(), "project": one.project, "title": one.title }))
-        .collect();
-    let skipped: BTreeMap<_, _> = report.skipped.iter().collect();
-    json!({
-        "source": source.tool(), "path": source.path().to_string_lossy(),
-        "found": report.found, "new": report.new, "same": report.same, "skipped": skipped,
-        "projects": report.projects, "unknown_projects": report.unknown, "examples": examples,
-        "held": report.is_held, "change": report.change.map(|change| change.to_string()),
-    })
 }

@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let kept = Ui::keeping();
     let code = set_up(args, environment.clone(), &kept)?;
     let after = Plan::new(&args.options(), environment)?;
-    ui.done(true, json_of(&after), &kept.into_text());
+    ui.done(true, json_of(&after), &kept.into_text())?;
     Ok(code)
 }
 

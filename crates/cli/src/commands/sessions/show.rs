@@ -48,8 +48,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let index = context.index()?;
     if args.json {
-        ui.json(&export::session_json(context, &index, contents)?);
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(&export::session_json(context, &index, contents)?);
     }
     let page = Page {
         context,

@@ -1,0 +1,14 @@
+//! Operations as types: one file each, with the request, the outcome and the function between them.
+//!
+//! The command line and its help, `--json`, and the tool with its schemas are derived from these
+//! types. [`Context`](crate::context::Context) is who asks: it decides whether a change is written or
+//! proposed, who signs it, and when it is committed.
+
+pub mod connect;
+pub mod note;
+pub mod pathway;
+pub mod stats;
+pub mod sync;
+pub mod task;
+pub mod write;
+pub mod written;
