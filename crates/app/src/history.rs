@@ -173,10 +173,7 @@ impl<'a> Past<'a> {
 
     /// Returns the notes at a point in time.
     pub fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Error> {
-        let time = parse_date(date, self.context.environment.now).ok_or_else(|| {
-            Error::usage(format!("\"{}\" is not a date", one_line(date)))
-                .hint("2026-01-31, 2026-01-31T09:30Z, yesterday, or \"3 d ago\"")
-        })?;
+        let time = time_of(date, self.context.environment.now)?;
         let moment = self.repository.at(time)?;
         let moment = moment.ok_or_else(|| {
             Error::failed(format!(
@@ -361,6 +358,14 @@ fn stored(id: NoteId, file: &File) -> Result<Stored, Error> {
         stamp: Stamp::default(),
         file: read,
         whole: true,
+    })
+}
+
+/// Returns the point in time that a person typed.
+pub fn time_of(date: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Error> {
+    parse_date(date, now).ok_or_else(|| {
+        Error::usage(format!("\"{}\" is not a date", one_line(date)))
+            .hint("2026-01-31, 2026-01-31T09:30Z, yesterday, or \"3 d ago\"")
     })
 }
 

@@ -9,14 +9,14 @@ use std::{
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::{Entry, Index},
-    journal::{Given, Journal, Run, Session},
+    journal::{Given, InjectedText, Journal, Run, Session},
 };
 use anamnesis_text::{clean::one_line, hash::text_hash};
 
 use crate::{
     Error,
     context::{Context, TIMEOUT},
-    session,
+    history, session,
 };
 
 /// How many bytes of an instructions file are searched.
@@ -72,6 +72,42 @@ pub fn load<'a>(context: &'a Context, typed: &str) -> Result<Option<ReceivedNote
     };
     let index = context.index()?;
     ReceivedNotes::load(context, &journal, index, session).map(Some)
+}
+
+/// Loads the texts that a session received, byte for byte, each with what the hook printed: all of them,
+/// or those of the last moment at or before `date`. Without a session, a date means the session of that
+/// moment. `None` if nothing is recorded.
+pub fn exact(
+    context: &Context,
+    typed: Option<&str>,
+    date: Option<&str>,
+) -> Result<Option<(Session, Vec<InjectedText>)>, Error> {
+    let journal = Journal::open(&context.home, TIMEOUT)?;
+    let now = context.environment.now;
+    let before = date.map(|date| history::time_of(date, now)).transpose()?;
+    let session = match (typed, before) {
+        (None, Some(_)) => None,
+        (None | Some(LAST), _) => journal
+            .last_injections(1)?
+            .pop()
+            .map(|(session, ..)| session),
+        (Some(typed), _) => Some(session::find(&journal, typed)?.id),
+    };
+    let (id, at) = match before {
+        None => (session, None),
+        Some(before) => {
+            // A typed time has no part of a second.
+            let end = before.timestamp_millis() + 999;
+            let found = journal.injection_before(session.as_deref(), end)?;
+            found.map_or((None, None), |(session, at)| (Some(session), Some(at)))
+        }
+    };
+    let Some(session) = id.map(|id| journal.session(&id)).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let mut texts = journal.injected_texts(&session.id)?;
+    texts.retain(|text| at.is_none_or(|at| text.at == at));
+    Ok(Some((session, texts)))
 }
 
 impl<'a> ReceivedNotes<'a> {

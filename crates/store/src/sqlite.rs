@@ -4,8 +4,12 @@
 use std::{io, path::Path, time::Duration};
 
 use anamnesis_note::id::NoteId;
+use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec_with_limit};
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, config::DbConfig, ffi,
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, ToSql,
+    config::DbConfig,
+    ffi,
+    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
 };
 
 use crate::fs::file::private_options;
@@ -134,6 +138,30 @@ pub(crate) fn note_ids<C: FromIterator<NoteId>>(
     Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
 }
 
+/// A text that is stored compressed, in the DEFLATE format (RFC 1951).
+pub(crate) struct Compressed<T>(pub(crate) T);
+
+/// A higher level takes longer and saves less than one percent of a note.
+const LEVEL: u8 = 1;
+
+/// The longest text that is accepted, so that an invalid column causes no large allocation.
+const MAX_TEXT: usize = 64 << 20;
+
+impl ToSql for Compressed<&str> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(compress_to_vec(self.0.as_bytes(), LEVEL).into())
+    }
+}
+
+impl FromSql for Compressed<String> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let bytes = decompress_to_vec_with_limit(value.as_blob()?, MAX_TEXT)
+            .map_err(|error| FromSqlError::Other(error.to_string().into()))?;
+        let text = String::from_utf8(bytes).map_err(|error| FromSqlError::Other(error.into()))?;
+        Ok(Self(text))
+    }
+}
+
 /// The timeout for truncating the log while others read it. Nobody can write during that time.
 const READERS_TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -189,5 +217,40 @@ mod tests {
         checkpoint(&hook).unwrap();
         assert_eq!(fs::metadata(&log).unwrap().len(), 0);
         assert_eq!(timeout(&hook), 10_000);
+    }
+
+    fn read_text(value: Vec<u8>) -> rusqlite::Result<String> {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.query_row("SELECT ?", [value], |row| {
+            row.get::<_, Compressed<String>>(0).map(|text| text.0)
+        })
+    }
+
+    fn compressed(text: &str) -> Vec<u8> {
+        compress_to_vec(text.as_bytes(), LEVEL)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_compressed_text_is_read_as_it_was(text in ".{0,2000}") {
+            let text = text.repeat(2);
+            let connection = Connection::open_in_memory().unwrap();
+            let read: Compressed<String> = connection
+                .query_row("SELECT ?", [Compressed(text.as_str())], |row| row.get(0))
+                .unwrap();
+            proptest::prop_assert_eq!(read.0, text);
+        }
+
+        #[test]
+        fn any_bytes_are_a_text_or_an_error(bytes in proptest::collection::vec(0_u8.., 0..200)) {
+            let _ = read_text(bytes);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_or_too_long_is_an_error() {
+        let bytes = compressed(&"one note after another ".repeat(50));
+        assert!(read_text(bytes[..bytes.len() - 5].to_vec()).is_err());
+        assert!(read_text(compressed(&"a".repeat(MAX_TEXT + 1))).is_err());
     }
 }

@@ -9,6 +9,7 @@ use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::State,
 };
+use anamnesis_recall::render;
 use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{
     index::{self, Entry, Index},
@@ -172,39 +173,18 @@ pub fn forget_notes(
     counted_to: Option<&str>,
 ) -> Result<(), Error> {
     let journal = context.journal();
-    let now = context.environment.now;
-    for path in notes {
-        let request = match &journal {
-            Some(journal) if context.environment.is_agent => {
-                Some(request(context, journal, path.id)?)
-            }
-            _ => None,
-        };
-        if let (Some(journal), Some(ForgetRequest::Agent)) = (&journal, &request) {
-            writing::take_place(journal, counted_to, path.id, now)?;
-        }
-        let lock = context.notes.lock()?;
-        let text = context
-            .notes
-            .read(*path)
-            .map(|stored| stored.file.note().body.clone());
-        evaluation_set::forget_notes(&context.home, |id| id == path.id)?;
-        context.notes.forget(&lock, *path, now)?;
-        drop(lock);
-        let record = |journal: &Journal, text: &str| -> Result<(), journal::Error> {
-            journal.forget_injected(path.id)?;
-            journal.forgot(path.id, text, now)?;
-            if let Some(request) = request {
-                journal.agent_forgot(path.id, request, now)?;
-            }
-            Ok(())
-        };
-        if let (Some(journal), Ok(text)) = (&journal, text)
-            && let Err(error) = record(journal, &text)
-        {
-            context.log(&format!("forget: {error}"));
-        }
+    let mut gone = Vec::new();
+    let done: Result<(), Error> = notes.iter().try_for_each(|path| {
+        forget_note(context, journal.as_ref(), *path, counted_to)?;
+        gone.push(path.id);
+        Ok(())
+    });
+    if let Some(journal) = &journal
+        && let Err(error) = journal.forget_injected(&gone, render::without)
+    {
+        context.log(&format!("forget: {error}"));
     }
+    done?;
     // An index of another version has the text, too.
     let others = index::remove_others(&context.home, Duration::ZERO);
     let index = context.index().and_then(|index| Ok(index.checkpoint()?));
@@ -214,6 +194,44 @@ pub fn forget_notes(
     for error in [index.err(), journal.err().map(Error::from), others]
         .into_iter()
         .flatten()
+    {
+        context.log(&format!("forget: {error}"));
+    }
+    Ok(())
+}
+
+/// Forgets one note, and records it.
+fn forget_note(
+    context: &Context,
+    journal: Option<&Journal>,
+    path: NotePath,
+    counted_to: Option<&str>,
+) -> Result<(), Error> {
+    let now = context.environment.now;
+    let request = match journal {
+        Some(journal) if context.environment.is_agent => Some(request(context, journal, path.id)?),
+        _ => None,
+    };
+    if let (Some(journal), Some(ForgetRequest::Agent)) = (journal, &request) {
+        writing::take_place(journal, counted_to, path.id, now)?;
+    }
+    let lock = context.notes.lock()?;
+    let text = context
+        .notes
+        .read(path)
+        .map(|stored| stored.file.note().body.clone());
+    evaluation_set::forget_notes(&context.home, |id| id == path.id)?;
+    context.notes.forget(&lock, path, now)?;
+    drop(lock);
+    let record = |journal: &Journal, text: &str| -> Result<(), journal::Error> {
+        journal.forgot(path.id, text, now)?;
+        if let Some(request) = request {
+            journal.agent_forgot(path.id, request, now)?;
+        }
+        Ok(())
+    };
+    if let (Some(journal), Ok(text)) = (journal, text)
+        && let Err(error) = record(journal, &text)
     {
         context.log(&format!("forget: {error}"));
     }

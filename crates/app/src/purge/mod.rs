@@ -11,6 +11,7 @@ use std::{
 };
 
 use anamnesis_note::{id::NoteId, note::NoteFile, purge_pattern::PurgePattern};
+use anamnesis_recall::render;
 use anamnesis_store::{
     fs::{file, home::ensure_folder},
     index::{Entry, Index},
@@ -438,8 +439,9 @@ impl<'a> PurgePlan<'a> {
         let now = store.environment.now;
         let Purge { ids, needle } = &self.purge;
         if let Some(journal) = journal {
+            let notes: Vec<NoteId> = ids.iter().copied().collect();
+            journal.forget_injected(&notes, render::without)?;
             for id in ids {
-                journal.forget_injected(*id)?;
                 if let Some(stored) = store.notes.find(*id)
                     && let Ok(stored) = store.notes.read(stored)
                 {

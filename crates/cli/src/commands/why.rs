@@ -38,6 +38,13 @@ pub(crate) struct Args {
     /// Include notes that were held back
     #[arg(long, conflicts_with = "text")]
     all: bool,
+    /// Print what the model saw, byte for byte
+    #[arg(long, conflicts_with_all = ["text", "trial", "all"])]
+    exact: bool,
+    /// Print what the model saw last until the end of that day (2026-01-31), or until that time
+    /// (2026-01-31T09:30Z, "3 d ago")
+    #[arg(long, value_name = "DATE", conflicts_with_all = ["text", "trial", "all"])]
+    at: Option<String>,
     /// Print JSON, with all details
     #[arg(long)]
     json: bool,
@@ -49,6 +56,9 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         return try_out(text, args, &Context::new(environment, Duration::ZERO)?, ui);
     }
     let context = &Context::open(environment)?;
+    if args.exact || args.at.is_some() {
+        return exact(args, context, ui);
+    }
     let typed = args.session.as_deref().unwrap_or(LAST);
     let Some(received) = why::load(context, typed)? else {
         if args.json {
@@ -68,6 +78,44 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         ui.print(&page.saying(text));
     } else {
         ui.page(&page.whole(args.all), "");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the recorded texts; what each of them is goes to stderr.
+fn exact(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let found = why::exact(context, args.session.as_deref(), args.at.as_deref())?;
+    let (session, texts) = match &found {
+        Some((session, texts)) => (Some(session), &texts[..]),
+        None => (None, &[][..]),
+    };
+    if args.json {
+        let texts = texts.iter().map(|text| {
+            json!({
+                "at": ui::iso(text.at),
+                "event": text.event,
+                "agent": Some(&text.agent).filter(|agent| !agent.is_empty()),
+                "sha256": text.hash,
+                "text": text.text,
+            })
+        });
+        let texts: Vec<Value> = texts.collect();
+        ui.json(&json!({ "session": session.map(|session| &session.id), "texts": texts }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if texts.is_empty() {
+        ui.print("no injected text is kept for that\n→ anamnesis why\n");
+    }
+    for text in texts {
+        ui.note(&format!(
+            "{} of session {} · {} · {} · SHA-256 {}\n",
+            one_line(&text.event),
+            session.map_or("", |session| &session.id),
+            ui::iso(text.at),
+            ui::count(text.text.len(), "byte"),
+            text.hash,
+        ));
+        ui.exact(&text.text);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -229,7 +229,13 @@ impl Hook {
             };
             journal.was_shown(to, shown, now)?;
         }
-        if let Some(text) = &handled.answer.context {
+        // Both are texts for the model. No answer has both.
+        if let Some(text) = handled
+            .answer
+            .context
+            .as_ref()
+            .or(handled.answer.denial.as_ref())
+        {
             journal.injected(&self.session_id, &self.agent, &self.event_name, text, now)?;
         }
         if let Some(used) = &handled.used {

@@ -106,6 +106,16 @@ impl Ui {
         self.write(&mut io::stdout().lock(), text);
     }
 
+    /// Prints a recorded text as it is, and ends the line. An agent gets it inert, like all others.
+    pub(crate) fn exact(&self, text: &str) {
+        let line = format!("{text}\n");
+        if self.is_for_agent {
+            self.print(&line);
+        } else {
+            self.raw(&clean(&line));
+        }
+    }
+
     /// Prints an outcome as JSON.
     pub(crate) fn json(&self, outcome: impl Serialize) -> Outcome {
         let mut value = serde_json::to_value(outcome).map_err(Error::caused_by)?;

@@ -168,7 +168,7 @@ fn each_window_and_each_subagent_is_warned_in_its_own_context() {
 }
 
 /// A person's warning that stops pushes by force; its short id.
-fn forbid(home: &TestHome) -> String {
+pub(crate) fn forbid(home: &TestHome) -> String {
     let arguments = [
         "write",
         "--kind",

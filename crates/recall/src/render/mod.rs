@@ -4,6 +4,7 @@
 //! two spaces, our tags are escaped, and invisible, private and secret text is removed. The same
 //! notes on the same day give the same block.
 
+mod cut;
 mod recalled;
 mod session_lines;
 mod start;
@@ -24,6 +25,7 @@ use anamnesis_text::{
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+pub use cut::{shown_of, without};
 pub use recalled::{Budget, FittedNote, Recalled, fitted, recalled_block};
 pub use start::start_block;
 pub use warning::{KnownFix, denial, fix_block, warning_block};

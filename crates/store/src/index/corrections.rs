@@ -19,8 +19,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{
     Error, Index, Part, Postings,
-    entry::{Compressed, Parsed, in_force},
+    entry::{Parsed, in_force},
 };
+use crate::sqlite::Compressed;
 
 const SCHEMA: &str = "
 CREATE TABLE given_up (

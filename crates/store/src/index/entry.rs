@@ -7,10 +7,9 @@ use anamnesis_note::{
     note::{Kind, Note, NoteType, Rating, Severity, Source, State, Visibility, parse_timestamp},
 };
 use chrono::{DateTime, Utc};
-use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec_with_limit};
 use rusqlite::{
-    Row, ToSql,
-    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
+    Row,
+    types::{FromSql, FromSqlError, FromSqlResult, ValueRef},
 };
 
 use crate::{fs::file::Stamp, notes::NotePath};
@@ -202,30 +201,6 @@ enum Column {
     Verified,
 }
 
-/// A text that is stored compressed, in the DEFLATE format (RFC 1951).
-pub(super) struct Compressed<T>(pub(super) T);
-
-/// A higher level takes longer and saves less than one percent of a note.
-const LEVEL: u8 = 1;
-
-/// The longest text that is accepted, so that an invalid column causes no large allocation.
-const MAX_TEXT: usize = 64 << 20;
-
-impl ToSql for Compressed<&String> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(compress_to_vec(self.0.as_bytes(), LEVEL).into())
-    }
-}
-
-impl FromSql for Compressed<String> {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let bytes = decompress_to_vec_with_limit(value.as_blob()?, MAX_TEXT)
-            .map_err(|error| FromSqlError::Other(error.to_string().into()))?;
-        let text = String::from_utf8(bytes).map_err(|error| FromSqlError::Other(error.into()))?;
-        Ok(Self(text))
-    }
-}
-
 /// A column with the text form of a value.
 pub(super) struct Parsed<T>(pub(super) T);
 
@@ -279,41 +254,6 @@ pub(super) fn stamp_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Stamp> {
 mod tests {
     use super::*;
     use crate::index::Index;
-
-    fn read_text(value: Vec<u8>) -> rusqlite::Result<String> {
-        let connection = rusqlite::Connection::open_in_memory().unwrap();
-        connection.query_row("SELECT ?", [value], |row| {
-            row.get::<_, Compressed<String>>(0).map(|text| text.0)
-        })
-    }
-
-    fn compressed(text: &str) -> Vec<u8> {
-        compress_to_vec(text.as_bytes(), LEVEL)
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn a_compressed_text_is_read_as_it_was(text in ".{0,2000}") {
-            let text = text.repeat(2);
-            let connection = rusqlite::Connection::open_in_memory().unwrap();
-            let read: Compressed<String> = connection
-                .query_row("SELECT ?", [Compressed(&text)], |row| row.get(0))
-                .unwrap();
-            proptest::prop_assert_eq!(read.0, text);
-        }
-
-        #[test]
-        fn any_bytes_are_a_text_or_an_error(bytes in proptest::collection::vec(0_u8.., 0..200)) {
-            let _ = read_text(bytes);
-        }
-    }
-
-    #[test]
-    fn a_text_that_is_cut_off_or_too_long_is_an_error() {
-        let bytes = compressed(&"one note after another ".repeat(50));
-        assert!(read_text(bytes[..bytes.len() - 5].to_vec()).is_err());
-        assert!(read_text(compressed(&"a".repeat(MAX_TEXT + 1))).is_err());
-    }
 
     #[test]
     fn columns_have_the_order_of_the_table() {

@@ -24,10 +24,8 @@ use anamnesis_note::{
 use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
-use super::{
-    Error, Index, Part, Texts,
-    entry::{Compressed, Tags},
-};
+use super::{Error, Index, Part, Texts, entry::Tags};
+use crate::sqlite::Compressed;
 
 const SCHEMA: &str = "
 CREATE TABLE dictionary (
@@ -871,7 +869,7 @@ mod tests {
         connection
             .execute(
                 "INSERT INTO note_text VALUES (?, '', ?)",
-                params![number, Compressed(&note.body)],
+                params![number, Compressed(note.body.as_str())],
             )
             .unwrap();
         connection

@@ -9,11 +9,8 @@ use anamnesis_note::{
 use chrono::{DateTime, NaiveDate, Utc};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
-use super::{
-    Entry, Error, Index,
-    entry::{Compressed, may_surface},
-};
-use crate::notes::Problem;
+use super::{Entry, Error, Index, entry::may_surface};
+use crate::{notes::Problem, sqlite::Compressed};
 
 /// Notes whose id begins or ends with a text of at least six characters.
 pub(super) const BY_REFERENCE: &str = "SELECT * FROM note

@@ -17,7 +17,7 @@ use rusqlite::{Connection, params, params_from_iter};
 
 use super::{
     Entry, Error, Index, cited, corrections, counts,
-    entry::{Compressed, path_of, stamp_of},
+    entry::{path_of, stamp_of},
     look::{Look, LookState},
     postings::{Changes, NoteTerms},
     query::count,
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     fs::file::Stamp,
     notes::{self, Listing, NotePath, Notes, Problem, Stored},
-    sqlite,
+    sqlite::{self, Compressed},
 };
 
 /// The maximum number of rounds of a refresh while other processes write notes.
@@ -619,7 +619,7 @@ pub(super) fn insert(
             .execute(params![
                 number,
                 note.asked.join("\n"),
-                Compressed(&note.body)
+                Compressed(note.body.as_str())
             ])?;
     }
     Ok(())

@@ -123,7 +123,7 @@ impl Journal {
         )?;
         // A suggestion quotes the prompt.
         connection.execute(
-            "DELETE FROM injected WHERE session = ? AND at >= ? AND at < ?",
+            "DELETE FROM block WHERE session = ? AND at >= ? AND at < ?",
             params![session, prompt.at, prompt.until],
         )?;
         let turn_ends = connection.execute(

@@ -1,10 +1,17 @@
 //! The exact texts that hooks added to a context.
 
-use anamnesis_note::id::NoteId;
-use chrono::{DateTime, Utc};
-use rusqlite::params;
+use std::collections::BTreeSet;
 
-use super::{Error, Journal};
+use anamnesis_note::id::NoteId;
+use anamnesis_text::hash::text_hash;
+use chrono::{DateTime, Utc};
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Error, Journal, Mentions};
+use crate::sqlite::Compressed;
+
+/// The table's name.
+pub(super) const TABLE: &str = "block";
 
 /// A text that one hook added to a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +22,22 @@ pub struct InjectedText {
     pub event: String,
     /// The subagent; empty for the session's own context.
     pub agent: String,
+    /// The SHA-256 of the text.
+    pub hash: String,
     /// The text.
     pub text: String,
+}
+
+impl InjectedText {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            at: row.get(0)?,
+            event: row.get(1)?,
+            agent: row.get(2)?,
+            hash: row.get(3)?,
+            text: row.get::<_, Compressed<String>>(4)?.0,
+        })
+    }
 }
 
 impl Journal {
@@ -30,8 +51,15 @@ impl Journal {
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         self.connection
-            .prepare_cached("INSERT OR REPLACE INTO injected VALUES (?, ?, ?, ?, ?)")?
-            .execute(params![session, now.timestamp_millis(), event, agent, text])?;
+            .prepare_cached("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?, ?)")?
+            .execute(params![
+                session,
+                now.timestamp_millis(),
+                event,
+                agent,
+                text_hash(text),
+                Compressed(text)
+            ])?;
         Ok(())
     }
 
@@ -40,17 +68,10 @@ impl Journal {
         Ok(self
             .connection
             .prepare_cached(
-                "SELECT at, event, agent, text FROM injected WHERE session = ?
-                 ORDER BY at, event, agent",
+                "SELECT at, event, agent, hash, text FROM block WHERE session = ?
+                 ORDER BY at, event, agent, rowid",
             )?
-            .query_map([session], |row| {
-                Ok(InjectedText {
-                    at: row.get(0)?,
-                    event: row.get(1)?,
-                    agent: row.get(2)?,
-                    text: row.get(3)?,
-                })
-            })?
+            .query_map([session], InjectedText::read)?
             .collect::<Result<_, _>>()?)
     }
 
@@ -58,27 +79,116 @@ impl Journal {
     pub fn last_injections(&self, limit: usize) -> Result<Vec<(String, i64, String)>, Error> {
         Ok(self
             .connection
-            .prepare_cached("SELECT session, at, event FROM injected ORDER BY rowid DESC LIMIT ?")?
+            .prepare_cached("SELECT session, at, event FROM block ORDER BY rowid DESC LIMIT ?")?
             .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?
             .collect::<Result<_, _>>()?)
     }
 
-    /// Removes every injected text in which a note was: by the record of it, or because the text names
-    /// the note's id. A later injection replaces the record, not the text.
-    pub fn forget_injected(&self, note: NoteId) -> Result<(), Error> {
-        self.connection.execute(
-            "DELETE FROM injected WHERE instr(text, ?2) OR EXISTS (SELECT 1 FROM shown
-               WHERE shown.session = injected.session AND shown.at = injected.at AND shown.note = ?1)",
-            [note.to_string(), note.short()],
+    /// Returns the session and the time of the last injection at or before a time, in one session or in
+    /// any.
+    pub fn injection_before(
+        &self,
+        session: Option<&str>,
+        at: i64,
+    ) -> Result<Option<(String, i64)>, Error> {
+        let sql = "SELECT session, at FROM block WHERE at <= ?1 AND session = coalesce(?2, session)
+                   ORDER BY at DESC LIMIT 1";
+        Ok(self
+            .connection
+            .query_row(sql, params![at, session], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?)
+    }
+
+    /// Removes notes from every injected text. `without` returns a text without the parts that hold or
+    /// name a note, if there are any. A text that was recorded as holding the note, but names it nowhere,
+    /// is removed as a whole.
+    pub fn forget_injected(
+        &self,
+        notes: &[NoteId],
+        without: impl Fn(&str, NoteId) -> Option<String>,
+    ) -> Result<(), Error> {
+        let mut held = self.connection.prepare(
+            "SELECT EXISTS (SELECT 1 FROM shown WHERE session = ? AND at = ? AND note = ?)",
         )?;
+        self.rewrite_injected(|session, block| {
+            let mut changed = None;
+            for note in notes {
+                let text = changed.as_ref().unwrap_or(&block.text);
+                if let Some(left) = without(text, *note) {
+                    changed = Some(left);
+                } else if held.query_row(params![session, block.at, note.to_string()], |row| {
+                    row.get(0)
+                })? {
+                    changed = Some(String::new());
+                }
+            }
+            Ok(changed)
+        })?;
         Ok(())
+    }
+
+    /// Changes the injected texts for which `change` returns another text; an empty one is removed.
+    pub(super) fn rewrite_injected(
+        &self,
+        change: impl FnMut(&str, &InjectedText) -> rusqlite::Result<Option<String>>,
+    ) -> Result<(), Error> {
+        for (row, _, text) in self.changed_injected(change)? {
+            if text.is_empty() {
+                self.connection
+                    .execute("DELETE FROM block WHERE rowid = ?", [row])?;
+            } else {
+                self.connection.execute(
+                    "UPDATE OR REPLACE block SET hash = ?, text = ? WHERE rowid = ?",
+                    params![text_hash(&text), Compressed(text.as_str()), row],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the injected texts that `change` would change.
+    pub(super) fn count_injected(
+        &self,
+        mentions: &mut Mentions,
+        change: impl FnMut(&str, &InjectedText) -> rusqlite::Result<Option<String>>,
+    ) -> Result<(), Error> {
+        let changed = self.changed_injected(change)?;
+        if !changed.is_empty() {
+            *mentions.rows.entry(TABLE.to_owned()).or_default() += changed.len();
+        }
+        let sessions: BTreeSet<String> =
+            changed.into_iter().map(|(_, session, _)| session).collect();
+        mentions.sessions.extend(sessions);
+        Ok(())
+    }
+
+    /// Returns the row, the session and the new text of each text that `change` changes.
+    fn changed_injected(
+        &self,
+        mut change: impl FnMut(&str, &InjectedText) -> rusqlite::Result<Option<String>>,
+    ) -> Result<Vec<(i64, String, String)>, Error> {
+        let mut changed = Vec::new();
+        let mut statement = self
+            .connection
+            .prepare("SELECT at, event, agent, hash, text, rowid, session FROM block")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let session: String = row.get(6)?;
+            if let Some(text) = change(&session, &InjectedText::read(row)?)? {
+                changed.push((row.get(5)?, session, text));
+            }
+        }
+        Ok(changed)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_note::{id::NoteId, purge_pattern::PurgePattern};
     use anamnesis_text::hash::text_hash;
 
     use super::super::{
@@ -97,8 +207,8 @@ mod tests {
         let texts = journal.injected_texts("s").unwrap();
         assert_eq!(texts.len(), 1);
         assert_eq!(
-            (texts[0].text.as_str(), texts[0].agent.as_str()),
-            (text, "")
+            (texts[0].text.as_str(), texts[0].hash.clone()),
+            (text, text_hash(text))
         );
         assert!(journal.injected_texts("other").unwrap().is_empty());
         let later = now().timestamp_millis() + 1_000 * 24 * 60 * 60 * 1000;
@@ -127,7 +237,7 @@ mod tests {
     #[test]
     fn a_forgotten_note_is_in_no_injected_text() {
         let (_folder, journal) = journal_with_session("s");
-        let note = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        let note: NoteId = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let shown = ShownNote {
             note,
             hash: text_hash("body"),
@@ -141,19 +251,64 @@ mod tests {
             lane: "prompt",
         };
         journal.was_shown(to, &[shown], now()).unwrap();
-        journal
-            .injected("s", "", "UserPromptSubmit", "body", now())
-            .unwrap();
-        let other = now() + chrono::TimeDelta::seconds(1);
-        journal
-            .injected("s", "", "UserPromptSubmit", "other", other)
-            .unwrap();
-        let named = now() + chrono::TimeDelta::seconds(2);
-        journal
-            .injected("s", "", "SessionStart", "- body (#9G5FAV)", named)
-            .unwrap();
-        journal.forget_injected(note).unwrap();
+        for (second, text) in [
+            "a body without an id",
+            "other",
+            "kept\n- body (#9G5FAV)\n",
+            "- (#9G5FAV)",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let at = now() + chrono::TimeDelta::seconds(i64::try_from(second).unwrap());
+            journal
+                .injected("s", "", "UserPromptSubmit", text, at)
+                .unwrap();
+        }
+        let without = |text: &str, note: NoteId| {
+            let lines = text.split_inclusive('\n');
+            text.contains(&note.short())
+                .then(|| lines.filter(|line| !line.contains(&note.short())).collect())
+        };
+        journal.forget_injected(&[note], without).unwrap();
         let left = journal.injected_texts("s").unwrap();
-        assert_eq!((left.len(), left[0].text.as_str()), (1, "other"));
+        let left: Vec<_> = left
+            .iter()
+            .map(|it| (it.text.as_str(), it.hash.clone()))
+            .collect();
+        assert_eq!(
+            left,
+            ["other", "kept\n"].map(|text| (text, text_hash(text)))
+        );
+    }
+
+    #[test]
+    fn a_masked_text_is_in_no_injected_text() {
+        let (_folder, journal) = journal_with_session("s");
+        journal
+            .injected("s", "", "SessionStart", "the s3cret value", now())
+            .unwrap();
+        let needle = PurgePattern::new("s3cret").unwrap();
+        let found = journal.mentions(&needle).unwrap();
+        assert_eq!((found.count(), found.count_in("block")), (1, 1));
+        assert_eq!(journal.mask(&needle).unwrap(), found);
+        let left = &journal.injected_texts("s").unwrap()[0];
+        assert!(!left.text.contains("s3cret") && left.text.ends_with(" value"));
+        assert_eq!(left.hash, text_hash(&left.text));
+        assert_eq!(journal.mentions(&needle).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_last_injection_before_a_time_is_found() {
+        let (_folder, journal) = journal_with_session("s");
+        let at = now().timestamp_millis();
+        journal
+            .injected("s", "", "SessionStart", "x", now())
+            .unwrap();
+        let before = |session, at| journal.injection_before(session, at).unwrap();
+        assert_eq!(before(None, at), Some(("s".to_owned(), at)));
+        assert_eq!(before(Some("s"), at + 1), Some(("s".to_owned(), at)));
+        assert_eq!(before(Some("t"), at), None);
+        assert_eq!(before(None, at - 1), None);
     }
 }

@@ -13,7 +13,7 @@ use anamnesis_text::{
 use rusqlite::{params_from_iter, types::Value};
 use ulid::Ulid;
 
-use super::{Error, Journal};
+use super::{Error, InjectedText, Journal, injected};
 use crate::sqlite;
 
 /// The `meta` key of the hashes of purged texts.
@@ -59,6 +59,8 @@ impl Journal {
         for table in self.tables()? {
             self.each_mention(&table, needle, &mut mentions, |_, _| Ok(()))?;
         }
+        let masked = |_: &str, block: &InjectedText| Ok(needle.mask_text(&block.text));
+        self.count_injected(&mut mentions, masked)?;
         Ok(mentions)
     }
 
@@ -88,6 +90,9 @@ impl Journal {
                     Ok(())
                 })?;
             }
+            let masked = |_: &str, block: &InjectedText| Ok(needle.mask_text(&block.text));
+            journal.count_injected(&mut mentions, masked)?;
+            journal.rewrite_injected(masked)?;
             Ok(mentions)
         })?;
         // Runs even if nothing was found, because an earlier run may have been killed here.
@@ -188,9 +193,11 @@ impl Journal {
                 .query_map([&name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
                 .collect::<Result<_, _>>()?;
             let is_text = |kind: &str| kind == "TEXT" || kind == "BLOB";
-            let texts = columns
-                .iter()
-                .filter(|(column, kind, _)| is_text(kind) && !IDS.contains(&column.as_str()));
+            // Compressed texts are searched apart.
+            let is_compressed = |kind: &str| name == injected::TABLE && kind == "BLOB";
+            let texts = columns.iter().filter(|(column, kind, _)| {
+                is_text(kind) && !is_compressed(kind) && !IDS.contains(&column.as_str())
+            });
             let table = Table {
                 key: columns
                     .iter()

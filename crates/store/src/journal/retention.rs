@@ -118,8 +118,8 @@ const RECALLS: Table = Table {
     ..SHOWN
 };
 
-const INJECTED: Table = Table {
-    name: "injected",
+const BLOCKS: Table = Table {
+    name: "block",
     ..SHOWN
 };
 
@@ -163,7 +163,7 @@ impl Journal {
             (DELEGATIONS, events),
             (SHOWN, events),
             (RECALLS, events),
-            (INJECTED, events),
+            (BLOCKS, events),
             (AGENT_NOTES, events),
             (PROMPTS, before(retention.prompts_days)),
             (JOBS_DONE, before(retention.jobs_done_days)),
@@ -271,7 +271,7 @@ impl<'a> Upkeep<'a> {
         if journal.needs_room(retention)? {
             let ceiling = ceiling(retention);
             let goal = ceiling - ceiling / SPARE;
-            for table in [INJECTED, EVENTS, TURN_ENDS, PROMPTS] {
+            for table in [BLOCKS, EVENTS, TURN_ENDS, PROMPTS] {
                 let is_enough = || Ok(journal.used_bytes()? <= goal);
                 self.let_go(table, now - YOUNG, is_enough)?;
             }

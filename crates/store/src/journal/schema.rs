@@ -10,7 +10,7 @@ use super::{Error, damage};
 use crate::sqlite;
 
 /// The version of the schema. It grows with each change of `schema.sql`.
-pub(super) const VERSION: i64 = 11;
+pub(super) const VERSION: i64 = 12;
 
 /// The column with which earlier versions counted uses.
 const COUNTED: &str = "is_counted";
@@ -144,7 +144,7 @@ fn additions(connection: &Connection) -> rusqlite::Result<String> {
     });
     let mut statements: String = added.map(|part| part.create.as_str()).collect();
     // What no later version uses.
-    statements.push_str("DROP TABLE IF EXISTS hook_run; DROP TABLE IF EXISTS reference;");
+    statements.push_str("DROP TABLE IF EXISTS hook_run; DROP TABLE IF EXISTS reference; DROP TABLE IF EXISTS injected;");
     for table in ["shown", "use"] {
         if has(table, COUNTED) {
             statements.push_str(&format!("ALTER TABLE {table} DROP COLUMN {COUNTED};"));

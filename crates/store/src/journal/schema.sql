@@ -174,8 +174,9 @@ CREATE TABLE asked (
 -- The notes whose origin is known, besides those that a person wrote here.
 CREATE TABLE known_note (note TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 
--- The texts that hooks added to a context, exactly as the client received them.
-CREATE TABLE injected (
+-- The texts that hooks added to a context, compressed, exactly as the client received them. `hash` is the
+-- SHA-256 of the text.
+CREATE TABLE block (
   session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, event TEXT NOT NULL,
-  agent TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (session, at, event, agent)
+  agent TEXT NOT NULL, hash TEXT NOT NULL, text BLOB NOT NULL, PRIMARY KEY (session, at, event, agent, hash)
 ) STRICT;

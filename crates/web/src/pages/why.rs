@@ -11,10 +11,7 @@ use anamnesis_store::{
     index::Index,
     journal::{Evidence, InjectedText, Journal},
 };
-use anamnesis_text::{
-    clean::{clean, one_line},
-    hash::text_hash,
-};
+use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
 use super::moment::{encoded, moment_of, occasion, session_path, why_path};
@@ -146,14 +143,13 @@ fn one(visit: &Visit, journal: Option<Journal>, session: &str) -> Answered {
 
 /// A text exactly as the client received it.
 fn exact(text: &InjectedText) -> Markup {
-    let hash = text_hash(&text.text);
     html! {
         section {
             h2 { (event_name(&text.event)) @if !text.agent.is_empty() { ", for a subagent" } }
             div.facts {
                 span { (count(text.text.len(), "byte")) }
                 span { "about " (number(text.text.chars().count().div_ceil(4))) " tokens" }
-                span { "SHA-256 " code { (hash.get(..HASH).unwrap_or_default()) } }
+                span { "SHA-256 " code { (text.hash.get(..HASH).unwrap_or_default()) } }
             }
             pre.exact tabindex="0" { "\n" (clean(&text.text)) }
         }
