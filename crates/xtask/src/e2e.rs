@@ -5,6 +5,7 @@
 //! `npm` for the client's first install. Scenarios in a terminal need `tmux` and are skipped
 //! without it. See `docs/client-tests.md`.
 
+mod exact;
 mod hosts;
 mod machines;
 mod recalling;
@@ -164,9 +165,10 @@ impl Players<'_> {
             let name = scenario.name;
             let is_kept = self.arguments.keep || outcome.is_err();
             let mut line = match outcome {
-                Ok(()) => {
+                Ok(compared) => {
                     counts.passed += 1;
-                    format!("ok      {name} ({seconds:.1} s)")
+                    let exact = format!("{compared} injected texts as `why --exact` prints them");
+                    format!("ok      {name} ({seconds:.1} s; {exact})")
                 }
                 Err(failure) => {
                     counts.failed += 1;
@@ -201,7 +203,8 @@ impl Players<'_> {
         }
     }
 
-    fn play_one(&self, scenario: &Scenario, folder: &Path) -> Result {
+    /// Plays a scenario, and returns how many injected texts were compared with the journal.
+    fn play_one(&self, scenario: &Scenario, folder: &Path) -> Result<usize> {
         fs::create_dir(folder)?;
         let python = self.python.as_ref().and_then(|python| python.as_ref().ok());
         (scenario.play)(&Stage {
@@ -213,7 +216,7 @@ impl Players<'_> {
             folder,
             screens: self.arguments.screens.as_deref(),
         })?;
-        Ok(())
+        Ok(exact::check(folder, self.plugin)?)
     }
 }
 
