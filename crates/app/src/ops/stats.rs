@@ -80,6 +80,18 @@ pub struct Stats {
     pub matched: usize,
     /// How often notes were injected, at starts and tools, too.
     pub injected: usize,
+    /// The number of sessions.
+    pub sessions: usize,
+    /// The injected pointers.
+    pub pointers: Pointers,
+    /// The number of injected texts, and about how many tokens they have.
+    pub texts: usize,
+    /// See `texts`.
+    pub tokens: usize,
+    /// The number of muted notes.
+    pub muted: usize,
+    /// What the figures suggest.
+    pub advice: Vec<Advice>,
     /// How often notes were withheld, by reason.
     pub held: BTreeMap<String, usize>,
     /// The ratings of notes.
@@ -90,6 +102,24 @@ pub struct Stats {
     pub most_used: Vec<UsedNote>,
     /// Notes that were injected often and never used, most injected first.
     pub never_used: Vec<UsedNote>,
+}
+
+/// How many pointers were injected, and how many of these notes were then read.
+#[derive(Debug, Serialize)]
+pub struct Pointers {
+    /// Injected pointers.
+    pub given: usize,
+    /// Those whose note was read with `memory_get`.
+    pub opened: usize,
+}
+
+/// A sentence of advice and the command for it.
+#[derive(Debug, Serialize)]
+pub struct Advice {
+    /// Why.
+    pub text: &'static str,
+    /// What to run.
+    pub command: &'static str,
 }
 
 /// How many notes have a rating.
@@ -131,10 +161,20 @@ pub fn stats(
         let count = |count| u64::try_from(count).unwrap_or(u64::MAX);
         note.used == 0 && may_suggest_muting(count(note.injections), count(note.sessions))
     };
+    let matched = counts.looked_for.saturating_sub(counts.silent);
+    let never_used = ranked(&index, &report.notes, limit, is_ignored)?;
+    let ((feedback, muted), (texts, characters)) = (ratings(&index, &projects)?, report.blocks);
+    let (given, opened) = report.pointers;
     Ok(Stats {
-        matched: counts.looked_for.saturating_sub(counts.silent),
+        matched,
+        sessions: report.sessions,
+        pointers: Pointers { given, opened },
+        texts,
+        tokens: characters.div_ceil(4),
+        muted,
+        advice: advice(&counts, matched, !never_used.is_empty()),
         injected: report.notes.values().map(|note| note.injections).sum(),
-        feedback: ratings(&index, &projects)?,
+        feedback,
         // A hook's time does not depend on the project.
         hooks: if projects.is_empty() {
             journal.hook_runs(now)?
@@ -142,13 +182,40 @@ pub fn stats(
             Vec::new()
         },
         most_used: ranked(&index, &report.notes, limit, |note| note.used > 0)?,
-        never_used: ranked(&index, &report.notes, limit, is_ignored)?,
+        never_used,
         held: report.held,
         counts,
     })
 }
 
-fn ratings(index: &Index, projects: &[String]) -> Result<Ratings, Error> {
+/// Returns what the figures suggest.
+fn advice(counts: &UsageCounts, matched: usize, has_unused: bool) -> Vec<Advice> {
+    // Shares of fewer than 50 prove nothing; below a tenth is rare.
+    let is_rare = |part: usize, whole: usize| whole >= 50 && part * 10 < whole;
+    let all = [
+        (
+            has_unused,
+            "Notes that are injected often and never used cost tokens: mute or shorten them.",
+            "anamnesis mute ID   |   anamnesis edit ID",
+        ),
+        (
+            is_rare(counts.used, counts.shown),
+            "Few of the injected notes are used. Fewer at a time may do:",
+            "anamnesis config set recall.notes 2",
+        ),
+        (
+            is_rare(matched, counts.looked_for),
+            "Few prompts find a note. Notes of earlier sessions may help:",
+            "anamnesis backfill --everywhere   |   anamnesis prove",
+        ),
+    ];
+    let all = all.into_iter().filter(|(holds, ..)| *holds);
+    all.map(|(_, text, command)| Advice { text, command })
+        .collect()
+}
+
+/// Counts the ratings, and the muted notes.
+fn ratings(index: &Index, projects: &[String]) -> Result<(Ratings, usize), Error> {
     let filter = Filter {
         projects: projects.to_vec(),
         with_superseded: true,
@@ -159,10 +226,12 @@ fn ratings(index: &Index, projects: &[String]) -> Result<Ratings, Error> {
         let rated = entries.iter().filter(|entry| entry.rating == Some(rating));
         rated.count()
     };
-    Ok(Ratings {
+    let muted = entries.iter().filter(|entry| entry.state == State::Muted);
+    let ratings = Ratings {
         good: count(Rating::Good),
         bad: count(Rating::Bad),
-    })
+    };
+    Ok((ratings, muted.count()))
 }
 
 /// The most used of the chosen notes, then those that were injected most; ties by id.

@@ -44,14 +44,18 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
     let of = project.map_or_else(String::new, |key| format!(", in {}", one_line(key)));
     let mut text = format!(
         "the last {} d on this machine{of}\n\
-         prompts searched:     {} of {}\n\
-         prompts with a match: {}{}\n\
+         sessions:             {} with {}\n\
+         prompts searched:     {}, {} of them with a match{}\n\
          notes injected:       {}, {} of them at prompts; {} repeats held back\n\
          notes used:           {} of {}{}, counting each note once per session\n\
+         notes pointed at:     {}, {} of them opened with memory_get\n\
+         texts injected:       {}, about {} tokens\n\
+         notes muted:          {}\n\
          ratings:              {} good, {} bad\n",
         counts.days,
+        ui::number(stats.sessions),
+        ui::count(counts.prompts, "prompt"),
         ui::number(counts.looked_for),
-        ui::number(counts.prompts),
         ui::number(stats.matched),
         share(stats.matched, counts.looked_for),
         ui::number(stats.injected),
@@ -60,6 +64,11 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
         ui::number(counts.used),
         ui::number(counts.shown),
         share(counts.used, counts.shown),
+        ui::number(stats.pointers.given),
+        ui::number(stats.pointers.opened),
+        ui::number(stats.texts),
+        ui::number(stats.tokens),
+        ui::number(stats.muted),
         stats.feedback.good,
         stats.feedback.bad,
     );
@@ -85,8 +94,9 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
             text.push_str(&ui::line_with(entry, &short, &tail));
         }
     }
-    if !stats.never_used.is_empty() {
-        text.push_str("→ anamnesis mute ID   |   anamnesis edit ID\n");
+    for advice in &stats.advice {
+        let text_of = ui::wrapped(advice.text, 0);
+        text.push_str(&format!("\n{text_of}→ {}\n", advice.command));
     }
     text
 }

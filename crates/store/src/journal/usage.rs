@@ -12,9 +12,13 @@ use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Held, Journal, damage};
+use crate::sqlite::Compressed;
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
+
+/// The level of a note that was only pointed at.
+const POINTER: &str = "pointer";
 
 /// The `meta` key of the counts from before use was counted here.
 const FORMER: &str = "former_usage";
@@ -95,6 +99,12 @@ pub struct TurnEvent {
 /// A report on injected notes, for a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
+    /// The number of sessions with a prompt of a person.
+    pub sessions: usize,
+    /// The number of texts that were injected, and their characters.
+    pub blocks: (usize, usize),
+    /// The number of notes that were only pointed at, and how many of them the session then opened.
+    pub pointers: (usize, usize),
     /// The number of prompts of a person.
     pub prompts: usize,
     /// The number of prompts with a search for notes.
@@ -325,11 +335,30 @@ impl Journal {
         let is_chosen = "at >= ?1 AND (?2 = '[]' OR session IN
           (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
         let projects = serde_json::json!(projects).to_string();
-        let prompts = connection.query_row(
-            &format!("SELECT count(*) FROM prompt WHERE {is_chosen} AND kind = ?3"),
+        let (prompts, sessions) = connection.query_row(
+            &format!("SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND kind = ?3"),
             params![since, projects, PromptKind::Person.as_str()],
-            |row| row.get(0),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
+        // `memory_get` takes ids of any length, which end like the note's.
+        let (pointers, opened): (i64, i64) = connection.query_row(
+            &format!(
+                "SELECT count(*), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM tool_event AS call
+                   WHERE call.session = shown.session AND call.at >= shown.at AND call.tool GLOB '*memory_get'
+                     AND instr(upper(call.input), substr(shown.note, -6))))
+                 FROM shown WHERE {is_chosen} AND level = ?3"
+            ),
+            params![since, projects, POINTER],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let mut blocks = (0, 0);
+        let mut statement =
+            connection.prepare(&format!("SELECT text FROM block WHERE {is_chosen}"))?;
+        let mut rows = statement.query(params![since, projects])?;
+        while let Some(row) = rows.next()? {
+            let Compressed::<String>(text) = row.get(0)?;
+            blocks = (blocks.0 + 1, blocks.1 + text.chars().count());
+        }
         let (asked, silent, given) = connection.query_row(
             &format!(
                 "SELECT count(*), count(*) FILTER (WHERE given = 0), coalesce(sum(given), 0)
@@ -339,6 +368,9 @@ impl Journal {
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?;
         let mut report = Report {
+            sessions: number(sessions),
+            blocks,
+            pointers: (number(pointers), number(opened)),
             prompts: number(prompts),
             asked: number(asked),
             silent: number(silent),
