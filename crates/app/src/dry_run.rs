@@ -9,7 +9,11 @@ use anamnesis_session::{
     event::MAX_TEXT,
     prompt::{RawPrompt, SafePrompt},
 };
-use anamnesis_store::{index::Index, journal::Ledger, project::Project};
+use anamnesis_store::{
+    index::Index,
+    journal::{Journal, Ledger},
+    project::Project,
+};
 use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
 use serde_json::{Value, json};
 
@@ -81,6 +85,15 @@ impl Tried {
     }
 }
 
+/// What a context has seen.
+#[derive(Debug, Default)]
+pub struct SeenContext {
+    /// The notes that were injected into it.
+    pub ledger: Ledger,
+    /// The note of its session.
+    pub own: Option<NoteId>,
+}
+
 impl Trial<'_> {
     /// Runs the same steps as the hook, without recording them.
     pub fn run(self, context: &Context) -> Result<Tried, Error> {
@@ -101,25 +114,17 @@ impl Trial<'_> {
             ),
             _ => (Ledger::new(), PrivateTokens::default()),
         };
-        let outcome = match self.asked(context, &project, &echoes) {
-            Err(skipped) => Err(skipped),
-            Ok(query) => Ok(Asker {
-                context,
-                project: &project,
-                journal: journal.as_ref(),
-                lane: self.lane,
-                // A subagent starts with an empty context.
-                ledger: match self.lane {
-                    Lane::Prompt => ledger,
-                    Lane::Agent => Ledger::new(),
-                },
-                own: session
-                    .as_ref()
-                    .map(|session| NoteId::of_session(&session.id)),
-                agent: String::new(),
-            }
-            .recall(&query)?),
+        let seen = SeenContext {
+            // A subagent starts with an empty context.
+            ledger: match self.lane {
+                Lane::Prompt => ledger,
+                Lane::Agent => Ledger::new(),
+            },
+            own: session
+                .as_ref()
+                .map(|session| NoteId::of_session(&session.id)),
         };
+        let outcome = self.run_in(context, &project, journal.as_ref(), &echoes, seen)?;
         let is_behind =
             Index::open(&context.home).is_ok_and(|index| index.is_behind(&context.notes));
         Ok(Tried {
@@ -128,6 +133,31 @@ impl Trial<'_> {
             outcome,
             is_behind,
         })
+    }
+
+    /// Runs it in a context that has seen these notes.
+    pub fn run_in(
+        self,
+        context: &Context,
+        project: &Project,
+        journal: Option<&Journal>,
+        echoes: &PrivateTokens,
+        seen: SeenContext,
+    ) -> Result<Result<RecallResult, Skipped>, Error> {
+        let query = match self.asked(context, project, echoes) {
+            Err(skipped) => return Ok(Err(skipped)),
+            Ok(query) => query,
+        };
+        let asker = Asker {
+            context,
+            project,
+            journal,
+            lane: self.lane,
+            ledger: seen.ledger,
+            own: seen.own,
+            agent: String::new(),
+        };
+        Ok(Ok(asker.recall(&query)?))
     }
 
     /// Returns the query, or why recall does not run.

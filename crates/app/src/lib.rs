@@ -38,6 +38,7 @@ pub mod model;
 pub mod ops;
 pub mod pause;
 pub mod project;
+pub mod prove;
 pub mod purge;
 pub mod python_version;
 pub mod recall;

@@ -13,6 +13,7 @@ mod kept;
 mod layout;
 mod markdown;
 mod pages;
+mod proof;
 mod routes;
 mod server;
 mod site;
@@ -20,6 +21,7 @@ mod streams;
 mod visit;
 
 pub use export::export_html;
+pub use proof::proof_html;
 pub use routes::names;
 pub use server::{Options, Server};
 

@@ -5,7 +5,9 @@
 
 mod transcripts;
 
-use anamnesis_session::event::Host;
+use std::path::PathBuf;
+
+use anamnesis_session::{event::Host, session_note::SessionDigest};
 use anamnesis_store::{
     journal::Journal,
     session_note::{self, Outcome, Request},
@@ -84,6 +86,70 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
     Ok((context, journal))
 }
 
+/// A session that has a transcript.
+#[derive(Debug)]
+pub struct PastSession {
+    /// The session.
+    pub session: Session,
+    /// What its note is made of.
+    pub digest: Box<SessionDigest>,
+    /// Its transcript.
+    pub path: PathBuf,
+}
+
+/// Returns the sessions that can be remembered, in the order in which they began, and how many
+/// transcripts are skipped. `progress` as in [`run`].
+pub fn past_sessions(
+    context: &Context,
+    wanted: &SessionFilter,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<(Vec<PastSession>, usize), Error> {
+    let candidates = candidates(context, wanted.host);
+    let mut past = Past::new(context, None, wanted)?;
+    let mut sessions = Vec::new();
+    let mut skipped = 0;
+    for (number, candidate) in candidates.iter().enumerate() {
+        progress(number, candidates.len());
+        match past.look(candidate)? {
+            Finding::Session(session, digest) => sessions.push(PastSession {
+                session,
+                digest,
+                path: candidate.path.clone(),
+            }),
+            Finding::Skipped(..) => skipped += 1,
+            Finding::Elsewhere => {}
+        }
+    }
+    sessions
+        .sort_by(|a, b| (a.session.began, a.session.note).cmp(&(b.session.began, b.session.note)));
+    Ok((sessions, skipped))
+}
+
+/// Writes the note of a session, without looking at the index.
+pub fn write_note(
+    context: &Context,
+    journal: Option<&Journal>,
+    host: Host,
+    session: &Session,
+    digest: &SessionDigest,
+) -> Result<Outcome, Error> {
+    let request = Request {
+        session: Some(&session.id),
+        project: &session.project,
+        machine_id: &context.machine_id(),
+        source: Some(SOURCE),
+        change: None,
+        host: host.other().map(Host::as_str),
+        now: context.environment.now,
+    };
+    Ok(session_note::capture(
+        &context.notes,
+        journal,
+        digest,
+        &request,
+    )?)
+}
+
 /// Scans the transcripts and writes the notes if `apply` is set. `progress` is called with how many
 /// transcripts were read, and of how many.
 pub fn run(
@@ -105,24 +171,16 @@ pub fn run(
         progress(number, candidates.len());
         let finding = past.look(candidate).and_then(|finding| match finding {
             Finding::Session(session, digest) if apply => {
-                let request = Request {
-                    session: Some(&session.id),
-                    project: &session.project,
-                    machine_id: &context.machine_id(),
-                    source: Some(SOURCE),
-                    change: None,
-                    host: wanted.host.other().map(Host::as_str),
-                    now: context.environment.now,
-                };
                 // The index is refreshed once, after the scan.
-                let outcome = session_note::capture(&context.notes, journal, &digest, &request)?;
-                Ok(match outcome {
-                    Outcome::Written(_) => Finding::Session(session, digest),
-                    Outcome::Trivial => Skip::Trivial.into(),
-                    Outcome::Forgotten(_) => Skip::Forgotten.into(),
-                    // Another process wrote the note while the transcript was read.
-                    Outcome::Unchanged(_) => Skip::Noted.into(),
-                })
+                Ok(
+                    match write_note(context, journal, wanted.host, &session, &digest)? {
+                        Outcome::Written(_) => Finding::Session(session, digest),
+                        Outcome::Trivial => Skip::Trivial.into(),
+                        Outcome::Forgotten(_) => Skip::Forgotten.into(),
+                        // Another process wrote the note while the transcript was read.
+                        Outcome::Unchanged(_) => Skip::Noted.into(),
+                    },
+                )
             }
             finding => Ok(finding),
         });

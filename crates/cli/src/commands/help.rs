@@ -45,7 +45,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Upkeep",
         &[
-            "upkeep", "merge", "reflect", "stale", "verify", "feedback", "stats", "eval",
+            "upkeep", "merge", "reflect", "stale", "verify", "feedback", "stats", "eval", "prove",
             "backfill", "import", "export", "model",
         ],
     ),
@@ -64,7 +64,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 83] = [
+pub(crate) const EXAMPLES: [(&str, &str); 84] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -77,7 +77,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 83] = [
     ("edit", "edit 7Q4KZ9"),
     ("forget", "forget 7Q4KZ9"),
     ("restore", "restore 7Q4KZ9"),
-    ("why", "why last --all"),
+    ("why", "why last --exact"),
     ("open", "open live"),
     ("move", "move 7Q4KZ9 --project global"),
     ("pin", "pin 7Q4KZ9"),
@@ -109,6 +109,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 83] = [
     ("feedback", "feedback 7Q4KZ9 good"),
     ("stats", "stats"),
     ("eval", "eval run"),
+    ("prove", "prove --html proof.html"),
     ("backfill", "backfill --apply"),
     ("import", "import --from claude-mem"),
     ("export", "export --json > notes.json"),

@@ -31,6 +31,7 @@ mod open;
 mod pathway;
 mod pause;
 mod project;
+mod prove;
 mod purge;
 mod recall;
 mod redact;
@@ -107,6 +108,7 @@ enum Verb {
     Merge(merge::Args),
     Stats(stats::Args),
     Eval(eval::Args),
+    Prove(prove::Args),
     Model(model::Args),
     Pause(pause::Args),
     Resume(pause::ResumeArgs),
@@ -328,6 +330,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Stale(args) => stale::run(&args, &Context::open(environment)?, ui),
         Verb::Merge(args) => merge::run(&args, &Context::open(environment)?, ui),
         Verb::Model(args) => model::run(&args, &Context::open(environment)?, ui),
+        Verb::Prove(args) => prove::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Stats(args) => stats::run(&args, &Context::open(environment)?, ui),
         Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
         Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),

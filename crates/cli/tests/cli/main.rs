@@ -38,6 +38,7 @@ mod notes;
 mod open;
 mod pause;
 mod project;
+mod prove;
 mod purge;
 mod python_version;
 mod recall;
