@@ -15,6 +15,7 @@
 //! A note whose id has three parts (`conversation:session:place`) belongs to a session, so a search
 //! lets the notes of one session support each other.
 
+pub mod card;
 #[cfg(unix)]
 mod scale;
 

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod eval;
 pub mod frequencies;
 pub mod masks;
+mod mcp_client;
 pub mod novelty;
 pub mod random;
 #[cfg(unix)]

@@ -59,6 +59,7 @@ enum Task {
     #[cfg(unix)]
     Pages(pages::Arguments),
     Eval(eval::Arguments),
+    Card(eval::card::Arguments),
     Frequencies(frequencies::Arguments),
     Novelty(novelty::Arguments),
     Masks(masks::Arguments),
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
         Task::Plugin(arguments) => plugin::run(&root, arguments),
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
         Task::Eval(arguments) => eval::run(arguments),
+        Task::Card(arguments) => eval::card::run(arguments),
         Task::Frequencies(arguments) => frequencies::run(&root, arguments),
         Task::Novelty(arguments) => novelty::run(arguments),
         Task::Masks(arguments) => masks::run(arguments),

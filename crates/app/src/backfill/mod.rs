@@ -120,8 +120,7 @@ pub fn past_sessions(
             Finding::Elsewhere => {}
         }
     }
-    sessions
-        .sort_by(|a, b| (a.session.began, a.session.note).cmp(&(b.session.began, b.session.note)));
+    sessions.sort_by_key(|past| (past.session.began, past.session.note));
     Ok((sessions, skipped))
 }
 

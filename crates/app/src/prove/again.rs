@@ -10,13 +10,7 @@ use std::collections::HashSet;
 use anamnesis_text::terms::{Role, words};
 
 /// The parts of a session's note that tell no result.
-const NO_RESULTS: [&str; 5] = [
-    "**Ask:**",
-    "**Asked:**",
-    "**Branch:**",
-    "**Files:**",
-    "**Rules:**",
-];
+const NO_RESULTS: [&str; 4] = ["**Ask:**", "**Asked:**", "**Branch:**", "**Files:**"];
 
 /// The minimum number of shared words, and of shared names.
 const MIN_WORDS: usize = 3;
@@ -124,7 +118,7 @@ mod tests {
         let said =
             ["Done.\nThe replica `ledger-ro` cancels a statement after 30 seconds. I raised it."];
         let words = again("why does the export stop", &said);
-        assert!(words.iter().any(|word| word == "ledger-ro"), "{words:?}");
+        assert!(words.iter().any(|word| word == "replica"), "{words:?}");
         // What the session had said before was not found again.
         assert_eq!(again(said[0], &said), [""; 0]);
         // Scattered words, prompts and files are no result.

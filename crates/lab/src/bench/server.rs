@@ -5,9 +5,8 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     fs,
-    io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -18,7 +17,7 @@ use super::measure::{Run, Spread};
 use super::{MIB, Tools, aligned, grouped, mebibytes, micros, milliseconds, verdict};
 use anamnesis_testkit::home::trust_store;
 
-use crate::{Result, at, say};
+use crate::{Result, at, mcp_client::Client, say};
 
 /// Number of searches. The Python version is slower and gets fewer.
 const SEARCHES: usize = 1_000;
@@ -176,7 +175,7 @@ impl<'a> Stage<'a> {
         budget: Option<Budget>,
     ) -> Result<Served> {
         let began = Instant::now();
-        let mut client = Client::start(program, self)?;
+        let mut client = start(program, self)?;
         let idle = client.memory();
         let mut served = Served {
             name,
@@ -189,7 +188,7 @@ impl<'a> Stage<'a> {
         };
         for (number, question) in self.questions.iter().cycle().take(searches).enumerate() {
             let asked = Instant::now();
-            client.search(question)?;
+            search(&mut client, question)?;
             match number {
                 0 => served.first = began.elapsed(),
                 _ => served.searches.push(asked.elapsed()),
@@ -204,96 +203,24 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// An MCP client with its server.
-struct Client {
-    server: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    asked: u64,
+/// Starts our server.
+fn start(program: &Path, stage: &Stage<'_>) -> Result<Client> {
+    let mut command = Command::new(program);
+    command
+        .arg("serve")
+        .env_clear()
+        .envs(stage.environment())
+        .current_dir(stage.folder);
+    Client::start(&mut command)
 }
 
-impl Client {
-    fn start(program: &Path, stage: &Stage<'_>) -> Result<Self> {
-        let mut server = Command::new(program)
-            .arg("serve")
-            .env_clear()
-            .envs(stage.environment())
-            .current_dir(stage.folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(at(program))?;
-        let (Some(input), Some(output)) = (server.stdin.take(), server.stdout.take()) else {
-            return Err("the server has no pipes".into());
-        };
-        let mut client = Self {
-            server,
-            input,
-            output: BufReader::new(output),
-            asked: 0,
-        };
-        let client_info = json!({ "name": "bench", "version": "1" });
-        client.ask(
-            "initialize",
-            &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info }),
-        )?;
-        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
-        Ok(client)
-    }
-
-    fn search(&mut self, question: &str) -> Result {
-        let arguments = json!({ "query": question });
-        let call = json!({ "name": "memory_search", "arguments": arguments });
-        let answer = self.ask("tools/call", &call)?;
-        let found = &answer["structuredContent"]["result"];
-        if found.as_array().is_some_and(|found| !found.is_empty()) {
-            Ok(())
-        } else {
-            Err(format!("{question}: nothing found: {answer}").into())
-        }
-    }
-
-    fn ask(&mut self, method: &str, parameters: &Value) -> Result<Value> {
-        self.asked += 1;
-        let id = self.asked;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }))?;
-        loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line)? == 0 {
-                return Err(format!("{method}: the server has ended").into());
-            }
-            let answer: Value = serde_json::from_str(&line)?;
-            if answer["id"] == id {
-                return Ok(answer["result"].clone());
-            }
-        }
-    }
-
-    fn send(&mut self, message: &Value) -> Result {
-        Ok(writeln!(self.input, "{message}")?)
-    }
-
-    /// Returns the server's memory in bytes, or 0 if the system does not report it.
-    fn memory(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.server.id());
-        let status = fs::read_to_string(path).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        kibibytes.unwrap_or(0_u64) * 1024
-    }
-
-    fn end(self) -> Result {
-        let Self {
-            mut server, input, ..
-        } = self;
-        drop(input);
-        let status = server.wait()?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(format!("the server ended with {status}").into())
-        }
+fn search(client: &mut Client, question: &str) -> Result {
+    let answer = client.call("memory_search", &json!({ "query": question }))?;
+    let found = &answer["structuredContent"]["result"];
+    if found.as_array().is_some_and(|found| !found.is_empty()) {
+        Ok(())
+    } else {
+        Err(format!("{question}: nothing found: {answer}").into())
     }
 }
 
