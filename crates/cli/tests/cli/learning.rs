@@ -153,10 +153,13 @@ fn stats() {
     snapshot!(home.run("stats").shown(), @"
     exit 0
     the last 30 d on this machine
-    prompts searched:     0 of 0
-    prompts with a match: 0
+    sessions:             0 with 0 prompts
+    prompts searched:     0, 0 of them with a match
     notes injected:       0, 0 of them at prompts; 0 repeats held back
     notes used:           0 of 0, counting each note once per session
+    notes pointed at:     0, 0 of them opened with memory_get
+    texts injected:       0, about 0 tokens
+    notes muted:          0
     ratings:              0 good, 0 bad
     ");
     let home = started();
@@ -174,10 +177,13 @@ fn stats() {
         .fold(String::new(), |text, line| text + line + "\n");
     snapshot!(kept, @"
     the last 30 d on this machine
-    prompts searched:     1 of 1
-    prompts with a match: 0 (0 %)
+    sessions:             1 with 1 prompt
+    prompts searched:     1, 0 of them with a match (0 %)
     notes injected:       4, 0 of them at prompts; 0 repeats held back
     notes used:           1 of 4 (25 %), counting each note once per session
+    notes pointed at:     0, 0 of them opened with memory_get
+    texts injected:       1, about 162 tokens
+    notes muted:          0
     ratings:              1 good, 0 bad
 
     most used

@@ -26,7 +26,7 @@ pub fn shown_of(block: &str, note: NoteId) -> Option<String> {
     let id = format!("#{}", note.short());
     let part = parts(block).into_iter().find(|part| {
         let facts = part.lines().nth(1).unwrap_or_default();
-        part.starts_with("## ") && facts.contains(&id)
+        part.starts_with("## ") && facts.split(" · ").any(|fact| fact == id)
     })?;
     let mut lines = part.lines();
     let title = lines.next()?.split_once("] ")?.1;
