@@ -102,6 +102,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         out.unwrap_or_else(|| root.join("target").join(name))
     };
     let report = if let Some(model) = &arguments.semantic {
+        check_documented(root, model)?;
         assemble_semantic(root, model, &out("semantic"))?
     } else {
         let binaries = match &arguments.binaries {
@@ -195,6 +196,18 @@ pub(crate) fn host_target() -> Result<String> {
 pub(crate) fn assemble(options: &Options) -> Result<Report> {
     let files = collect(options)?;
     write_tree(&files, &options.out)
+}
+
+/// Refuses a model whose checksum is not the documented one.
+fn check_documented(root: &Path, model: &Path) -> Result {
+    let page = root.join("docs/reference/models.md");
+    let documented = fs::read_to_string(&page).map_err(at(&page))?;
+    let hash = hex(&Sha256::digest(read_regular(model)?));
+    if documented.contains(&hash) {
+        return Ok(());
+    }
+    let (model, page) = (model.display(), page.display());
+    Err(format!("{model} has the SHA-256 {hash}: expected one that {page} names").into())
 }
 
 /// Assembles the plugin that is one embedding model.

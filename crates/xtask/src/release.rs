@@ -1,7 +1,7 @@
-//! Puts an assembled plugin on the branch that installs come from, and rehearses a release: archives,
-//! checksums, plugin and branch, in a folder and without a network.
+//! Rehearses a release: archives, checksums, plugin and branch, in a folder and without a network.
 //!
-//! The release workflow calls the same code, so that a rehearsal shows what a tag would publish.
+//! The release workflow calls the same code and scripts, so that a rehearsal shows what a tag would
+//! publish.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -9,17 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::plugin::{self, Binary, Options, RELEASE_TARGETS, hex};
 use crate::{MANUAL, Result, at, cargo, manual, platforms, run as run_command, say, target_folder};
-
-/// The branch that the marketplace entry names. It has no sources.
-const BRANCH: &str = "plugin";
-
-/// The plugin with the embedding model, and its branch.
-const SEMANTIC: (&str, &str) = ("anamnesis-semantic", "semantic");
 
 /// The maximum size of what an install downloads, in KiB: the branch, as git compresses it.
 const MAX_CLONE_KIB: u64 = 45 * 1024;
@@ -27,32 +20,18 @@ const MAX_CLONE_KIB: u64 = 45 * 1024;
 /// The files of an archive beside the program, as dist adds them.
 const BESIDE_PROGRAM: [&str; 4] = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
-/// Rehearse a release, or publish an assembled plugin on its branch
+/// Rehearse a release
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Make archives, plugin and branch from what `cargo xtask platforms` built, in a folder
-    #[arg(long, required_unless_present_any = ["publish", "sbom"])]
+    #[arg(long, required_unless_present = "sbom")]
     dry_run: bool,
     /// Take TARGET/anamnesis[.exe] from this folder instead
     #[arg(long, value_name = "DIR", requires = "dry_run")]
     binaries: Option<PathBuf>,
-    /// Commit this assembled plugin on its branch (`plugin` or `semantic`), and tag it
-    #[arg(
-        long,
-        value_name = "DIR",
-        requires = "repository",
-        conflicts_with = "dry_run"
-    )]
-    publish: Option<PathBuf>,
     /// List everything that is in the program in this file: an SBOM in the format CycloneDX
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "publish"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     sbom: Option<PathBuf>,
-    /// The git folder of the repository with the branch; nothing is pushed
-    #[arg(long, value_name = "DIR")]
-    repository: Option<PathBuf>,
-    /// What the plugin was made from, for the commit
-    #[arg(long, value_name = "TEXT", default_value = "a checkout")]
-    source: String,
 }
 
 /// Runs `cargo xtask release`.
@@ -60,14 +39,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     if let Some(file) = &arguments.sbom {
         return sbom(root, file);
     }
-    match (&arguments.publish, &arguments.repository) {
-        (Some(tree), Some(repository)) => {
-            let published = publish(tree, repository, &arguments.source)?;
-            say(&format!("{} as {}", published.commit, published.tag));
-            Ok(())
-        }
-        _ => rehearse(root, arguments.binaries.as_deref()),
-    }
+    rehearse(root, arguments.binaries.as_deref())
 }
 
 /// Makes what a tag would publish, in `target/release-rehearsal`.
@@ -112,15 +84,15 @@ fn rehearse(root: &Path, given: Option<&Path>) -> Result {
     ));
     let repository = out.join("plugin.git");
     run_command(git(&repository).args(["init", "--quiet", "--bare", "--initial-branch=main"]))?;
-    let published = publish(&report.out, &repository, "a rehearsal")?;
-    let packed = git_output(git(&repository).args(["gc", "--quiet"]))
-        .and_then(|_| git_output(git(&repository).args(["count-objects", "-v"])))?;
+    let published = publish(root, &report.out, &repository, "a rehearsal")?;
+    let packed = output_of(git(&repository).args(["gc", "--quiet"]))
+        .and_then(|_| output_of(git(&repository).args(["count-objects", "-v"])))?;
     let size = packed
         .lines()
         .find_map(|line| line.strip_prefix("size-pack: "));
     let size: u64 = size.ok_or("git names no size of a pack")?.parse()?;
     say(&format!(
-        "branch {BRANCH}: {} as {}, {size} KiB to clone; {}",
+        "branch plugin: {} as {}, {size} KiB to clone; {}",
         published.commit,
         published.tag,
         repository.display()
@@ -206,90 +178,46 @@ pub(crate) struct Published {
     pub(crate) tag: String,
 }
 
-/// Commits an assembled plugin on the branch of a repository, after its earlier versions, and tags it.
+/// Commits an assembled plugin on its branch of a repository, as the release workflow does.
 ///
 /// # Errors
-/// Returns an error if the version was published before: an equal version is an equal plugin to the
-/// client, and a tag never moves.
-pub(crate) fn publish(tree: &Path, repository: &Path, source: &str) -> Result<Published> {
-    let tree = dunce::canonicalize(tree).map_err(at(tree))?;
-    let manifest = tree.join(".claude-plugin/plugin.json");
-    let manifest: Value = serde_json::from_slice(&fs::read(&manifest).map_err(at(&manifest))?)?;
-    let version = manifest["version"]
-        .as_str()
-        .ok_or("plugin.json has no version")?;
-    let (semantic, semantic_branch) = SEMANTIC;
-    let (name, branch) = if manifest["name"] == semantic {
-        (semantic, semantic_branch)
-    } else {
-        ("anamnesis", BRANCH)
-    };
-    let tag = format!("{name}--v{version}");
-    let scratch = tempfile::tempdir()?;
-    let git = || {
-        let mut git = git(repository);
-        git.env("GIT_WORK_TREE", &tree)
-            .env("GIT_INDEX_FILE", scratch.path().join("index"))
-            .current_dir(&tree);
-        git
-    };
-    let known =
-        |name: &str| git_output(git().args(["rev-parse", "--quiet", "--verify", name])).ok();
-    if known(&format!("refs/tags/{tag}")).is_some() {
-        return Err(format!("{tag} exists: expected a new version in plugin.json").into());
+/// Returns an error if the version was published before.
+pub(crate) fn publish(
+    root: &Path,
+    tree: &Path,
+    repository: &Path,
+    source: &str,
+) -> Result<Published> {
+    let mut script = Command::new("sh");
+    script.arg(root.join(".github/publish-tree"));
+    let printed = output_of(script.arg(tree).arg(repository).arg(source))?;
+    match printed.split(' ').collect::<Vec<_>>()[..] {
+        [commit, tag, _] => Ok(Published {
+            commit: commit.to_owned(),
+            tag: tag.to_owned(),
+        }),
+        _ => Err(format!("publish-tree printed {printed:?}").into()),
     }
-    let branch = format!("refs/heads/{branch}");
-    let earlier = known(&branch);
-    git_output(git().args(["add", "--all", "--force", "."]))?;
-    let content = git_output(git().arg("write-tree"))?;
-    let mut commit = git();
-    commit.args([
-        "commit-tree",
-        &content,
-        "-m",
-        &format!("Anamnesis {version}"),
-    ]);
-    commit.args(["-m", &format!("Assembled from {source}.")]);
-    if let Some(earlier) = &earlier {
-        commit.args(["-p", earlier]);
-    }
-    let commit = git_output(&mut commit)?;
-    git_output(git().args([
-        "update-ref",
-        &branch,
-        &commit,
-        earlier.as_deref().unwrap_or(""),
-    ]))?;
-    git_output(git().args(["tag", &tag, &commit]))?;
-    Ok(Published { commit, tag })
 }
 
-/// Returns a git command for a repository, with a fixed author. It reads no setting of the person, such
-/// as one that signs commits or changes line ends.
+/// Returns a git command for a repository that reads no setting of the person.
 fn git(repository: &Path) -> Command {
-    let name = "github-actions[bot]";
-    let address = "41898282+github-actions[bot]@users.noreply.github.com";
     let mut git = Command::new("git");
     git.env(
         "GIT_DIR",
         std::path::absolute(repository).unwrap_or_else(|_| repository.to_path_buf()),
     )
     .env("GIT_CONFIG_GLOBAL", OsStr::new("/dev/null"))
-    .env("GIT_CONFIG_NOSYSTEM", "1")
-    .envs([("GIT_AUTHOR_NAME", name), ("GIT_AUTHOR_EMAIL", address)])
-    .envs([
-        ("GIT_COMMITTER_NAME", name),
-        ("GIT_COMMITTER_EMAIL", address),
-    ]);
+    .env("GIT_CONFIG_NOSYSTEM", "1");
     git
 }
 
-fn git_output(git: &mut Command) -> Result<String> {
-    let output = git.output()?;
+fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.output()?;
     if output.status.success() {
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     } else {
-        Err(format!("{git:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
+        Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
     }
 }
 
@@ -315,6 +243,10 @@ mod tests {
         tree
     }
 
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
     fn repository(folder: &Path) -> PathBuf {
         let repository = folder.join("plugin.git");
         run_command(git(&repository).args(["init", "--quiet", "--bare"])).unwrap();
@@ -325,9 +257,21 @@ mod tests {
     fn versions_follow_each_other_on_the_branch_and_stay_reachable_by_their_tags() {
         let folder = tempfile::tempdir().unwrap();
         let repository = repository(folder.path());
-        let first = publish(&tree(folder.path(), "0.1.0"), &repository, "a test").unwrap();
-        let second = publish(&tree(folder.path(), "0.2.0"), &repository, "a test").unwrap();
-        let ask = |arguments: &[&str]| git_output(git(&repository).args(arguments)).unwrap();
+        let first = publish(
+            &root(),
+            &tree(folder.path(), "0.1.0"),
+            &repository,
+            "a test",
+        )
+        .unwrap();
+        let second = publish(
+            &root(),
+            &tree(folder.path(), "0.2.0"),
+            &repository,
+            "a test",
+        )
+        .unwrap();
+        let ask = |arguments: &[&str]| output_of(git(&repository).args(arguments)).unwrap();
         assert_eq!(
             ask(&["rev-parse", "plugin", "plugin~1"]),
             format!("{}\n{}", second.commit, first.commit)
@@ -354,12 +298,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let repository = repository(folder.path());
         let tree = tree(folder.path(), "0.1.0");
-        publish(&tree, &repository, "a test").unwrap();
+        publish(&root(), &tree, &repository, "a test").unwrap();
         let manifest = r#"{"name": "anamnesis-semantic", "version": "0.1.0"}"#;
         fs::write(tree.join(".claude-plugin/plugin.json"), manifest).unwrap();
-        let model = publish(&tree, &repository, "a test").unwrap();
+        let model = publish(&root(), &tree, &repository, "a test").unwrap();
         assert_eq!(model.tag, "anamnesis-semantic--v0.1.0");
-        let branch = git_output(git(&repository).args(["rev-parse", "semantic"])).unwrap();
+        let branch = output_of(git(&repository).args(["rev-parse", "semantic"])).unwrap();
         assert_eq!(branch, model.commit);
     }
 
@@ -368,13 +312,62 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let repository = repository(folder.path());
         let tree = tree(folder.path(), "0.1.0");
-        let first = publish(&tree, &repository, "a test").unwrap();
-        let error = publish(&tree, &repository, "a test").err().unwrap();
+        let first = publish(&root(), &tree, &repository, "a test").unwrap();
+        let error = publish(&root(), &tree, &repository, "a test")
+            .err()
+            .unwrap();
         assert!(
             error.to_string().contains("anamnesis--v0.1.0 exists"),
             "{error}"
         );
-        let branch = git_output(git(&repository).args(["rev-parse", "plugin"])).unwrap();
+        let branch = output_of(git(&repository).args(["rev-parse", "plugin"])).unwrap();
         assert_eq!(branch, first.commit);
+    }
+
+    /// Returns the jobs of a workflow with their text.
+    fn jobs(workflow: &str) -> Vec<(String, String)> {
+        let path = root().join(".github/workflows").join(workflow);
+        let text = fs::read_to_string(path).unwrap();
+        let (_, jobs) = text.split_once("\njobs:\n").unwrap();
+        let mut found: Vec<(String, String)> = Vec::new();
+        for line in jobs
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+        {
+            match line
+                .strip_prefix("  ")
+                .and_then(|line| line.strip_suffix(':'))
+            {
+                Some(name) if !name.starts_with(' ') => {
+                    found.push((name.to_owned(), String::new()))
+                }
+                _ => found.last_mut().unwrap().1.push_str(&format!("{line}\n")),
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_job_that_may_write_is_approved_and_builds_nothing() {
+        let mut writing = Vec::new();
+        for workflow in ["release.yml", "publish-plugin.yml", "plugin-bundle.yml"] {
+            let path = root().join(".github/workflows").join(workflow);
+            let text = fs::read_to_string(path).unwrap();
+            let (head, _) = text.split_once("\njobs:\n").unwrap();
+            assert!(!head.replace('"', "").contains(": write"), "{workflow}");
+            for (name, job) in jobs(workflow) {
+                let writes = job.replace('"', "").contains(": write");
+                // A workflow that is called has its own environment.
+                if !writes || job.contains("uses: ./.github/workflows/publish-plugin.yml") {
+                    continue;
+                }
+                assert!(job.contains("environment: release"), "{workflow}: {name}");
+                for foreign in ["cargo", "curl", "dist ", "npm", "pip", "rustup"] {
+                    assert!(!job.contains(foreign), "{workflow}: {name} runs {foreign}");
+                }
+                writing.push(name);
+            }
+        }
+        assert_eq!(writing, ["release", "publish"]);
     }
 }

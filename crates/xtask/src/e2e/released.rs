@@ -91,7 +91,7 @@ fn publish(stage: &Stage, repository: &Path, version: &str) -> Result<()> {
     let mut content = read_json(&manifest)?;
     content["version"] = json!(version);
     write(&manifest, &content.to_string())?;
-    release::publish(&tree, repository, "a test")
+    release::publish(&root(), &tree, repository, "a test")
         .map(drop)
         .map_err(|error| TestFailure::new(error.to_string()))
 }
@@ -103,7 +103,7 @@ fn publish_model(stage: &Stage, repository: &Path) -> Result<()> {
     let tree = stage.folder.join("semantic");
     let failure = |error: Box<dyn Error + Send + Sync>| TestFailure::new(error.to_string());
     plugin::assemble_semantic(&root(), &file, &tree).map_err(failure)?;
-    release::publish(&tree, repository, "a test")
+    release::publish(&root(), &tree, repository, "a test")
         .map(drop)
         .map_err(failure)
 }
