@@ -6,6 +6,9 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fs,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anamnesis_note::{
@@ -36,6 +39,10 @@ const MIN_GROUP: usize = 32;
 /// The largest group, in bytes.
 const MAX_GROUP_BYTES: usize = 64 * 1024 * 1024;
 
+/// How long another git's lock is waited for, and how often it is looked for.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_LOOK: Duration = Duration::from_millis(50);
+
 /// The result of applying a commit.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
@@ -48,6 +55,29 @@ pub(crate) struct Applied {
 }
 
 impl Repository {
+    /// Waits while another git holds a lock that a sync needs. What is left then belongs to a git that
+    /// takes long, or to a dead one.
+    fn wait_for_other_git(&self) -> Result<(), Error> {
+        // git's index is a cache, and nobody reads the logs.
+        let needed = LOCKS
+            .iter()
+            .filter(|lock| !lock.starts_with("logs/") && **lock != "index.lock");
+        let needed: Vec<PathBuf> = needed.map(|lock| self.git_folder().join(lock)).collect();
+        let until = Instant::now() + LOCK_WAIT;
+        while let Some(held) = needed.iter().find(|lock| lock.exists()) {
+            if Instant::now() < until {
+                thread::sleep(LOCK_LOOK);
+                continue;
+            }
+            let place = held.display();
+            let what = format!(
+                "is locked by another git; wait for it, or if none runs there: rm '{place}'"
+            );
+            return Err(Error::repository(held, what));
+        }
+        Ok(())
+    }
+
     /// Finishes what a killed process began. The caller also holds the sync lock.
     ///
     /// If somebody has committed since, the branch must not go back. Files already written then
@@ -72,6 +102,7 @@ impl Repository {
             let _ = fs::remove_file(&packing);
         }
         drop(self.writing()?);
+        self.wait_for_other_git()?;
         // Rebuilds git's index if it is missing or damaged. Another git's lock may have prevented
         // an update.
         if let Some(head) = self.head()?

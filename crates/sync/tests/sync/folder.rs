@@ -1,6 +1,6 @@
 //! The folder of the notes on one machine: another git's work in it, links, locks, and two at once.
 
-use std::{fs, thread};
+use std::{fs, thread, time::Duration};
 
 use anamnesis_note::note::{NoteType, Scope, State};
 use anamnesis_store::{fs::home::Home, notes::NotePath};
@@ -222,17 +222,31 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
     let second = laptop.write("second");
     fs::write(git.join("refs/heads/main.lock"), "").unwrap();
     let refused = laptop.refusal();
-    assert!(refused.contains("main.lock"), "{refused}");
+    assert!(
+        refused.contains("another git") && refused.contains("main.lock"),
+        "{refused}"
+    );
     assert!(git.join("refs/heads/main.lock").exists());
     assert!(laptop.notes.find(second.id).is_some());
-    fs::remove_file(git.join("refs/heads/main.lock")).unwrap();
+    // It is waited for.
+    let lock = git.join("refs/heads/main.lock");
+    let other = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        fs::remove_file(lock).unwrap();
+    });
+    assert!(laptop.sync().pushed);
+    other.join().unwrap();
+    laptop.write("third");
     // git's index is a cache, so its lock is not waited for.
     fs::write(git.join("index.lock"), "").unwrap();
     assert!(laptop.sync().pushed);
     assert!(git.join("index.lock").exists());
     fs::remove_file(git.join("index.lock")).unwrap();
     desktop.sync();
-    assert_eq!(desktop.titles(), ["before", "own", "packed", "second"]);
+    assert_eq!(
+        desktop.titles(),
+        ["before", "own", "packed", "second", "third"]
+    );
     laptop.sync();
     assert_eq!(laptop.git(&["status", "--porcelain"]), "");
 }
