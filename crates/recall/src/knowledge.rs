@@ -50,7 +50,7 @@ impl Knowledge for StoreKnowledge<'_> {
         let mut stale = stale.unwrap_or_default();
         stale.retain(|id, stale| {
             let entry = self.index.get(*id).ok().flatten();
-            entry.is_some_and(|entry| is_news(time(stale.gone_at), looked_at(&entry)))
+            entry.is_some_and(|entry| is_news(time(stale.gone_at), looked_at(&entry, self.now)))
         });
         let stale = stale.into_iter();
         stale.map(|(id, stale)| (id, stale.reason)).collect()

@@ -90,7 +90,7 @@ impl NoteStanding {
     /// Computes a note's standing from its monthly usage counts.
     pub fn from_usage(entry: &Entry, months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
         let faded = DecayedCounts::new(months, now);
-        let last = last_used(months).max(looked_at(entry));
+        let last = last_used(months).max(looked_at(entry, now));
         let since = last.unwrap_or(DateTime::UNIX_EPOCH);
         Self {
             usefulness: usefulness(&faded, entry.rating),

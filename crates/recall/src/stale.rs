@@ -12,7 +12,7 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Filter, Index},
-    journal::{Journal, NoteCounts},
+    journal::{self, Journal, NoteCounts},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -97,9 +97,12 @@ pub struct Facts {
     pub was_used: bool,
 }
 
-/// Returns when somebody last changed or verified a note, if known.
-pub fn looked_at(entry: &Entry) -> Option<DateTime<Utc>> {
-    entry.verified.max(parse_timestamp(&entry.updated_at))
+/// Returns when somebody last changed or verified a note, if known. A time ahead of now was written by
+/// a clock that was wrong and says nothing.
+pub fn looked_at(entry: &Entry, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let times = [entry.verified, parse_timestamp(&entry.updated_at)];
+    let times = times.into_iter().flatten();
+    times.filter(|at| !journal::is_ahead(*at, now)).max()
 }
 
 /// Returns whether an event at `since` came after the note was last changed or verified. The times of
@@ -280,7 +283,7 @@ fn with_usage(
     usage: &ByMonth<NoteCounts>,
     now: DateTime<Utc>,
 ) -> Facts {
-    let looked_at = looked_at(entry);
+    let looked_at = looked_at(entry, now);
     let sessions = DecayedCounts::new(usage, now).sessions;
     let never_fades = entry.pinned || entry.kind == Kind::Task;
     // A note without any timestamp has no known age.
@@ -392,11 +395,13 @@ mod tests {
         let fixture = Fixture::new();
         let stored = fixture.add("A note", |note| note.updated_at = timestamp(day(5)));
         let mut entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
-        assert_eq!(looked_at(&entry), Some(day(5)));
+        assert_eq!(looked_at(&entry, day(20)), Some(day(5)));
         entry.verified = Some(day(3));
-        assert_eq!(looked_at(&entry), Some(day(5)));
+        assert_eq!(looked_at(&entry, day(20)), Some(day(5)));
         entry.verified = Some(day(9));
-        assert_eq!(looked_at(&entry), Some(day(9)));
+        assert_eq!(looked_at(&entry, day(20)), Some(day(9)));
+        // A clock that was ahead wrote the later one.
+        assert_eq!(looked_at(&entry, day(6)), Some(day(5)));
         assert!(is_news(day(10), Some(day(9))) && is_news(day(1), None));
         assert!(!is_news(day(9), Some(day(9))) && !is_news(day(8), Some(day(9))));
     }

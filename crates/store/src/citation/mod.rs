@@ -143,7 +143,9 @@ pub fn look(
         for (entry, references) in &citing {
             let mut known = journal.references_of(entry.id())?;
             known.retain(|known| known.place == project.place);
-            let written = parse_timestamp(&entry.updated_at).map_or(0, |at| at.timestamp_millis());
+            let written = parse_timestamp(&entry.updated_at);
+            let written = written.filter(|at| !journal::is_ahead(*at, request.now));
+            let written = written.map_or(0, |at| at.timestamp_millis());
             let kept = references.iter().filter_map(|reference| {
                 let before = known
                     .iter()

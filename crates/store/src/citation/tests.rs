@@ -279,3 +279,18 @@ fn a_hostile_repository_runs_nothing_and_says_nothing() {
     assert_eq!(shop.reason(note), Some("src/a.rs is gone".to_owned()));
     assert!(!mark.exists());
 }
+
+#[test]
+fn a_note_dated_ahead_hides_nothing() {
+    let mut shop = Fixture::with_repository();
+    shop.write("src/tax.rs", "");
+    shop.track();
+    shop.minute += 400 * 24 * 60;
+    let note = shop.note("The rates are in `src/tax.rs`.");
+    shop.minute = 10;
+    shop.look();
+    shop.delete("src/tax.rs");
+    shop.track();
+    shop.look();
+    assert_eq!(shop.reason(note).as_deref(), Some("src/tax.rs is gone"));
+}

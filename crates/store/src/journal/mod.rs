@@ -691,6 +691,14 @@ pub fn is_over(since: i64, wait: i64, now: i64) -> bool {
     now.abs_diff(since) >= wait.unsigned_abs()
 }
 
+/// How far another machine's clock may be ahead, in minutes.
+const CLOCK_TOLERANCE: i64 = 10;
+
+/// Returns whether a stored time is ahead of now, so that a clock that was wrong wrote it.
+pub fn is_ahead(at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    (at - now).num_minutes() > CLOCK_TOLERANCE
+}
+
 /// Turns on the write-ahead log if it is off, as in a copy of a database that SQLite or a backup made.
 /// Without it a writer blocks readers.
 fn use_log(connection: &Connection, timeout: Duration) -> rusqlite::Result<()> {
