@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::session_note::labelled;
-use anamnesis_text::{terms::terms, values::tokens};
+use anamnesis_text::{statement::Statement, terms::terms, values::tokens};
 
 /// How much a line of each part tells without a prompt; a line of any other part tells 1.
 const WORTH: [(&str, f32); 14] = [
@@ -41,6 +41,9 @@ const REQUESTS: [&str; 2] = ["Ask", "Asked"];
 const ANSWERED: [&str; 2] = ["Outcome", "Found"];
 const MAX_REMARK: usize = 60;
 
+/// With fewer words, only an equal line says the same.
+const MIN_REPEATED: usize = 4;
+
 /// A line of a note.
 struct Line {
     label: Option<String>,
@@ -73,11 +76,11 @@ pub(super) fn shortened(
         // `**`, `:**`, the marker and line ends.
         let of_label = label.filter(|_| is_new).map_or(0, |label| label.len() + 6);
         let cost = of_label + line.text.chars().count() + 3;
-        let says = line.text.to_lowercase();
+        let words: BTreeSet<String> = terms(&line.text).into_iter().collect();
         let said = chosen.iter().map(|other: &usize| &*lines[*other].text);
         let is_repeated = said
             .chain([title])
-            .any(|other| other.to_lowercase().contains(&says));
+            .any(|other| says(other, &line.text, &words));
         if used + cost <= length && !is_repeated {
             used += cost;
             labels.push(label);
@@ -120,12 +123,12 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
             Some("Files") => files(text),
             _ => text.to_owned(),
         };
-        if text.is_empty() || known.contains(&text) {
+        let found: BTreeSet<String> = terms(&text).into_iter().collect();
+        if text.is_empty() || known.iter().any(|known| says(known, &text, &found)) {
             continue;
         }
         let own = WORTH.iter().find(|(label, _)| of == Some(label));
         let mut worth = own.map_or(1.0, |(_, worth)| *worth);
-        let found: BTreeSet<String> = terms(&text).into_iter().collect();
         let matched = wanted.intersection(&found).count();
         let is_request = of.is_some_and(|of| REQUESTS.contains(&of));
         let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
@@ -150,6 +153,25 @@ fn is_remark(text: &str) -> bool {
     let names = |text: &str| tokens(text).iter().any(|token| token.is_value());
     let is_dense = text.chars().any(|character| character >= '\u{2e80}');
     text.chars().count() <= MAX_REMARK && !is_dense && !text.contains('`') && !names(text)
+}
+
+/// Returns whether a known line says the same as `text`: it has all of its words but one in five, and
+/// every number, name and negation.
+fn says(known_text: &str, text: &str, words: &BTreeSet<String>) -> bool {
+    if known_text == text {
+        return true;
+    }
+    let known: BTreeSet<String> = terms(known_text).into_iter().collect();
+    let common = words.intersection(&known).count();
+    5 * common >= 4 * words.len().max(MIN_REPEATED)
+        && !Statement::parse(text).differs(&Statement::parse(known_text))
+}
+
+/// Returns the lines of a note, without their labels.
+pub(super) fn texts(body: &str) -> impl Iterator<Item = String> {
+    lines("", body, &BTreeSet::new(), &[])
+        .into_iter()
+        .map(|line| line.text)
 }
 
 /// Removes the title from the beginning of the request.
@@ -246,5 +268,16 @@ mod tests {
             "**Said:**\n- use `make deploy-staging`\n- never touch the login"
         );
         assert_eq!(short(10, &[], &[]), "");
+    }
+
+    #[test]
+    fn a_line_that_says_what_is_known_is_left_out() {
+        let body = "**Said:**\n- Use tabs in the generated files, never spaces.\n\
+            - Never use tabs in the generated makefiles.\n\n**Outcome:** Done.";
+        let known = ["In generated files, always use tabs and never spaces.".to_owned()];
+        assert_eq!(
+            shortened("x", body, 500, &BTreeSet::new(), &known),
+            "**Said:** Never use tabs in the generated makefiles.\n**Outcome:** Done."
+        );
     }
 }

@@ -112,6 +112,11 @@ pub fn start_block(
             _ => Section::EarlierSessions,
         };
         items.push(item(chosen, section, &known, now, &short_id));
+        if is_session_note(&chosen.note) {
+            // What one session tells, an earlier one need not repeat.
+            let shown = items.last().map(|item| item.body.as_str());
+            known.extend(session_lines::texts(shown.unwrap_or_default()));
+        }
     }
     let frame = [OPEN, INTRODUCTION, CLOSE, &holds, &open, EARLIER];
     let mut length = frame.map(units).iter().sum::<usize>() + 2;
