@@ -1,10 +1,11 @@
 //! Writes a session's note and indexes it, for hooks, the deferred process and commands.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::{self, BufReader, Read as _, Seek as _, SeekFrom},
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -18,6 +19,7 @@ use anamnesis_session::{
 use anamnesis_store::{
     fs::file,
     journal::{Job, Journal, LOST, NOTE, Runs, Session},
+    project::Step,
     session_note::{self, Outcome, Request},
 };
 use anamnesis_text::clean::one_line;
@@ -228,9 +230,10 @@ fn write_runs(
         (runs.count, last.date_naive())
     });
     let machine_id = context.machine_id();
+    let worked_in = worked_in(context, journal, session, &digest);
     let request = Request {
         session: Some(runs.map_or(&session.id, |runs| &runs.first)),
-        project: &session.project,
+        project: worked_in.as_deref().unwrap_or(&session.project),
         machine_id: &machine_id,
         source: source.or_else(|| source_of(session)),
         // Each of them may write the note.
@@ -243,6 +246,36 @@ fn write_runs(
         outcome,
         completed.err().map(|error| error.to_string()),
     )))
+}
+
+/// Returns the project of the one repository in which a session worked that was started in a folder
+/// above it without git.
+fn worked_in(
+    context: &Context,
+    journal: &Journal,
+    session: &Session,
+    digest: &SessionDigest,
+) -> Option<String> {
+    let folder = Path::new(session.folder.as_deref()?);
+    let project_of = |folder: &Path| context.known(Some(journal), folder).project;
+    let started_in = project_of(folder);
+    if started_in.step != Step::Folder || started_in.key != session.project {
+        return None;
+    }
+    let files = digest.files.iter().chain(&digest.files_read);
+    let folders = files.map(|file| folder.join(file).parent().map(Path::to_owned));
+    let folders: BTreeSet<PathBuf> = folders.collect::<Option<_>>()?;
+    if !folders.iter().all(|inside| inside.starts_with(folder)) {
+        return None;
+    }
+    let keys = folders.iter().map(|folder| {
+        let project = project_of(folder);
+        let is_repository = matches!(project.step, Step::Remote(_) | Step::Repository(_));
+        is_repository.then_some(project.key)
+    });
+    let keys: BTreeSet<String> = keys.collect::<Option<_>>()?;
+    let mut keys = keys.into_iter();
+    keys.next().filter(|_| keys.next().is_none())
 }
 
 /// Returns the tag for how a session ended.

@@ -93,7 +93,8 @@ fn look(
     limits: Limits,
 ) -> Result<Looked, Error> {
     let request = Request {
-        projects: &project.all_keys(),
+        // What the notes of the repository around cite is not in this folder.
+        projects: &project.own_keys(),
         folder,
         now: context.environment.current_time(),
         limits,

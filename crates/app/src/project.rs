@@ -82,6 +82,8 @@ pub struct ProjectOfFolder<'a> {
     pub also: Vec<OtherKey<'a>>,
     /// The names of its groups.
     pub groups: Vec<&'a str>,
+    /// The projects that the folder is in; its sessions get their notes, too.
+    pub inside: &'a [String],
     /// The key of a marker that is not followed.
     pub untrusted: Option<&'a str>,
 }
@@ -131,7 +133,8 @@ impl<'a> ProjectKeys<'a> {
 /// The other keys of a project without its groups', each with its source and the folder where it
 /// was found.
 pub fn other_keys<'a>(context: &Context, project: &'a Project) -> Vec<OtherKey<'a>> {
-    let mut own = project.also.iter().filter(|key| !is_shared(key)).peekable();
+    let is_own = |key: &&String| !is_shared(key) && !project.around.contains(key);
+    let mut own = project.also.iter().filter(is_own).peekable();
     if own.peek().is_none() {
         return Vec::new();
     }

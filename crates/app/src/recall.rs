@@ -222,7 +222,12 @@ impl Asker<'_> {
         let notes: Vec<_> = outcome
             .given
             .iter()
-            .map(|given| given.recalled.clone())
+            .map(|given| {
+                let mut recalled = given.recalled.clone();
+                let remark = self.project.remark_on(&recalled.note.project);
+                recalled.remarks.extend(remark);
+                recalled
+            })
             .collect();
         let now = self.context.environment.now;
         let block = recalled_block(&notes, budget, now, |id| Context::short(&index, id));

@@ -152,7 +152,17 @@ pub fn capture(
         State::Proposed if is_taken_over => draft.scope,
         _ => path.scope,
     };
+    // It was written before it was known where the session would work.
+    let launched_in = match (journal, request.session) {
+        (Some(journal), Some(session)) if replace && old.project != draft.project => {
+            journal.session(session)?.map(|session| session.project)
+        }
+        _ => None,
+    };
     let after = notes.move_changed(&lock, path, scope, |note| {
+        if launched_in.as_ref() == Some(&note.project) {
+            note.project.clone_from(&draft.project);
+        }
         if is_taken_over {
             note.source = draft.source;
             note.actor = None;

@@ -158,6 +158,7 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         groups: (project.also.iter())
             .filter_map(|key| project_key::group_name(key))
             .collect(),
+        inside: &project.around,
         untrusted: project.untrusted.as_deref(),
     };
     if args.json {
@@ -171,6 +172,9 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     );
     for name in &shown.groups {
         text.push_str(&format!("in group {name}\n"));
+    }
+    for key in &project.around {
+        text.push_str(&format!("inside {key}: sessions here get its notes, too\n"));
     }
     for OtherKey {
         key,

@@ -137,6 +137,10 @@ impl Hook {
             now: request.now,
         };
         session_start::mark_stale(&mut chosen, &knowledge);
+        for chosen in &mut chosen {
+            let remark = project.remark_on(&chosen.note.project);
+            chosen.remarks.extend(remark);
+        }
         let block = render::start_block(&chosen, &said, &failing, request.now, |id| {
             Context::short(index, id)
         });

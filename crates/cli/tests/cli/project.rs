@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::{TestHome, git_repository};
 
-use super::{SESSION, home, home_with_notes, purge, snapshot, untouched_home};
+use super::{SESSION, home, home_with_notes, journal::Played, purge, snapshot, untouched_home};
 
 /// A store of a few notes with its index.
 fn indexed() -> TestHome {
@@ -403,4 +403,57 @@ fn a_group_reaches_the_other_machines() {
     on(&desktop, "sync");
     on(&laptop, "sync");
     assert!(given(&laptop, &laptop.project()).contains("Cents"));
+}
+
+/// Plays a session in the home's folder, whose repository is in its folder `code`, and returns the
+/// project of its note.
+fn project_of_session(home: &TestHome, id: &str, files: &[&str]) -> String {
+    let mut session = Played::new(home, id);
+    session.start();
+    session.says("Add the price table to the shop");
+    for file in files {
+        session.edits(file);
+    }
+    session.answers("The price table is in place.");
+    session.ends();
+    home.settle();
+    let notes = home.run("list --everywhere --json").json();
+    let newest = notes["notes"].as_array().unwrap().first().cloned().unwrap();
+    let project = newest["project"].as_str().unwrap().to_owned();
+    home.run(&format!("forget {}", newest["id"].as_str().unwrap()))
+        .well();
+    project
+}
+
+#[test]
+fn a_session_that_worked_in_one_repository_below_its_folder_belongs_to_that_one() {
+    let home = home();
+    let code = home.project().join("code");
+    for folder in ["code/src", "notes"] {
+        fs::create_dir_all(home.project().join(folder)).unwrap();
+    }
+    fs::rename(home.project().join(".git"), code.join(".git")).unwrap();
+    let project = |id, files: &[&str]| project_of_session(&home, id, files);
+    assert_eq!(
+        project("a", &["code/src/a.rs", "code/b.rs"]),
+        "github.com/acme/shop"
+    );
+    assert_eq!(project("b", &["code/src/a.rs", "notes/b.md"]), "shop");
+    assert_eq!(project("c", &["notes/b.md"]), "shop");
+}
+
+#[test]
+fn notes_of_the_folder_above_are_named_as_such() {
+    let home = home();
+    let folder = home.project().join("chapters");
+    fs::create_dir_all(&folder).unwrap();
+    fs::remove_dir_all(home.project().join(".git")).unwrap();
+    home.command(["write", "--title", "- Fonts", "--stdin"])
+        .input("The thesis is built with LuaLaTeX.")
+        .run()
+        .well();
+    given(&home, &home.project());
+    assert!(given(&home, &folder).contains("from shop, which this folder is in"));
+    let shown = home.command(["project"]).arg(&folder).run();
+    assert!(shown.stdout.contains("inside shop: "), "{shown:?}");
 }

@@ -35,6 +35,12 @@ const PLACE: &str = "place ";
 const BOUND: &str = "bound ";
 const SAME: &str = "same ";
 
+/// The key prefix in `meta` of the last place of a repository, by the time at which git made it.
+const MADE: &str = "made ";
+
+/// How many folders above one without git are looked up.
+const MAX_ABOVE: usize = 8;
+
 /// The number of digits that distinguish repositories with the same name.
 const SUFFIX_LENGTH: usize = 4;
 
@@ -79,12 +85,20 @@ impl<'a> Places<'a> {
         let Some(place) = IdentifiedFolder::from_step(&project.step, folder) else {
             return Ok(IdentifiedProject { project, rows });
         };
+        let around = self.around(&place, &project.step, user_home)?;
         let given = project.key.clone();
         let (place_name, bound_name) = (place.row_name(), format!("{BOUND}{given}"));
         let same_name = format!("{SAME}{given}");
-        let kept = self.rows(&[&place_name, &bound_name, &same_name])?;
+        let made_name = format!("{MADE}{}", place.made_at.as_deref().unwrap_or_default());
+        let kept = self.rows(&[&place_name, &bound_name, &same_name, &made_name])?;
         let bound = kept.get(&bound_name).and_then(|text| Bound::parse(text));
         let before = kept.get(&place_name).and_then(|text| Row::parse(text));
+        let made = kept.get(&made_name);
+        let before = match (before, made) {
+            (None, Some(id)) => self.moved_from(id)?,
+            (before, _) => before,
+        };
+        let is_same_repository = made.is_some();
         let row = match &before {
             Some(row) if row.given == given => Row {
                 folder: place.written(),
@@ -100,11 +114,14 @@ impl<'a> Places<'a> {
                     }
                     _ => given.clone(),
                 };
-                Row::after(before.as_ref(), &place, &project, key)
+                Row::after(before.as_ref(), is_same_repository, &place, &project, key)
             }
         };
-        if before.as_ref() != Some(&row) {
+        if kept.get(&place_name) != Some(&row.to_json()) {
             rows.push((place_name, row.to_json()));
+        }
+        if place.made_at.is_some() && made != Some(&place.id) && !self.is_in_place(made)? {
+            rows.push((made_name, place.id.clone()));
         }
         // Any folder outside git may have the same name.
         let is_free = bound.is_none_or(|bound| {
@@ -125,9 +142,64 @@ impl<'a> Places<'a> {
         project.key = row.key;
         project.also = same.as_deref().map(read_keys).unwrap_or_default();
         project.also.extend(row.was.into_iter().map(|(key, _)| key));
+        project.around = around;
+        project
+            .around
+            .retain(|key| *key != project.key && !project.also.contains(key));
+        project.also.extend(project.around.iter().cloned());
         project.also.sort();
         project.also.dedup();
         Ok(IdentifiedProject { project, rows })
+    }
+
+    /// Returns the keys of what a folder is in: of the folders above one without git in which sessions
+    /// were seen, or of the repository of a submodule.
+    fn around(
+        &self,
+        place: &IdentifiedFolder,
+        step: &Step,
+        user_home: Option<&Path>,
+    ) -> Result<Vec<String>, journal::Error> {
+        if let Some(repository) = &place.repository {
+            let outer = repository.superproject();
+            let outer = outer
+                .map(|root| self.recognize(&root, user_home))
+                .transpose()?;
+            return Ok(outer
+                .map(|outer| outer.project.all_keys())
+                .unwrap_or_default());
+        }
+        if *step != Step::Folder {
+            return Ok(Vec::new());
+        }
+        let user_home = user_home.and_then(|home| dunce::canonicalize(home).ok());
+        let above = place.folder.ancestors().skip(1).take(MAX_ABOVE);
+        let above = above.take_while(|folder| {
+            Some(*folder) != user_home.as_deref() && folder.parent().is_some()
+        });
+        let names = above.map(|folder| format!("{PLACE}{}", id_of(folder, Path::new(""))));
+        let names: Vec<String> = names.collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let rows = self.rows(&names)?;
+        let rows = rows.values().filter_map(|text| Row::parse(text));
+        Ok(rows.map(|row| row.key).collect())
+    }
+
+    /// Returns the state of a repository's last place, if it is gone from there.
+    fn moved_from(&self, id: &str) -> Result<Option<Row>, journal::Error> {
+        let name = format!("{PLACE}{id}");
+        let row = self.rows(&[&name])?.remove(&name);
+        let row = row.and_then(|row| Row::parse(&row));
+        Ok(row.filter(|row| row.place(id).is_none()))
+    }
+
+    /// Returns whether the repository with this id is where it was.
+    fn is_in_place(&self, id: Option<&String>) -> Result<bool, journal::Error> {
+        let Some(id) = id else { return Ok(false) };
+        let name = format!("{PLACE}{id}");
+        let row = self.rows(&[&name])?.remove(&name);
+        let row = row.and_then(|row| Row::parse(&row));
+        Ok(row.is_some_and(|row| row.place(id).is_some()))
     }
 
     /// Returns the other keys of a project, and those of its groups.
@@ -207,10 +279,7 @@ impl<'a> Places<'a> {
         let Some(bound) = bound.filter(|bound| bound.place != place.id) else {
             return Ok(false);
         };
-        let name = format!("{PLACE}{}", bound.place);
-        let row = self.rows(&[&name])?.remove(&name);
-        let row = row.and_then(|row| Row::parse(&row));
-        Ok(row.is_some_and(|row| row.place(&bound.place).is_some()))
+        self.is_in_place(Some(&bound.place))
     }
 
     fn rows(&self, names: &[&str]) -> Result<BTreeMap<String, String>, journal::Error> {
@@ -258,7 +327,7 @@ impl<'a> Identities<'a> {
         };
         let given = Project::find(folder, user_home);
         if let Some(place) = IdentifiedFolder::from_step(&given.step, folder) {
-            let row = Row::after(None, &place, &given, key.clone());
+            let row = Row::after(None, false, &place, &given, key.clone());
             self.journal.set_meta(&place.row_name(), &row.to_json())?;
         }
         Ok(Some(key))
@@ -418,6 +487,13 @@ struct IdentifiedFolder {
     folder: PathBuf,
     /// Its repository.
     repository: Option<Repository>,
+    /// When git made the repository, if the folder is its root.
+    made_at: Option<String>,
+}
+
+/// Returns the id of a folder below a lasting one.
+fn id_of(lasting: &Path, below: &Path) -> String {
+    text_hash(&format!("{} {}", lasting.display(), below.display()))
 }
 
 impl IdentifiedFolder {
@@ -443,9 +519,11 @@ impl IdentifiedFolder {
             }
             None => (folder.as_path(), Path::new("")),
         };
-        let lasting = dunce::canonicalize(lasting).ok()?;
+        let is_root = below == Path::new("");
+        let made_at = repository.as_ref().filter(|_| is_root);
         Some(Self {
-            id: text_hash(&format!("{} {}", lasting.display(), below.display())),
+            id: id_of(&dunce::canonicalize(lasting).ok()?, below),
+            made_at: made_at.and_then(Repository::made_at),
             folder,
             repository,
         })
@@ -505,8 +583,11 @@ struct Row {
 
 impl Row {
     /// Returns the row of a place that is new or has another key than before.
+    ///
+    /// `is_same_repository` says that git made the repository of this place once, whatever its remote is.
     fn after(
         before: Option<&Self>,
+        is_same_repository: bool,
         place: &IdentifiedFolder,
         given: &Project,
         key: String,
@@ -517,7 +598,9 @@ impl Row {
             _ => "name",
         };
         let mut was = Vec::new();
-        if let Some(before) = before.filter(|before| before.is_continued_by(step, &key)) {
+        if let Some(before) =
+            before.filter(|before| is_same_repository || before.is_continued_by(step, &key))
+        {
             let steps = [before.step.as_str(), step];
             let why = ["marker", "remote", "name"]
                 .into_iter()

@@ -9,7 +9,11 @@ mod identity;
 
 pub use self::identity::{IdentifiedProject, Identities, Places};
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
 
 use anamnesis_note::{note::GLOBAL, project_key};
 use git2::{Config, ConfigLevel};
@@ -48,6 +52,9 @@ pub struct Project {
     pub step: Step,
     /// The other keys whose notes its sessions get: its own, past and present, and its groups'.
     pub also: Vec<String>,
+    /// Those of them that belong to what the folder is in: a folder above without git, or the repository
+    /// of a submodule.
+    pub around: Vec<String>,
     /// The key in a marker that is ignored because it belongs to another project.
     pub untrusted: Option<String>,
 }
@@ -63,6 +70,7 @@ impl Project {
             key,
             step,
             also: Vec::new(),
+            around: Vec::new(),
             untrusted: None,
         }
     }
@@ -72,6 +80,19 @@ impl Project {
         let mut keys = vec![self.key.clone()];
         keys.extend(self.also.iter().cloned());
         keys
+    }
+
+    /// Returns the keys of the project itself and of its groups.
+    pub fn own_keys(&self) -> Vec<String> {
+        let mut keys = self.all_keys();
+        keys.retain(|key| !self.around.contains(key));
+        keys
+    }
+
+    /// Returns the remark beside a note with this key if it comes from what the folder is in.
+    pub fn remark_on(&self, key: &str) -> Option<String> {
+        let is_around = self.around.iter().any(|around| around == key);
+        is_around.then(|| format!("from {key}, which this folder is in"))
     }
 
     /// Finds the project of the absolute path `folder`; `user_home` ends the search for a marker.
@@ -168,6 +189,28 @@ impl Repository {
         })
     }
 
+    /// Returns the folder of the repository that this one is a submodule of. Git keeps a submodule below
+    /// its own folder; a file that names any other place is not followed.
+    fn superproject(&self) -> Option<PathBuf> {
+        let outer = Self::around(self.root.parent()?)?;
+        let own = dunce::canonicalize(&self.directory).ok()?;
+        let modules = dunce::canonicalize(outer.directory.join("modules")).ok()?;
+        own.starts_with(modules).then_some(outer.root)
+    }
+
+    /// Returns what stays the same when the folder is moved or renamed, and differs in a clone: the time
+    /// at which git made a file that nothing changes later.
+    fn made_at(&self) -> Option<String> {
+        let description = fs::symlink_metadata(self.common.join("description")).ok()?;
+        let made = description
+            .modified()
+            .ok()?
+            .duration_since(UNIX_EPOCH)
+            .ok()?;
+        // Whole seconds are those of an archive, or of a file system that cannot tell two clones apart.
+        (made.subsec_nanos() != 0).then(|| made.as_nanos().to_string())
+    }
+
     /// Returns the key from the remote `origin`.
     fn remote(&self) -> Option<String> {
         self.origin().as_deref().and_then(project_key::of_remote)
@@ -248,7 +291,7 @@ fn common_of(directory: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::process::Command;
 
     use super::*;
 

@@ -370,3 +370,90 @@ fn folders_that_a_person_may_want_to_settle_are_found() {
         .unwrap();
     assert_eq!(doubts(), Doubts::default());
 }
+
+#[test]
+fn a_folder_without_git_has_the_notes_of_the_folders_above() {
+    let machine = Machine::new();
+    let thesis = machine.fixture.path("Work/Thesis");
+    let chapter = machine.fixture.path("Work/Thesis/chapters/two");
+    // Nothing is known of the folders above yet.
+    assert_eq!(machine.start(&chapter).all_keys(), ["two"]);
+    machine.start(&thesis);
+    let project = machine.start(&chapter);
+    assert_eq!(project.key, "two");
+    assert_eq!(project.around, ["thesis"]);
+    assert_eq!(project.all_keys(), ["two", "thesis"]);
+    assert_eq!(project.own_keys(), ["two"]);
+    // The folder above does not get those of the folder below, and a repository is its own project.
+    assert_eq!(machine.start(&thesis).all_keys(), ["thesis"]);
+    let repository = machine.repository("Work/Thesis/code");
+    assert_eq!(machine.start(&repository).all_keys(), ["code"]);
+    // The user's home ends the search.
+    machine.start(machine.fixture.folder.path());
+    assert_eq!(machine.start(&thesis).all_keys(), ["thesis"]);
+}
+
+#[test]
+fn a_submodule_has_the_notes_of_its_repository() {
+    let machine = Machine::new();
+    let library = machine.repository("library");
+    let shop = machine.cloned("shop", "https://h.example/acme/shop");
+    let from = library.to_str().unwrap();
+    Fixture::git(
+        &shop,
+        &[
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "add",
+            "--quiet",
+            from,
+            "lib",
+        ],
+    );
+    let submodule = shop.join("lib");
+    Fixture::git(
+        &submodule,
+        &["remote", "set-url", "origin", "https://h.example/acme/lib"],
+    );
+    machine.start(&shop);
+    let project = machine.start(&submodule);
+    assert_eq!(
+        project.all_keys(),
+        ["h.example/acme/lib", "h.example/acme/shop"]
+    );
+    assert_eq!(project.around, ["h.example/acme/shop"]);
+    // A file that names another repository's folder is not followed.
+    let victim = machine.cloned("victim", "https://h.example/acme/victim");
+    let hostile = machine.fixture.path("shop/hostile");
+    let place = victim.join(".git");
+    fs::write(hostile.join(".git"), format!("gitdir: {}", place.display())).unwrap();
+    assert_eq!(machine.start(&hostile).around, [""; 0]);
+}
+
+#[test]
+fn a_repository_that_is_moved_or_has_a_new_remote_keeps_its_notes() {
+    let machine = Machine::new();
+    let old = machine.repository("legacy/shop");
+    assert_eq!(machine.key(&old), "shop");
+    let new = machine.fixture.path("moved").join("store");
+    // A copy is another project while the first one is there.
+    let copy = machine.fixture.path("copy").join("other");
+    let status = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&old, &copy])
+        .status();
+    assert!(status.unwrap().success());
+    assert_eq!(machine.start(&copy).all_keys(), ["other"]);
+    fs::rename(&old, &new).unwrap();
+    assert_eq!(machine.start(&new).all_keys(), ["store", "shop"]);
+    assert_eq!(machine.start(&new).all_keys(), ["store", "shop"]);
+    for (remote, keys) in [
+        ("https://h.example/acme/shop", 3),
+        ("https://h.example/newco/store", 4),
+    ] {
+        let verb = if keys == 3 { "add" } else { "set-url" };
+        Fixture::git(&new, &["remote", verb, "origin", remote]);
+        assert_eq!(machine.start(&new).all_keys().len(), keys, "{remote}");
+    }
+}
