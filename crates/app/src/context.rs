@@ -235,7 +235,8 @@ impl Context {
     pub fn index(&self) -> Result<Index, Error> {
         if self.tool.is_some() {
             // After a long wait for other writers it is used as it is.
-            return Ok(Index::in_step_or_as_is(&self.home, &self.notes, TIMEOUT)?);
+            let opened = Index::in_step_or_as_is(&self.home, &self.notes, TIMEOUT);
+            return Ok(self.or_in_memory(opened)?);
         }
         self.index_with(Look::default())
     }
@@ -258,7 +259,8 @@ impl Context {
         Ok(self.or_in_memory(opened)?)
     }
 
-    fn or_in_memory(&self, opened: Result<Index, index::Error>) -> Result<Index, index::Error> {
+    /// Builds the index in memory if it cannot be written, as in a store on a read-only disk.
+    pub fn or_in_memory(&self, opened: Result<Index, index::Error>) -> Result<Index, index::Error> {
         match opened {
             Err(error) if error.is_read_only() => {
                 let paths = self.notes.list().notes.into_iter().map(|(path, _)| path);

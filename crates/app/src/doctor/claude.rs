@@ -10,15 +10,16 @@ use anamnesis_store::{
     journal::{self, HookRuns},
     settings::config::Paused,
 };
-use anamnesis_text::clean::one_line;
+use anamnesis_text::{clean::one_line, hash::hex};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use super::{CheckResult, EVENTS, Examined, REPAIR, store::unusable_journal};
+use super::{CheckResult, Depth, EVENTS, Examined, REPAIR, store::unusable_journal};
 use crate::{
     claude_memory,
     context::Context,
     environment::INSTALLED_PLUGINS,
-    format::{date, milliseconds},
+    format::{date, milliseconds, quoted},
     python_version::{self, SERVER_NAME},
     terminal_command,
 };
@@ -61,6 +62,20 @@ pub(super) fn plugin(it: &Examined<'_>) -> CheckResult {
         ))
         .hint("/plugin install anamnesis --marketplace (see the README)"),
     }
+}
+
+/// Returns the checksum of an installed program and the command that compares it with the release's
+/// attestation. A program that somebody built has none.
+pub(super) fn program(it: &Examined<'_>) -> Option<CheckResult> {
+    let program = it.context.environment.program.as_ref();
+    let bin = it.context.home.root().join("bin");
+    let is_installed = |path: &Path| path.starts_with(&bin) || path.iter().any(|it| it == "native");
+    let program = program.filter(|path| it.depth == Depth::Thorough && is_installed(path))?;
+    let hash = hex(&Sha256::digest(fs::read(program).ok()?));
+    let repository = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://github.com/");
+    let program = quoted(&program.display().to_string());
+    let compare = format!("compare: gh attestation verify {program} --repo {repository}");
+    Some(CheckResult::well("its SHA-256:").lines([hash, compare]))
 }
 
 fn version_of(text: &str) -> Option<[u64; 3]> {
@@ -133,9 +148,7 @@ pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
     let mut medians: Vec<i64> = known.iter().map(|run| run.median).collect();
     medians.sort_unstable();
     let summary = format!(
-        "{} of {} events; median {}, worst {}",
-        known.len(),
-        EVENTS.len(),
+        "median {}, worst {}",
         milliseconds(medians[medians.len() / 2]),
         milliseconds(known.iter().map(|run| run.worst).max().unwrap_or(0))
     );
@@ -149,6 +162,17 @@ pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
             .lines([summary])
             .hint(format!("tail {log}"));
     }
+    // The others wait for their occasion: a compaction, a subagent, a failure.
+    let ran = |event: &str| known.iter().any(|run| run.event == event);
+    let missing = [("SessionStart", true), ("UserPromptSubmit", ran("Stop"))];
+    let missing = missing
+        .iter()
+        .filter(|(event, is_due)| *is_due && !ran(event));
+    let missing: Vec<&str> = missing.map(|(event, _)| *event).collect();
+    let summary = match missing.join(" and ") {
+        none if none.is_empty() => summary,
+        missing => format!("{summary}; {missing} never ran"),
+    };
     if is_enabled(context) == Some(true) && is_silent(context, last_at) {
         let since = date(last_at);
         return CheckResult::broken(format!(

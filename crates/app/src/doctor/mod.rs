@@ -19,7 +19,7 @@ use anamnesis_store::{
 
 pub use self::{claude::HOOK_PROGRAM, repair::repair, store::enclosing_repository};
 use self::{
-    claude::{beside, hooks, memory, plugin},
+    claude::{beside, hooks, memory, plugin, program},
     notes::{circles, hidden_text, readable, triggers},
     records::{damage, recording, records},
     settings::{embedding_model, ignored_variables, privacy, projects},
@@ -206,6 +206,7 @@ enum Needs {
 /// The checks, in the order of their rows.
 const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("plugin", Needs::Nothing, CheckKind::One(plugin)),
+    ("program", Needs::Nothing, CheckKind::Maybe(program)),
     ("hooks", Needs::Nothing, CheckKind::One(hooks)),
     ("recording", Needs::Store, CheckKind::One(recording)),
     (
@@ -274,7 +275,8 @@ pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
         journal: Some(open_journal(context)),
         index: None,
     };
-    let mut findings = vec![hooks(&subject)];
+    let store = Some(writable(context)).filter(|found| found.health == Health::Broken);
+    let mut findings: Vec<CheckResult> = store.into_iter().chain([hooks(&subject)]).collect();
     findings.extend(Some(plugin(&subject)).filter(|found| found.health == Health::Look));
     if context.environment.is_off {
         findings.push(recording(&subject));
@@ -298,6 +300,15 @@ pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
         summary.to_owned()
     };
     HealthSummary { is_well, text }
+}
+
+/// Returns why the store cannot be written, if so.
+pub fn unwritable(context: &Context) -> Option<String> {
+    if !context.home.root().exists() {
+        return None;
+    }
+    let found = writable(context);
+    (found.health == Health::Broken).then(|| found.summary().to_owned())
 }
 
 /// Returns the worst state among findings.

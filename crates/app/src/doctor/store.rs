@@ -22,7 +22,7 @@ pub(super) fn writable(context: &Context) -> CheckResult {
     let name = format!("probe-{}", NoteId::generate(Utc::now()));
     let probe = context.home.derived().join(name);
     if let Err(error) = file::write_atomic(&probe, &[0; 4096]) {
-        let line = format!("{root} cannot be written: {error}; notes are not recorded");
+        let line = format!("nothing is recorded: {root} cannot be written: {error}");
         return CheckResult::broken(line).hint("free some space, or make it writable for you");
     }
     let _ = fs::remove_file(&probe);

@@ -60,7 +60,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
             text.push_str(&verbose(&context));
         }
         text.push_str(&match (broken, look) {
-            (0, 0) => "nothing to do\n".to_owned(),
+            (0, 0) if rows.iter().all(|(_, it)| it.hint.is_none()) => "nothing to do\n".to_owned(),
+            (0, 0) => "nothing is broken; → is what you may do\n".to_owned(),
             (0, look) => format!("{look} to look at\n"),
             (broken, 0) => format!("{broken} broken\n"),
             (broken, look) => format!("{broken} broken, {look} to look at\n"),

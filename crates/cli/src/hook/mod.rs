@@ -214,12 +214,17 @@ fn answer_event(
     if let (false, Action::Start { .. }, Some(error)) = (is_recorded, plan.action, lost)
         && hook.context.environment.is_interactive
     {
-        let text = format!("nothing is recorded: {error} · anamnesis doctor");
+        // The path before it would leave no room for the reason.
+        let reason = error.rsplit(": ").next().unwrap_or_default();
+        let reason = reason.split(" (os error").next().unwrap_or_default();
+        let text = format!("nothing can be written or recorded: {reason} · anamnesis doctor");
         handled.answer.system_message = Some(line(&text));
     }
     if !is_recorded {
         // Without a record of the denial, the same call would be denied again and again.
         handled.answer.denial = None;
+        // Nor would the summary that these ask for be read.
+        handled.answer.instructions = None;
     }
     if let Some(tag) = note {
         hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);

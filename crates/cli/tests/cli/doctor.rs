@@ -76,7 +76,7 @@ fn fresh() {
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
-    nothing to do
+    nothing is broken; → is what you may do
     ");
     snapshot!(home.command(["doctor"]).env("LC_ALL", "C").run().shown(), @"
     exit 0
@@ -91,7 +91,7 @@ fn fresh() {
     ok privacy    for you alone
     ok sync       none; notes stay on this machine
     ok beside     no other memory found
-    nothing to do
+    nothing is broken; -> is what you may do
     ");
 }
 
@@ -101,7 +101,7 @@ fn all_well() {
     snapshot!(home.run("doctor").shown(), @"
     exit 0
     ✓ plugin     0.1.0, enabled
-    ✓ hooks      4 of 13 events; median [TIME], worst [TIME]
+    ✓ hooks      median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
     ✓ records    [SIZE], none pending
@@ -128,7 +128,7 @@ fn all_well() {
           "name": "hooks",
           "level": "well",
           "lines": [
-            "4 of 13 events; median [TIME], worst [TIME]"
+            "median [TIME], worst [TIME]"
           ],
           "hint": null
         },
@@ -213,7 +213,7 @@ fn hooks_that_fail() {
     home.hook(&payload).well();
     snapshot!(check(&home, "hooks"), @"
     ✗ hooks      SessionEnd: transcript: not in Claude Code's folder, so it was not read
-    4 of 13 events; median [TIME], worst [TIME]
+    median [TIME], worst [TIME]
     → tail ~/.anamnesis/log/anamnesis.log
     ");
     assert_eq!(home.run("doctor").code, Some(1));
@@ -361,7 +361,7 @@ fn modes_and_their_repair() {
     fixed: log was open to others (mode 755)
     fixed: memory/episodic/01JZ0000000000000000F5XJ2P.md was open to others (mode 644)
     ✓ plugin     0.1.0, enabled
-    ✓ hooks      4 of 13 events; median [TIME], worst [TIME]
+    ✓ hooks      median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
     ✓ records    [SIZE], none pending
@@ -620,7 +620,7 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     exit 0
     fixed: the index was rebuilt
     ✓ plugin     0.1.0, enabled
-    ✓ hooks      4 of 13 events; median [TIME], worst [TIME]
+    ✓ hooks      median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
     ✓ records    [SIZE], none pending
@@ -795,7 +795,7 @@ fn records_that_wait_or_cannot_be_read() {
     snapshot!(home.run("doctor").shown(), @"
     exit 3
     ✓ plugin     0.1.0, enabled
-    ✓ hooks      4 of 13 events; median [TIME], worst [TIME]
+    ✓ hooks      median [TIME], worst [TIME]
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
     ! records    1 record pending in spool/

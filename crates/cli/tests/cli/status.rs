@@ -22,7 +22,7 @@ fn status_before_the_first_note_and_after() {
     store: ~/.anamnesis · on · this machine only
     notes: 0; this session is noted when it ends
     sync:  none; notes stay on this machine · anamnesis init --remote URL
-    state: all well · hooks 1 of 13 events; median [TIME] · anamnesis doctor
+    state: all well · hooks median [TIME] · anamnesis doctor
     ");
     snapshot!(home.command(["status"]).env("ANAMNESIS_OFF", "1").run().shown(), @"
     exit 0
@@ -42,7 +42,7 @@ fn status_before_the_first_note_and_after() {
            a session starts with 4 notes, ~162 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine · anamnesis init --remote URL
-    state: all well · hooks 1 of 13 events; median [TIME] · anamnesis doctor
+    state: all well · hooks median [TIME] · anamnesis doctor
     ");
     snapshot!(home.command(["status"]).env("LANG", "POSIX").run().shown(), @"
     exit 0
@@ -52,7 +52,7 @@ fn status_before_the_first_note_and_after() {
            a session starts with 4 notes, ~162 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine - anamnesis init --remote URL
-    state: all well - hooks 1 of 13 events; median [TIME] - anamnesis doctor
+    state: all well - hooks median [TIME] - anamnesis doctor
     ");
     // The deferred process has committed what the hook wrote.
     home.settle();
@@ -118,7 +118,7 @@ fn status_before_the_first_note_and_after() {
       "purge_left": [],
       "state": {
         "ok": true,
-        "text": "all well · hooks 1 of 13 events; median [TIME]"
+        "text": "all well · hooks median [TIME]"
       }
     }
     "#);
