@@ -1,13 +1,32 @@
 //! Formats numbers, times, paths and lines for people.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use anamnesis_note::note::parse_timestamp;
 use anamnesis_text::truncate;
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// The width of text in columns.
+/// The width of text in columns where no terminal says its own.
 pub const WIDTH: usize = 80;
+
+/// The narrowest and the widest text, in columns.
+const NARROWEST: usize = 40;
+const WIDEST: usize = 160;
+
+static COLUMNS: AtomicUsize = AtomicUsize::new(WIDTH);
+
+/// Returns the width of text in columns.
+pub fn width() -> usize {
+    COLUMNS.load(Ordering::Relaxed)
+}
+
+/// Fits all text to a terminal with this many columns.
+pub fn set_width(columns: usize) {
+    COLUMNS.store(columns.clamp(NARROWEST, WIDEST), Ordering::Relaxed);
+}
 
 /// How many lines a list shows by default.
 pub const LIST_LENGTH: usize = 20;
@@ -98,9 +117,9 @@ pub fn iso(milliseconds: i64) -> String {
     time(milliseconds).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Wraps a text at [`WIDTH`] columns and indents each line. Every line ends with a line break.
+/// Wraps a text at [`width`] and indents each line. Every line ends with a line break.
 pub fn wrapped(text: &str, indent: usize) -> String {
-    let room = WIDTH.saturating_sub(indent).max(1);
+    let room = width().saturating_sub(indent).max(1);
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for line in text.lines() {
         let mut rest = line.trim_end();

@@ -27,6 +27,7 @@ pub mod export;
 pub mod feedback;
 pub mod forget;
 pub mod format;
+pub mod found;
 pub mod history;
 pub mod host_setup;
 pub mod import;

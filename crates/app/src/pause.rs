@@ -46,10 +46,10 @@ impl Off {
         match self {
             Self::Variable => "unset ANAMNESIS_OFF",
             Self::Settings => "fix config.json",
-            Self::Everywhere => "anamnesis resume --all",
+            Self::Everywhere => "anamnesis on --all",
             Self::Folder => "see `exclude` and `recording.only`: anamnesis config list",
             Self::Headless => "anamnesis config unset recording.headless",
-            Self::Project => "anamnesis resume",
+            Self::Project => "anamnesis on",
         }
     }
 }

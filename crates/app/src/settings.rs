@@ -96,7 +96,7 @@ pub fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Erro
         // `pause` also records the time, so that nothing said meanwhile is read later.
         return Err(
             Error::usage("what is paused is changed by commands of their own")
-                .hint("anamnesis pause, or anamnesis resume"),
+                .hint("anamnesis off, or anamnesis on"),
         );
     }
     Ok(setting)

@@ -90,7 +90,7 @@ fn note_text(past: &Past<'_>, difference: &Difference) -> String {
         return format!("\n#{short} {did}\n  forgotten or gone; a person can look at it\n");
     }
     let head = format!("\n#{short} {did}  ");
-    let room = ui::WIDTH.saturating_sub(head.chars().count());
+    let room = ui::width().saturating_sub(head.chars().count());
     format!("{head}{}\n{}", shorten(&title, room), lines(difference))
 }
 

@@ -18,7 +18,7 @@ Everyday   status  search  list  show  write  edit  forget  why
            open
 Machines   init  sync  machines
 Upkeep     review  undo  backfill  task
-Privacy    pause  resume  purge  redact  sessions
+Privacy    off  on  purge  redact  sessions
 Trouble    doctor  config
 
 Every command: anamnesis help --all      One of them: anamnesis help COMMAND
@@ -37,10 +37,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Machines",
         &["init", "sync", "machines", "project", "backup"],
     ),
-    (
-        "Privacy",
-        &["pause", "resume", "purge", "redact", "sessions"],
-    ),
+    ("Privacy", &["off", "on", "purge", "redact", "sessions"]),
     ("History", &["log", "diff", "history", "undo", "review"]),
     (
         "Upkeep",
@@ -91,8 +88,8 @@ pub(crate) const EXAMPLES: [(&str, &str); 84] = [
     ("model", "model add e5-small-q4.bin"),
     ("project", "project list"),
     ("backup", "backup ~/anamnesis-2026-01-31.tar"),
-    ("pause", "pause --all"),
-    ("resume", "resume --all"),
+    ("off", "off --all"),
+    ("on", "on --all"),
     ("purge", "purge --find"),
     ("redact", "redact < session.log"),
     ("sessions", "sessions -n 5"),

@@ -110,8 +110,8 @@ enum Verb {
     Eval(eval::Args),
     Prove(prove::Args),
     Model(model::Args),
-    Pause(pause::Args),
-    Resume(pause::ResumeArgs),
+    Off(pause::Args),
+    On(pause::ResumeArgs),
     Project(project::Args),
     Purge(purge::Args),
     Reflect(reflect::Args),
@@ -149,8 +149,8 @@ impl Verb {
     }
 }
 
-/// Former names of commands, which scripts of the Python version call. No help shows them.
-const FORMER_NAMES: [(&str, &[&str]); 11] = [
+/// Former names of commands, which scripts call, and other names that people know. No help shows them.
+const FORMER_NAMES: [(&str, &[&str]); 13] = [
     ("backfill-provenance", &["upkeep", "--only", "provenance"]),
     ("capture", &["internal", "capture"]),
     ("dedup", &["upkeep", "--only", "duplicates"]),
@@ -158,9 +158,11 @@ const FORMER_NAMES: [(&str, &[&str]); 11] = [
     ("maintain", &["internal", "maintain"]),
     ("migrate", &["project", "migrate"]),
     ("normalise", &["upkeep", "--only", "format"]),
+    ("pause", &["off"]),
     ("reatomise", &["upkeep", "--only", "split"]),
     ("reindex", &["internal", "reindex"]),
     ("relink", &["upkeep", "--only", "links"]),
+    ("resume", &["on"]),
     ("work", &["internal", "work"]),
 ];
 
@@ -180,11 +182,28 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
 
 /// The command line, with an example on each help page.
 fn command() -> clap::Command {
-    help::EXAMPLES
-        .iter()
-        .fold(Arguments::command(), |command, (name, example)| {
-            with_example(command, name, example)
-        })
+    let command = with_any_values(Arguments::command());
+    let examples = help::EXAMPLES.iter();
+    examples.fold(command, |command, (name, example)| {
+        with_example(command, name, example)
+    })
+}
+
+/// Lets the value of an option begin with a hyphen, as a title may. An option whose value may be left
+/// out would take the next option for it.
+fn with_any_values(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let is_option = !argument.is_positional() && argument.get_action().takes_values();
+        let has_one = argument
+            .get_num_args()
+            .is_none_or(|count| count == 1.into());
+        if is_option && has_one {
+            argument.allow_hyphen_values(true)
+        } else {
+            argument
+        }
+    });
+    command.mut_subcommands(with_any_values)
 }
 
 /// Adds an example to the help page of a command, whose name is relative to `parent`.
@@ -235,7 +254,7 @@ pub(crate) fn main(environment: &Environment) -> ExitCode {
     if !is_deferred {
         spawn::repair_if_damaged(environment);
     }
-    match outcome {
+    match outcome.and_then(|code| ui.check_written().map(|()| code)) {
         Ok(code) => code,
         Err(failure) => {
             ui.note(&failure.text());
@@ -332,8 +351,8 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Model(args) => model::run(&args, &Context::open(environment)?, ui),
         Verb::Prove(args) => prove::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Stats(args) => stats::run(&args, &Context::open(environment)?, ui),
-        Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
-        Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),
+        Verb::Off(args) => pause::pause(&args, &Context::open(environment)?, ui),
+        Verb::On(args) => pause::resume(&args, Context::open(environment)?, ui),
         Verb::Purge(args) => purge::run(&args, &Context::open(environment)?, ui),
         Verb::Reflect(args) => reflect::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
@@ -344,16 +363,19 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
     }
 }
 
-/// A terminal gets `status`. A hook's payload on stdin runs that hook, for settings without a verb.
-/// Any other stdin is an MCP client, as in the Python version.
+/// A terminal and an empty stdin get `status`. A hook's payload on stdin runs that hook, for settings
+/// without a verb. Any other stdin is an MCP client, as in the Python version.
 fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
+    let overview =
+        |environment| status::run(&status::Args::default(), &Context::open(environment)?, ui);
     if ui::stdin_is_terminal() {
-        return status::run(&status::Args::default(), &Context::open(environment)?, ui);
+        return overview(environment);
     }
     let piped = Piped::read()
         .map_err(|error| Error::failed(format!("cannot read stdin: {error}")).because(error))?;
     match piped {
         Piped::Hook(bytes) => Ok(hook::answer_payload(run_typed, environment, bytes)),
+        Piped::Client(bytes) if bytes.is_empty() => overview(environment),
         Piped::Client(bytes) => serve::serve(None, environment, bytes),
     }
 }

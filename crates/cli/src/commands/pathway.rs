@@ -109,6 +109,6 @@ fn arrow(from: NoteId, link: &FoundLink) -> char {
 /// A note's id and title, cut to the rest of the line.
 fn named(index: &Index, note: &Named, indent: usize) -> String {
     let short = Context::short(index, note.0.id());
-    let room = ui::WIDTH.saturating_sub(indent + short.len() + 2).max(16);
+    let room = ui::width().saturating_sub(indent + short.len() + 2).max(16);
     format!("#{short} {}", ui::shorten(&one_line(&note.0.title), room))
 }

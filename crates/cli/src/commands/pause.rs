@@ -1,4 +1,4 @@
-//! `pause` and `resume`: stop and restart recording and injection, for a project or for all.
+//! `off` and `on`: stop and restart recording and injection, for a project or for all.
 
 use std::process::ExitCode;
 
@@ -89,10 +89,7 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         (false, _, true) => format!("{project} is paused already"),
     };
-    let text = format!(
-        "{said}\nResume: anamnesis resume{}\n",
-        what.options(&project)
-    );
+    let text = format!("{said}\nResume: anamnesis on{}\n", what.options(&project));
     ui.done(what.json, what.fields(&project, true), &text)
 }
 
@@ -114,7 +111,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
         for project in &paused.projects {
             let project = one_line(project);
             let options = format!("--project {}", quoted(&project));
-            text.push_str(&format!("  {project} · anamnesis resume {options}\n"));
+            text.push_str(&format!("  {project} · anamnesis on {options}\n"));
         }
     }
     // The state of another project's folder is unknown, so only states of all projects are checked.

@@ -327,7 +327,7 @@ impl Item {
         let entry = shown_entry(context, waiting);
         let short = Context::short(&known.index, entry.id());
         let head = format!("{}: ", word(waiting.reason));
-        let room = ui::WIDTH - head.len();
+        let room = ui::width().saturating_sub(head.len());
         let now = context.environment.now;
         let mut text = format!(
             "\n{head}{}\n",
@@ -403,7 +403,7 @@ impl ReferredNotes<'_> {
         let line = |id: &NoteId| {
             let entry = self.index.get(*id).ok()??;
             let short = Context::short(&self.index, *id);
-            let room = ui::WIDTH.saturating_sub(says.len() + 3);
+            let room = ui::width().saturating_sub(says.len() + 3);
             let now = self.context.environment.now;
             let line = ui::note_line_within(room, &entry, &short, now);
             Some(format!("  {says} {line}\n"))

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anamnesis_app::{
     Error,
     context::{Context, TIMEOUT},
-    format::WIDTH,
+    format::width,
     session::{
         export::{head_json, inert},
         note_label, short, state,
@@ -132,7 +132,7 @@ fn line(
         note_label(session, index)?
     );
     if everywhere {
-        let room = WIDTH.saturating_sub(first.chars().count() + 3).max(8);
+        let room = width().saturating_sub(first.chars().count() + 3).max(8);
         first.push_str(&format!(
             " · {}",
             ui::shorten(&one_line(&session.project), room)
@@ -146,7 +146,7 @@ fn line(
     if let Some(prompt) = &session.first_prompt {
         let prompt = context.printable(prompt);
         let prompt = one_line(prompt.trim().lines().next().unwrap_or_default());
-        let room = WIDTH.saturating_sub(second.chars().count() + 3).max(8);
+        let room = width().saturating_sub(second.chars().count() + 3).max(8);
         second.push_str(&format!(" · {}", ui::shorten(&prompt, room)));
     }
     Ok(format!("{first}\n{second}\n"))

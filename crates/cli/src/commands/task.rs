@@ -155,7 +155,7 @@ fn line(task: &Task, short: &str, context: &Context) -> String {
         tail = format!("{tail}, {}", entry.state);
     }
     let used = head.chars().count() + tail.chars().count() + 2;
-    let room = ui::WIDTH.saturating_sub(used).max(16);
+    let room = ui::width().saturating_sub(used).max(16);
     let title = ui::shorten(&one_line(&entry.title), room);
     format!("{head}{title:<room$}  {tail}\n")
 }

@@ -173,7 +173,7 @@ fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
     }
     for (link, short) in unresolved.iter().take(LIST_LENGTH) {
         let line = format!("#{short} {}: {}", one_line(&link.text), link.reason);
-        text.push_str(&ui::shorten(&line, ui::WIDTH));
+        text.push_str(&ui::shorten(&line, ui::width()));
         text.push('\n');
     }
     if unresolved.len() > LIST_LENGTH {
@@ -204,7 +204,7 @@ impl Report<'_> {
     fn line(&self, before: &str, id: NoteId) -> String {
         let head = format!("{before}{} ", self.short(id));
         let title = self.0.notes.get(&id).map_or("", |note| note.title.as_str());
-        let room = ui::WIDTH.saturating_sub(head.chars().count() + 2);
+        let room = ui::width().saturating_sub(head.chars().count() + 2);
         format!("{head}\"{}\"\n", shorten(&one_line(title), room.max(16)))
     }
 

@@ -7,7 +7,7 @@ use anamnesis_app::{
     context::Context,
     dry_run::{Trial, Tried},
     environment::Environment,
-    format::WIDTH,
+    format::width,
     recall::Lane,
     why::{self, InjectionMoment, LAST, ReceivedNotes},
 };
@@ -382,7 +382,7 @@ pub(super) fn matched(evidence: &Evidence) -> String {
 
 pub(super) fn indented(text: &str) -> String {
     let mut out = String::new();
-    for line in ui::wrapped(&ui::shorten(text, 3 * WIDTH), 10).lines() {
+    for line in ui::wrapped(&ui::shorten(text, 3 * width()), 10).lines() {
         out.push_str(line);
         out.push('\n');
     }

@@ -29,15 +29,17 @@ pub(super) enum Typed {
 }
 
 /// Our slash commands, and the commands of a terminal that do the same.
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("memory-config", "config"),
     ("memory-doctor", "doctor"),
     ("memory-forget", "forget"),
+    ("memory-off", "off"),
+    ("memory-on", "on"),
     ("memory-open", "open"),
-    ("memory-pause", "pause"),
+    ("memory-pause", "off"),
     ("memory-reflect", "reflect"),
     ("memory-remember", "write"),
-    ("memory-resume", "resume"),
+    ("memory-resume", "on"),
     ("memory-review", "review"),
     ("memory-search", "search"),
     ("memory-setup", "init"),
@@ -79,9 +81,14 @@ fn command_line(prompt: &RawPrompt, session: &str) -> Option<Typed> {
         let words = ["search", "--", text].map(str::to_owned);
         Some(Typed::Run(words.to_vec()))
     };
-    for name in ["status", "pause", "undo"] {
+    for (name, verb) in [
+        ("status", "status"),
+        ("undo", "undo"),
+        ("off", "off"),
+        ("pause", "off"),
+    ] {
         if let Some(rest) = prompt.command(&format!("memory-{name}")) {
-            return run(&[name], rest);
+            return run(&[verb], rest);
         }
     }
     if let Some(rest) = prompt.command("memory-doctor") {
@@ -91,8 +98,9 @@ fn command_line(prompt: &RawPrompt, session: &str) -> Option<Typed> {
             in_terminal(&["doctor"], rest)
         };
     }
-    if let Some(rest) = prompt.command("memory-resume") {
-        return in_terminal(&["resume"], rest);
+    let resume = prompt.command("memory-on");
+    if let Some(rest) = resume.or_else(|| prompt.command("memory-resume")) {
+        return in_terminal(&["on"], rest);
     }
     if prompt.command("memory-why").is_some() {
         return run(&["why", session], "");
@@ -173,7 +181,7 @@ const SLASH: [(&str, &str); 12] = [
     ("config list", "config"),
     ("doctor", "doctor"),
     ("forget", "forget"),
-    ("pause", "pause"),
+    ("off", "off"),
     ("reflect", "reflect"),
     ("review", "review"),
     ("search", "search"),
@@ -193,7 +201,7 @@ fn in_session(text: &str) -> String {
         let slash = SLASH.iter().find_map(|(command, slash)| {
             let rest = part.strip_prefix(command)?;
             let is_whole = rest.is_empty() || rest.starts_with([' ', '\n', ')']);
-            let is_same = !rest.trim_start_matches(' ').starts_with('-') || *command == "pause";
+            let is_same = !rest.trim_start_matches(' ').starts_with('-') || *command == "off";
             let is_same = is_same && !rest.contains("(in a terminal)");
             (is_whole && is_same).then_some((slash, rest))
         });
@@ -213,7 +221,8 @@ mod tests {
     fn a_slash_command_is_a_command_line() {
         for (prompt, line) in [
             ("/memory-status", "status"),
-            ("/anamnesis:memory-pause --all", "pause --all"),
+            ("/memory-off --all", "off --all"),
+            ("/anamnesis:memory-pause", "off"),
             ("/memory-why", "why s1"),
             (
                 "/memory-search --json it's $(x)",
@@ -244,7 +253,8 @@ mod tests {
             ),
             ("/memory-setup remote none", "terminal init --local-only"),
             ("/memory-setup everything", "terminal init --help"),
-            ("/memory-resume --all", "terminal resume --all"),
+            ("/memory-on --all", "terminal on --all"),
+            ("/anamnesis:memory-resume", "terminal on"),
             // Claude has to see these.
             ("/memory-remember it", ""),
             ("/memory-task it", ""),
@@ -271,10 +281,7 @@ mod tests {
                 "Undo: /memory-undo 5K2M · more: anamnesis purge X",
             ),
             ("→ anamnesis doctor --fix", "→ anamnesis doctor --fix"),
-            (
-                "Resume: anamnesis resume --all",
-                "Resume: anamnesis resume --all",
-            ),
+            ("Resume: anamnesis on --all", "Resume: anamnesis on --all"),
             ("another anamnesis status", "another anamnesis status"),
         ] {
             assert_eq!(in_session(text), said);

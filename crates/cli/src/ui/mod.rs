@@ -2,7 +2,6 @@
 //!
 //! Data goes to stdout, everything else to stderr. A closed pipe is a normal end.
 
-mod found;
 mod progress;
 mod terminal;
 
@@ -27,13 +26,14 @@ use serde::Serialize;
 
 use self::terminal::Terminal;
 pub(crate) use self::{
-    found::snippet,
     progress::{Progress, ProgressBar},
     terminal::Colour,
 };
+pub(crate) use anamnesis_app::found::snippet;
 
 pub(crate) use anamnesis_app::format::{
-    LIST_LENGTH, WIDTH, age_of, ago, count, counted, iso, number, shorten, size, time, wrapped,
+    LIST_LENGTH, WIDTH, age_of, ago, count, counted, iso, number, set_width, shorten, size, time,
+    width, wrapped,
 };
 
 /// The result of a command.
@@ -48,6 +48,8 @@ pub(crate) struct Ui {
     terminal: Terminal,
     /// All output, if it is kept instead of printed.
     kept: Option<RefCell<String>>,
+    /// Why output could not be written.
+    unwritten: RefCell<Option<io::Error>>,
 }
 
 impl Ui {
@@ -58,6 +60,7 @@ impl Ui {
             is_for_agent: environment.is_agent,
             terminal: Terminal::new(colour, environment),
             kept: None,
+            unwritten: RefCell::default(),
         }
     }
 
@@ -68,6 +71,7 @@ impl Ui {
             is_for_agent: false,
             terminal: Terminal::default(),
             kept: Some(RefCell::default()),
+            unwritten: RefCell::default(),
         }
     }
 
@@ -79,9 +83,24 @@ impl Ui {
     fn write(&self, stream: &mut impl Write, text: &str) {
         if let Some(kept) = &self.kept {
             kept.borrow_mut().push_str(text);
-        } else {
-            let _ = stream.write_all(text.as_bytes());
-            let _ = stream.flush();
+        } else if let Err(error) = stream
+            .write_all(text.as_bytes())
+            .and_then(|()| stream.flush())
+        {
+            // A reader that has seen enough is no error.
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                self.unwritten.replace(Some(error));
+            }
+        }
+    }
+
+    /// Returns an error if some of the output could not be written.
+    pub(crate) fn check_written(&self) -> Result<(), Error> {
+        match self.unwritten.take() {
+            Some(error) => {
+                Err(Error::failed(format!("cannot write the output: {error}")).because(error))
+            }
+            None => Ok(()),
         }
     }
 
@@ -306,7 +325,7 @@ pub(crate) fn stderr_is_terminal() -> bool {
 
 /// Formats a note on one line, in the common form.
 pub(crate) fn note_line(entry: &Entry, short: &str, now: DateTime<Utc>) -> String {
-    note_line_within(WIDTH, entry, short, now)
+    note_line_within(width(), entry, short, now)
 }
 
 /// Formats a note on one line of the given width.
@@ -321,7 +340,7 @@ pub(crate) fn note_line_within(
 
 /// Formats a note on one line, with `tail` instead of its author and age.
 pub(crate) fn line_with(entry: &Entry, short: &str, tail: &str) -> String {
-    line_of(WIDTH, entry, short, tail) + "\n"
+    line_of(width(), entry, short, tail) + "\n"
 }
 
 fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {

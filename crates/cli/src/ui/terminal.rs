@@ -10,9 +10,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anamnesis_app::environment::Environment;
+use anamnesis_app::{environment::Environment, found};
 
-use super::found;
+use super::set_width;
 
 /// When the output is coloured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -53,6 +53,9 @@ impl Terminal {
         };
         let is_terminal = io::stdout().is_terminal();
         let may_page = is_terminal && io::stdin().is_terminal() && !environment.is_agent;
+        if let Some(columns) = columns().filter(|_| is_terminal) {
+            set_width(columns);
+        }
         let pager = environment.pager.clone().unwrap_or_else(|| "less".into());
         Self {
             colours_stdout: colours(is_terminal),
@@ -101,6 +104,18 @@ impl Terminal {
         // A shell that finds no such program exits with 127, and has shown nothing.
         child.wait().is_ok_and(|status| status.code() != Some(127))
     }
+}
+
+/// Returns the width of the terminal of stdout.
+#[cfg(unix)]
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| size.ws_col.into())
+}
+
+#[cfg(not(unix))]
+fn columns() -> Option<usize> {
+    None
 }
 
 #[cfg(unix)]

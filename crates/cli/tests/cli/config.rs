@@ -238,7 +238,7 @@ fn what_makes_no_sense_is_refused() {
     exit 2
     on stderr:
     anamnesis: what is paused is changed by commands of their own
-    → anamnesis pause, or anamnesis resume
+    → anamnesis off, or anamnesis on
     ");
     assert!(!home.store().join("config.json").exists());
     // With the setting that allows it, it is allowed.

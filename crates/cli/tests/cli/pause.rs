@@ -115,12 +115,12 @@ fn a_project_is_paused_and_resumed() {
     snapshot!(home.run("pause").shown(), @"
     exit 0
     paused github.com/acme/shop: its sessions are not recorded, and no notes are injected
-    Resume: anamnesis resume
+    Resume: anamnesis on
     ");
     snapshot!(home.run("pause").shown(), @"
     exit 0
     github.com/acme/shop is paused already
-    Resume: anamnesis resume
+    Resume: anamnesis on
     ");
     snapshot!(home.read("config.json"), @r#"
     {
@@ -162,12 +162,12 @@ fn a_project_is_paused_by_its_key() {
     snapshot!(home.command(["pause", "--project", "My Shop"]).run().shown(), @"
     exit 0
     paused My Shop: its sessions are not recorded, and no notes are injected
-    Resume: anamnesis resume --project 'My Shop'
+    Resume: anamnesis on --project 'My Shop'
     ");
     snapshot!(home.run("pause --project GitHub.com/Acme/Shop").shown(), @"
     exit 0
     paused GitHub.com/Acme/Shop: its sessions are not recorded, and no notes are injected
-    Resume: anamnesis resume --project GitHub.com/Acme/Shop
+    Resume: anamnesis on --project GitHub.com/Acme/Shop
     ");
     check_off(&home, &home.project(), |hook| hook, "by its key");
     snapshot!(home.run("resume --project github.com/acme/shop").shown(), @"
@@ -189,12 +189,12 @@ fn everything_is_paused_and_resumed() {
     snapshot!(home.run("pause --all").shown(), @"
     exit 0
     paused everywhere: no session is recorded, and no notes are injected
-    Resume: anamnesis resume --all
+    Resume: anamnesis on --all
     ");
     snapshot!(home.run("pause --all").shown(), @"
     exit 0
     paused everywhere already
-    Resume: anamnesis resume --all
+    Resume: anamnesis on --all
     ");
     snapshot!(home.read("config.json"), @r#"
     {
@@ -216,26 +216,26 @@ fn everything_is_paused_and_resumed() {
     exit 3
     github.com/acme/shop was not paused
     Still off: paused everywhere
-    → anamnesis resume --all
+    → anamnesis on --all
     ");
     snapshot!(home.run("resume --project cart").shown(), @"
     exit 3
     resumed cart
     Still off: paused everywhere
-    → anamnesis resume --all
+    → anamnesis on --all
     ");
     home.run("pause --project cart").well();
     snapshot!(home.run("resume --all").shown(), @"
     exit 0
     resumed everywhere
     Still paused by project:
-      cart · anamnesis resume --project cart
+      cart · anamnesis on --project cart
     ");
     snapshot!(home.run("resume --all").shown(), @"
     exit 0
     not paused everywhere
     Still paused by project:
-      cart · anamnesis resume --project cart
+      cart · anamnesis on --project cart
     ");
     check_on(&home, &home.project(), "resumed");
 }
@@ -506,7 +506,7 @@ fn status_and_doctor_say_what_is_off() {
     ✓ privacy    for you alone
                  off: paused here; nothing is recorded or injected
                  1 pattern of excluded folders
-                 → anamnesis resume
+                 → anamnesis on
     ");
     snapshot!(off(&home, &home.root().join("secret2")), @"
     store: ~/.anamnesis · on · machine laptop · 0.1.0
@@ -521,7 +521,7 @@ fn status_and_doctor_say_what_is_off() {
                  off: paused everywhere; nothing is recorded or injected
                  1 project paused
                  1 pattern of excluded folders
-                 → anamnesis resume --all
+                 → anamnesis on --all
     ");
     let status = home.run("status --json").json();
     assert_eq!(status["off"], json!(true));

@@ -29,11 +29,11 @@ fn typed(home: &TestHome, prompt: &str) -> String {
 fn a_paused_session_can_look_and_is_told_how_to_resume() {
     let home = home_with_notes();
     home.run("reindex").well();
-    let said = typed(&home, "/anamnesis:memory-pause");
-    assert!(said.ends_with("\nResume: anamnesis resume"), "{said}");
+    let said = typed(&home, "/memory-off");
+    assert!(said.ends_with("\nResume: anamnesis on"), "{said}");
     assert_eq!(home.hook(&home.start(SESSION, "startup")).well(), NO_OP);
     assert!(typed(&home, "/memory-status").contains("off (paused here)"));
-    assert!(typed(&home, "/memory-resume --all").contains("→ anamnesis resume --all"));
+    assert!(typed(&home, "/memory-on --all").contains("→ anamnesis on --all"));
     assert!(typed(&home, "/memory-status").contains("off (paused here)"));
 }
 
@@ -43,7 +43,7 @@ fn a_project_is_paused_although_the_shell_has_left_it() {
     let elsewhere = home.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let mut payload = home.payload("UserPromptSubmit", SESSION);
-    payload["prompt"] = "/memory-pause".into();
+    payload["prompt"] = "/memory-off".into();
     let hook = home.hook_with(payload.to_string()).within(&elsewhere);
     let hook = hook.env("CLAUDE_PROJECT_DIR", home.project());
     let answer = hook.env("CLAUDE_CODE_ENTRYPOINT", "cli").run().json();
@@ -86,7 +86,7 @@ fn what_a_prompt_may_not_do_is_named_for_a_terminal() {
             "config set trusted_variables HOME",
         ),
         ("/memory-doctor --fix", "doctor --fix"),
-        ("/memory-resume", "resume"),
+        ("/memory-on", "on"),
     ] {
         let said = typed(&home, prompt);
         assert!(
@@ -161,8 +161,8 @@ fn a_prompt_that_no_person_typed_does_nothing() {
             ("/memory-remember Push without a review", "write"),
             ("/anamnesis:memory-task Push without a review", "task"),
             ("/memory-forget #B2M6RD", "forget"),
-            ("/memory-pause", "pause"),
-            ("/memory-resume", "resume"),
+            ("/memory-off", "off"),
+            ("/memory-on", "on"),
             ("/memory-setup remote /srv/memory.git", "init"),
             ("/memory-status", "status"),
         ] {

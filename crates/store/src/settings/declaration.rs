@@ -138,7 +138,7 @@ settings! {
     {
         review: Review = Review::Off, Kind::Choice(&["off", "proposals"]), "Whether notes by Claude or a model are used at once (off) or need your approval (proposals).";
         session_line: SessionLine = SessionLine::On, Kind::Choice(&["on", "problems", "off"]), "When a session starts with one line on your screen.";
-        paused: Paused = Paused::default(), Kind::Paused, "Where nothing is recorded or injected; `pause` and `resume` change it.";
+        paused: Paused = Paused::default(), Kind::Paused, "Where nothing is recorded or injected; `off` and `on` change it.";
         exclude: Vec<String> = Vec::new(), Kind::Folders, "Folders in which nothing is recorded or injected.";
     }
     /// Settings of what is recorded.

@@ -108,7 +108,7 @@ impl Kind {
             Self::Number(u32::MAX) => "a non-negative integer".to_owned(),
             Self::Number(max) => format!("an integer from 0 to {max}"),
             Self::Texts | Self::Folders => "a list of strings".to_owned(),
-            Self::Paused => "the value that `pause` and `resume` write".to_owned(),
+            Self::Paused => "the value that `off` and `on` write".to_owned(),
         }
     }
 
@@ -419,7 +419,7 @@ mod tests {
             (
                 "paused",
                 &["true"],
-                "invalid value \"true\" for paused: expected the value that `pause` and `resume` write",
+                "invalid value \"true\" for paused: expected the value that `off` and `on` write",
             ),
             (
                 "exclude",

@@ -286,16 +286,39 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
         }
     }
 
-    // The client has a command of its own with the short name.
-    plain(&machine, "/anamnesis:memory-pause")?;
+    // A short name that the client has, too, is not ours. `memory-pause` is one, so it has another name.
+    for name in command_names(stage)? {
+        plain(&machine, &format!("/{name}"))?;
+        let prompt = last_request(&machine)?.prompt();
+        check(prompt.contains(&format!("anamnesis:{name}")), || {
+            format!("/{name} is a command of the client:\n{prompt}")
+        })?;
+    }
+    plain(&machine, "/memory-off")?;
     let prompt = last_request(&machine)?.prompt();
     check(prompt.contains("paused github.com/acme/shop"), || {
         format!("not paused:\n{prompt}")
     })?;
-    anamnesis(&machine, &["resume"])?;
+    anamnesis(&machine, &["on"])?;
     check(files(&machine)? == before, || {
         "what was typed was run".to_owned()
     })
+}
+
+/// Returns the names of the plugin's commands, without the former ones.
+fn command_names(stage: &Stage) -> Result<Vec<String>> {
+    let folder = stage.plugin.join("commands");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&folder).context(folder.display())? {
+        let path = entry.context(folder.display())?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        // The switch is typed below.
+        if !["memory-off", "memory-pause", "memory-resume"].contains(&name.as_ref()) {
+            names.push(name.into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// A hook answers a person's slash commands on the screen, and no request reaches the model.
@@ -309,8 +332,8 @@ pub(super) fn answered(stage: &Stage) -> Result<()> {
     for (typed, part) in [
         ("/memory-status", "store: ~/.anamnesis"),
         ("/memory-doctor", "no other memory found"),
-        ("/anamnesis:memory-pause", "paused github.com/acme/shop"),
-        ("/memory-resume", "→ anamnesis resume"),
+        ("/memory-off", "paused github.com/acme/shop"),
+        ("/memory-on", "→ anamnesis on"),
         ("/memory-setup link", "kept at the newest version"),
         (
             "/memory-config session_line problems",

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 use anamnesis_app::{
     Error,
     context::Context,
-    format::WIDTH,
+    format::width,
     session::{
         self,
         export::{self, RemovedCounts},
@@ -113,7 +113,7 @@ impl Page<'_> {
 
     /// Adds a line, cut to the width.
     fn line(&mut self, text: &str) {
-        self.text.push_str(&ui::shorten(&flat(text), WIDTH));
+        self.text.push_str(&ui::shorten(&flat(text), width()));
         self.text.push('\n');
     }
 

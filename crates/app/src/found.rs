@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anamnesis_text::{clean::one_line, terms};
 
 /// Returns where the words of a text are that have one of these terms, in order.
-pub(super) fn places(text: &str, found: &HashSet<String>) -> Vec<(usize, usize)> {
+pub fn places(text: &str, found: &HashSet<String>) -> Vec<(usize, usize)> {
     let mut places = Vec::new();
     terms::words(text, |word| {
         // A long form is written nowhere in the text.
@@ -25,7 +25,7 @@ pub(super) fn places(text: &str, found: &HashSet<String>) -> Vec<(usize, usize)>
 
 /// Returns the line of a text that has most of the query's words, cut to `room` characters around
 /// the first of them; `None` if no line has one.
-pub(crate) fn snippet(text: &str, query: &str, room: usize) -> Option<String> {
+pub fn snippet(text: &str, query: &str, room: usize) -> Option<String> {
     let wanted: HashSet<String> = terms::terms(query).into_iter().collect();
     let mut best: Option<(usize, String, usize)> = None;
     for line in text.lines().map(one_line) {
