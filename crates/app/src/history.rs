@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::{
     Error,
     context::{self, Context},
-    format::{LIST_LENGTH, WIDTH, ago, number, shorten},
+    format::{LIST_LENGTH, ago, number, shorten, width},
     sync::short_batch,
 };
 
@@ -285,6 +285,45 @@ impl<'a> Past<'a> {
     }
 }
 
+/// Adds to tombstones, which have no title, the last one that the history has. A purged note has none
+/// there. Errors are only logged.
+pub fn add_titles(context: &Context, entries: &mut [Entry]) {
+    if context.environment.is_agent {
+        return;
+    }
+    let repository = match open(context) {
+        Ok(Some(repository)) => repository,
+        Ok(None) => return,
+        Err(failure) => return context.log(failure.text().trim_end()),
+    };
+    history::read_without_hashing();
+    let is_untitled =
+        |entry: &&mut Entry| entry.title.is_empty() && entry.state == State::Forgotten;
+    for entry in entries.iter_mut().filter(is_untitled) {
+        let versions = repository
+            .versions(entry.id(), MAX_SEARCHED)
+            .unwrap_or_default();
+        let titles = versions.iter().filter_map(|version| {
+            let file = NoteFile::parse(&version.file.as_ref()?.bytes, entry.id()).ok()?;
+            Some(safe_line(&file.note().title)).filter(|title| !title.is_empty())
+        });
+        entry.title = titles.into_iter().next().unwrap_or_default();
+    }
+}
+
+/// Leaves one event of each session's note: a session writes its note at every turn's end.
+pub fn once_per_session(events: &mut Vec<Event>) {
+    let mut seen = BTreeSet::new();
+    events.retain(|event| {
+        event.actor.as_deref() != Some("session")
+            || event.verb() != "noted"
+            || event
+                .notes
+                .keys()
+                .fold(false, |is_new, id| seen.insert(*id) || is_new)
+    });
+}
+
 /// Returns the machine whose commit first had this text of a note.
 pub fn writer_of(repository: &Repository, id: NoteId, body: &str) -> Option<String> {
     let mut versions = repository.versions(id, MAX_SEARCHED).ok()?;
@@ -495,7 +534,9 @@ pub fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String
 pub fn cut(text: &str) -> String {
     shorten(
         text.trim_end(),
-        WIDTH - (10 + 1 + NAME_WIDTH + 1 + NAME_WIDTH + 1 + 6 + 1),
+        width()
+            .saturating_sub(10 + 1 + NAME_WIDTH + 1 + NAME_WIDTH + 1 + 6 + 1)
+            .max(16),
     )
 }
 

@@ -184,6 +184,20 @@ pub fn list(context: &Context) -> Result<ProjectList, Error> {
     })
 }
 
+/// Returns those of some projects in which no session was seen here, so that no session gets their notes.
+pub fn unseen<'a>(context: &Context, keys: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let journal = context.records().ok().flatten();
+    let seen = Places::new(journal.as_ref()).keys().unwrap_or_default();
+    let aliases = synced_lines::aliases(&context.home);
+    let is_unseen = |key: &&String| {
+        let mut keys = iter::once(key.as_str()).chain(aliases.others(key));
+        !is_shared(key) && !keys.any(|key| seen.contains(key))
+    };
+    // On a new machine, no project was seen yet.
+    let keys = keys.filter(|_| !seen.is_empty());
+    keys.filter(is_unseen).map(String::as_str).collect()
+}
+
 /// Returns another key that may be this project's, and why: that of a folder without a remote before it
 /// was renamed, or the only one with notes and the same owner and name on another host, as an alias in
 /// ssh's settings is one.

@@ -233,7 +233,7 @@ impl SyncStatus {
             (None, Some(_)) if self.history.held.is_some() => " · anamnesis sync",
             _ => "",
         };
-        let room = format::WIDTH - "sync:  ".len() - hint.chars().count();
+        let room = format::width().saturating_sub("sync:  ".len() + hint.chars().count());
         let text = match &self.remote {
             Some(remote) if self.problem.is_none() => {
                 let both = format!("{remote} · {text}");
@@ -679,6 +679,23 @@ pub fn commit_what_is_left(context: &Context) -> Result<(), Error> {
     match commit_folder(context) {
         Ok(()) | Err(anamnesis_sync::Error::Busy) => Ok(()),
         Err(error) => Err(not_committed(error)),
+    }
+}
+
+/// Commits what hooks and editors changed before the history is shown. Errors are only logged: the history
+/// is shown without it.
+pub fn commit_pending(context: &Context) {
+    let is_new = || {
+        matches!(
+            Repository::open(&context.home, "", context.environment.now),
+            Ok(None)
+        )
+    };
+    if is_new() && context.notes.list().notes.is_empty() {
+        return;
+    }
+    if let Err(failure) = commit_what_is_left(context) {
+        context.log(failure.text().trim_end());
     }
 }
 

@@ -47,9 +47,7 @@ impl UndoOutcome<'_> {
 pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Error> {
     // Commit pending edits of hooks and editors first, so that they are not part of the undo.
     let journal = context.journal();
-    if let Err(failure) = sync::commit_all(context) {
-        context.log(&format!("undo: {}", failure.text().trim_end()));
-    }
+    sync::commit_pending(context);
     let past = Past::open(context)?;
     let event = past.find_change(typed)?;
     if context.environment.is_in_prompt && event.notes.len() > 1 {

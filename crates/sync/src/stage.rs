@@ -86,8 +86,9 @@ pub fn is_withheld(name: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// Changed files by session and actor.
-type Groups = BTreeMap<(String, String), FileChanges>;
+/// Changed files by what a change is: whether a person made it, then the session and the actor. A
+/// person's are last, so that they are the newest, and each new note of theirs is a change of its own.
+type Groups = BTreeMap<(bool, String, String), FileChanges>;
 
 /// A path where a note's file can be.
 struct NotePresence {
@@ -203,9 +204,14 @@ impl Repository {
                 gathered.held_back = self.hold_deletions(head.as_ref(), &mut staged)?;
             }
             let mut tip = head;
-            for ((_, actor), changes) in self.by_session(staged.changes.clone())? {
+            for ((_, _, actor), changes) in self.by_session(staged.changes.clone())? {
+                let verb = match actor.as_str() {
+                    "person" => "edited",
+                    "session" => "noted",
+                    _ => "sync",
+                };
                 let act = Act {
-                    verb: "sync",
+                    verb,
                     actor: &actor,
                 };
                 if let Some(made) = self.make_commit(tip.as_ref(), &changes, act)? {
@@ -448,23 +454,25 @@ impl Repository {
                 others.insert(path, change);
                 continue;
             };
-            let oid = match &change {
-                Some((oid, _)) => Some(*oid),
-                None => tree.as_ref().and_then(|tree| entry(tree, &path)),
-            };
-            let key = match oid {
+            let old = tree.as_ref().and_then(|tree| entry(tree, &path));
+            let (mut session, actor) = match change.map(|(oid, _)| oid).or(old) {
                 Some(oid) => {
                     let blob = self.git.find_blob(oid)?;
                     authorship(blob.content(), id)
                 }
                 None => (String::new(), "person".to_owned()),
             };
+            let is_person = actor == "person";
+            if is_person && old.is_none() {
+                session = id.to_string();
+            }
+            let key = (is_person, session, actor);
             groups.entry(key).or_default().insert(path, change);
         }
         match groups.last_entry() {
             Some(mut last) => last.get_mut().extend(others),
             None if others.is_empty() => {}
-            None => drop(groups.insert((String::new(), "machine".to_owned()), others)),
+            None => drop(groups.insert((false, String::new(), "machine".to_owned()), others)),
         }
         Ok(groups)
     }

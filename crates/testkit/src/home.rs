@@ -582,6 +582,22 @@ impl Invocation<'_> {
         Output::new(&root, output.status.code(), &bytes, &output.stderr)
     }
 
+    /// Runs the program with this file as stdout.
+    ///
+    /// # Panics
+    /// Panics if the program cannot be started.
+    pub fn run_into(mut self, stdout: File) -> Output {
+        let root = self.home.root.to_string_lossy().into_owned();
+        self.home.trust_variables();
+        self.command
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(Stdio::piped());
+        let child = self.command.spawn().expect("the program can be started");
+        let output = child.wait_with_output().expect("its output can be read");
+        Output::new(&root, output.status.code(), b"", &output.stderr)
+    }
+
     /// Starts the program without waiting. Stdin stays open until the child is dropped.
     ///
     /// # Panics

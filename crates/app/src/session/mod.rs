@@ -66,7 +66,12 @@ pub fn state(session: &Session) -> String {
     match session.end_reason.as_deref() {
         _ if !session.is_completed() => "open".to_owned(),
         Some(LOST) => LOST.to_owned(),
-        Some(reason) => format!("ended {}", one_line(reason)),
+        // The client's own words.
+        Some("prompt_input_exit") => "ended by you".to_owned(),
+        Some("clear") => "ended by /clear".to_owned(),
+        Some("logout") => "ended by a logout".to_owned(),
+        Some("other") => "ended".to_owned(),
+        Some(reason) => format!("ended ({})", one_line(reason)),
         None => "ended".to_owned(),
     }
 }

@@ -9,6 +9,7 @@ use anamnesis_app::{
     batch::Applied,
     environment::Environment,
     format::quoted,
+    sync::short_batch,
 };
 use anamnesis_session::event::Host;
 use anamnesis_text::clean::one_line;
@@ -135,7 +136,7 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
     }
     for (project, sessions) in shown {
         if wanted.project.is_none() {
-            let _ = writeln!(text, "{}", ui::shorten(&one_line(project), ui::WIDTH));
+            let _ = writeln!(text, "{}", ui::shorten(&one_line(project), ui::width()));
         }
         for session in sessions {
             let head = format!(
@@ -143,7 +144,7 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
                 session.note.short(),
                 session.ended.date_naive()
             );
-            let room = ui::WIDTH.saturating_sub(head.chars().count());
+            let room = ui::width().saturating_sub(head.chars().count());
             let title = ui::shorten(&one_line(&session.title), room);
             let _ = writeln!(text, "{head}{title}");
         }
@@ -172,6 +173,9 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
     }
     if let Some(first) = sessions.first() {
         if args.apply {
+            if let Some(change) = findings.change {
+                let _ = writeln!(text, "Undo: anamnesis undo {}", short_batch(change));
+            }
             let _ = writeln!(text, "Undo one: anamnesis forget {}", first.note.short());
         } else {
             let _ = writeln!(text, "→ anamnesis backfill --apply{}", args.options());

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     context::Context,
+    history,
     ops::note::{ListedNotes, Note},
 };
 use anamnesis_note::note::{GLOBAL, Kind, NoteType, Scope};
@@ -71,7 +72,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     } else {
         args.length.limit()
     };
-    let entries = index.list(&filter, limit)?;
+    let mut entries = index.list(&filter, limit)?;
+    if args.forgotten {
+        history::add_titles(context, &mut entries);
+    }
     if args.json {
         let notes = entries.into_iter().map(|entry| Note::new(context, entry));
         let notes = notes.collect();

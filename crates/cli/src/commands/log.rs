@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, history::Past};
+use anamnesis_app::{
+    context::Context,
+    history::{self, Past},
+    sync,
+};
 use serde_json::json;
 
 use crate::ui::{ListLength, Outcome, ProjectFilter, Ui};
@@ -27,26 +31,36 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let past = Past::open(context)?;
-    let note = args
-        .note
-        .as_ref()
-        .map(|typed| past.resolve(typed))
-        .transpose()?;
+    sync::commit_pending(context);
     let limit = args.length.limit();
-    // One extra event shows whether there are more.
-    let wanted = limit.saturating_add(1);
-    let mut events = match args.projects.key() {
-        Some(key) => past.repository.log_of(&past.notes_of(key)?, wanted)?,
-        None => past.repository.log(note, wanted)?,
+    // Those beyond the limit show whether there are more, and make up for what is told once.
+    let wanted = limit.saturating_mul(2).saturating_add(1);
+    // Before the first commit the list is empty. That is not an error, unless a note is named.
+    let past = match &args.note {
+        Some(_) => Some(Past::open(context)?),
+        None => Past::open_if_any(context)?,
     };
+    let mut events = match (&past, &args.note, args.projects.key()) {
+        (None, ..) => Vec::new(),
+        (Some(past), Some(typed), _) => past.repository.log(Some(past.resolve(typed)?), wanted)?,
+        (Some(past), _, Some(key)) => past.repository.log_of(&past.notes_of(key)?, wanted)?,
+        (Some(past), ..) => past.repository.log(None, wanted)?,
+    };
+    if args.note.is_none() {
+        history::once_per_session(&mut events);
+    }
     let has_more = events.len() > limit;
     events.truncate(limit);
     if args.json {
-        let commits: Vec<_> = events.iter().map(|event| past.json(event)).collect();
+        let past = past.as_ref();
+        let commits = past.map(|past| events.iter().map(|event| past.json(event)).collect());
+        let commits: Vec<_> = commits.unwrap_or_default();
         return ui.json(&json!({ "commits": commits, "more": has_more }));
     }
-    let mut text: String = events.iter().map(|event| past.line(event) + "\n").collect();
+    let lines = past
+        .iter()
+        .flat_map(|past| events.iter().map(|event| past.line(event) + "\n"));
+    let mut text: String = lines.collect();
     if events.is_empty() {
         text.push_str("0 commits: nothing was done to notes that travel\n");
     } else if has_more {

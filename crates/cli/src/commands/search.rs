@@ -97,13 +97,24 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let filter = filter(args, context);
     let vector = QueryEncoder::default().vector(context, &index, &query);
+    let whole = hyphened(&query);
+    let limit = args.limit.max(if whole.is_empty() { 0 } else { MAX_HITS });
     let find = |index: &Index| {
-        search::search_with_meaning(index, &query, vector.as_deref(), &filter, args.limit)
+        search::search_with_meaning(index, &query, vector.as_deref(), &filter, limit)
     };
     let mut hits = find(&index)?;
     if index.record_edited(&context.notes, hits.iter().map(|hit| &hit.entry))? {
         hits = find(&index)?;
     }
+    let has_whole = |hit: &Hit| {
+        let body = stored(hit, past.as_ref(), context).map(|stored| stored.note().body);
+        let text = format!("{}\n{}", hit.entry.title, body.unwrap_or_default()).to_lowercase();
+        whole.iter().all(|word| text.contains(word))
+    };
+    if !whole.is_empty() && hits.iter().any(has_whole) {
+        hits.retain(has_whole);
+    }
+    hits.truncate(args.limit);
     if args.json {
         let notes = hits.into_iter();
         return ui.json(FoundNotes {
@@ -131,7 +142,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let body = stored(hit, past.as_ref(), context).map(|stored| stored.note().body);
         let body = context.printable(&body.unwrap_or_default());
         // A note of one sentence has it as its title, too.
-        if let Some(snippet) = ui::snippet(&body, &query, ui::WIDTH - SNIPPET_INDENT)
+        if let Some(snippet) = ui::snippet(&body, &query, ui::width() - SNIPPET_INDENT)
             && snippet != one_line(&hit.entry.title)
         {
             text.push_str(&format!("{:SNIPPET_INDENT$}{snippet}\n", ""));
@@ -148,6 +159,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     });
     ui.page(&text, &query);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the words of a query with a hyphen in them, as names have it: `go-git` is not `go` and `git`.
+fn hyphened(query: &str) -> Vec<String> {
+    let is_inner = |word: &&str| word.trim_matches('-').contains('-');
+    let words = query.split_whitespace().filter(is_inner);
+    words.map(str::to_lowercase).collect()
 }
 
 fn filter(args: &Args, context: &Context) -> Filter {

@@ -1,16 +1,18 @@
 //! `sync`: commits, fetches, joins and pushes.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use anamnesis_app::{
+    Error,
     context::Context,
     ops::sync::SyncOutcome,
     sync::{self, held_text},
 };
+use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_sync::{HeldDecision, Synced};
 use anamnesis_text::clean::one_line;
 
-use crate::ui::{self, Outcome, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// Sync notes between your machines
 ///
@@ -44,6 +46,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return ui.json(SyncOutcome::new(context, &synced)?);
     }
     ui.print(&format!("{}\n", sentence(&synced)));
+    if args.restore {
+        ui.print(&restored(context, &synced)?);
+    }
     if sync::remote(context)?.is_none() {
         ui.print("→ anamnesis init --remote URL   (joins your machines)\n");
     }
@@ -64,6 +69,34 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the notes that came back.
+fn restored(context: &Context, synced: &Synced) -> Result<String, Error> {
+    let index = context.index()?;
+    let ids = synced.changed.iter().map(|path| path.id);
+    let ids: BTreeSet<NoteId> = ids.collect();
+    let mut back = Vec::new();
+    for id in ids {
+        back.extend(
+            index
+                .get(id)?
+                .filter(|entry| entry.state != State::Forgotten),
+        );
+    }
+    let mut text = format!("brought back: {}\n", ui::count(back.len(), "note"));
+    for entry in back.iter().take(LIST_LENGTH) {
+        let short = Context::short(&index, entry.id());
+        text.push_str(&ui::note_line(entry, &short, context.environment.now));
+        text.push('\n');
+    }
+    if back.len() > LIST_LENGTH {
+        text.push_str(&format!(
+            "{LIST_LENGTH} of {} shown\n",
+            ui::number(back.len())
+        ));
+    }
+    Ok(text)
 }
 
 /// The result of a sync.

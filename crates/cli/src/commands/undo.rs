@@ -7,7 +7,7 @@ use anamnesis_app::{
     context::Context,
     format::{ago, shorten},
     history::{self, Past},
-    sync::short_batch,
+    sync::{self, short_batch},
     undo::{self, UndoOutcome},
 };
 use anamnesis_note::id::NoteId;
@@ -39,6 +39,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let Some(typed) = &args.batch else {
+        sync::commit_pending(context);
         return list(args, Past::open_if_any(context)?.as_ref(), ui);
     };
     let undone = undo::undo(context, typed)?;
@@ -100,7 +101,14 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     let actor = past.context.environment.is_agent.then_some("agent");
-    let batches = past.repository.batches(actor, args.limit)?;
+    // A session's note changes often, and is listed once.
+    let mut batches = past
+        .repository
+        .batches(actor, args.limit.saturating_mul(4))?;
+    history::once_per_session(&mut batches);
+    // What the person did is what the person takes back.
+    batches.sort_by_key(|event| event.actor.as_deref() != Some("person"));
+    batches.truncate(args.limit);
     if args.json {
         let batches: Vec<_> = batches.iter().map(|event| past.json(event)).collect();
         return ui.json(&json!({ "batches": batches }));
@@ -142,7 +150,7 @@ fn line(undone: &UndoOutcome<'_>, id: NoteId, fate: Fate) -> String {
     let why = why.map_or_else(String::new, |why| format!("  ({why})"));
     let head = format!("  {word:<9} #{} ", undone.past.short(id));
     let title = undone.title_of(id);
-    let room = ui::WIDTH.saturating_sub(head.chars().count() + why.chars().count() + 2);
+    let room = ui::width().saturating_sub(head.chars().count() + why.chars().count() + 2);
     let title = if title.is_empty() {
         String::new()
     } else {

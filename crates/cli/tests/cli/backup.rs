@@ -11,6 +11,8 @@ fn a_backup_brings_everything_back() {
     home.run("forget B2M6RD").well();
     home.hook(&home.start("s1", "startup")).well();
     home.run("config set session_line off").well();
+    // What is pending is committed before the backup.
+    home.run("log").well();
     let file = home.root().join("store.tar");
     let called = format!("backup {}", file.display());
     let said = home.run(&called).well();

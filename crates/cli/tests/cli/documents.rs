@@ -11,7 +11,7 @@ const FOLDERS: [&str; 3] = ["", "docs", "docs/reference"];
 
 /// Parts of commands that may fail in a new store, with what is printed then.
 const FAILING: [(&str, &str); 18] = [
-    ("log", "there is no history yet"),
+    ("log", "0 commits"),
     ("diff", "there is no history yet"),
     ("history", "there is no history yet"),
     ("--at", "there is no history yet"),

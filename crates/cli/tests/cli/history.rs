@@ -56,8 +56,10 @@ fn changed() -> TestHome {
 #[test]
 fn before_the_first_commit_there_is_no_history() {
     let home = home();
+    let log = home.run("log");
+    assert_eq!(log.code, Some(0), "{log:?}");
+    assert!(log.stdout.starts_with("0 commits"), "{log:?}");
     for command in [
-        "log",
         "diff 7Q4KZ9",
         "history 7Q4KZ9",
         "show 7Q4KZ9 --at 2026-01-01",
@@ -94,7 +96,10 @@ fn the_undo_of_the_first_change_does_not_remove_the_note() {
         let command = home.command(change.split(' '));
         command.input("Another text.").run().well();
         assert_ne!(home.read(&path), before);
-        home.run(&format!("undo {}", newest_batch(&home))).well();
+        // The log commits the other notes, too, and lists them first.
+        let log = home.run("log --note 7Q4KZ9 --json").json();
+        let batch = log["commits"][0]["batch"].as_str().unwrap();
+        home.run(&format!("undo {batch}")).well();
         assert_eq!(home.read(&path), before, "{change}");
     }
 }
@@ -176,7 +181,7 @@ fn the_log_of_a_project_has_its_changes_only() {
             .collect()
     };
     let of_cart = verbs("log --project github.com/acme/cart");
-    assert_eq!(of_cart, ["forget", "sync"]);
+    assert_eq!(of_cart, ["forget", "edited"]);
     assert_eq!(verbs("log --project github.com/acme/cart -n 1"), ["forget"]);
     assert_eq!(verbs("log --everywhere"), verbs("log"));
     assert_eq!(verbs("log --project no/such"), [""; 0]);
@@ -561,7 +566,7 @@ fn a_name_that_stands_for_more_lists_what() {
     let output = home.run(&format!("undo {}", &batch[..4]));
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(
-        output.stderr.contains("matches 3 changes and notes:\n"),
+        output.stderr.contains("matches 5 changes and notes:\n"),
         "{output:?}"
     );
     let output = home.run("undo ZZZZZZ");
@@ -607,4 +612,50 @@ fn machines_are_told_with_what_each_wrote() {
     laptop       0 notes  no commit yet  this machine
     sync: none; notes stay on this machine
     ");
+}
+
+#[test]
+fn what_a_prompt_saved_is_a_change_of_the_persons_that_is_listed_first() {
+    let home = home_with_notes();
+    for text in ["The shop listens on port 8080", "Prices are in cents"] {
+        let mut payload = home.payload("UserPromptSubmit", crate::SESSION);
+        payload["prompt"] = format!("/memory-remember {text}").into();
+        home.hook(&payload).well();
+    }
+    let list = home.run("undo --json").json();
+    let batches = list["batches"].as_array().unwrap();
+    let of_person = batches
+        .iter()
+        .take_while(|batch| batch["actor"] == "person");
+    let titles: Vec<&str> = of_person
+        .filter_map(|batch| batch["title"].as_str())
+        .collect();
+    assert!(titles.contains(&"Prices are in cents"), "{list}");
+    let saved = batches
+        .iter()
+        .find(|batch| batch["title"] == "Prices are in cents");
+    let saved = saved.unwrap();
+    assert_eq!(saved["notes"].as_array().unwrap().len(), 1, "{saved}");
+    let batch = saved["batch"].as_str().unwrap();
+    home.run(&format!("undo {batch}")).well();
+    assert!(!home.run("list").well().contains("Prices are in cents"));
+    assert!(home.run("list").well().contains("port 8080"));
+    // A session's note is listed once, however often it was written.
+    let noted = batches
+        .iter()
+        .filter(|batch| batch["did"] == "noted")
+        .count();
+    assert!(noted <= 1, "{list}");
+}
+
+#[test]
+fn a_forgotten_note_keeps_its_title_in_the_list_on_every_machine() {
+    let home = committed();
+    home.run("forget 7Q4KZ9").well();
+    std::fs::remove_dir_all(home.store().join("trash")).unwrap();
+    let list = home.run("list --everywhere --forgotten").well();
+    assert!(
+        list.contains("Integration tests need the stub server"),
+        "{list}"
+    );
 }

@@ -117,3 +117,42 @@ fn a_shell_completes_ids_projects_and_tags() {
         "{script}"
     );
 }
+
+#[test]
+fn nothing_on_stdin_is_no_client() {
+    let home = home_with_notes();
+    assert!(home.command([""; 0]).run().well().starts_with("store: "));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let home = home_with_notes();
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let output = home.command(["list", "--everywhere"]).run_into(full);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(
+        output.stderr.contains("cannot write the output"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_word_with_a_hyphen_is_searched_as_a_whole() {
+    let home = home();
+    for (title, text) in [
+        ("Library", "The mirror uses go-git."),
+        ("Game", "We go to git every day, and git is good."),
+    ] {
+        home.command(["write", "--title", title, "--stdin"])
+            .input(text)
+            .run()
+            .well();
+    }
+    let found = home.run("search go-git").well();
+    assert!(
+        found.contains("Library") && !found.contains("Game"),
+        "{found}"
+    );
+    assert!(home.run("search go git").well().contains("Game"));
+}

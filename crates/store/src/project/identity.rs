@@ -9,7 +9,7 @@
 //! hook can write them in its one transaction.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -207,6 +207,17 @@ impl<'a> Places<'a> {
         let name = format!("{SAME}{key}");
         let same = self.rows(&[&name])?.remove(&name);
         Ok(same.as_deref().map(read_keys).unwrap_or_default())
+    }
+
+    /// Returns the keys of all folders in which sessions were seen.
+    pub fn keys(&self) -> Result<BTreeSet<String>, journal::Error> {
+        let Some(journal) = self.journal else {
+            return Ok(BTreeSet::new());
+        };
+        let rows = journal.metas_under(PLACE)?;
+        let rows = rows.values().filter_map(|text| Row::parse(text));
+        let keys = rows.flat_map(|row| row.was.into_iter().map(|(key, _)| key).chain([row.key]));
+        Ok(keys.collect())
     }
 
     /// Finds doubts about folders that are still in their last place.

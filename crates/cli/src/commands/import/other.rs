@@ -8,6 +8,7 @@ use anamnesis_app::{
     context::Context,
     format::quoted,
     import::{self, ImportReport, ImportedSource, ImportedSources, Request, Source},
+    project,
     sync::short_batch,
 };
 use anamnesis_store::journal::Journal;
@@ -189,7 +190,7 @@ fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportRep
         for example in &report.examples {
             let head = format!("  [{}] ", example.kind.shown());
             let title = context.printable(&one_line(&example.title));
-            let room = ui::WIDTH.saturating_sub(head.chars().count());
+            let room = ui::width().saturating_sub(head.chars().count());
             let _ = writeln!(text, "{head}{}", ui::shorten(&title, room));
         }
     }
@@ -202,6 +203,15 @@ fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportRep
             "project \"{}\" is unknown ({records})\n→ {}",
             shorten(name),
             args.command(tool, &option)
+        );
+    }
+    for key in project::unseen(context, report.projects.keys()) {
+        let shown = shorten(key);
+        let key = quoted(key);
+        let _ = writeln!(
+            text,
+            "no session was in \"{shown}\" here, so none is given its notes\n\
+             → anamnesis project merge {key} KEY   (if a project here is the same)"
         );
     }
     if report.is_held && report.new > 0 {
