@@ -10,8 +10,12 @@ use anamnesis_distill::{
     reply,
     window::window,
 };
-use anamnesis_note::{agent_policy::Review, note::Note};
+use anamnesis_note::{
+    agent_policy::Review,
+    note::{Note, NoteType, Scope, Source},
+};
 use anamnesis_store::{
+    index::{Filter, Index},
     journal::Journal,
     notes::{NotePath, Stored},
     settings::config::Reflection,
@@ -21,10 +25,49 @@ use anamnesis_text::clean::one_line;
 use crate::{
     Error,
     context::Context,
+    format::count,
     interrupts::without_interrupts,
     model,
     sync::{self, short_batch},
 };
+
+/// How many session notes a person is reminded of.
+const MANY: usize = 5;
+
+/// The largest number of session notes that is counted.
+const MAX_COUNTED: usize = 100;
+
+/// Returns how many sessions of a project can be distilled, if there are enough to be worth it, and no
+/// proposals wait for a decision already.
+pub fn undistilled(index: &Index, journal: &Journal, projects: &[String]) -> Option<usize> {
+    let sessions = Filter {
+        projects: projects.to_vec(),
+        note_type: Some(NoteType::Episodic),
+        scope: Some(Scope::Portable),
+        ..Filter::default()
+    };
+    let mut found = index.list(&sessions, MAX_COUNTED).ok()?;
+    let is_private = |session: &Option<String>| {
+        let session = session.as_ref();
+        session.is_some_and(|session| journal.has_private_part(session).unwrap_or(true))
+    };
+    found.retain(|entry| {
+        entry.source == Source::SessionEnd
+            && entry.state.is_in_use()
+            && !entry.reflected
+            && !is_private(&entry.session)
+    });
+    let waiting = journal.proposed_reflections().ok()?;
+    let is_asked = waiting
+        .iter()
+        .any(|reflection| projects.contains(&reflection.project));
+    (found.len() >= MANY && !is_asked).then_some(found.len())
+}
+
+/// Returns the reminder of undistilled sessions.
+pub fn reminder(sessions: usize) -> String {
+    format!("{} to distil: /memory-reflect", count(sessions, "session"))
+}
 
 /// The request to a model about a project's session notes.
 pub struct Question<'a> {

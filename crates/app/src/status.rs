@@ -22,6 +22,7 @@ use crate::{
     embedding::InstalledModel,
     pause::{self, Off},
     purge::{LeftPlace, left},
+    reflect,
     sync::{self, SyncStatus},
 };
 
@@ -51,6 +52,8 @@ pub struct Overview {
     pub vectors: Option<EmbeddingCounts>,
     /// Whether all is well.
     pub verdict: HealthSummary,
+    /// How many sessions can be distilled, if there are many.
+    pub undistilled: Option<usize>,
     /// The places that earlier purges could not reach.
     pub purge_left: Vec<LeftPlace>,
     /// Notes that are not committed because of what is in them, in sentences.
@@ -91,6 +94,9 @@ impl Overview {
                 .map(|_| index.count_embeddings())
                 .transpose()?,
             verdict: doctor::verdict(context, &index),
+            undistilled: journal
+                .as_ref()
+                .and_then(|journal| reflect::undistilled(&index, journal, &project.own_keys())),
             withheld: journal
                 .as_ref()
                 .map(|journal| sync::withheld(context, journal))

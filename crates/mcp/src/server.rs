@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anamnesis_app::{context::Context, spawn};
+use anamnesis_app::{context::Context, doctor, spawn};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -44,13 +44,20 @@ the context already.";
 /// The id of the question to the person.
 const DECISION: &str = "decision";
 
-/// Builds the client dialog that asks the person about a reflection's proposals. The form is empty:
-/// accepting activates the notes, anything else leaves them pending.
-fn ask(question: &str, key: String) -> Option<InputRequiredResult> {
-    let schema = json!({ "type": "object", "properties": {} });
+/// Builds the client dialog that asks the person about a reflection's proposals, with a switch for each.
+/// Accepting activates those that are on; the others, and all after any other answer, stay pending.
+fn ask(question: reflect::Question, key: String) -> Option<InputRequiredResult> {
+    let fields = question.notes.into_iter().map(|note| {
+        let field = json!({
+            "type": "boolean", "default": true, "title": note.title, "description": note.text,
+        });
+        (note.id.to_string(), field)
+    });
+    let fields: serde_json::Map<String, Value> = fields.collect();
+    let schema = json!({ "type": "object", "properties": fields });
     let asked = ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: question.to_owned(),
+        message: question.message,
         requested_schema: serde_json::from_value(schema).ok()?,
     };
     let asked = InputRequest::Elicitation(ElicitRequest::new(asked));
@@ -96,10 +103,28 @@ impl Server {
                 "the notes are still pending; the person decides in a terminal: anamnesis review";
             return CallToolResult::structured(json!({ "said": said, "left": 0 }));
         }
+        let notes = reflect::question(&self.context, key).map_or(Vec::new(), |asked| asked.notes);
+        let ids: Vec<String> = notes.iter().map(|note| note.id.to_string()).collect();
+        // A switch that the person did not touch may be missing, and is on.
+        let taken = ids
+            .iter()
+            .filter(|id| decision["content"][id.as_str()] != false);
+        let taken: Vec<&str> = taken.map(String::as_str).collect();
+        if taken.is_empty() {
+            let said = "no note was taken; all are still pending, in a terminal: anamnesis review";
+            return CallToolResult::structured(json!({ "said": said, "left": 0 }));
+        }
         // The client has asked the person, so the command runs for the person.
         let environment = &self.context.environment;
-        match spawn::run_for_person(environment, &["review", "--approve", key]) {
-            Ok(said) => CallToolResult::structured(json!({ "said": said, "left": 0 })),
+        let command = [&["review", "--approve"], taken.as_slice()].concat();
+        let left = ids.len() - taken.len();
+        match spawn::run_for_person(environment, &command) {
+            Ok(mut said) => {
+                if left > 0 {
+                    said.push_str(&format!("{left} left; still pending: anamnesis review\n"));
+                }
+                CallToolResult::structured(json!({ "said": said, "left": 0 }))
+            }
             Err(error) => failed(&error.hint("anamnesis review").into()),
         }
     }
@@ -124,9 +149,14 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_completions()
             .build();
+        let context = &self.context.context;
+        let instructions = match doctor::unwritable(context) {
+            Some(reason) => format!("{INSTRUCTIONS}\n\nNothing is recorded now: {reason}."),
+            None => INSTRUCTIONS.to_owned(),
+        };
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("anamnesis", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions)
     }
 
     async fn list_tools(
@@ -161,7 +191,7 @@ impl ServerHandler for Server {
             .filter(|_| can_ask && answer.is_error != Some(true))
             .and_then(|key| Some((reflect::question(&self.context, &key)?, key)));
         Ok(match question {
-            Some((question, key)) => ask(&question, key).map_or(answer.into(), Into::into),
+            Some((question, key)) => ask(question, key).map_or(answer.into(), Into::into),
             None => answer.into(),
         })
     }

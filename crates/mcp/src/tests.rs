@@ -905,9 +905,16 @@ fn a_reflection_is_proposed_and_nothing_else_changes() {
     let review = session.gives("memory_review", json!({}));
     assert_eq!(review["proposals"].as_array().unwrap().len(), 2);
     let question = crate::tools::reflect::question(&session.context, key).unwrap();
+    let message = &question.message;
     assert!(
-        question.contains("fact: The broker keeps ten minutes\nMore is dropped."),
-        "{question}"
+        message.contains("fact: The broker keeps ten minutes\n"),
+        "{message}"
+    );
+    assert!(
+        question
+            .notes
+            .iter()
+            .any(|note| note.text == "More is dropped.")
     );
     // The key is valid for one answer.
     assert_eq!(

@@ -1,7 +1,7 @@
 //! `status`: shows what the memory contains for this folder, and whether it is healthy.
 
 use anamnesis_app::{
-    backfill, context::Context, pause::Off, status::Overview, upkeep::FindingCounts,
+    backfill, context::Context, pause::Off, reflect, status::Overview, upkeep::FindingCounts,
 };
 use anamnesis_note::{note::GLOBAL, project_key::is_shared};
 use anamnesis_store::settings::config::Retention;
@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 
 use super::project::explain;
 use crate::ui::{self, Outcome, Ui};
-
-/// How many characters of a fault fit on the line.
-const STATE_LENGTH: usize = ui::WIDTH - "state:  · anamnesis doctor".len() + 1;
 
 /// Show what the memory holds here and whether it is healthy
 #[derive(Debug, Default, clap::Args)]
@@ -55,6 +52,7 @@ fn as_json(context: &Context, status: &Overview, found: Option<&FindingCounts>) 
         "by_state": counts.by_state,
         "sync": status.sync.json(),
         "kept": kept.map(|(sessions, bytes)| json!({ "sessions": sessions, "bytes": bytes })),
+        "undistilled": status.undistilled,
         "upkeep": found,
         "withheld": status.withheld,
         "purge_left": status.purge_left.iter().map(|place| &place.text).collect::<Vec<_>>(),
@@ -91,6 +89,9 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
             pending.join(", ")
         ));
     }
+    if let Some(sessions) = status.undistilled {
+        text.push_str(&format!("learn: {}\n", reflect::reminder(sessions)));
+    }
     if let Some(found) = found {
         text.push_str(&format!(
             "tidy:  {} to put in order, {} for you to decide · anamnesis upkeep\n",
@@ -112,7 +113,8 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
             ui::count(vectors.total, "note")
         ));
     }
-    let state = ui::shorten(&status.verdict.text, STATE_LENGTH);
+    let state = ui::width() + 1 - "state:  · anamnesis doctor".len();
+    let state = ui::shorten(&status.verdict.text, state);
     text + &format!("state: {state} · anamnesis doctor\n")
 }
 
@@ -157,12 +159,20 @@ fn filled(context: &Context, status: &Overview) -> String {
         .filter(|key| !is_shared(key))
         .count();
     let amount = |amount: Option<&usize>| ui::number(amount.copied().unwrap_or(0));
+    let start = if status.off.is_some() {
+        String::new()
+    } else {
+        format!(
+            "       a session starts with {}, ~{} tokens\n",
+            ui::count(status.injected, "note"),
+            ui::number(status.tokens),
+        )
+    };
     format!(
         "store: {} · {} · machine {} · {}\n\
          here:  {} (from {})\n       \
-         {}{kinds}\n       \
-         a session starts with {}, ~{} tokens\n\
-         notes: {} in {}, {} for all projects, {} on this machine only\n",
+         {}{kinds}\n\
+         {start}notes: {} in {}, {} for all projects, {} on this machine only\n",
         context.shown(context.home.root()),
         on(status),
         context.machine_id(),
@@ -170,8 +180,6 @@ fn filled(context: &Context, status: &Overview) -> String {
         ui::shorten(&status.project.key, 50),
         step.trim_end_matches(" of"),
         ui::count(status.here(), "note"),
-        ui::count(status.injected, "note"),
-        ui::number(status.tokens),
         ui::number(counts.total),
         ui::count(projects, "project"),
         amount(counts.by_project.get(GLOBAL)),

@@ -2,7 +2,7 @@
 
 use anamnesis_app::{
     claude_memory, context::Context, doctor, journal_repair, project, python_version, recall,
-    sync::History,
+    reflect, sync::History,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -29,6 +29,9 @@ use crate::ui;
 
 /// The key in `meta` of the repair that the person was told about.
 const REPAIR_TOLD: &str = "repair_told";
+
+/// The key in `meta` of the day on which the person was told of sessions to distil.
+const REFLECT_TOLD: &str = "reflect_told";
 
 /// The longest line for the person, in characters.
 const MAX_LINE_LENGTH: usize = 100;
@@ -250,14 +253,30 @@ impl Hook {
             notes => ui::count(notes, "note"),
         };
         let last = last_session(chosen, &self.context, now);
+        // Once a day, because it is read at every start.
+        let is_told = journal.meta(REFLECT_TOLD).ok().flatten().as_deref() == Some(&today);
+        let undistilled = (!is_told).then(|| self.undistilled(journal)).flatten();
+        let end = match undistilled {
+            Some(sessions) => {
+                handled.meta.push((REFLECT_TOLD, today));
+                reflect::reminder(sessions)
+            }
+            None => "/memory-why".to_owned(),
+        };
         Some(line(&format!(
-            "{count} (~{} tokens){last} · /memory-why",
+            "{count} (~{} tokens){last} · {end}",
             ui::number(block.tokens())
         )))
     }
 }
 
 impl Hook {
+    /// How many sessions of the project the person may have distilled.
+    fn undistilled(&self, journal: &Journal) -> Option<usize> {
+        let index = Index::open(&self.context.home).ok()?;
+        reflect::undistilled(&index, journal, &self.project().own_keys())
+    }
+
     /// The hint that the notes of a project without notes may have another key.
     fn renamed_line(&self, journal: &Journal, chosen: &[Chosen]) -> Option<String> {
         let project = self.project();

@@ -101,7 +101,7 @@ impl Client {
         answer
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let mut call = json!({ "name": tool });
         call["arguments"] = arguments;
         let answer = self.ask("tools/call", call);
@@ -1351,9 +1351,13 @@ fn the_client_asks_the_person_what_becomes_of_a_reflection() {
     let asked = &question["inputRequests"]["decision"]["params"];
     let message = asked["message"].as_str().unwrap();
     assert!(
-        message.contains("how-to: Restart the broker\n`make broker`."),
+        message.contains("1. how-to: Restart the broker\n"),
         "{message}"
     );
+    let fields = asked["requestedSchema"]["properties"].as_object().unwrap();
+    let field = fields.values().next().unwrap();
+    assert_eq!((fields.len(), &field["type"]), (1, &json!("boolean")));
+    assert_eq!(field["description"], "`make broker`.");
     // Not used before that.
     assert!(
         !home
@@ -1403,6 +1407,40 @@ fn the_client_asks_the_person_what_becomes_of_a_reflection() {
             .iter()
             .all(|path| !home.read(path).contains("- reflected\n"))
     );
+}
+
+#[test]
+fn each_note_of_a_reflection_is_taken_or_left() {
+    let (home, mut client, says) = reflecting();
+    let call = |arguments: Value| json!({ "name": "memory_reflect", "arguments": arguments, "_meta": says });
+    let asked = client.ask("tools/call", call(json!({})));
+    let key = asked["result"]["structuredContent"]["key"].clone();
+    let note = |title: &str| json!({ "type": "procedural", "title": title, "body": format!("{title}: `make x`.") });
+    let answer = json!([note("Restart the broker"), note("Warm the cache")]).to_string();
+    let mut call = call(json!({ "key": key, "answer": answer }));
+    let question = client.ask("tools/call", call.clone())["result"].clone();
+    let asked = &question["inputRequests"]["decision"]["params"];
+    let fields = asked["requestedSchema"]["properties"].as_object().unwrap();
+    let left = fields
+        .iter()
+        .find(|(_, field)| field["title"] == "how-to: Warm the cache");
+    let content = json!({ left.unwrap().0: false });
+    call["requestState"] = question["requestState"].clone();
+    call["inputResponses"] = json!({ "decision": { "action": "accept", "content": content } });
+    let done = client.ask("tools/call", call);
+    let said = done["result"]["structuredContent"]["said"]
+        .as_str()
+        .unwrap();
+    assert!(said.contains("1 left; still pending"), "{said}");
+    client.leave();
+    let state = |title: &str| {
+        let path = home
+            .notes()
+            .into_iter()
+            .find(|path| home.read(path).contains(title));
+        home.read(&path.unwrap()).contains("state: proposed")
+    };
+    assert!(state("title: Warm the cache") && !state("title: Restart the broker"));
 }
 
 #[test]

@@ -7,7 +7,11 @@ use anamnesis_testkit::home::{
 };
 use rusqlite::Connection;
 
-use crate::{NO_OP, SESSION, home, home_with_notes, id, index, outlast_hooks, untouched_home};
+use serde_json::json;
+
+use crate::{
+    NO_OP, SESSION, home, home_with_notes, id, index, outlast_hooks, serve::Client, untouched_home,
+};
 
 /// Runs a hook for every event that is acted on, and checks that each ends as it should.
 fn run_all(home: &TestHome, name: &str) {
@@ -628,6 +632,16 @@ fn a_store_that_can_only_be_read_answers() {
             "{words}: {output:?}"
         );
     }
+    let start = home.hook(&home.start("another", "startup")).well();
+    assert!(
+        start.contains("nothing can be written or recorded: "),
+        "{start}"
+    );
+    assert!(start.contains("stub server"), "{start}");
+    let found = Client::open(&home).call("memory_search", json!({ "query": "stub" }));
+    assert!(found.to_string().contains("stub server"), "{found}");
+    let status = home.run("status").stdout;
+    assert!(status.contains("nothing is recorded"), "{status}");
     let written = home.run("forget 7Q4KZ9");
     assert_eq!(written.code, Some(1), "{written:?}");
     assert!(written.stderr.contains("ermission denied"), "{written:?}");

@@ -11,7 +11,10 @@ use anamnesis_distill::{
     reflection::{self, ReflectionAuthor},
     reply,
 };
-use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_note::{
+    id::NoteId,
+    note::{Note, State},
+};
 use anamnesis_recall::render::inert_line;
 use anamnesis_store::{
     index::Index,
@@ -34,8 +37,9 @@ const MAX_MATERIAL: usize = 60_000;
 /// How many notes an answer may contain.
 const MAX_PROPOSED: usize = 20;
 
-/// How many characters of each text the question to the person shows.
-const MAX_SHOWN: usize = 400;
+/// How many characters of each title and text the question to the person shows.
+const MAX_TITLE: usize = 80;
+const MAX_SHOWN: usize = 240;
 
 /// The model's name in notes, because the server does not know which model it is.
 const MODEL: &str = "claude-code";
@@ -238,40 +242,61 @@ fn propose(
     })
 }
 
+/// The question to the person about a reflection's proposals.
+pub(crate) struct Question {
+    /// What is asked.
+    pub(crate) message: String,
+    /// The notes, each to be taken or left.
+    pub(crate) notes: Vec<AskedNote>,
+}
+
+/// A proposed note as the person is asked about it.
+pub(crate) struct AskedNote {
+    /// Its id.
+    pub(crate) id: NoteId,
+    /// Its kind and title.
+    pub(crate) title: String,
+    /// The beginning of its text.
+    pub(crate) text: String,
+}
+
 /// Builds the question to the person about a reflection's proposals; `None` if none is pending.
-pub(crate) fn question(context: &Context, key: &str) -> Option<String> {
+pub(crate) fn question(context: &Context, key: &str) -> Option<Question> {
     let journal = context.records().ok()??;
     let waiting = journal.proposed_reflections().ok()?;
     let reflection = waiting.iter().find(|reflection| reflection.key == key)?;
     let notes = &context.notes;
     let index = Index::in_step_or_as_is(&context.home, notes, context::TIMEOUT).ok()?;
     let note = |id: &NoteId| Some(notes.read(index.get(*id).ok()??.path).ok()?.note());
-    let texts: Vec<String> = reflection
-        .notes
-        .iter()
-        .filter_map(note)
-        .map(|note| shown(&note))
-        .collect();
-    if texts.is_empty() {
+    let proposed = reflection.notes.iter().filter_map(note);
+    let proposed = proposed.filter(|note| note.state == State::Proposed);
+    let notes: Vec<AskedNote> = proposed.map(|note| asked_note(&note)).collect();
+    if notes.is_empty() {
         return None;
     }
-    Some(format!(
-        "Save these notes from {} sessions of {}?\n\n{}",
+    // The dialog cuts a long message, so all titles come first and the texts are beside the switches.
+    let titles = notes.iter().enumerate();
+    let titles = titles.map(|(place, note)| format!("{}. {}\n", place + 1, note.title));
+    let message = format!(
+        "Save these {} notes from {} sessions of {}?\n{}",
+        notes.len(),
         reflection.sources.len(),
         inert_line(&reflection.project),
-        texts.join("\n\n")
-    ))
+        titles.collect::<String>()
+    );
+    Some(Question { message, notes })
 }
 
-fn shown(note: &Note) -> String {
+fn asked_note(note: &Note) -> AskedNote {
     let body = inert_line(&note.body);
-    let cut = match body.char_indices().nth(MAX_SHOWN) {
+    let text = match body.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &body[..end]),
         None => body,
     };
-    format!(
-        "{}: {}\n{cut}",
-        note.kind().shown(),
-        inert_line(&note.title)
-    )
+    let title: String = inert_line(&note.title).chars().take(MAX_TITLE).collect();
+    AskedNote {
+        id: note.id,
+        title: format!("{}: {title}", note.kind().shown()),
+        text,
+    }
 }
