@@ -36,9 +36,6 @@ async function refresh(ids, address = location.href, isAsked = false) {
   }
 }
 
-// On a narrow screen the pages are one line that scrolls.
-document.querySelector("header [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-
 // Every address is below this folder.
 const base = `/${location.pathname.split("/")[1]}`;
 
@@ -67,6 +64,7 @@ navigator.locks.request("anamnesis-events", () => new Promise(() => {
 // Search as you type. The last word may be unfinished, so its beginning counts, in scripts with
 // spaces between words.
 const unfinished = /[\p{sc=Latin}\p{sc=Cyrillic}\p{sc=Greek}0-9]$/u;
+const asTyped = (words) => (unfinished.test(words) && !words.includes('"') ? `${words}*` : words);
 for (const form of document.querySelectorAll("form[data-search]")) {
   let typing = 0;
   const search = (isTyping) => {
@@ -75,7 +73,7 @@ for (const form of document.querySelectorAll("form[data-search]")) {
     const address = `${form.getAttribute("action")}?${query}`;
     history.replaceState(null, "", address);
     const words = query.get("q") ?? "";
-    if (isTyping && unfinished.test(words) && !words.includes('"')) query.set("q", `${words}*`);
+    if (isTyping && words) query.set("q", asTyped(words));
     const asked = `${form.getAttribute("action")}?${query}`;
     refresh([form.dataset.search], asked, true).catch(() => {});
   };
@@ -112,7 +110,7 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
 // The palette: Ctrl-K goes to a page or a note.
 const palette = document.getElementById("palette");
 if (palette) {
-  const [field, list] = [palette.querySelector("input"), palette.querySelector("ul")];
+  const [field, list, status] = ["input", "ul", "[role=status]"].map((part) => palette.querySelector(part));
   const pages = [...document.querySelectorAll("header nav a")];
   let typing = 0;
   const put = (links) => list.replaceChildren(...links.map(([href, text]) => {
@@ -127,11 +125,16 @@ if (palette) {
     const named = pages.filter((page) => page.textContent.toLowerCase().includes(words));
     const links = named.map((page) => [page.getAttribute("href"), page.textContent]);
     put(links);
+    status.textContent = "";
     if (!words) return;
-    const found = await load(`${base}/notes?${new URLSearchParams({ q: field.value })}`);
-    const notes = [...found.querySelectorAll("#results a.title")].slice(0, 8);
+    const found = await load(`${base}/notes?${new URLSearchParams({ q: asTyped(field.value.trim()) })}`);
+    // A title with a word that begins like this comes first.
+    const begins = (note) => ` ${note.textContent.toLowerCase()}`.includes(` ${words}`);
+    const titles = [...found.querySelectorAll("#results a.title")];
+    const notes = [...titles.filter(begins), ...titles.filter((note) => !begins(note))].slice(0, 8);
     if (field.value.trim().toLowerCase() !== words) return;
     put([...links, ...notes.map((note) => [note.getAttribute("href"), note.textContent])]);
+    if (!links.length && !notes.length) status.textContent = "Nothing found.";
   };
   field.addEventListener("input", () => {
     clearTimeout(typing);
@@ -146,13 +149,16 @@ if (palette) {
     const next = at + (event.key === "ArrowDown" ? 1 : -1);
     (links[next] ?? field).focus();
   });
-  document.addEventListener("keydown", (event) => {
-    if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
+  const open = (event) => {
     event.preventDefault();
     field.value = "";
     look().catch(() => {});
     if (!palette.open) palette.showModal();
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) open(event);
   });
+  document.querySelector("header .find").addEventListener("click", open);
 }
 
 // Keys: `data-key` names the key of a field, button or link; j and k go through lists, and x

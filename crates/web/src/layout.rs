@@ -4,13 +4,17 @@ use anamnesis_app::{
     Error,
     error::Kind as ErrorKind,
     format::{self, shorten},
+    found::{places, snippet},
 };
 use anamnesis_note::{
     id::NoteId,
     note::{State, parse_timestamp},
 };
 use anamnesis_store::index::Entry;
-use anamnesis_text::clean::{clean, one_line};
+use anamnesis_text::{
+    clean::{clean, one_line},
+    terms,
+};
 use chrono::{DateTime, Utc};
 use hyper::StatusCode;
 use maud::{DOCTYPE, Markup, html};
@@ -20,6 +24,9 @@ use crate::{
     answer::PageResponse,
     visit::{Params, Visit},
 };
+
+/// How many pages have a tab; the others are in a menu.
+const TABS: usize = 7;
 
 /// The field with which a form is confirmed.
 pub(crate) const SURE: &str = "sure";
@@ -150,11 +157,21 @@ fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
                 a.skip href="#main" { "Skip to the content" }
                 header {
                     a.brand href="/notes" { "Anamnesis" }
+                    @let (tabs, more) = visit.navigation.split_at(TABS.min(visit.navigation.len()));
                     nav aria-label="Pages" {
-                        @for (path, label) in &visit.navigation {
+                        @for (path, label) in tabs {
                             a href=(path) aria-current=[here(path)] { (label) }
                         }
+                        details.menu {
+                            summary aria-current=[more.iter().find_map(|(path, _)| here(path))] { "More" }
+                            div {
+                                @for (path, label) in more {
+                                    a href=(path) aria-current=[here(path)] { (label) }
+                                }
+                            }
+                        }
                     }
+                    a.find.button href="/notes" { "Find " kbd { "Ctrl K" } }
                     @if visit.is_read_only { span.chip { "read-only" } }
                 }
                 (toast(visit))
@@ -163,6 +180,7 @@ fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
                     input type="search" placeholder="Go to a page or a note" autocomplete="off"
                         spellcheck="false" aria-label="Go to a page or a note";
                     ul {}
+                    p.hint role="status" {}
                 }
                 main id="main" tabindex="-1" { (main) }
             }
@@ -214,25 +232,79 @@ pub(crate) fn note_link(entry: &Entry) -> Markup {
     }
 }
 
-/// A note as an item of a list. `tail` says why it is in the list, if that is not obvious.
-pub(crate) fn note_item(entry: &Entry, now: DateTime<Utc>, tail: &Markup) -> Markup {
-    html! { li.note { (note_lines(entry, now, tail)) } }
+/// A note as a card of a list. `tail` says why it is in the list, if that is not obvious.
+pub(crate) fn note_item(visit: &Visit, entry: &Entry, tail: &Markup) -> Markup {
+    html! { li.note { (note_card(visit, entry, "", tail)) } }
 }
 
-/// The lines of a note in a list.
-pub(crate) fn note_lines(entry: &Entry, now: DateTime<Utc>, tail: &Markup) -> Markup {
+/// The content of a note's card: its title, the line that has most words of the query or the first that
+/// tells something, and where it is from. The words of the query are marked.
+pub(crate) fn note_card(visit: &Visit, entry: &Entry, query: &str, tail: &Markup) -> Markup {
+    let stored = visit.context.notes.read(entry.path);
+    let body = stored.map(|stored| stored.note().body).unwrap_or_default();
+    let body = visit.context.printable(&body);
+    let title = line(&entry.title);
+    let found = snippet(&body, query, MAX_LINE).map(|found| plain(&found).to_owned());
+    let found = found.filter(|found| !repeats(&title, found));
+    let telling = found.or_else(|| telling_line(&body, &title));
     html! {
-        div.line {
-            span class={ "kind kind-" (entry.shown_kind()) } { (entry.shown_kind()) }
-            (note_link(entry))
+        a.title href={ "/note/" (entry.id()) } { bdi { (marked(&shorten(&title, 200), query)) } }
+        @if let Some(telling) = telling {
+            p.telling { bdi { (marked(&telling, query)) } }
         }
         div.facts {
+            span class={ "kind kind-" (entry.shown_kind()) } { (entry.shown_kind()) }
             (marks(entry))
             span { bdi { (line(&entry.project)) } }
-            span { (entry.author()) }
-            (written(updated(entry), now))
+            @if entry.author() != entry.shown_kind() { span { (entry.author()) } }
+            (written(updated(entry), visit.context.environment.now))
             (tail)
         }
+    }
+}
+
+/// The longest line of a note's text on its card, in characters.
+const MAX_LINE: usize = 220;
+
+/// Returns the line of a note's text that tells most: the outcome of a session, or the first one.
+pub(crate) fn telling_line(body: &str, title: &str) -> Option<String> {
+    let outcome = body
+        .lines()
+        .skip_while(|line| !line.starts_with("**Outcome:**"));
+    let lines = outcome.chain(body.lines());
+    let mut lines = lines.map(|text| line(plain(text)));
+    let found = lines.find(|text| !text.is_empty() && !repeats(title, text))?;
+    Some(shorten(&found, MAX_LINE))
+}
+
+/// Returns whether a line only says what the title says, which may be its beginning.
+fn repeats(title: &str, line: &str) -> bool {
+    line.starts_with(title.trim_end_matches(['…', ' ']))
+}
+
+/// Removes the mark of a heading or list and the label from the beginning of a line.
+fn plain(line: &str) -> &str {
+    let line = line.trim().trim_start_matches(['#', '-', '>', ' ']);
+    let label = line
+        .strip_prefix("**")
+        .and_then(|rest| rest.split_once(":**"));
+    label.map_or(line, |(_, rest)| rest.trim_start())
+}
+
+/// Marks the words of a query in a text.
+pub(crate) fn marked(text: &str, query: &str) -> Markup {
+    let wanted = terms::terms(query).into_iter().collect();
+    let mut parts = Vec::new();
+    let mut rest = 0;
+    for (start, end) in places(text, &wanted) {
+        if let (Some(before), Some(word)) = (text.get(rest..start), text.get(start..end)) {
+            parts.push((before, word));
+            rest = end;
+        }
+    }
+    html! {
+        @for (before, word) in parts { (before) mark { (word) } }
+        (text.get(rest..).unwrap_or_default())
     }
 }
 

@@ -73,7 +73,7 @@ const fn asset(path: &'static str, kind: &'static str, text: &'static str) -> Ro
     }
 }
 
-/// All addresses. Those with a label are the navigation, in this order.
+/// All addresses. Those with a label are the navigation, in this order: first the tabs, then the menu.
 pub(crate) const ROUTES: &[Route] = &[
     page("/live", "Live", live::show),
     page("/notes", "Notes", notes::show),
@@ -93,20 +93,20 @@ pub(crate) const ROUTES: &[Route] = &[
     write("/note/{id}/edit", edit::save),
     write("/note/{id}/mark", note::mark),
     write("/undo", pages::undo),
+    page("/health", "Health", health::show),
     page("/map", "Map", map::show),
     part("/map/{id}", map::around),
     page("/machines", "Machines & sync", machines::show),
     write("/machines/sync", machines::sync),
-    page("/health", "Health", health::show),
-    page("/settings", "Settings", settings::show),
     write("/settings/change", settings::change),
     write("/settings/pause", settings::pause),
     write("/settings/test", settings::test),
-    page("/privacy", "Privacy", privacy::show),
-    write("/privacy/purge", privacy::purge),
     page("/import", "Import", import::show),
     write("/import/notes", import::notes),
     write("/import/sessions", import::sessions),
+    page("/privacy", "Privacy", privacy::show),
+    write("/privacy/purge", privacy::purge),
+    page("/settings", "Settings", settings::show),
     write("/review/decide", review::decide),
     write("/review/restore", review::restore),
     asset(

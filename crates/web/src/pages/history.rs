@@ -89,12 +89,24 @@ fn row(visit: &Visit, row: &HistoryRow) -> Markup {
     html! {
         li.note {
             a.title href={ "/change/" (event.commit) } {
-                (shown_verb(event)) " " (counts)
-                @if !title.is_empty() { " " bdi { (title) } }
+                @if title.is_empty() { (shown_verb(event)) } @else { bdi { (title) } }
             }
-            div.facts { (facts(visit, event)) }
+            div.facts {
+                span { (shown_verb(event)) ": " (in_words(counts)) }
+                (facts(visit, event))
+            }
         }
     }
+}
+
+/// The counts of a change in words: `+2 ~1` as `2 new, 1 changed`.
+fn in_words(counts: &str) -> String {
+    let words = [('+', "new"), ('~', "changed"), ('-', "removed")];
+    let parts = counts.split(' ').filter_map(|part| {
+        let (_, word) = words.iter().find(|(sign, _)| part.starts_with(*sign))?;
+        Some(format!("{} {word}", &part[1..]))
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn facts(visit: &Visit, event: &Event) -> Markup {
@@ -117,7 +129,11 @@ pub(crate) fn change(visit: &Visit) -> Answered {
     };
     let differences = past.repository.differences(&event.commit)?;
     let visible = differences.iter().filter(|it| !past.is_withheld(it.id));
-    let title = format!("{} {}", shown_verb(&event), operation::counts(&event));
+    let title = format!(
+        "{}: {}",
+        shown_verb(&event),
+        in_words(&operation::counts(&event))
+    );
     let main = html! {
         p { a href="/history" { "← History" } }
         h1 { (title) }

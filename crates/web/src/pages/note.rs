@@ -11,7 +11,7 @@ use anamnesis_app::{
 };
 use anamnesis_note::{
     link::Edge,
-    note::{GLOBAL, Note, State},
+    note::{GLOBAL, Note, Scope, State},
 };
 use anamnesis_recall::{correction::remarks_on, usefulness::last_used};
 use anamnesis_store::{
@@ -152,7 +152,8 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
             }
             dt { "Project" } dd { bdi { (line(&entry.project)) } }
             dt { "Machine" } dd {
-                (line(&entry.machine_id)) ", " (entry.path.scope)
+                (line(&entry.machine_id))
+                @if entry.path.scope == Scope::MachineLocal { ", this machine only" } @else { ", synced" }
             }
             dt { "Created" } dd { (written(&entry.created_at, now)) }
             dt { "Changed" } dd { (written(layout::updated(entry), now)) }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anamnesis_app::{
     Error, edit, forget,
     format::{count, number},
-    project,
+    project, reflect,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -17,7 +17,7 @@ use maud::{Markup, html};
 
 use super::note::{FORGET, MOVE, MUTE, PIN, UNMUTE, UNPIN};
 use crate::{
-    layout::{self, choice, line, note_item, note_lines},
+    layout::{self, choice, line, note_card},
     visit::{Answered, Params, Visit},
 };
 
@@ -45,30 +45,38 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let start = (page - 1) * PAGE;
     let (total, found) = if query.is_empty() {
         let entries = index.list_from(&filter, start, PAGE)?;
-        let found = entries.into_iter().map(|entry| (entry, Vec::new()));
-        (index.count(&filter)?, found.collect())
+        (index.count(&filter)?, entries)
     } else {
         let vector = visit.encoder.vector(&visit.context, &index, query);
         let vector = vector.as_deref();
         let hits = search::search_with_meaning(&index, query, vector, &filter, MAX_HITS)?;
         let total = hits.len();
         let hits = hits.into_iter().skip(start).take(PAGE);
-        (total, hits.map(|hit| (hit.entry, hit.matched)).collect())
+        (total, hits.map(|hit| hit.entry).collect())
     };
-    let found: Vec<(Entry, Vec<String>)> = found;
+    let records = visit.context.records()?;
+    let own = visit.context.project(visit.query.get("project")).own_keys();
+    let undistilled = records.and_then(|journal| reflect::undistilled(&index, &journal, &own));
+    let today = visit.context.environment.now.date_naive();
     let main = html! {
         h1 { "Notes" }
         @if totals.total == 0 { (welcome(visit)) } @else {
+            @if let Some(sessions) = undistilled {
+                p.message { (reflect::reminder(sessions)) " in Claude Code makes a few lasting notes of them." }
+            }
             (form(&visit.query, query, &totals))
             section id="results" data-live="notes" aria-label="Results" {
                 p.hint role="status" {
                     (layout::amount(total, "note", page, PAGE))
                     @if !query.is_empty() && total == MAX_HITS { " (the best)" }
+                    @if visit.query.get("since").is_none() {
+                        " · " a href={ "/notes?since=" (today) } { "learned today" }
+                    }
                 }
                 @if found.is_empty() {
                     p { "No note matches. " a href="/notes" { "Show all notes" } }
                 }
-                (list(visit, &found))
+                (list(visit, &found, query))
                 (layout::pager(visit, page, PAGE, total))
             }
         }
@@ -149,19 +157,18 @@ fn form(asked: &Params, query: &str, totals: &NoteTotals) -> Markup {
 }
 
 /// The notes with a box for each, and what can be done with the ticked ones.
-fn list(visit: &Visit, found: &[(Entry, Vec<String>)]) -> Markup {
-    let now = visit.context.environment.now;
+fn list(visit: &Visit, found: &[Entry], query: &str) -> Markup {
     let has_boxes = !visit.is_read_only && !found.is_empty();
     html! {
         @if has_boxes {
             form.many method="post" action=(MANY) {
                 input type="hidden" name="query" value=(visit.query.query());
                 ol.notes {
-                    @for (entry, matched) in found {
+                    @for entry in found {
                         li.note.pickable {
                             input type="checkbox" name="note" value=(entry.id())
                                 aria-label={ "Select " (line(&entry.title)) };
-                            div { (note_lines(entry, now, &words(matched))) }
+                            div { (note_card(visit, entry, query, &html! {})) }
                         }
                     }
                 }
@@ -169,7 +176,9 @@ fn list(visit: &Visit, found: &[(Entry, Vec<String>)]) -> Markup {
             }
         } @else {
             ol.notes {
-                @for (entry, matched) in found { (note_item(entry, now, &words(matched))) }
+                @for entry in found {
+                    li.note { (note_card(visit, entry, query, &html! {})) }
+                }
             }
         }
     }
@@ -252,15 +261,6 @@ pub(crate) fn many(visit: &Visit) -> Answered {
         format!("/notes?{query}")
     };
     Ok(layout::done(&path, word, change))
-}
-
-/// The words that matched.
-fn words(matched: &[String]) -> Markup {
-    html! {
-        @if !matched.is_empty() {
-            span.matched { "has " (line(&matched.join(", "))) }
-        }
-    }
 }
 
 /// The page of an empty store.

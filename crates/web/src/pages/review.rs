@@ -162,7 +162,7 @@ fn single(
     Ok(html! {
         h2 { (line(&operation::heading(context, card.group))) }
         ol.notes {
-            (note_item(&details.entry, context.environment.now,
+            (note_item(visit, &details.entry,
                 &html! { span.chip.warn { (operation::word(waiting.reason)) } }))
         }
         @for reason in &waiting.stale_reasons {
@@ -300,7 +300,7 @@ fn mass(visit: &Visit, card: &Card<'_>, notes: &[PendingNote], at: usize) -> Mar
             @for waiting in notes.iter().take(MAX_LISTED) {
                 @let entry = operation::shown_entry(context, waiting);
                 @let why = waiting.stale_reasons.first();
-                (note_item(&entry, context.environment.now, &html! {
+                (note_item(visit, &entry, &html! {
                     span.chip.warn { (operation::word(waiting.reason)) }
                     @if let Some(why) = why { span { (clean(&why.text(NoteId::short))) } }
                 }))

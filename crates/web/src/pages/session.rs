@@ -75,7 +75,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 section {
                     h2 { "Notes of this session" }
                     ol.notes {
-                        @for entry in &made { (note_item(entry, context.environment.now, &html! {})) }
+                        @for entry in &made { (note_item(visit, entry, &html! {})) }
                     }
                 }
             }

@@ -5,6 +5,7 @@ use anamnesis_app::{
     format::{counted, shorten},
     session as operation,
 };
+use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_store::{
     index::Index,
     journal::{Journal, Session},
@@ -72,13 +73,20 @@ fn row(
 ) -> Result<Markup, Error> {
     let now = visit.context.environment.now;
     let prompt = session.first_prompt.as_deref().unwrap_or_default();
-    let prompt = shorten(&one_line(&visit.context.printable(prompt)), 140);
+    let prompt = one_line(&visit.context.printable(prompt));
+    let note = index.get(NoteId::of_session(&session.id))?;
+    let note = note.filter(|entry| entry.state != State::Forgotten);
+    let title = note.as_ref().map_or(prompt, |entry| line(&entry.title));
+    let body = note.and_then(|entry| visit.context.notes.read(entry.path).ok());
+    let body = body.map(|stored| visit.context.printable(&stored.note().body));
+    let telling = body.and_then(|body| layout::telling_line(&body, &title));
     Ok(html! {
         li.note {
             a.title href=(session_path(&session.id)) {
-                @if prompt.is_empty() { "Session " (operation::short(journal, session)?) }
-                @else { bdi { (prompt) } }
+                @if title.is_empty() { "Session " (operation::short(journal, session)?) }
+                @else { bdi { (shorten(&title, 140)) } }
             }
+            @if let Some(telling) = telling { p.telling { bdi { (telling) } } }
             div.facts {
                 (state(session))
                 span { bdi { (line(&session.project)) } }

@@ -38,7 +38,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         section id="next" data-live="notes" { h2 { "What the next session gets" } (next(visit)?) }
         @for (name, settings) in &groups {
             section {
-                h2 { (name) }
+                h2 { (heading(name)) }
                 ul.settings { @for setting in settings { (row(visit, &keys, setting)) } }
                 @if can_test && *name == "reflection" {
                     p.actions { (layout::button("/settings/test", &[], "Test the model")) }
@@ -85,6 +85,22 @@ fn next(visit: &Visit) -> Result<Markup, Error> {
             }
         }
     })
+}
+
+/// The heading of a group in plain words.
+fn heading(group: &str) -> &str {
+    match group {
+        "general" => "In general",
+        "recall" => "What Claude is given",
+        "recording" => "What is recorded",
+        "retention" => "How long records are kept",
+        "reflection" => "Notes by a model",
+        "sync" => "Between your machines",
+        "learn" => "What is learned from use",
+        "redact" => "What is masked",
+        "summaries" => "Summaries of sessions",
+        other => other,
+    }
 }
 
 /// The heading of a setting: its group in `config.json`.
@@ -164,19 +180,26 @@ fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
     html! {
         li {
             div.line {
-                code { (setting.name) }
+                span.meaning { (with_code(setting.meaning)) }
                 strong { bdi { (shown(setting, &found.value)) } }
+                @if is_changeable && setting.kind == Kind::Switch {
+                    @let (value, label) = switch(&found.value);
+                    (layout::button("/settings/change",
+                        &[("key", setting.name), ("value", value), (SURE, "yes")], label))
+                }
+            }
+            div.facts {
+                code { (setting.name) }
                 @match found.source {
                     SettingSource::Variable(variable) => { span.chip.warn { (variable) } }
                     SettingSource::File => { span.chip { "config.json" } }
                     SettingSource::Default => { span.hint { "default" } }
                 }
             }
-            p { (with_code(setting.meaning)) }
             @if let Some(hidden) = &found.hidden {
                 p.hint { "Over " bdi { (shown(setting, hidden)) } " in config.json." }
             }
-            @if is_changeable {
+            @if is_changeable && setting.kind != Kind::Switch {
                 details {
                     summary { "Change " (setting.name) }
                     form.filters method="post" action="/settings/change" {
@@ -197,6 +220,14 @@ fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The other position of a switch, and the button's label for it.
+fn switch(value: &Value) -> (&'static str, &'static str) {
+    match value.as_bool() {
+        Some(true) => ("off", "Switch off"),
+        _ => ("on", "Switch on"),
     }
 }
 
