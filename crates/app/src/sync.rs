@@ -22,7 +22,7 @@ use ulid::Ulid;
 
 use crate::{
     Error, claude_memory,
-    context::Context,
+    context::{self, Context},
     format,
     purge::{LeftPlace, left},
     remote, spawn,
@@ -629,13 +629,14 @@ pub fn commit_earlier(context: &Context, notes: impl IntoIterator<Item = NoteId>
     }
 }
 
-/// Commits all changes in `memory/`, whether hooks wrote them or somebody edited files.
+/// Commits all changes in `memory/`, whether hooks wrote them or somebody edited files. Waits for a sync
+/// that runs, such as that of the background process.
 pub fn commit_all(context: &Context) -> Result<(), Error> {
-    commit_folder(context).map_err(not_committed)
+    commit_folder(context, context::TIMEOUT).map_err(not_committed)
 }
 
-fn commit_folder(context: &Context) -> Result<(), anamnesis_sync::Error> {
-    let backend = backend(context, None, None, HeldDecision::None, Duration::ZERO);
+fn commit_folder(context: &Context, timeout: Duration) -> Result<(), anamnesis_sync::Error> {
+    let backend = backend(context, None, None, HeldDecision::None, timeout);
     let committed = backend.commit();
     log_set_aside(context, &backend);
     if let Ok(committed) = &committed
@@ -676,7 +677,7 @@ pub fn repair(
 /// Like [`commit_all`], but does nothing while another process syncs, which commits everything
 /// first.
 pub fn commit_what_is_left(context: &Context) -> Result<(), Error> {
-    match commit_folder(context) {
+    match commit_folder(context, Duration::ZERO) {
         Ok(()) | Err(anamnesis_sync::Error::Busy) => Ok(()),
         Err(error) => Err(not_committed(error)),
     }
