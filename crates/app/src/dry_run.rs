@@ -11,7 +11,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::Index,
-    journal::{Journal, Ledger},
+    journal::{Journal, Ledger, POINTER},
     project::Project,
 };
 use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
@@ -191,7 +191,8 @@ fn candidates(answer: &RecallResult) -> Vec<Value> {
     let given = answer.shown.iter().map(|shown| {
         json!({
             "id": shown.note.to_string(),
-            "given": true,
+            "given": shown.level != POINTER,
+            "pointer": shown.level == POINTER,
             "level": shown.level,
             "reason": shown.reason,
             "evidence": shown.evidence,
@@ -201,6 +202,7 @@ fn candidates(answer: &RecallResult) -> Vec<Value> {
         json!({
             "id": held.note,
             "given": false,
+            "pointer": false,
             "level": Value::Null,
             "reason": held.reason,
             "evidence": held.evidence,

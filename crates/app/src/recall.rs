@@ -4,10 +4,10 @@
 use std::{collections::HashMap, time::Duration};
 
 use anamnesis_note::id::NoteId;
-use anamnesis_recall::render::{Block, Budget, Level, recalled_block};
+use anamnesis_recall::render::{Block, Budget, Level, Recalled, pointer_block, recalled_block};
 use anamnesis_recall::{
     knowledge::StoreKnowledge,
-    note_set::{self, Limits, Outcome, Request},
+    note_set::{self, InjectedNote, Limits, Outcome, Request},
     prompt,
     rank::Query,
     threshold::Floor,
@@ -25,6 +25,9 @@ use crate::{context::Context, embedding::PromptEncoder, format, pause::Off};
 
 /// How many held-back notes the journal keeps per recall.
 const MAX_HELD: usize = 10;
+
+/// The maximum number of pointers at a prompt.
+const MAX_POINTERS: usize = 2;
 
 /// An occasion at which notes are injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +68,10 @@ impl Lane {
             linked: match self {
                 Self::Prompt => 1,
                 Self::Agent => 0,
+            },
+            pointers: match self {
+                Self::Prompt if recall.pointers && recall.notes > 0 => MAX_POINTERS,
+                _ => 0,
             },
         };
         let tokens = number(recall.tokens);
@@ -188,7 +195,7 @@ impl Asker<'_> {
             terms: outcome.terms,
             searched: outcome.searched,
             floor: outcome.floor,
-            given: shown.len(),
+            given: outcome.given.len().min(shown.len()),
             reason: outcome
                 .silence
                 .map_or_else(String::new, |silence| silence.as_str().to_owned()),
@@ -219,20 +226,26 @@ impl Asker<'_> {
             vector: &|| encoder.as_ref()?.vector(self.context, &index),
         };
         let outcome = note_set::recall(&index, &self.context.notes, &request)?;
-        let notes: Vec<_> = outcome
-            .given
-            .iter()
-            .map(|given| {
-                let mut recalled = given.recalled.clone();
-                let remark = self.project.remark_on(&recalled.note.project);
-                recalled.remarks.extend(remark);
-                recalled
-            })
-            .collect();
-        let now = self.context.environment.now;
-        let block = recalled_block(&notes, budget, now, |id| Context::short(&index, id));
+        let short = |id| Context::short(&index, id);
+        // There are pointers only if no note is injected.
+        let block = if outcome.pointers.is_empty() {
+            let now = self.context.environment.now;
+            recalled_block(&recalled(&outcome.given, self.project), budget, now, short)
+        } else {
+            pointer_block(&recalled(&outcome.pointers, self.project), short)
+        };
         Ok((outcome, block, is_partial))
     }
+}
+
+fn recalled(notes: &[InjectedNote], project: &Project) -> Vec<Recalled> {
+    let recalled = notes.iter().map(|note| {
+        let mut recalled = note.recalled.clone();
+        let remark = project.remark_on(&recalled.note.project);
+        recalled.remarks.extend(remark);
+        recalled
+    });
+    recalled.collect()
 }
 
 /// Returns how much of each note the block contains, for the journal.
@@ -241,6 +254,7 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<ShownNote> {
     outcome
         .given
         .iter()
+        .chain(&outcome.pointers)
         .filter_map(|given| {
             let note = &given.recalled.note;
             Some(ShownNote {

@@ -18,6 +18,7 @@
 pub mod card;
 #[cfg(unix)]
 mod scale;
+mod tiers;
 
 use std::{
     cell::RefCell,
@@ -55,12 +56,13 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{Result, at};
+use tiers::{Injected, Tiers};
 
 /// The measures of an answer: recall at four depths, mean reciprocal rank, nDCG.
 const MEASURES: [&str; 6] = ["R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10"];
 
 /// The thresholds of the curve.
-const THRESHOLDS: [f32; 5] = [0.36, 0.40, 0.45, 0.50, 0.55];
+const THRESHOLDS: [f32; 5] = [0.45, 0.50, 0.55, 0.60, 0.65];
 
 /// The position of the threshold in use.
 const USUAL: usize = 2;
@@ -76,6 +78,7 @@ const LIMITS: Limits = Limits {
     floor: Floor::Usual,
     notes: 3,
     linked: 1,
+    pointers: 2,
 };
 
 /// Number of listed false results.
@@ -205,6 +208,8 @@ struct QuestionResult<'a> {
     measures: [[f64; MEASURES.len()]; WAYS.len()],
     /// The notes that a prompt injects at each of [`THRESHOLDS`].
     injected: Vec<Vec<NoteId>>,
+    /// What a prompt gets at the threshold in use.
+    usual: Injected,
     /// The score, the matched words and the id of the best injected note at the threshold in use.
     best: Option<(f64, Vec<String>, NoteId)>,
 }
@@ -242,6 +247,8 @@ struct Report<'a> {
     curve: Vec<(f32, [CurvePoint; 2])>,
     /// The share of right injections at the threshold in use, by category.
     right: Vec<(String, usize, f64)>,
+    /// What prompts get in full and as pointers.
+    tiers: Tiers,
     /// The number of unrelated questions, and the share of them that injects nothing, by threshold.
     strangers: (usize, Vec<f64>),
     /// Score, question, matched words and title of the worst false results.
@@ -355,6 +362,7 @@ impl Set {
                 .map(|found| measures(found, &question.right)),
             found,
             injected: injected.iter().map(ids).collect(),
+            usual: Injected::new(&usual),
             best,
         })
     }
@@ -465,6 +473,9 @@ impl Set {
                 })
                 .collect(),
             right,
+            tiers: Tiers::new(
+                (answers.iter().chain(&none)).map(|answer| (answer.question, &answer.usual)),
+            ),
             strangers: self.asked_by(strangers)?,
             worst,
             median: times.get(times.len() / 2).copied().unwrap_or_default(),
@@ -487,7 +498,7 @@ impl Set {
                 for (silent, threshold) in silent.iter_mut().zip(THRESHOLDS) {
                     let floor = Floor::At(threshold);
                     let outcome = self.prompt(text, project, floor, vector.as_deref())?;
-                    *silent += u32::from(outcome.given.is_empty());
+                    *silent += u32::from(outcome.given.is_empty() && outcome.pointers.is_empty());
                 }
                 asked += 1;
             }
@@ -509,7 +520,7 @@ impl Set {
             });
             let row = json!({
                 "qid": answer.question.id, "ids": ranked, "search": searched, "prompt": prompt,
-                "injected": answer.injected[USUAL].len(),
+                "injected": answer.injected[USUAL].len(), "pointers": answer.usual.pointers().len(),
             });
             lines.push_str(&row.to_string());
             lines.push('\n');
@@ -588,6 +599,7 @@ impl Report<'_> {
                 text.push_str(&format!("{threshold:9.2}  {:6.2}\n", 100.0 * silent));
             }
         }
+        text.push_str(&self.tiers.text());
         text.push_str("right note injected\n");
         for (name, count, right) in &self.right {
             text.push_str(&format!("{name:28}{count:6}{:9.1}\n", 100.0 * right));
@@ -629,7 +641,7 @@ impl Report<'_> {
         json!({
             "set": self.name, "notes": self.set.notes,
             "measures": measures.collect::<serde_json::Map<_, _>>(), "gate": curve,
-            "right": self.right.iter().map(|(name, _, right)| (name.clone(), json!(right)))
+            "tiers": self.tiers.json(), "right": self.right.iter().map(|(name, _, right)| (name.clone(), json!(right)))
                 .collect::<serde_json::Map<_, _>>(),
             "strangers": { "asked": self.strangers.0, "silent": self.strangers.1 },
             "worst": self.worst.iter().map(|(fit, question, matched, title)| json!({
@@ -915,8 +927,8 @@ mod tests {
         let answers = fs::read_to_string(folder.path().join(format!("{name}.jsonl"))).unwrap();
         assert_eq!(
             answers,
-            "{\"qid\":\"1\",\"ids\":[\"n2\"],\"search\":[\"n2\"],\"prompt\":[\"n2\"],\"injected\":1}\n\
-             {\"qid\":\"2\",\"ids\":[],\"search\":[],\"prompt\":[],\"injected\":0}\n"
+            "{\"qid\":\"1\",\"ids\":[\"n2\"],\"search\":[\"n2\"],\"prompt\":[\"n2\"],\"injected\":1,\"pointers\":0}\n\
+             {\"qid\":\"2\",\"ids\":[],\"search\":[],\"prompt\":[],\"injected\":0,\"pointers\":0}\n"
         );
         assert!(report.text().contains("second half"));
         assert_eq!(report.json()["notes"], 2);

@@ -24,6 +24,8 @@ const MAX_BY_MEANING: usize = 10;
 /// The cosines of a query and the notes of a mask.
 struct Similarities {
     cosines: HashMap<u32, f32>,
+    /// The numbers of the most similar notes, best first.
+    best: Vec<u32>,
     mean: f32,
     deviation: f32,
 }
@@ -40,8 +42,15 @@ impl Similarities {
             }
         })?;
         let (mean, deviation) = distribution(&cosines);
+        let mut best: Vec<u32> = cosines.keys().copied().collect();
+        best.sort_unstable_by(|one, other| {
+            let cosine = |number| cosines.get(number).copied().unwrap_or_default();
+            cosine(other).total_cmp(&cosine(one)).then(one.cmp(other))
+        });
+        best.truncate(MAX_BY_MEANING);
         Ok(Self {
             cosines,
+            best,
             mean,
             deviation,
         })
@@ -50,26 +59,19 @@ impl Similarities {
     /// Returns the meaning of the note with this number, if it has a vector.
     fn meaning(&self, number: u32) -> Option<Meaning> {
         let similarity = *self.cosines.get(&number)?;
+        let rank = self.best.iter().position(|best| *best == number);
         Some(Meaning {
             similarity,
+            rank: rank.unwrap_or(usize::MAX),
             deviation: (similarity - self.mean) / self.deviation
                 - expected_highest(self.cosines.len()),
         })
     }
 
-    /// Returns the ids of the `limit` most similar notes, best first.
-    fn best(&self, index: &Index, limit: usize) -> Result<Vec<(NoteId, u32, Meaning)>, Error> {
-        let mut cosines: Vec<(u32, f32)> = self
-            .cosines
-            .iter()
-            .map(|(number, cosine)| (*number, *cosine))
-            .collect();
-        cosines.sort_unstable_by(|(number, one), (other, two)| {
-            two.total_cmp(one).then(number.cmp(other))
-        });
-        cosines.truncate(limit);
-        let mut best = Vec::with_capacity(cosines.len());
-        for (number, _) in cosines {
+    /// Returns the most similar notes, best first.
+    fn best(&self, index: &Index) -> Result<Vec<(NoteId, u32, Meaning)>, Error> {
+        let mut best = Vec::with_capacity(self.best.len());
+        for &number in &self.best {
             if let Some((id, _)) = index.heading(number)?
                 && let Some(meaning) = self.meaning(number)
             {
@@ -92,7 +94,7 @@ pub(crate) fn add_meaning(
     for found in &mut ranked.candidates {
         found.meaning = similarities.meaning(found.number);
     }
-    for (id, number, meaning) in similarities.best(index, MAX_BY_MEANING)? {
+    for (id, number, meaning) in similarities.best(index)? {
         let is_known = ranked.candidates.iter().any(|found| found.id == id);
         let Some(entry) = index.get(id)?.filter(|_| !is_known && meaning.gain() > 0.0) else {
             continue;
@@ -251,6 +253,39 @@ mod tests {
     }
 
     #[test]
+    fn a_meaning_that_is_hardly_above_all_others_gives_a_pointer_once() {
+        let near = Some(&[1.0, 0.0][..]);
+        for (prompt, cosine, is_pointer) in [
+            ("wie kommen die Daten von gestern zurück", 0.83, true),
+            ("wie kommen die Daten von gestern zurück", 0.80, false),
+            // Too few words, and words that are in every prompt.
+            ("Daten zurück", 0.83, false),
+            ("please fix and run the tests", 0.83, false),
+        ] {
+            let (fixture, ids) = store(&[
+                (
+                    "The staging database is restored from the nightly dump",
+                    cosine,
+                ),
+                ("The red boat leaves at noon", 0.75),
+            ]);
+            let outcome = prompted(&fixture, prompt, near);
+            assert_eq!(injected(&outcome), []);
+            let pointers = outcome.pointers.iter();
+            let pointers: Vec<NoteId> = pointers.map(|note| note.recalled.note.id).collect();
+            let first = pointers.first() == ids.first();
+            assert_eq!(first, is_pointer, "{prompt}, {cosine}: {pointers:?}");
+            assert_eq!(outcome.silence.is_none(), !pointers.is_empty());
+            let held = outcome.held.iter().map(|held| &held.note);
+            assert!(
+                pointers
+                    .iter()
+                    .all(|id| held.clone().all(|held| *held != id.to_string()))
+            );
+        }
+    }
+
+    #[test]
     fn an_unrelated_meaning_counts_against_words_that_hardly_suffice() {
         let (fixture, ids) = store(&[
             ("Delete the screenshots of the merge request", 0.70),
@@ -263,7 +298,7 @@ mod tests {
         assert_eq!(injected(&prompted(&fixture, weak, far)), []);
         // Words that clearly suffice, and a named note, need no meaning.
         for strong in [
-            "delete the old screenshots now",
+            "delete the screenshots of that merge request",
             "what about: delete the screenshots of the merge request",
         ] {
             assert_eq!(injected(&prompted(&fixture, strong, far)), [ids[0]]);

@@ -35,7 +35,7 @@ use crate::{
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     reason::{InjectionReason, WithholdingReason},
     stale::looked_at,
-    threshold::{Floor, refusal},
+    threshold::{Floor, Gate, Tier},
     usefulness::{DecayedCounts, is_benched, last_used, usefulness},
 };
 
@@ -122,6 +122,8 @@ pub struct Limits {
     pub notes: usize,
     /// The maximum number of linked notes, in addition.
     pub linked: usize,
+    /// The maximum number of pointers if no note is injected; 0 switches them off.
+    pub pointers: usize,
 }
 
 /// A recall request.
@@ -192,6 +194,8 @@ pub struct InjectedNote {
 pub struct Outcome {
     /// The notes to inject, best first.
     pub given: Vec<InjectedNote>,
+    /// The notes that may match, best first: a line of each is injected.
+    pub pointers: Vec<InjectedNote>,
     /// The withheld notes, best first within each step.
     pub held: Vec<Held>,
     /// Why nothing is injected, if nothing is.
@@ -286,20 +290,17 @@ pub fn small_talk(query: &Query) -> Option<Outcome> {
     })
 }
 
-/// Chooses the notes to inject for a prompt.
+/// Chooses the notes to inject for a prompt, and the notes to point to if none is injected.
 pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Outcome, Error> {
-    let query = request.query;
-    if let Some(outcome) = small_talk(query) {
+    if let Some(outcome) = small_talk(request.query) {
         return Ok(outcome);
     }
-    let mut outcome = Outcome {
-        terms: query.term_count(),
-        ..Outcome::default()
-    };
+    let terms = request.query.term_count();
+    let keys = std::iter::once(request.project).chain(request.also.iter().map(String::as_str));
+    let query = &request.query.in_project(keys.clone());
+    let request = &Request { query, ..*request };
     let mask = Mask {
-        own: std::iter::once(request.project.to_owned())
-            .chain(request.also.iter().cloned())
-            .collect(),
+        own: keys.map(str::to_owned).collect(),
         with_global: true,
         with_others: false,
         only_surfacing: true,
@@ -312,61 +313,26 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
     if let Some(vector) = (request.vector)() {
         add_meaning(index, &mut ranked, &vector, &mask)?;
     }
-    outcome.searched = ranked.searched;
-    outcome.floor = rounded(f64::from(floor));
-    if ranked.candidates.is_empty() {
-        outcome.silence = Some(Silence::NothingFound);
-        return Ok(outcome);
-    }
-    let fitting = ranked.candidates.iter().filter(|found| found.passes(floor));
-    let ids: Vec<NoteId> = fitting.map(|found| found.id).collect();
-    let standings = request.knowledge.standings(&ids);
-    let mut admitted = admit(index, &ranked, floor, &standings, &mut outcome)?;
-    if admitted.is_empty() {
-        outcome.silence = Some(if outcome.terms < 2 {
-            Silence::TooFewWords
-        } else {
-            Silence::NothingFits
-        });
-        return Ok(outcome);
-    }
-    sort_admitted(index, &mut admitted, request.knowledge, &standings)?;
-    let admitted = Admitted::corrected(index, request.now, admitted)?;
     let mut chosen = Selection {
         notes,
         request,
-        outcome,
+        outcome: Outcome {
+            terms,
+            searched: ranked.searched,
+            floor: rounded(f64::from(floor)),
+            ..Outcome::default()
+        },
         mask: &mask,
+        has_match: false,
         has_seen_match: false,
     };
-    chosen.take(index, &admitted, request.limits.notes)?;
-    let seeds: Vec<&Admitted> = admitted.iter().collect();
-    let admits = Activated::is_admitted_to_prompt;
-    let linked = linked(
-        index,
-        &seeds,
-        &ranked.candidates,
-        request.knowledge,
-        1,
-        admits,
-    )?;
-    let linked = Admitted::corrected(index, request.now, linked)?;
-    let most = chosen.counted().count() + request.limits.linked;
-    if !chosen.outcome.given.is_empty() {
-        chosen.take(index, &linked, most)?;
-    }
-    let mut outcome = chosen.outcome;
-    let given = outcome.given.iter();
-    let given: BTreeSet<String> = given.map(|it| it.recalled.note.id.to_string()).collect();
-    outcome.held.retain(|held| !given.contains(&held.note));
-    if outcome.given.is_empty() {
-        outcome.silence = Some(if chosen.has_seen_match {
-            Silence::AlreadySeen
-        } else {
-            Silence::NothingFits
-        });
-    }
-    Ok(outcome)
+    let gate = Gate {
+        floor,
+        words: query.telling_count(),
+    };
+    let moderate = chosen.take_matches(index, &ranked, gate)?;
+    chosen.take_pointers(index, &moderate)?;
+    Ok(chosen.finished(ranked.candidates.is_empty()))
 }
 
 /// Ranks the whole prompt or, if nothing matches that well enough, its best matching sentence.
@@ -414,35 +380,45 @@ fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-/// Returns the candidates that pass the threshold and records the others as withheld.
+/// Returns the candidates of the tiers [`Tier::Full`] and [`Tier::Pointer`], and records all but the first
+/// as withheld.
 fn admit(
     index: &Index,
     ranked: &Ranked,
-    floor: f32,
+    gate: Gate,
     standings: &HashMap<NoteId, NoteStanding>,
     outcome: &mut Outcome,
-) -> Result<Vec<Admitted>, Error> {
+) -> Result<[Vec<Admitted>; 2], Error> {
     let best = ranked.candidates.first().map_or(0.0, |found| found.score);
-    let mut fitting = Vec::new();
+    let (mut fitting, mut moderate) = (Vec::new(), Vec::new());
     for found in &ranked.candidates {
         let is_benched = standings
             .get(&found.id)
             .is_some_and(|standing| standing.is_benched);
-        let refusal = refusal(found, floor, is_benched).or_else(|| {
-            (relative(found, best) < MIN_RELATIVE_SCORE && found.exact.is_none())
-                .then_some(WithholdingReason::OthersMatchBetter)
-        });
-        if let Some(reason) = refusal {
+        let reason = match gate.tier(found, is_benched) {
+            Ok(Tier::Full)
+                if relative(found, best) < MIN_RELATIVE_SCORE && found.exact.is_none() =>
+            {
+                Some(WithholdingReason::OthersMatchBetter)
+            }
+            Ok(Tier::Full) => {
+                fitting.push(found);
+                (found.is_superseded).then_some(WithholdingReason::Replaced)
+            }
+            Ok(Tier::Pointer) => {
+                moderate.push(found);
+                Some(WithholdingReason::WeakMatch)
+            }
+            Err(reason) => Some(reason),
+        };
+        if let Some(reason) = reason {
             outcome.held.push(held(found.id, reason, evidence(found)));
-            continue;
         }
-        if found.is_superseded {
-            let reason = WithholdingReason::Replaced;
-            outcome.held.push(held(found.id, reason, evidence(found)));
-        }
-        fitting.push(found);
     }
-    replace_superseded(index, &fitting, best)
+    let fitting = replace_superseded(index, &fitting, best)?;
+    let mut moderate = replace_superseded(index, &moderate, best)?;
+    moderate.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+    Ok([fitting, moderate])
 }
 
 /// Returns a candidate's score relative to the best one's.
@@ -549,6 +525,8 @@ struct Selection<'a> {
     request: &'a Request<'a>,
     outcome: Outcome,
     mask: &'a Mask,
+    /// Whether a note passed the threshold.
+    has_match: bool,
     /// Whether a matching note was withheld because the context has seen it.
     has_seen_match: bool,
 }
@@ -560,6 +538,83 @@ enum ReadNote {
 }
 
 impl Selection<'_> {
+    /// Adds the notes that match, and one that a link leads to. Returns those that may match.
+    fn take_matches(
+        &mut self,
+        index: &Index,
+        ranked: &Ranked,
+        gate: Gate,
+    ) -> Result<Vec<Admitted>, Error> {
+        let (limits, knowledge) = (self.request.limits, self.request.knowledge);
+        let fitting = ranked.candidates.iter();
+        let fitting = fitting.filter(|found| gate.tier(found, false).is_ok());
+        let ids: Vec<NoteId> = fitting.map(|found| found.id).collect();
+        let standings = knowledge.standings(&ids);
+        let [mut admitted, moderate] = admit(index, ranked, gate, &standings, &mut self.outcome)?;
+        if admitted.is_empty() {
+            return Ok(moderate);
+        }
+        self.has_match = true;
+        sort_admitted(index, &mut admitted, knowledge, &standings)?;
+        let admitted = Admitted::corrected(index, self.request.now, admitted)?;
+        self.take(index, &admitted, limits.notes)?;
+        if !self.outcome.given.is_empty() {
+            let seeds: Vec<&Admitted> = admitted.iter().collect();
+            let admits = Activated::is_admitted_to_prompt;
+            let linked = linked(index, &seeds, &ranked.candidates, knowledge, 1, admits)?;
+            let linked = Admitted::corrected(index, self.request.now, linked)?;
+            let most = self.counted().count() + limits.linked;
+            self.take(index, &linked, most)?;
+        }
+        Ok(moderate)
+    }
+
+    /// Points to notes that may match, unless a note answers in full or has answered before. A note that
+    /// the context has seen needs no pointer.
+    fn take_pointers(&mut self, index: &Index, moderate: &[Admitted]) -> Result<(), Error> {
+        if self.has_match {
+            return Ok(());
+        }
+        // Words alone are worth one.
+        let has_meaning = |note: &Admitted| note.evidence.similarity.is_some();
+        let most = if moderate.iter().any(has_meaning) {
+            self.request.limits.pointers
+        } else {
+            self.request.limits.pointers.min(1)
+        };
+        for candidate in moderate {
+            if self.outcome.pointers.len() >= most {
+                break;
+            }
+            if self.request.ledger.contains_key(&candidate.id) {
+                continue;
+            }
+            if let ReadNote::Injected(mut pointer) = self.read_note(index, candidate)? {
+                pointer.reason = InjectionReason::MayMatch;
+                self.outcome.pointers.push(*pointer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the outcome with the reason of a silence, if it is one.
+    fn finished(self, found_nothing: bool) -> Outcome {
+        let mut outcome = self.outcome;
+        let given = outcome.given.iter().chain(&outcome.pointers);
+        let given: BTreeSet<String> = given.map(|it| it.recalled.note.id.to_string()).collect();
+        outcome.held.retain(|held| !given.contains(&held.note));
+        outcome.silence = given.is_empty().then_some(if found_nothing {
+            Silence::NothingFound
+        } else if self.has_seen_match {
+            Silence::AlreadySeen
+        } else if !self.has_match && outcome.terms < 2 {
+            Silence::TooFewWords
+        } else {
+            Silence::NothingFits
+        });
+        outcome
+    }
+
     /// Adds notes in order until there are `most`.
     fn take(&mut self, index: &Index, admitted: &[Admitted], most: usize) -> Result<(), Error> {
         for candidate in admitted {
@@ -739,6 +794,7 @@ pub(crate) mod tests {
         floor: Floor::Usual,
         notes: 3,
         linked: 0,
+        pointers: 2,
     };
 
     /// Returns what a prompt gets in the project `p`, and by meaning, too, if its vector is given.

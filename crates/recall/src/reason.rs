@@ -13,6 +13,8 @@ pub enum InjectionReason {
     ChangesMatch,
     /// A link leads to it from a note that matches.
     LinkedToMatch,
+    /// It may match: a pointer leads to it.
+    MayMatch,
 }
 
 impl InjectionReason {
@@ -23,6 +25,7 @@ impl InjectionReason {
             Self::ReplacesMatch => "replaces a matching note",
             Self::ChangesMatch => "changes what a matching note says",
             Self::LinkedToMatch => "linked to a matching note",
+            Self::MayMatch => "may match, so a pointer leads to it",
         }
     }
 }

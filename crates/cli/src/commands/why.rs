@@ -14,7 +14,7 @@ use anamnesis_app::{
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::Index,
-    journal::{Evidence, Given, Held, INHERITED, Run, SUGGESTION},
+    journal::{Evidence, Given, Held, INHERITED, POINTER, Run, SUGGESTION},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -303,6 +303,9 @@ impl Page<'_> {
                 " · score {:.2}, {floor:.2} needed",
                 evidence.score
             ));
+        }
+        if given.level == POINTER {
+            reason.push_str(" · a pointer");
         }
         if given.level == "name" {
             reason.push_str(" · named only, for want of room");

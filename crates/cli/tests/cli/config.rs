@@ -38,6 +38,7 @@ fn every_setting_and_where_it_comes_from() {
     recall.wide                 off                           default
     recall.notes                3                             default
     recall.tokens               600                           default
+    recall.pointers             on                            default
     recall.semantic             search                        default
     recall.prompt_line          on                            default
     reflection.provider         heuristic                     default

@@ -136,19 +136,19 @@ fn a_session_is_asked_with_what_it_has_seen() {
     let tried = |arguments: &[&str]| eval(&home, "03:10:00", arguments);
     assert_ne!(prompt(&home, "03:00:01", FITTING), "");
     assert_ne!(tried(&[FITTING]).well(), "");
-    snapshot!(tried(&[FITTING, "--session", "5b0c8f1e", "--verbose"]).shown(), @r#"
+    snapshot!(tried(&[FITTING, "--session", "5b0c8f1e", "--verbose"]).shown(), @"
     exit 0
     on stderr:
     a prompt in github.com/acme/shop, now
       F5XJ2P  session     Add rate limits to the login                             1 d
-              held back: too few words in common · matched tests · score 0.02, 0.45
-              needed · has 12 % of what is asked
+              held back: too few words in common · matched tests · score 0.01, 0.55
+              needed · has 5 % of what is asked
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               held back: injected before · matched integration, tests, hang,
-              without, stub, server · score 2.85, 0.45 needed · has 100 % of what
+              without, stub, server · score 3.19, 0.55 needed · has 100 % of what
               is asked
     nothing is injected: all matching notes were injected before
-    "#);
+    ");
     assert_eq!(tried(&[FITTING, "--session", "nobody"]).code, Some(1));
 }
 
@@ -159,10 +159,10 @@ fn every_candidate_is_explained() {
     a prompt in github.com/acme/shop, now
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               matches the question · matched integration, tests, hang, without,
-              stub, server · score 2.85, 0.45 needed · has 100 % of what is asked
+              stub, server · score 3.19, 0.55 needed · has 100 % of what is asked
       F5XJ2P  session     Add rate limits to the login                             1 d
-              held back: too few words in common · matched tests · score 0.02, 0.45
-              needed · has 12 % of what is asked
+              held back: too few words in common · matched tests · score 0.01, 0.55
+              needed · has 5 % of what is asked
     ");
     let why = home
         .command(["why", "--all", "--try", FITTING])
@@ -173,7 +173,7 @@ fn every_candidate_is_explained() {
     a prompt in github.com/acme/shop, now
       7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
               matches the question · matched integration, tests, hang, without,
-              stub, server · score 2.85, 0.45 needed · has 100 % of what is asked
+              stub, server · score 3.19, 0.55 needed · has 100 % of what is asked
       1 more note held back · --all
     ");
     let json = eval(&home, "03:10:00", &[FITTING, "--json"]).json();
@@ -182,6 +182,7 @@ fn every_candidate_is_explained() {
       {
         "id": "01JZ00000000000000007Q4KZ9",
         "given": true,
+        "pointer": false,
         "level": "body",
         "reason": "matches the question",
         "evidence": {
@@ -193,21 +194,22 @@ fn every_candidate_is_explained() {
             "stub",
             "server"
           ],
-          "score": 2.852,
+          "score": 3.192,
           "coverage": 1.0
         }
       },
       {
         "id": "01JZ0000000000000000F5XJ2P",
         "given": false,
+        "pointer": false,
         "level": null,
         "reason": "too few words in common",
         "evidence": {
           "matched": [
             "tests"
           ],
-          "score": 0.024,
-          "coverage": 0.123
+          "score": 0.012,
+          "coverage": 0.053
         }
       }
     ]

@@ -22,6 +22,8 @@ pub struct Meaning {
     /// By how many standard deviations the cosine exceeds what is expected of the best of as many
     /// unrelated notes.
     pub deviation: f32,
+    /// Its position among the notes by similarity, from 0; `usize::MAX` beyond the best ones.
+    pub rank: usize,
 }
 
 impl Meaning {

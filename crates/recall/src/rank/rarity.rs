@@ -56,6 +56,12 @@ pub(super) fn smallness(notes: usize) -> f32 {
     SMALL_STORE / (notes as f32 + SMALL_STORE)
 }
 
+/// Returns whether a store is more than half small.
+#[expect(clippy::cast_precision_loss, reason = "a count of notes")]
+pub(super) fn is_small_store(notes: usize) -> bool {
+    (notes as f32) < SMALL_STORE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

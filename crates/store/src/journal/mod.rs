@@ -42,8 +42,8 @@ pub use self::{
     },
     purge::Mentions,
     recall::{
-        Evidence, Given, Held, INHERITED, Ledger, OBSERVATION, Run, STOPPED, SUGGESTION, Seen,
-        WARNING, Warned,
+        Evidence, Given, Held, INHERITED, Ledger, OBSERVATION, POINTER, Run, STOPPED, SUGGESTION,
+        Seen, WARNING, Warned,
     },
     reference::Stale,
     reflection::{ForgetRequest, Reflection},
@@ -156,7 +156,7 @@ pub struct ShownNote {
     pub note: NoteId,
     /// SHA-256 of its body.
     pub hash: String,
-    /// How much of it: `body`, `part`, `heading` or `name`.
+    /// How much of it: `body`, `part`, `heading`, `name` or `pointer`.
     pub level: &'static str,
     /// Why it was chosen.
     pub reason: &'static str,
@@ -359,7 +359,7 @@ impl Journal {
                 to.agent,
                 evidence.and_then(|evidence| serde_json::to_string(evidence).ok()),
             ])?;
-            if ![SUGGESTION, INHERITED].contains(&to.lane) {
+            if ![SUGGESTION, INHERITED].contains(&to.lane) && shown.level != POINTER {
                 let note = shown.note.to_string();
                 of_session.execute(params![to.session, note, now.timestamp_millis()])?;
             }

@@ -96,6 +96,8 @@ pub const INHERITED: &str = "inherited";
 pub const OBSERVATION: &str = "observation";
 /// The lane and level of suggestions to keep a sentence. Their `hash` is that of the sentence.
 pub const SUGGESTION: &str = "suggestion";
+/// The level of notes that only a pointer leads to. They are not counted as injected.
+pub const POINTER: &str = "pointer";
 /// The reason of warnings that blocked a call.
 pub const STOPPED: &str = "stopped a call that it warns of";
 
@@ -108,7 +110,7 @@ pub struct Given {
     pub hash: String,
     /// The occasion.
     pub lane: String,
-    /// How much of it: `body`, `part`, `heading` or `name`; else [`OBSERVATION`] or [`SUGGESTION`].
+    /// How much of it: `body`, `part`, `heading`, `name` or `pointer`; else [`OBSERVATION`] or [`SUGGESTION`].
     pub level: String,
     /// Why it was chosen, in words.
     pub reason: String,

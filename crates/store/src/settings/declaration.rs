@@ -120,6 +120,7 @@ settings! {
         wide: bool = false, Kind::Switch, "Whether weaker matches are injected too; more of them will be irrelevant.";
         notes: u32 = 3, Kind::Number(20), "The maximum number of notes per prompt, besides one linked note.";
         tokens: u32 = 600, Kind::Number(4_000), "The maximum number of tokens of the notes per prompt.";
+        pointers: bool = true, Kind::Switch, "Whether notes that may match come as one line with your prompts and at the files that they name.";
         semantic: Semantic = Semantic::Search, Kind::Choice(&["off", "search", "prompt"]), "Where an added embedding model compares meanings: nowhere, in searches, or with your prompts as well.";
         prompt_line: bool = true, Kind::Switch, "Whether a line on your screen says what was injected with a prompt.";
     }

@@ -6,7 +6,7 @@ use anamnesis_app::{
     why::{InjectionMoment, ReceivedNotes},
 };
 use anamnesis_session::event::PromptKind;
-use anamnesis_store::journal::{Evidence, Given, INHERITED, SUGGESTION, StoredPrompt};
+use anamnesis_store::journal::{Evidence, Given, INHERITED, POINTER, SUGGESTION, StoredPrompt};
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
@@ -115,6 +115,7 @@ pub(crate) fn given_item(
             div.facts {
                 span { (clean(&given.reason)) }
                 (evidence(given.evidence.as_ref(), moment))
+                @if given.level == POINTER { span.chip { "pointer" } }
                 @if given.level == "name" { span.chip { "title only" } }
                 @if received.has_changed(given) { span.chip.warn { "changed since" } }
             }
