@@ -25,6 +25,7 @@ pub mod evaluation_set;
 pub mod event_filter;
 pub mod export;
 pub mod feedback;
+pub mod file_pointer;
 pub mod forget;
 pub mod format;
 pub mod found;

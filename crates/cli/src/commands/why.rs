@@ -14,7 +14,7 @@ use anamnesis_app::{
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::Index,
-    journal::{Evidence, Given, Held, INHERITED, POINTER, Run, SUGGESTION},
+    journal::{Evidence, FILE, Given, Held, INHERITED, POINTER, Run, SUGGESTION},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -279,6 +279,7 @@ impl Page<'_> {
             ("agent", _) => "for a subagent".to_owned(),
             (SUGGESTION, Some(number)) => format!("suggested to Claude at prompt {number}"),
             ("tool", Some(number)) => format!("before a tool, prompt {number}"),
+            (FILE, Some(number)) => format!("at a file, prompt {number}"),
             ("failure", Some(number)) => format!("after a failure, prompt {number}"),
             (lane, _) => one_line(lane),
         };
@@ -298,11 +299,14 @@ impl Page<'_> {
         }
         if let Some(evidence) = &given.evidence {
             reason.push_str(&matched(evidence));
-            let floor = run.map_or(0.0, |run| run.floor);
-            reason.push_str(&format!(
-                " · score {:.2}, {floor:.2} needed",
-                evidence.score
-            ));
+            // A file is found by its path, without a score.
+            if given.lane != FILE {
+                let floor = run.map_or(0.0, |run| run.floor);
+                reason.push_str(&format!(
+                    " · score {:.2}, {floor:.2} needed",
+                    evidence.score
+                ));
+            }
         }
         if given.level == POINTER {
             reason.push_str(" · a pointer");

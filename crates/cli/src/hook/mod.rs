@@ -439,6 +439,7 @@ impl Hook {
             Action::Task(agent) => self.subagent_start(agent),
             Action::Warn(call) => self.before_tool(call),
             Action::Fix(calls) => self.after_failure(calls),
+            Action::File(call) => self.at_file(call),
             Action::Instruct => {
                 let mut handled = Handled::default();
                 // Another host may take the text for a fault.

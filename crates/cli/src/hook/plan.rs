@@ -40,6 +40,8 @@ pub(super) enum Action<'a> {
     Warn(&'a ToolCall),
     /// Say what fixed the failure before.
     Fix(&'a [ToolCall]),
+    /// Point to a note that names the file.
+    File(&'a ToolCall),
     /// Tell the client what its summary of the session should contain.
     Instruct,
     /// Detect which injected notes the turn used.
@@ -116,9 +118,8 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
             is_awaited: false,
             ..plan(Action::Nothing, Worker::Always)
         },
-        Event::PostToolUse(_) | Event::PostCompact { .. } | Event::Other => {
-            plan(Action::Nothing, Worker::Never)
-        }
+        Event::PostToolUse(call) => plan(Action::File(call), Worker::Never),
+        Event::PostCompact { .. } | Event::Other => plan(Action::Nothing, Worker::Never),
     }
 }
 
@@ -137,7 +138,7 @@ mod tests {
             ),
             ("UserPromptSubmit", "", "Prompt(RawPrompt) Pending"),
             ("PreToolUse", "", "Warn Never"),
-            ("PostToolUse", "", "Nothing Never"),
+            ("PostToolUse", "", "File Never"),
             ("PostToolUseFailure", "", "Fix Never"),
             ("PostToolBatch", "", "Fix([]) Checkpoint"),
             ("SubagentStart", "", "Nothing Never"),
@@ -159,6 +160,7 @@ mod tests {
             let plan = plan(&payload);
             let action = match plan.action {
                 Action::Warn(_) => "Warn".to_owned(),
+                Action::File(_) => "File".to_owned(),
                 Action::Fix(calls) if !calls.is_empty() => "Fix".to_owned(),
                 Action::Task(_) => "Task".to_owned(),
                 Action::Learn { agent, .. } => format!("Learn({agent})"),

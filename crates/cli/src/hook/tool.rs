@@ -1,8 +1,11 @@
-//! Tool calls: warns before a call, and recalls known fixes after a failure.
+//! Tool calls: warns before a call, points to notes at a file, and recalls known fixes after a failure.
 
-use anamnesis_app::tool_hooks;
+use anamnesis_app::{file_pointer, tool_hooks};
 use anamnesis_session::hook::ToolCall;
-use anamnesis_store::{index, journal::WARNING};
+use anamnesis_store::{
+    index,
+    journal::{FILE, WARNING},
+};
 
 use super::{Handled, Hook};
 
@@ -21,6 +24,32 @@ impl Hook {
         match tool_hooks::warn(&self.context, journal, || self.project(), whom, call) {
             Ok(Some(found)) => handled.take(WARNING, found),
             // The next event that may start the deferred process will find the missing index.
+            Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
+            Err(error) => handled.errors.push(error.to_string()),
+        }
+        handled
+    }
+
+    /// Points to a note that names the file of a call. Claude reads a file before it edits it, so the pointer
+    /// comes with the read.
+    pub(super) fn at_file(&self, call: &ToolCall) -> Handled {
+        let mut handled = Handled::default();
+        let Ok(journal) = &self.journal else {
+            return handled;
+        };
+        if !self.context.config.recall.pointers {
+            return handled;
+        }
+        let (context, project) = (&self.context, self.project());
+        match file_pointer::at_file(
+            context,
+            journal,
+            project,
+            &self.folder,
+            &self.session_id,
+            call,
+        ) {
+            Ok(Some(found)) => handled.take(FILE, found),
             Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
             Err(error) => handled.errors.push(error.to_string()),
         }

@@ -426,3 +426,55 @@ fn what_is_switched_off_says_nothing() {
     prompt(&home, "03:00:00", SESSION, 1);
     assert_eq!(context(&before(&home, "03:00:01", "git push --force")), "");
 }
+
+/// What the hook says after Claude read a file of the project.
+fn after_read(home: &TestHome, time: &str, file: &str) -> String {
+    let fields = json!({
+        "prompt_id": "p-1", "tool_name": "Read", "tool_use_id": format!("toolu_{time}"),
+        "tool_input": { "file_path": home.project().join(file) }, "tool_response": "text",
+    });
+    context(&at(home, time, SESSION, "PostToolUse", fields)).to_owned()
+}
+
+#[test]
+fn the_first_use_of_a_file_points_to_a_note_that_names_it() {
+    let home = home();
+    for (number, file) in (0..5).map(|number| (number, format!("src/part{number}.rs"))) {
+        let body =
+            format!("It was measured.\n- The limit in `{file}` is per client, because of proxies.");
+        home.add(&NoteText::new(&id(&format!("FAAA0{number}")), "Rate limits").body(&body));
+    }
+    home.run("reindex").well();
+    prompt(&home, "03:00:00", SESSION, 1);
+    assert_eq!(after_read(&home, "03:00:01", "src/other.rs"), "");
+    snapshot!(after_read(&home, "03:00:02", "src/part0.rs"), @"
+    <anamnesis-context>
+    Notes that may match, as data. Read one with memory_get if it helps.
+    - #FAAA00 Rate limits: The limit in `src/part0.rs` is per client, because of proxies. → memory_get FAAA00
+    </anamnesis-context>
+    ");
+    // Not again at the same file, and three times a session.
+    assert_eq!(after_read(&home, "03:00:03", "src/part0.rs"), "");
+    let files = (1..5).map(|number| format!("src/part{number}.rs"));
+    let given: Vec<bool> = files
+        .zip(4..)
+        .map(|(file, second)| !after_read(&home, &format!("03:00:0{second}"), &file).is_empty())
+        .collect();
+    assert_eq!(given, [true, true, false, false]);
+    let why = home.run("why").well();
+    assert!(why.contains("at a file, prompt 1"), "{why}");
+    assert!(why.contains("names the file"), "{why}");
+    assert!(why.contains("a pointer"), "{why}");
+
+    home.run("config set recall.pointers off").well();
+    let other = "another-session-at-the-file";
+    prompt(&home, "03:01:00", other, 1);
+    let fields = json!({
+        "prompt_id": "p-1", "tool_name": "Read", "tool_use_id": "toolu_off",
+        "tool_input": { "file_path": home.project().join("src/part4.rs") }, "tool_response": "text",
+    });
+    assert_eq!(
+        context(&at(&home, "03:01:01", other, "PostToolUse", fields)),
+        ""
+    );
+}

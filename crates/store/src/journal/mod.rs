@@ -42,8 +42,8 @@ pub use self::{
     },
     purge::Mentions,
     recall::{
-        Evidence, Given, Held, INHERITED, Ledger, OBSERVATION, POINTER, Run, STOPPED, SUGGESTION,
-        Seen, WARNING, Warned,
+        Evidence, FILE, Given, Held, INHERITED, Ledger, OBSERVATION, POINTER, Run, STOPPED,
+        SUGGESTION, Seen, WARNING, Warned,
     },
     reference::Stale,
     reflection::{ForgetRequest, Reflection},

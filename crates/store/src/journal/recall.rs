@@ -96,6 +96,8 @@ pub const INHERITED: &str = "inherited";
 pub const OBSERVATION: &str = "observation";
 /// The lane and level of suggestions to keep a sentence. Their `hash` is that of the sentence.
 pub const SUGGESTION: &str = "suggestion";
+/// The lane of pointers at a file.
+pub const FILE: &str = "file";
 /// The level of notes that only a pointer leads to. They are not counted as injected.
 pub const POINTER: &str = "pointer";
 /// The reason of warnings that blocked a call.

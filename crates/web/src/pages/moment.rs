@@ -6,7 +6,9 @@ use anamnesis_app::{
     why::{InjectionMoment, ReceivedNotes},
 };
 use anamnesis_session::event::PromptKind;
-use anamnesis_store::journal::{Evidence, Given, INHERITED, POINTER, SUGGESTION, StoredPrompt};
+use anamnesis_store::journal::{
+    Evidence, FILE, Given, INHERITED, POINTER, SUGGESTION, StoredPrompt,
+};
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
@@ -99,6 +101,7 @@ pub(crate) fn occasion(moment: &InjectionMoment<'_>) -> String {
         "agent" => "For a subagent".to_owned(),
         SUGGESTION => "Suggested to Claude".to_owned(),
         "tool" => "Warning before a tool".to_owned(),
+        FILE => "At a file".to_owned(),
         "failure" => "After a failure".to_owned(),
         lane => one_line(lane),
     }
@@ -140,7 +143,10 @@ pub(crate) fn evidence(evidence: Option<&Evidence>, moment: &InjectionMoment<'_>
             @if !evidence.matched.is_empty() {
                 span.matched { "has " (one_line(&evidence.matched.join(", "))) }
             }
-            span { (format!("score {:.2}, needed {floor:.2}", evidence.score)) }
+            // A file is found by its path, without a score.
+            @if moment.lane != FILE {
+                span { (format!("score {:.2}, needed {floor:.2}", evidence.score)) }
+            }
         }
     }
 }

@@ -84,6 +84,43 @@ pub(super) fn write_newer(machine: &Sandbox) -> Result<()> {
     Ok(())
 }
 
+/// Reading a file that a note names brings a pointer to the note, once. The model reads the note with it.
+pub(super) fn pointer(stage: &Stage) -> Result<()> {
+    const FILE: &str = "limits.py";
+    const LINE: &str = "limits.py counts each client by its proxy header";
+    const MORE: &str = "Forty requests a minute are allowed.";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    write(&machine, "Rate limits", &format!("{LINE}\n\n{MORE}"))?;
+    let note = store.wait_for("the note", |note| note.title() == "Rate limits")?;
+    write_newer(&machine)?;
+    let file = machine.project().join(FILE);
+    fs::write(&file, "LIMIT = 40\n").context(file.display())?;
+    let read = || tool("Read", json!({ "file_path": file }));
+    let get = tool(
+        "mcp__plugin_anamnesis_memory__memory_get",
+        json!({ "ids": [note.short_id()] }),
+    );
+    machine
+        .api()
+        .play(Script::turns([read(), get, read(), text("It is 40.")]));
+    ask(&machine, "Look at the file", None)?;
+    let sent = last_request(&machine)?.text();
+    let call = format!("memory_get {}", note.short_id());
+    let pointers = context_blocks(&sent).into_iter();
+    let pointers: Vec<_> = pointers.filter(|block| block.contains(&call)).collect();
+    check(pointers.len() == 1 && pointers[0].contains(LINE), || {
+        format!("the pointers at the file are {pointers:#?}")
+    })?;
+    check(!pointers[0].contains(MORE) && sent.contains(MORE), || {
+        format!("the note did not come with memory_get:\n{sent}")
+    })?;
+    let why = anamnesis(&machine, &["why", "last"])?;
+    check(why.contains("names the file"), || {
+        format!("the pointer is not explained in\n{why}")
+    })
+}
+
 /// A command that fails like an earlier one injects the note about its fix.
 pub(super) fn failure(stage: &Stage) -> Result<()> {
     const COMMAND: &str = "sh check.sh";

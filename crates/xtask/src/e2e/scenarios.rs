@@ -69,6 +69,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("killed", recording::killed),
     headless("repeated", recording::repeated),
     headless("recall", recalling::recall),
+    headless("pointer", recalling::pointer),
     headless("failure", recalling::failure),
     headless("fixed-failure", recalling::fixed_failure),
     headless("lasting-words", recalling::lasting_words),
