@@ -1,11 +1,11 @@
 //! The words of a query in a text: their places, and the line that has most of them.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, hash::BuildHasher};
 
 use anamnesis_text::{clean::one_line, terms};
 
 /// Returns where the words of a text are that have one of these terms, in order.
-pub fn places(text: &str, found: &HashSet<String>) -> Vec<(usize, usize)> {
+pub fn places<S: BuildHasher>(text: &str, found: &HashSet<String, S>) -> Vec<(usize, usize)> {
     let mut places = Vec::new();
     terms::words(text, |word| {
         // A long form is written nowhere in the text.

@@ -317,10 +317,7 @@ pub fn once_per_session(events: &mut Vec<Event>) {
     events.retain(|event| {
         event.actor.as_deref() != Some("session")
             || event.verb() != "noted"
-            || event
-                .notes
-                .keys()
-                .fold(false, |is_new, id| seen.insert(*id) || is_new)
+            || event.notes.keys().filter(|id| seen.insert(**id)).count() > 0
     });
 }
 

@@ -108,7 +108,7 @@ impl Context {
         }
         let index = match Index::in_step_or_as_is(&self.home, &self.notes, READ_TIMEOUT) {
             Err(index::Error::Locked) => self.index()?,
-            opened => opened?,
+            opened => self.or_in_memory(opened)?,
         };
         tool.looked();
         Ok(index)

@@ -103,8 +103,12 @@ impl Server {
                 "the notes are still pending; the person decides in a terminal: anamnesis review";
             return CallToolResult::structured(json!({ "said": said, "left": 0 }));
         }
-        let notes = reflect::question(&self.context, key).map_or(Vec::new(), |asked| asked.notes);
-        let ids: Vec<String> = notes.iter().map(|note| note.id.to_string()).collect();
+        let Some(asked) = reflect::question(&self.context, key) else {
+            let error = anamnesis_app::Error::failed("no note of this reflection is pending");
+            return failed(&error.hint("anamnesis review").into());
+        };
+        let ids = asked.notes.iter().map(|note| note.id.to_string());
+        let ids: Vec<String> = ids.collect();
         // A switch that the person did not touch may be missing, and is on.
         let taken = ids
             .iter()
@@ -149,7 +153,7 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_completions()
             .build();
-        let context = &self.context.context;
+        let context = &self.context;
         let instructions = match doctor::unwritable(context) {
             Some(reason) => format!("{INSTRUCTIONS}\n\nNothing is recorded now: {reason}."),
             None => INSTRUCTIONS.to_owned(),

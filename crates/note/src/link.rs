@@ -5,6 +5,7 @@
 //! are [`Edge`]s that no note contains.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     str::FromStr,
@@ -15,6 +16,8 @@ use crate::{
     note::{Note, UnknownWord},
 };
 use anamnesis_text::clean::one_line;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// The longest line that is searched for links, in bytes. Nobody writes links into a longer one.
 const MAX_LINE_LENGTH: usize = 16 * 1024;
@@ -572,6 +575,29 @@ pub fn combined_weight(weights: impl IntoIterator<Item = f64>) -> f64 {
         missing *= 1.0 - weight;
     }
     (1.0 - missing).min(MAX_COMBINED_WEIGHT).max(strongest)
+}
+
+impl Serialize for Relation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Relation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        given(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Relation {
+    fn schema_name() -> Cow<'static, str> {
+        "Relation".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<&str> = Self::GIVEN.iter().map(|it| it.as_str()).collect();
+        json_schema!({ "type": "string", "enum": words })
+    }
 }
 
 #[cfg(test)]

@@ -14,11 +14,14 @@
 //! Invariants: any call is accepted, and matching takes linear time in the length of the call.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashSet},
     fmt,
     str::FromStr,
 };
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
 use anamnesis_text::{
@@ -550,6 +553,22 @@ fn names(path: &str) -> Vec<String> {
         }
     }
     names
+}
+
+impl<'de> Deserialize<'de> for Trigger {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        (String::deserialize(deserializer)?.parse()).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Trigger {
+    fn schema_name() -> Cow<'static, str> {
+        "Trigger".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The frame of every page, and what pages have in common.
 
+use std::collections::HashSet;
+
 use anamnesis_app::{
     Error,
     error::Kind as ErrorKind,
@@ -293,7 +295,7 @@ fn plain(line: &str) -> &str {
 
 /// Marks the words of a query in a text.
 pub(crate) fn marked(text: &str, query: &str) -> Markup {
-    let wanted = terms::terms(query).into_iter().collect();
+    let wanted: HashSet<String> = terms::terms(query).into_iter().collect();
     let mut parts = Vec::new();
     let mut rest = 0;
     for (start, end) in places(text, &wanted) {

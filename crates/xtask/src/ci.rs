@@ -153,13 +153,6 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         passed(cargo(root).args(["xtask", "e2e"]))
     })?;
-    #[cfg(unix)]
-    steps.run("what hooks cost", || {
-        if !anamnesis_lab::bench::cost::is_available() {
-            return Ok(Outcome::Skipped("valgrind or strace is not installed"));
-        }
-        passed(cargo(root).args(["xtask", "cost"]))
-    })?;
     // Debian's packages are only installed by who asks for other platforms.
     steps.run("the static program for Linux", || {
         if !has(Command::new("/usr/bin/rustc").arg("--version")) {

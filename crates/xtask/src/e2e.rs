@@ -106,7 +106,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let counts: Vec<Counts> = thread::scope(|scope| {
         let play = || scope.spawn(|| players.play());
         let threads: Vec<_> = (0..PLAYERS).map(|_| play()).collect();
-        let counts = threads.into_iter().map(|thread| thread.join());
+        let counts = threads.into_iter().map(thread::ScopedJoinHandle::join);
         counts.collect::<std::result::Result<_, _>>()
     })
     .map_err(|_| "a scenario panicked")?;
@@ -198,7 +198,7 @@ impl Players<'_> {
             (RunMode::Terminal, _) if !tmux::is_installed() => {
                 Some("tmux is not installed".to_owned())
             }
-            (RunMode::BesidePython, Some(Err(reason))) => Some(reason.to_string()),
+            (RunMode::BesidePython, Some(Err(reason))) => Some((*reason).clone()),
             _ => None,
         }
     }

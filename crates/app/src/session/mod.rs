@@ -70,9 +70,8 @@ pub fn state(session: &Session) -> String {
         Some("prompt_input_exit") => "ended by you".to_owned(),
         Some("clear") => "ended by /clear".to_owned(),
         Some("logout") => "ended by a logout".to_owned(),
-        Some("other") => "ended".to_owned(),
+        Some("other") | None => "ended".to_owned(),
         Some(reason) => format!("ended ({})", one_line(reason)),
-        None => "ended".to_owned(),
     }
 }
 

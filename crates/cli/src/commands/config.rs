@@ -140,7 +140,7 @@ fn get(context: &Context, setting: &Setting, json: bool, ui: &Ui) -> Outcome {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let found = EffectiveSetting::new(context, &keys, setting);
     if json {
-        return ui.json(&as_json(setting, &found));
+        return ui.json(as_json(setting, &found));
     }
     let value = public(setting, &found.value);
     let text = match &value {

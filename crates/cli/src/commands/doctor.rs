@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let (broken, look) = (amount(Health::Broken), amount(Health::Look));
     if args.json {
         let checks: Vec<Value> = rows.iter().map(row_json).collect();
-        ui.json(&json!({ "checks": checks, "broken": broken, "look": look, "fixed": fixed }))?;
+        ui.json(json!({ "checks": checks, "broken": broken, "look": look, "fixed": fixed }))?;
     } else if args.report {
         ui.print(&report(&context, &rows));
     } else {

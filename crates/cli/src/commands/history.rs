@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             json
         });
         let versions: Vec<_> = versions.collect();
-        return ui.json(&json!({ "id": id.to_string(), "versions": versions, "more": has_more }));
+        return ui.json(json!({ "id": id.to_string(), "versions": versions, "more": has_more }));
     }
     let short = past.short(id);
     let mut out = match past.index.get(id)? {

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let past = past.as_ref();
         let commits = past.map(|past| events.iter().map(|event| past.json(event)).collect());
         let commits: Vec<_> = commits.unwrap_or_default();
-        return ui.json(&json!({ "commits": commits, "more": has_more }));
+        return ui.json(json!({ "commits": commits, "more": has_more }));
     }
     let lines = past
         .iter()

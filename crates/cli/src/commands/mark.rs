@@ -78,7 +78,7 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
         "#{short} applies to {place}{local}\nUndo: {}\n",
         undo(short, &entry.project, entry.path.scope)
     );
-    ui.done(args.json, &MovedNote::from(&note), &text)
+    ui.done(args.json, MovedNote::from(&note), &text)
 }
 
 /// Returns the command that reverts the move.

@@ -74,7 +74,7 @@ fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::
                 "fault": fault,
             })
         });
-        ui.json(&json!({ "model": model }))?;
+        ui.json(json!({ "model": model }))?;
         return Ok(());
     }
     ui.print(&match model {

@@ -57,10 +57,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
     }
     if args.json {
-        ui.json(&as_json(&proof));
-    } else {
-        ui.page(&text(&proof), "");
+        return ui.json(as_json(&proof));
     }
+    ui.page(&text(&proof), "");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let answer = ask(&index, &context.notes, &question)?;
     if args.json {
-        ui.json(&json(&answer, &question))?;
+        ui.json(json(&answer, &question))?;
     } else {
         ui.page(&shown(&answer, &index, context, args.explain)?, &text);
     }

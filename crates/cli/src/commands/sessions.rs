@@ -84,7 +84,7 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
             json["first_prompt"] = json!(session.first_prompt);
             list.push(inert(context, json));
         }
-        return ui.json(&json!({ "sessions": list, "total": total }));
+        return ui.json(json!({ "sessions": list, "total": total }));
     }
     if total == 0 {
         let place = project.map_or_else(String::new, |key| format!(" of {}", one_line(&key)));

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let found = found.filter(|found| found.actions + found.decisions > 0);
     ui.shown(
         args.json,
-        &as_json(context, &status, found.as_ref()),
+        as_json(context, &status, found.as_ref()),
         &text(context, &status, found.as_ref()),
     )
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             json!({ "id": id.to_string(), "did": word, "why": why })
         });
         let notes: Vec<_> = notes.collect();
-        ui.json(&json!({
+        ui.json(json!({
             "undone": undone.past.json(&undone.event),
             "notes": notes,
             "batch": undone.batch.map(|batch| batch.to_string()),
@@ -94,7 +94,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     // Before the first commit the list is empty. That is not an error.
     let Some(past) = past else {
         if args.json {
-            ui.json(&json!({ "batches": [] }))?;
+            ui.json(json!({ "batches": [] }))?;
         } else {
             ui.print(NOTHING);
         }
@@ -111,7 +111,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     batches.truncate(args.limit);
     if args.json {
         let batches: Vec<_> = batches.iter().map(|event| past.json(event)).collect();
-        return ui.json(&json!({ "batches": batches }));
+        return ui.json(json!({ "batches": batches }));
     }
     let mut text = String::new();
     for event in &batches {

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let is_applied = args.apply.is_meant();
     if !is_applied || findings.plan.actions.is_empty() {
         if args.json {
-            ui.json(&report.json(false, None))?;
+            ui.json(report.json(false, None))?;
         } else {
             ui.print(&report.text(is_applied));
         }
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let done = findings.apply(context)?;
     if args.json {
-        ui.json(&report.json(true, done.batch))?;
+        ui.json(report.json(true, done.batch))?;
         args.apply.sync_silently(context, ui);
     } else {
         ui.print(&report.text(true));
@@ -144,7 +144,7 @@ fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
                 "reason": link.reason.to_string(),
             })
         });
-        ui.json(&json!({
+        ui.json(json!({
             "declared": stored.declared,
             "mentions": stored.mentions,
             "session": stored.session,

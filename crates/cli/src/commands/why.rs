@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let typed = args.session.as_deref().unwrap_or(LAST);
     let Some(received) = why::load(context, typed)? else {
         if args.json {
-            ui.json(&json!({ "session": null }))?;
+            ui.json(json!({ "session": null }))?;
         } else {
             ui.print("no notes were injected yet\n→ anamnesis status\n");
         }
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         received,
     };
     if args.json {
-        ui.json(&page.json())?;
+        ui.json(page.json())?;
     } else if let Some(text) = &args.text {
         ui.print(&page.saying(text));
     } else {
@@ -100,8 +100,7 @@ fn exact(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             })
         });
         let texts: Vec<Value> = texts.collect();
-        ui.json(&json!({ "session": session.map(|session| &session.id), "texts": texts }));
-        return Ok(ExitCode::SUCCESS);
+        return ui.json(json!({ "session": session.map(|session| &session.id), "texts": texts }));
     }
     if texts.is_empty() {
         ui.print("no injected text is kept for that\n→ anamnesis why\n");
@@ -130,7 +129,7 @@ fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
         session: session.as_deref(),
     };
     let done = trial.run(context)?;
-    ui.shown(args.json, &done.json(), &tried(&done, context, args.all)?)
+    ui.shown(args.json, done.json(), &tried(&done, context, args.all)?)
 }
 
 /// Formats the result of a trial, note by note, optionally with the notes that were held back.

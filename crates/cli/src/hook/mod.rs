@@ -486,8 +486,12 @@ impl Hook {
         &known.project
     }
 
-    /// The project that the journal has for the session in this folder.
+    /// The project that the journal has for the session in this folder. A folder that is not the root
+    /// of a repository may be in another project.
     fn project_of_session(&self) -> Option<Project> {
+        if !self.folder.join(".git").is_dir() {
+            return None;
+        }
         let session = self.session().filter(|_| !self.is_start)?;
         let is_here = session.folder.as_ref() == Some(&kept(&self.folder.to_string_lossy()));
         let key = &session.project;

@@ -136,6 +136,7 @@ fn the_recorded_sessions() {
     5 sessions left out:
            4  nothing to keep
            1  without a session id
+    Undo: anamnesis undo [BATCH]
     Undo one: anamnesis forget 59M416
     ");
     assert_eq!(home.notes().len(), 3);
@@ -228,6 +229,7 @@ fn a_list_and_its_notes() {
       1K57EC  2025-12-09  Why is the build slow?
       1498A7  2025-12-05  Let the cart have limits, too
       GTPRM2  2025-12-03  Add rate limits to the login
+    Undo: anamnesis undo [BATCH]
     Undo one: anamnesis forget 1K57EC
     ");
     let note = home
@@ -478,6 +480,7 @@ fn hostile_files() {
               ~/.claude/projects/-shop/folder.jsonl: not a regular file
               ~/.claude/projects/-shop/link.jsonl: a link; not followed
               ~/.claude/projects/-shop/pipe.jsonl: not a regular file
+    Undo: anamnesis undo [BATCH]
     Undo one: anamnesis forget 4PV0RK
     ");
     assert!(before == bytes_below(&home.claude()));

@@ -816,7 +816,7 @@ fn records_that_wait_or_cannot_be_read() {
     store: ~/.anamnesis · on · machine laptop · 0.1.0
     here:  github.com/acme/shop (from the git remote)
            3 notes: 1 fact, 1 how-to, 1 session
-           a session starts with 4 notes, ~162 tokens
+           a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine · anamnesis init --remote URL
     kept:  1 session's raw records, [SIZE], here only: prompts 30 d, tools 30 d

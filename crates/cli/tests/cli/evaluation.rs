@@ -72,7 +72,7 @@ fn what_is_asked_by_hand_is_measured_when_it_is_approved() {
     snapshot!(home.run("eval run").shown(), @"
     exit 0
     0 questions of ~/.anamnesis/eval/eval.jsonl, asked of 9 notes
-    a session starts with ~174 tokens; all notes are ~139
+    a session starts with ~170 tokens; all notes are ~139
     → anamnesis eval build
     ");
     assert_eq!(
@@ -95,7 +95,7 @@ fn what_is_asked_by_hand_is_measured_when_it_is_approved() {
     found among the first      1      3      5      8     MRR
                             50 %   50 %   50 %   50 %    0.50
 
-    a session starts with ~174 tokens; all notes are ~139
+    a session starts with ~170 tokens; all notes are ~139
     1 question not measured: nobody approved it yet ("approved": true in the file)
     → anamnesis eval run --include-unreviewed
     on stderr:
@@ -385,7 +385,7 @@ fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
     found among the first 5       100 %    100 %
     found among the first 8       100 %    100 %
     MRR                            1.00     0.90
-    a session starts with          ~443     ~287
+    a session starts with          ~409     ~287
     all notes                     ~2048    ~2153
 
     your notes are as they were

@@ -308,7 +308,7 @@ fn a_prompt_is_forgotten_with_all_under_it() {
     exit 0
     session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
     github.com/acme/shop · branch main · model claude-test
-    began 2026-01-02 03:00 (startup) · ended clear 2026-01-02 03:02 · UTC
+    began 2026-01-02 03:00 (startup) · ended by /clear 2026-01-02 03:02 · UTC
     note #J8QYZW  Write the heron page, please
     kept: 3 prompts, 1 tool event, 1 turn end, 1 observation
     removed: 2 private or forgotten prompts with 4 events under it

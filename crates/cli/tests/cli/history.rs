@@ -109,16 +109,18 @@ fn the_log_is_one_line_a_commit() {
     let home = changed();
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "log").run()), @"
     exit 0
-    10 min ago laptop     you        BATCH4 forget ~1 Deploys go through Jenkins
-    20 min ago laptop     you        BATCH3 edit ~1 Integration_tests_need_a_stub
-    30 min ago laptop     session    BATCH2 sync +1 Add rate limits to the login
-    30 min ago laptop     you        BATCH1 sync +3 Package manager is pnpm
+    10 min ago laptop     you        BATCH6 forget ~1 Deploys go through Jenkins
+    20 min ago laptop     you        BATCH5 edit ~1 Integration_tests_need_a_stub
+    30 min ago laptop     you        [BATCH] edited +1 Deploys go through Jenkins
+    30 min ago laptop     you        [BATCH] edited +1 Integration tests need the st…
+    30 min ago laptop     you        [BATCH] edited +1 Package manager is pnpm
+    30 min ago laptop     session    [BATCH] noted +1 Add rate limits to the login
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
     → anamnesis diff CHANGE   |   anamnesis undo [BATCH]
     ");
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "log -n 1").run()), @"
     exit 0
-    10 min ago laptop     you        BATCH4 forget ~1 Deploys go through Jenkins
+    10 min ago laptop     you        BATCH6 forget ~1 Deploys go through Jenkins
     the newest 1 shown · --all
     ");
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "log --note 7q4kz9 --json").run()), @r#"
@@ -126,11 +128,11 @@ fn the_log_is_one_line_a_commit() {
     {
       "commits": [
         {
-          "commit": "[COMMIT 3]",
+          "commit": "[COMMIT 5]",
           "at": "2026-01-02T03:14:05Z",
           "machine": "laptop",
           "actor": "person",
-          "batch": "[BATCH 3]",
+          "batch": "[BATCH 5]",
           "did": "edit",
           "title": "Integration_tests_need_a_stub",
           "notes": [
@@ -141,24 +143,16 @@ fn the_log_is_one_line_a_commit() {
           ]
         },
         {
-          "commit": "[COMMIT 1]",
+          "commit": "[COMMIT 3]",
           "at": "2026-01-02T03:04:05Z",
           "machine": "laptop",
           "actor": "person",
-          "batch": "[BATCH 1]",
-          "did": "sync",
+          "batch": "[BATCH 3]",
+          "did": "edited",
           "title": "Integration tests need the stub server",
           "notes": [
             {
-              "id": "01JZ00000000000000004T8WQX",
-              "did": "new"
-            },
-            {
               "id": "01JZ00000000000000007Q4KZ9",
-              "did": "new"
-            },
-            {
-              "id": "01JZ0000000000000000ZD81QV",
               "did": "new"
             }
           ]
@@ -198,7 +192,7 @@ fn a_diff_is_told_note_by_note() {
     let of_batch = after_minutes(&home, 30, &format!("diff {batch}")).run();
     snapshot!(with_placeholders(&home, &of_batch), @r#"
     exit 0
-    edit by you on laptop, 20 min ago · change BATCH3 · commit COMMIT3
+    edit by you on laptop, 20 min ago · change BATCH5 · commit COMMIT5
 
     #7Q4KZ9 changed  Integration_tests_need_a_stub
     -title: "Integration tests need the stub server"
@@ -220,7 +214,7 @@ fn a_diff_is_told_note_by_note() {
     }
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "diff ZD81QV").run()), @r#"
     exit 0
-    forget by you on laptop, 10 min ago · change BATCH4 · commit COMMIT4
+    forget by you on laptop, 10 min ago · change BATCH6 · commit COMMIT6
 
     #ZD81QV forgotten  Deploys go through Jenkins
     -title: "Deploys go through Jenkins"
@@ -283,15 +277,15 @@ fn a_note_has_versions() {
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "history 7Q4KZ9").run()), @"
     exit 0
     7Q4KZ9  how-to      Integration_tests_need_a_stub                    you, 20 min
-    20 min ago laptop     you        BATCH3 edit title, text: Integration_tests_nee…
-    30 min ago laptop     you        BATCH1 sync (new)
+    20 min ago laptop     you        BATCH5 edit title, text: Integration_tests_nee…
+    30 min ago laptop     you        [BATCH] edited (new)
     → anamnesis show 7Q4KZ9 --at DATE   |   anamnesis diff CHANGE
     ");
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "history ZD81QV").run()), @"
     exit 0
     ZD81QV  fact        (no title)                            you, 10 min, forgotten
-    10 min ago laptop     you        BATCH4 forget (forgotten)
-    30 min ago laptop     you        BATCH1 sync (new)
+    10 min ago laptop     you        BATCH6 forget (forgotten)
+    30 min ago laptop     you        [BATCH] edited (new)
     → anamnesis show ZD81QV --at DATE   |   anamnesis diff CHANGE
     ");
     let json = after_minutes(&home, 30, "history 7Q4KZ9 --json")
@@ -431,7 +425,7 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     let undone = after_minutes(&home, 20, &format!("undo {edit}")).run();
     snapshot!(with_placeholders(&home, &undone), @r#"
     exit 0
-    undid BATCH3: edit by you, 10 min ago
+    undid BATCH5: edit by you, 10 min ago
       restored  #7Q4KZ9 "Integration tests need the stub server"
     Undo: anamnesis undo [BATCH]
     "#);
@@ -444,11 +438,13 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     assert_eq!(home.read(path), after);
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "undo").run()), @"
     exit 0
-    9 min ago  laptop     you        BATCH5 undo ~1 Integration tests need the stub…
-    10 min ago laptop     you        BATCH4 undo ~1 Integration tests need the stub…
-    20 min ago laptop     you        BATCH3 edit ~1 Integration tests need the stub…
-    30 min ago laptop     session    BATCH2 sync +1 Add rate limits to the login
-    30 min ago laptop     you        BATCH1 sync +3 Package manager is pnpm
+    9 min ago  laptop     you        BATCH7 undo ~1 Integration tests need the stub…
+    10 min ago laptop     you        BATCH6 undo ~1 Integration tests need the stub…
+    20 min ago laptop     you        BATCH5 edit ~1 Integration tests need the stub…
+    30 min ago laptop     you        [BATCH] edited +1 Deploys go through Jenkins
+    30 min ago laptop     you        [BATCH] edited +1 Integration tests need the st…
+    30 min ago laptop     you        [BATCH] edited +1 Package manager is pnpm
+    30 min ago laptop     session    [BATCH] noted +1 Add rate limits to the login
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
     → anamnesis undo [BATCH]   (the newest; any other by its six characters)
     ");
@@ -456,7 +452,7 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     let undone = after_minutes(&home, 30, &format!("undo {undo}")).run();
     snapshot!(with_placeholders(&home, &undone), @r#"
     exit 1
-    did not undo BATCH4: undo by you, 10 min ago
+    did not undo BATCH6: undo by you, 10 min ago
       left      #7Q4KZ9 "Integration tests need the stub server"  (nothing to undo)
     on stderr:
     anamnesis: nothing was undone
@@ -477,7 +473,7 @@ fn what_came_later_stays_and_is_told() {
     let undone = after_minutes(&home, 20, &format!("undo {wrong}")).run();
     snapshot!(with_placeholders(&home, &undone), @r#"
     exit 0
-    undid BATCH4: edit by you, 9 min ago
+    undid BATCH6: edit by you, 9 min ago
       merged    #7Q4KZ9 "Integration tests need the stub…"  (what came later stays)
     Undo: anamnesis undo [BATCH]
     "#);
@@ -604,7 +600,7 @@ fn machines_are_told_with_what_each_wrote() {
           "last_seen": null
         }
       ],
-      "in_step_at": null
+      "synced_at": null
     }
     "#);
     snapshot!(self::home().run("machines").shown(), @"

@@ -210,8 +210,13 @@ fn a_prompt_whose_recall_hangs_is_recorded() {
     let home = home();
     home.hook(&home.start(SESSION, "startup")).well();
     home.settle();
-    // Only recall needs the project's name now, and reading it never ends.
-    let config = home.project().join(".git/config");
+    // The folder is no longer the root of a repository, so recall needs the project's name, and
+    // reading it never ends.
+    let git = home.project().join(".git");
+    let moved = home.project().join("moved.git");
+    fs::rename(&git, &moved).unwrap();
+    fs::write(&git, "gitdir: moved.git\n").unwrap();
+    let config = moved.join("config");
     let put_by = config.with_extension("old");
     fs::rename(&config, &put_by).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&config).status();

@@ -25,7 +25,6 @@ fn the_block() {
 
     ## [session] Add rate limits to the login
     1 d · desktop · #F5XJ2P
-      **Ask:** rate limits for the login
       **Outcome:** limiter and 4 tests, passing
     </anamnesis-context>
     ");

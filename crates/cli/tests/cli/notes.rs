@@ -66,10 +66,11 @@ fn list() {
           "tags": [],
           "created_at": "2025-11-22T03:04:05+00:00",
           "updated_at": "2025-11-22T03:04:05+00:00",
-          "kind": "skill",
-          "state": "active",
+          "kind": "how-to",
           "author": "you",
+          "state": "active",
           "confidence": 1.0,
+          "age_days": 41,
           "pinned": false,
           "superseded": false,
           "path": "memory/procedural/01JZ00000000000000007Q4KZ9.md"
@@ -172,14 +173,15 @@ fn search() {
           "tags": [],
           "created_at": "2025-11-22T03:04:05+00:00",
           "updated_at": "2025-11-22T03:04:05+00:00",
-          "body": "`make stub` binds port 9090; without it the login tests hang.",
-          "kind": "skill",
-          "state": "active",
+          "kind": "how-to",
           "author": "you",
+          "state": "active",
           "confidence": 1.0,
+          "age_days": 41,
           "pinned": false,
           "superseded": false,
           "path": "memory/procedural/01JZ00000000000000007Q4KZ9.md",
+          "body": "`make stub` binds port 9090; without it the login tests hang.",
           "score": "[SCORE]"
         }
       ],
@@ -245,14 +247,15 @@ fn show() {
       "tags": [],
       "created_at": "2025-11-22T03:04:05+00:00",
       "updated_at": "2025-11-22T03:04:05+00:00",
-      "body": "`make stub` binds port 9090; without it the login tests hang.",
-      "kind": "skill",
-      "state": "active",
+      "kind": "how-to",
       "author": "you",
+      "state": "active",
       "confidence": 1.0,
+      "age_days": 41,
       "pinned": false,
       "superseded": false,
-      "path": "memory/procedural/01JZ00000000000000007Q4KZ9.md"
+      "path": "memory/procedural/01JZ00000000000000007Q4KZ9.md",
+      "body": "`make stub` binds port 9090; without it the login tests hang."
     }
     "#);
     snapshot!(home.run("show F5XJ2P").shown(), @"
@@ -721,14 +724,14 @@ fn forget_and_restore_byte_for_byte() {
     snapshot!(home.run("forget 7Q4KZ9").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 forgotten: #7Q4KZ9 is forgotten already
-    → anamnesis restore 01JZ00000000000000007Q4KZ9
+    anamnesis: 0 forgotten: #7Q4KZ9 is forgotten
+    → anamnesis restore 7Q4KZ9
     ");
     snapshot!(home.run("edit 7Q4KZ9 --title x").shown(), @"
     exit 1
     on stderr:
     anamnesis: #7Q4KZ9 is forgotten
-    → anamnesis restore 01JZ00000000000000007Q4KZ9
+    → anamnesis restore 7Q4KZ9
     ");
     snapshot!(home.run("pin 7Q4KZ9").shown(), @"
     exit 1

@@ -61,15 +61,15 @@ fn a_remote_that_moved_keeps_the_notes() {
       "projects": [
         {
           "key": "git.example.com/team/shop",
-          "notes": 3,
           "also": [
             "github.com/acme/shop"
-          ]
+          ],
+          "notes": 3
         },
         {
           "key": "github.com/acme/cart",
-          "notes": 1,
-          "also": []
+          "also": [],
+          "notes": 1
         }
       ],
       "groups": [],

@@ -286,7 +286,7 @@ fn an_injected_note_leaves_the_records_when_it_is_forgotten_or_purged() {
         assert!(injected.contains(SECRET), "{injected:?}");
         home.settle();
         // The records have the text compressed.
-        let recorded = || run(&home, &format!("why {session} --exact")).well();
+        let recorded = || run(&home, &format!("why {session} --exact")).stdout;
         assert!(recorded().contains(SECRET));
         let done = run(&home, verb).well();
         assert!(!recorded().contains(SECRET), "{verb}: {done:?}");

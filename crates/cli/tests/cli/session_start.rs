@@ -61,7 +61,6 @@ fn the_block() {
 
     ## [session] Add rate limits to the login
     1 d · desktop · #F5XJ2P
-      **Ask:** rate limits for the login
       **Outcome:** limiter and 4 tests, passing
     </anamnesis-context>
     ");
@@ -218,7 +217,7 @@ fn the_line_is_for_the_screen_only_and_for_new_sessions_only() {
     let home = indexed();
     line(&home, "startup").unwrap();
     let told = line(&home, "startup").unwrap();
-    snapshot!(told, @"anamnesis: 4 notes (~160 tokens) · last session yesterday on desktop · /memory-why");
+    snapshot!(told, @"anamnesis: 4 notes (~151 tokens) · last session yesterday on desktop · /memory-why");
     assert!(told.chars().count() <= 100);
     assert_eq!(line(&home, "clear").as_ref(), Some(&told));
     for source in ["resume", "compact", "fork"] {

@@ -120,14 +120,14 @@ fn the_list_says_what_became_of_each_session() {
     home.settle();
     snapshot!(home.run("sessions").shown(), @"
     exit 0
-    5b0c8f1e-2  2 min ago · ended prompt_input_exit · note #J8QYZW
+    5b0c8f1e-2  2 min ago · ended by you · note #J8QYZW
               2 prompts, 2 tool events · Add rate limits to the login
     ");
     snapshot!(home.run("sessions --everywhere").shown(), @"
     exit 0
     5b0c8f1e-o  just now · open · no note yet · gitlab.example.com/a-long-group/ano…
               0 prompts, 0 tool events
-    5b0c8f1e-2  2 min ago · ended prompt_input_exit · note #J8QYZW · github.com/acm…
+    5b0c8f1e-2  2 min ago · ended by you · note #J8QYZW · github.com/acme/shop
               2 prompts, 2 tool events · Add rate limits to the login
     ");
     snapshot!(home.run("sessions --everywhere -k 1").shown(), @"
@@ -175,7 +175,7 @@ fn a_session_row_by_row() {
     exit 0
     session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
     github.com/acme/shop · branch main · model claude-test
-    began 2026-01-02 03:00 (startup) · ended clear 2026-01-02 03:02 · UTC
+    began 2026-01-02 03:00 (startup) · ended by /clear 2026-01-02 03:02 · UTC
     note #J8QYZW  Add rate limits to the login
     kept: 2 prompts, 2 tool events, 1 turn end, 0 observations
     removed: 1 private or forgotten prompt with 1 event under it, 1 repeated privat…
@@ -208,7 +208,7 @@ fn a_session_row_by_row() {
     snapshot!(full, @r#"
     session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
     github.com/acme/shop · branch main · model claude-test
-    began 2026-01-02 03:00 (startup) · ended clear 2026-01-02 03:02 · UTC
+    began 2026-01-02 03:00 (startup) · ended by /clear 2026-01-02 03:02 · UTC
     note #J8QYZW  Add rate limits to the login
     kept: 2 prompts, 2 tool events, 1 turn end, 0 observations
     removed: 1 private or forgotten prompt with 1 event under it, 1 repeated privat…

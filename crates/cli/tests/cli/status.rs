@@ -39,7 +39,7 @@ fn status_before_the_first_note_and_after() {
     store: ~/.anamnesis · on · machine laptop · 0.1.0
     here:  github.com/acme/shop (from the git remote)
            3 notes: 1 fact, 1 how-to, 1 session
-           a session starts with 4 notes, ~162 tokens
+           a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine · anamnesis init --remote URL
     state: all well · hooks median [TIME] · anamnesis doctor
@@ -49,7 +49,7 @@ fn status_before_the_first_note_and_after() {
     store: ~/.anamnesis - on - machine laptop - 0.1.0
     here:  github.com/acme/shop (from the git remote)
            3 notes: 1 fact, 1 how-to, 1 session
-           a session starts with 4 notes, ~162 tokens
+           a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine - anamnesis init --remote URL
     state: all well - hooks median [TIME] - anamnesis doctor
@@ -73,7 +73,7 @@ fn status_before_the_first_note_and_after() {
           "session": 1
         },
         "given_at_start": 4,
-        "tokens_at_start": 162
+        "tokens_at_start": 151
       },
       "total": 5,
       "by_type": {
@@ -113,6 +113,7 @@ fn status_before_the_first_note_and_after() {
         "sessions": 0,
         "bytes": [SIZE]
       },
+      "undistilled": null,
       "upkeep": null,
       "withheld": [],
       "purge_left": [],
@@ -141,7 +142,7 @@ fn status_says_what_waits_and_what_is_wrong() {
     store: ~/.anamnesis · on · machine laptop · 0.1.0
     here:  github.com/acme/shop (from the git remote)
            3 notes: 1 fact, 1 how-to, 1 session
-           a session starts with 4 notes, ~162 tokens
+           a session starts with 4 notes, ~151 tokens
     notes: 6 in 2 projects, 2 for all projects, 1 on this machine only
     sync:  none; notes stay on this machine · anamnesis init --remote URL
     to do: 1 proposal · anamnesis review
@@ -212,6 +213,7 @@ fn the_project_and_the_step_that_gave_it() {
       "folder": "[ROOT]/shop",
       "also": [],
       "groups": [],
+      "inside": [],
       "untrusted": null
     }
     "#);

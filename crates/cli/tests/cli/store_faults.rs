@@ -431,7 +431,10 @@ fn the_person_is_told_that_nothing_is_recorded() {
     let payload = home.start(SESSION, "startup").to_string();
     let hook = home.hook_with(payload).env("CLAUDE_CODE_ENTRYPOINT", "cli");
     let start = hook.run().well();
-    assert!(start.contains("nothing is recorded"), "{start}");
+    assert!(
+        start.contains("nothing can be written or recorded"),
+        "{start}"
+    );
     assert!(start.contains("stub server"), "{start}");
 }
 
@@ -632,7 +635,9 @@ fn a_store_that_can_only_be_read_answers() {
             "{words}: {output:?}"
         );
     }
-    let start = home.hook(&home.start("another", "startup")).well();
+    let payload = home.start("another", "startup").to_string();
+    let hook = home.hook_with(payload).env("CLAUDE_CODE_ENTRYPOINT", "cli");
+    let start = hook.run().well();
     assert!(
         start.contains("nothing can be written or recorded: "),
         "{start}"

@@ -25,6 +25,9 @@ const BOUNDS: &str = "crates/lab/data/cost.txt";
 /// The number of notes whose words overlap.
 const OVERLAPPING: u64 = 2_000;
 
+/// What the output of a hook contains that injects notes.
+const INJECTED: &str = "anamnesis-context";
+
 /// What a run of a hook costs, and how many percent above its bound that may be. Hash seeds and the
 /// path of the temporary folder vary. SQLite reads and writes pages, and takes locks for each
 /// statement outside a transaction.
@@ -97,20 +100,29 @@ pub fn run(arguments: &Arguments, tools: &dyn Tools) -> Result {
 fn count(stage: &Stage<'_>) -> Result<Table> {
     let mut table = Table::new();
     // The stores of both tools have names of one length, so that their paths cost the same.
-    for (store, prompt, events) in [
-        ("realistic", "how do I deploy to staging?", usize::MAX),
+    for (store, prompt, sign, events) in [
+        (
+            "realistic",
+            "how do I deploy to staging?",
+            INJECTED,
+            usize::MAX,
+        ),
         (
             "overlapping",
             "the parser test of the login request fails in the build",
+            "{}",
             2,
         ),
-        ("generated", "", 5),
+        ("generated", "", INJECTED, 5),
     ] {
         let counting = make_store(stage, store, "i")?;
         let calling = make_store(stage, store, "c")?;
         let title = format!("what do we know about {}?", counting.title);
         let prompt = if prompt.is_empty() { &title } else { prompt };
-        for (event, payload, sign) in events_of(&stage.project, prompt).into_iter().take(events) {
+        for (event, payload, sign) in events_of(&stage.project, prompt, sign)
+            .into_iter()
+            .take(events)
+        {
             let name = format!("{store} {event}");
             let run = |store: &Store| hook(stage, &store.name, &payload);
             let instructions = instructions(&run(&counting), sign, stage.folder)?;
@@ -149,9 +161,9 @@ fn hook(stage: &Stage<'_>, store: &str, payload: &Value) -> Run {
 /// An event's name, its payload, and a text that the output must contain.
 type Event = (&'static str, Value, &'static str);
 
-/// Returns the events of a session. Those of all stores come first.
-fn events_of(project: &Path, question: &str) -> Vec<Event> {
-    const INJECTED: &str = "anamnesis-context";
+/// Returns the events of a session. Those of all stores come first. `sign` is what the output for the
+/// question contains.
+fn events_of(project: &Path, question: &str, sign: &'static str) -> Vec<Event> {
     let event = |name: &str, fields: Value| {
         let mut payload = json!({
             "session_id": "5c1f8a52-0000-4000-8000-000000000001", "prompt_id": "p-1",
@@ -162,7 +174,12 @@ fn events_of(project: &Path, question: &str) -> Vec<Event> {
         }
         payload
     };
-    let prompt = |text: &str| event("UserPromptSubmit", json!({ "prompt": text }));
+    let prompt = |id: &str, text: &str| {
+        event(
+            "UserPromptSubmit",
+            json!({ "prompt_id": id, "prompt": text }),
+        )
+    };
     let call = |name: &str, id: &str, result: &str, value: Value| {
         let mut fields = json!({
             "tool_name": "Bash", "tool_use_id": id,
@@ -180,10 +197,13 @@ fn events_of(project: &Path, question: &str) -> Vec<Event> {
             event("SessionStart", json!({ "source": "startup" })),
             INJECTED,
         ),
-        ("UserPromptSubmit, notes", prompt(question), INJECTED),
+        ("UserPromptSubmit", prompt("p-1", question), sign),
         (
             "UserPromptSubmit, no match",
-            prompt("which bread does the baker of my grandmother's village sell on Sundays?"),
+            prompt(
+                "p-2",
+                "which bread does the baker of my grandmother's village sell on Sundays?",
+            ),
             "{}",
         ),
         (

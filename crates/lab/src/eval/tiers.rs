@@ -4,7 +4,7 @@ use anamnesis_note::id::NoteId;
 use anamnesis_recall::{
     evaluation::{mean, share},
     note_set::{InjectedNote, Outcome},
-    render::{Budget, Recalled, pointer_block, recalled_block},
+    render::{Block, Budget, Recalled, pointer_block, recalled_block},
 };
 use chrono::Utc;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Injected {
         Self {
             full: ids(&full),
             pointers: ids(&pointers),
-            tokens: blocks.iter().map(|block| block.tokens()).sum(),
+            tokens: blocks.iter().map(Block::tokens).sum(),
         }
     }
 

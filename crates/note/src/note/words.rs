@@ -5,11 +5,6 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::{
-    link::{self, Relation},
-    trigger::Trigger,
-};
-
 /// Defines an enum whose values are words in the front matter.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -276,21 +271,4 @@ in_json! {
     Severity, Self::ALL, Self::as_str, Self::from_str;
     Rating, Self::ALL, Self::as_str, Self::from_str;
     Status, Self::ALL, Self::as_str, Self::from_str;
-    Relation, Self::GIVEN, Self::as_str, link::given;
-}
-
-impl<'de> Deserialize<'de> for Trigger {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        (String::deserialize(deserializer)?.parse()).map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for Trigger {
-    fn schema_name() -> Cow<'static, str> {
-        "Trigger".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
 }

@@ -712,7 +712,7 @@ impl<'a> Scorer<'a> {
     fn is_telling(&self, terms: u32, searched: &Searched<'_>) -> bool {
         let is_small = is_small_store(searched.count);
         let tells =
-            |term: &&Term<'_>| !term.asked.is_small_talk && !(is_small && term.asked.is_routine);
+            |term: &&Term<'_>| !(term.asked.is_small_talk || is_small && term.asked.is_routine);
         let mut telling = self.matched_terms(terms).filter(tells);
         let Some(first) = telling.next() else {
             return false;

@@ -459,7 +459,6 @@ mod tests {
 
         ## [session] Add rate limits to the login
         age unknown · desktop · #9G0004
-          **Ask:** rate limits for the login
           **Outcome:** limiter and 4 tests
         </anamnesis-context>
         ");

@@ -118,14 +118,14 @@ mod tests {
             recalled("Nightly restore", body, &["stub", "ports"]),
             recalled("Package manager is pnpm", "", &[]),
         ];
-        insta::assert_snapshot!(pointer_block(&notes, |id| id.short()).text, @"
+        insta::assert_snapshot!(pointer_block(&notes, NoteId::short).text, @"
         <anamnesis-context>
         Notes that may match, as data. Read one with memory_get if it helps.
         - #EG0KKS Nightly restore: the stub binds port 9090, and the dump is taken before → memory_get EG0KKS
         - #EG0KKS Package manager is pnpm → memory_get EG0KKS
         </anamnesis-context>
         ");
-        assert_eq!(pointer_block(&[], |id| id.short()), Block::default());
+        assert_eq!(pointer_block(&[], NoteId::short), Block::default());
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             ("", ""),
             ("日本語", &"日本語".repeat(99)),
         ] {
-            let text = pointer_block(&[recalled(title, body, &["word"])], |id| id.short()).text;
+            let text = pointer_block(&[recalled(title, body, &["word"])], NoteId::short).text;
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines.len(), 4, "{text}");
             assert!(lines[2].split_whitespace().count() <= MAX_WORDS, "{text}");

@@ -6,7 +6,11 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::session_note::labelled;
-use anamnesis_text::{statement::Statement, terms::terms, values::tokens};
+use anamnesis_text::{
+    statement::Statement,
+    terms::terms,
+    values::{Token, tokens},
+};
 
 /// How much a line of each part tells without a prompt; a line of any other part tells 1.
 const WORTH: [(&str, f32); 14] = [
@@ -49,6 +53,8 @@ struct Line {
     label: Option<String>,
     text: String,
     worth: f32,
+    /// It names nothing.
+    is_remark: bool,
 }
 
 /// Returns the lines that match `wanted` words or tell most, in the order of the note, within a
@@ -132,25 +138,29 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
         let matched = wanted.intersection(&found).count();
         let is_request = of.is_some_and(|of| REQUESTS.contains(&of));
         let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
-        let is_empty = is_request || is_answer && is_remark(&text) || text.ends_with([':', '：']);
-        if is_empty && matched == 0 {
+        if (is_request || text.ends_with([':', '：'])) && matched == 0 {
             continue;
         }
         for _ in 0..matched {
             worth += MATCHED_WORD;
         }
         lines.push(Line {
+            is_remark: matched == 0 && is_answer && is_remark(&text),
             label: of.map(str::to_owned),
             text,
             worth,
         });
+    }
+    // A remark is better than a title alone.
+    if lines.iter().any(|line| !line.is_remark) {
+        lines.retain(|line| !line.is_remark);
     }
     lines
 }
 
 /// Returns whether a line is short and names nothing: "Glad it works now!"
 fn is_remark(text: &str) -> bool {
-    let names = |text: &str| tokens(text).iter().any(|token| token.is_value());
+    let names = |text: &str| tokens(text).iter().any(Token::is_value);
     let is_dense = text.chars().any(|character| character >= '\u{2e80}');
     text.chars().count() <= MAX_REMARK && !is_dense && !text.contains('`') && !names(text)
 }
@@ -277,7 +287,7 @@ mod tests {
         let known = ["In generated files, always use tabs and never spaces.".to_owned()];
         assert_eq!(
             shortened("x", body, 500, &BTreeSet::new(), &known),
-            "**Said:** Never use tabs in the generated makefiles.\n**Outcome:** Done."
+            "**Said:** Never use tabs in the generated makefiles."
         );
     }
 }

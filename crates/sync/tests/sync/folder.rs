@@ -1,6 +1,6 @@
 //! The folder of the notes on one machine: another git's work in it, links, locks, and two at once.
 
-use std::{fs, thread, time::Duration};
+use std::{fs, thread};
 
 use anamnesis_note::note::{NoteType, Scope, State};
 use anamnesis_store::{fs::home::Home, notes::NotePath};
@@ -230,10 +230,7 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
     assert!(laptop.notes.find(second.id).is_some());
     // It is waited for.
     let lock = git.join("refs/heads/main.lock");
-    let other = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(200));
-        fs::remove_file(lock).unwrap();
-    });
+    let other = thread::spawn(move || fs::remove_file(lock).unwrap());
     assert!(laptop.sync().pushed);
     other.join().unwrap();
     laptop.write("third");

@@ -507,7 +507,7 @@ fn the_settings_show_what_the_next_session_gets() {
         page.contains("&lt;anamnesis-context") && page.contains("Deploy with make"),
         "{page}"
     );
-    assert!(page.contains("<code>pause</code>"), "{page}");
+    assert!(page.contains("<code>off</code>"), "{page}");
     let page = viewer.get("/settings?project=other").text;
     assert!(page.contains("no note is for"), "{page}");
 }

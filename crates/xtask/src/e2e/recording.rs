@@ -11,6 +11,7 @@ use anamnesis_testkit::tmux::Terminal;
 use serde_json::{Value, json};
 
 use super::scenarios::{REQUEST_LIMIT, Stage, check, clean, shell, untroubled};
+use super::serving::DIALOGUE;
 use super::store::{Note, Store};
 
 /// Time limit for the client's end.
@@ -90,6 +91,8 @@ pub(super) fn planned(stage: &Stage) -> Result<()> {
     ]));
     terminal.send("Plan it")?;
     terminal.wait_for("Would you like to proceed?")?;
+    // The dialog ignores keys in its first moments.
+    std::thread::sleep(DIALOGUE);
     terminal.press("Enter")?;
     terminal.wait_for("The prices are kept in cents now.")?;
     untroubled(&terminal.screen()?)?;

@@ -22,7 +22,7 @@ const BODY: &str = "`make stub` binds port 9090; without it the login tests hang
 const PORTS: &str = "Port 9090 belongs to the stub";
 
 /// How long a dialog ignores keys after it appears.
-const DIALOGUE: Duration = Duration::from_secs(2);
+pub(super) const DIALOGUE: Duration = Duration::from_secs(2);
 
 /// A text that would do harm in a shell.
 const HOSTILE: &str = "it's the stub; $(touch a) `touch b` \"c' && touch d | tee e";
@@ -618,6 +618,10 @@ fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
     let waits = |note: &Note| note.title() == LESSON && note.value("state") == Some("proposed");
     let found = store.notes_of_this_machine().into_iter().find(waits);
     let found = found.ok_or_else(|| TestFailure::new("the note is not proposed"))?;
+    if key == "Enter" {
+        // Past the note's switch, to "Accept".
+        terminal.press("Down")?;
+    }
     terminal.press(key)?;
     terminal.wait_for("That is decided.")?;
     terminal.exit()?;

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let cases = ask(&model, &notes, &prompts)?;
     let added = Set::append(context, &path, cases)?.len();
     if args.json {
-        return ui.json(&json!({ "added": added, "unreviewed": added, "eval_set": path }));
+        return ui.json(json!({ "added": added, "unreviewed": added, "eval_set": path }));
     }
     let file = one_line(&context.shown(&path));
     ui.print(&if added == 0 {

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let failed = tried.projects.iter().filter(|tried| tried.result.is_err());
     let failed = failed.count();
     if args.json {
-        return ui.json(&json!({
+        return ui.json(json!({
             "before": figures_json(&before),
             "after": figures_json(&after),
             "reflected": tried.projects.len() - failed,

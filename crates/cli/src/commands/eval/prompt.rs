@@ -66,7 +66,7 @@ pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outco
     };
     let tried = trial.run(&context)?;
     if args.json {
-        return ui.json(&tried.json());
+        return ui.json(tried.json());
     }
     ui.raw(tried.block());
     if args.verbose {

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 })
             })
             .collect();
-        ui.json(&json!({ "project": project.key, "notes": notes }))?;
+        ui.json(json!({ "project": project.key, "notes": notes }))?;
     } else {
         let block = render::start_block(&set.chosen, &set.said, &set.failing, request.now, |id| {
             Context::short(&index, id)

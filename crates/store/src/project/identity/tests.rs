@@ -1,4 +1,4 @@
-use std::{fs, path::Path};
+use std::{ffi::OsStr, fs, path::Path};
 
 use super::{super::tests::Fixture, *};
 use crate::fs::home::Home;
@@ -141,8 +141,13 @@ fn a_folder_that_is_renamed_looks_like_the_one_that_is_gone() {
         places.renamed_from(&project, folder).unwrap()
     };
     assert_eq!(looks_like(&shop), None);
+    // A copy was made at another time, as on a new disk.
     let store = machine.fixture.folder.path().join("web-shop");
-    fs::rename(&shop, &store).unwrap();
+    let copied = std::process::Command::new("cp")
+        .args([OsStr::new("-r"), shop.as_os_str(), store.as_os_str()])
+        .status();
+    assert!(copied.unwrap().success());
+    fs::remove_dir_all(&shop).unwrap();
     assert_eq!(machine.start(&store).all_keys(), ["web-shop"]);
     assert_eq!(looks_like(&store).as_deref(), Some("shop"));
     assert_eq!(looks_like(&cloned), None, "it has a remote");
