@@ -344,7 +344,7 @@ fn format(table: &Table) -> String {
     text
 }
 
-/// Reads what [`format`] writes.
+/// Reads what [`format()`] writes.
 fn parse(text: &str) -> Result<Table> {
     let mut bounds = Table::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
