@@ -335,7 +335,7 @@ impl Context {
         })
     }
 
-    /// Finds the one note that matches what was typed and that is not forgotten.
+    /// Resolves typed text to exactly one note that is not forgotten.
     pub fn present(index: &Index, typed: &str) -> Result<Entry, Error> {
         let entry = Self::resolve(index, typed)?;
         if entry.state != State::Forgotten {

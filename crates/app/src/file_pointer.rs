@@ -46,10 +46,10 @@ fn used_file(folder: &Path, call: &ToolCall) -> Option<String> {
 
 /// Returns a pointer to a note of the project that names the file of a call, unless the session has seen
 /// the note, has a pointer at this file, or has enough of them.
-pub fn at_file(
+pub fn at_file<'a>(
     context: &Context,
     journal: &Journal,
-    project: &Project,
+    project: impl FnOnce() -> &'a Project,
     folder: &Path,
     session: &str,
     call: &ToolCall,
@@ -59,7 +59,7 @@ pub fn at_file(
     };
     let index = Index::open(&context.home)?;
     let mut citing = Vec::new();
-    for key in project.all_keys() {
+    for key in project().all_keys() {
         citing.extend(index.notes_citing(&key, &path, MAX_CITING)?);
     }
     citing.retain(|id| *id != NoteId::of_session(session));

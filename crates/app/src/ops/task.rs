@@ -250,7 +250,7 @@ fn one(context: &Context, written: WrittenNote, status: Status) -> Result<TaskOu
     })
 }
 
-/// The failure for a note that is no task.
+/// The error for a note that is not a task.
 pub fn no_task(short: &str) -> Error {
     Error::failed(format!("#{short} is no task"))
         .code("no_task")

@@ -49,11 +49,12 @@ impl Hook {
         let project = self.project();
         let opened = recall::open_index(&self.context, project);
         let is_partial = opened.as_ref().is_ok_and(|(_, is_partial)| *is_partial);
-        let (chosen, block) = if let Ok((index, _)) = opened {
+        let index = opened.as_ref().ok().map(|(index, _)| index);
+        let (chosen, block) = if let Some(index) = index {
             handled.start_work = is_partial || index.is_behind(&self.context.notes);
             let history = self.session_of_history(source, idle_seconds);
             let history = history.as_deref();
-            self.working_set(&index, project, source, history, &mut handled)
+            self.working_set(index, project, source, history, &mut handled)
         } else {
             // There is no index, or it must be rebuilt. The deferred process does that.
             handled.start_work = true;
@@ -64,7 +65,8 @@ impl Hook {
             handled.meta.push((doctor::HOOK_PROGRAM, program));
         }
         if is_beginning(source) && self.context.environment.is_interactive {
-            let line = self.session_line(&chosen, &block, &mut handled);
+            let complete = index.filter(|_| !is_partial);
+            let line = self.session_line(&chosen, &block, complete, &mut handled);
             let partial = "the index is being rebuilt; only this project's newest notes were read";
             let line = line.map(|text| {
                 if is_partial {
@@ -189,6 +191,7 @@ impl Hook {
         &self,
         chosen: &[Chosen],
         block: &Block,
+        index: Option<&Index>,
         handled: &mut Handled,
     ) -> Option<String> {
         let journal = self.journal.as_ref().ok()?;
@@ -242,7 +245,7 @@ impl Hook {
                 "sessions are noted in {store} from now on · /memory-status · /memory-setup"
             )));
         }
-        if let Some(renamed) = self.renamed_line(journal, chosen) {
+        if let Some(renamed) = self.renamed_line(journal, index, chosen) {
             return Some(line(&renamed));
         }
         if block.text.is_empty() {
@@ -255,7 +258,9 @@ impl Hook {
         let last = last_session(chosen, &self.context, now);
         // Once a day, because it is read at every start.
         let is_told = journal.meta(REFLECT_TOLD).ok().flatten().as_deref() == Some(&today);
-        let undistilled = (!is_told).then(|| self.undistilled(journal)).flatten();
+        let undistilled = index
+            .filter(|_| !is_told)
+            .and_then(|index| self.undistilled(journal, index));
         let end = match undistilled {
             Some(sessions) => {
                 handled.meta.push((REFLECT_TOLD, today));
@@ -272,13 +277,17 @@ impl Hook {
 
 impl Hook {
     /// How many sessions of the project the person may have distilled.
-    fn undistilled(&self, journal: &Journal) -> Option<usize> {
-        let index = Index::open(&self.context.home).ok()?;
-        reflect::undistilled(&index, journal, &self.project().own_keys())
+    fn undistilled(&self, journal: &Journal, index: &Index) -> Option<usize> {
+        reflect::undistilled(index, journal, &self.project().own_keys())
     }
 
     /// The hint that the notes of a project without notes may have another key.
-    fn renamed_line(&self, journal: &Journal, chosen: &[Chosen]) -> Option<String> {
+    fn renamed_line(
+        &self,
+        journal: &Journal,
+        index: Option<&Index>,
+        chosen: &[Chosen],
+    ) -> Option<String> {
         let project = self.project();
         let keys = project.all_keys();
         if chosen
@@ -287,7 +296,7 @@ impl Hook {
         {
             return None;
         }
-        let index = Index::open(&self.context.home).ok()?;
+        let index = index?;
         let own = Filter {
             projects: keys,
             with_superseded: true,

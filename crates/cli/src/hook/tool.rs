@@ -40,11 +40,10 @@ impl Hook {
         if !self.context.config.recall.pointers {
             return handled;
         }
-        let (context, project) = (&self.context, self.project());
         match file_pointer::at_file(
-            context,
+            &self.context,
             journal,
-            project,
+            || self.project(),
             &self.folder,
             &self.session_id,
             call,
