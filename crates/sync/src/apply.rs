@@ -43,6 +43,11 @@ const MAX_GROUP_BYTES: usize = 64 * 1024 * 1024;
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
+/// Whether a lock file belongs to a reference that only a fetch or push changes.
+fn is_fetched(lock: &str) -> bool {
+    lock.starts_with("refs/anamnesis/") || lock.starts_with("refs/remotes/")
+}
+
 /// The result of applying a commit.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
@@ -100,6 +105,10 @@ impl Repository {
         if packing.exists() || self.is_pruning() {
             self.remove_locks();
             let _ = fs::remove_file(&packing);
+        }
+        // A fetch or push of ours that was killed leaves these, and none runs while we hold the locks.
+        for lock in LOCKS.iter().filter(|lock| is_fetched(lock)) {
+            let _ = fs::remove_file(self.git_folder().join(lock));
         }
         drop(self.writing()?);
         self.wait_for_other_git()?;

@@ -36,6 +36,9 @@ const UNAWAITED_DEADLINE: Duration = Duration::from_secs(60);
 /// The deadline for a command that the person typed and waits for. The client allows 5 seconds.
 const TYPED_DEADLINE: Duration = Duration::from_secs(4);
 
+/// How long a payload that was not read at the deadline is waited for after the answer.
+const PAYLOAD_TIMEOUT: Duration = Duration::from_millis(90);
+
 /// Timeout for logging a missed deadline.
 const LOG_TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -75,11 +78,17 @@ impl RecordProgress {
         self.changed.notify_all();
     }
 
-    /// Waits until the record is made, if the payload was read, then writes it to the spool unless it is
-    /// stored. That it may also reach the journal does no harm: the same record twice gives the same
-    /// rows.
+    /// Waits a moment for the payload, and if it was read, until the record is made; then writes it to
+    /// the spool unless it is stored. That it may also reach the journal does no harm: the same record
+    /// twice gives the same rows.
     fn keep(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self
+            .changed
+            .wait_timeout_while(state, PAYLOAD_TIMEOUT, |state| {
+                matches!(state, RecordState::Unread)
+            });
+        let (state, _) = read.unwrap_or_else(PoisonError::into_inner);
         let made = self
             .changed
             .wait_while(state, |state| matches!(state, RecordState::Expected));

@@ -218,6 +218,13 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
         }
         assert!(!git.join(marker).exists());
     }
+    // Only a fetch or push changes these references, and a killed one leaves no marker.
+    for lock in ["refs/anamnesis/incoming.lock", "refs/remotes/origin/main.lock"] {
+        fs::write(git.join(lock), "").unwrap();
+        laptop.write(lock);
+        assert!(laptop.sync().pushed, "{lock}");
+        assert!(!git.join(lock).exists(), "{lock}");
+    }
     // Another git's lock: the branch does not move, and the lock stays.
     let second = laptop.write("second");
     fs::write(git.join("refs/heads/main.lock"), "").unwrap();
@@ -242,7 +249,15 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
     desktop.sync();
     assert_eq!(
         desktop.titles(),
-        ["before", "own", "packed", "second", "third"]
+        [
+            "before",
+            "own",
+            "packed",
+            "refs/anamnesis/incoming.lock",
+            "refs/remotes/origin/main.lock",
+            "second",
+            "third"
+        ]
     );
     laptop.sync();
     assert_eq!(laptop.git(&["status", "--porcelain"]), "");
