@@ -113,6 +113,7 @@ pub(crate) fn add_meaning(
             fit: 0.0,
             matched: Vec::new(),
             is_telling: false,
+            has_telling_word: false,
             exact: None,
             segment: 0,
             is_superseded: entry.superseded,

@@ -17,7 +17,7 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Filter, Index},
-    journal::{Evidence, Held, Ledger, NoteCounts},
+    journal::{Evidence, Held, Ledger, NoteCounts, Seen},
     notes::Notes,
 };
 use anamnesis_text::{
@@ -586,7 +586,7 @@ impl Selection<'_> {
             if self.outcome.pointers.len() >= most {
                 break;
             }
-            if self.request.ledger.contains_key(&candidate.id) {
+            if self.seen(candidate.id).is_some() {
                 continue;
             }
             if let ReadNote::Injected(mut pointer) = self.read_note(index, candidate)? {
@@ -642,6 +642,12 @@ impl Selection<'_> {
         Ok(())
     }
 
+    /// Returns how the context has seen a note, apart from a few lines at its start.
+    fn seen(&self, note: NoteId) -> Option<&Seen> {
+        let seen = self.request.ledger.get(&note);
+        seen.filter(|seen| !seen.is_excerpt_of_start)
+    }
+
     /// Returns the notes that count for the limits: not those that come with a note they correct.
     fn counted(&self) -> impl Iterator<Item = &InjectedNote> {
         let given = self.outcome.given.iter();
@@ -665,7 +671,7 @@ impl Selection<'_> {
             return Ok(ReadNote::Withheld(WithholdingReason::NotInUseHere));
         }
         let is_own = self.request.own == Some(note.id);
-        let is_seen = self.request.ledger.get(&note.id).is_some_and(|seen| {
+        let is_seen = self.seen(note.id).is_some_and(|seen| {
             seen.hash == text_hash(&note.body)
                 && (seen.with_text || candidate.evidence.score < REPEAT_FACTOR * self.outcome.floor)
         });

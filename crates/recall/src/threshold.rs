@@ -90,7 +90,9 @@ impl Gate {
                     && meaning.rank < POINTED
                     && meaning.deviation > MIN_DEVIATION
             }
-            None => found.is_telling && found.fit >= POINTER_SHARE * self.floor,
+            // A match of one telling word has to be as good as for the text of a note.
+            None if found.is_telling => found.fit >= POINTER_SHARE * self.floor,
+            None => found.has_telling_word && found.fit >= self.floor,
         };
         if is_moderate && !is_benched {
             Ok(Tier::Pointer)
@@ -121,6 +123,7 @@ mod tests {
             fit,
             matched: Vec::new(),
             is_telling: true,
+            has_telling_word: true,
             exact: None,
             segment: 0,
             is_superseded: false,
@@ -158,6 +161,17 @@ mod tests {
         ] {
             let found = candidate(fit, meaning);
             assert_eq!(gate.tier(&found, false), expected, "{fit} {meaning:?}");
+        }
+        // One telling word is worth a pointer where its match would do for the text.
+        for (fit, expected) in [
+            (0.6, Ok(Tier::Pointer)),
+            (0.5, Err(WithholdingReason::TooFewWords)),
+        ] {
+            let found = Candidate {
+                is_telling: false,
+                ..candidate(fit, None)
+            };
+            assert_eq!(gate.tier(&found, false), expected, "{fit}");
         }
         let named = Candidate {
             exact: Some(Exact::Id),

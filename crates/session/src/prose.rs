@@ -1,6 +1,6 @@
 //! Separates what a person or a model says from what they paste, sentence by sentence.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use crate::{
     directive,
@@ -131,7 +131,19 @@ impl Prose {
             }
         }
         prose.lists.retain(|list| list.len() > 1);
+        if prose.lists.is_empty() {
+            prose.drop_repeated();
+        }
         prose
+    }
+
+    /// Drops sentences that occur twice: a program prints them, a person does not type them.
+    fn drop_repeated(&mut self) {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for sentence in &self.sentences {
+            *counts.entry(sentence.clone()).or_default() += 1;
+        }
+        self.sentences.retain(|sentence| counts[sentence] == 1);
     }
 
     /// Returns the lists of rules as one text each, with the positions of their sentences.
@@ -485,6 +497,17 @@ mod tests {
         assert_eq!(
             prose.error.as_deref(),
             Some("error[E0425]: cannot find value `id`")
+        );
+    }
+
+    #[test]
+    fn what_stands_twice_in_a_prompt_was_printed_by_a_program() {
+        let text =
+            "Rule A1 is broken. No fix is known.\nRule B2 is broken. No fix is known.\nUse tabs.";
+        let prose = Prose::new(text);
+        assert_eq!(
+            prose.sentences,
+            ["Rule A1 is broken.", "Rule B2 is broken.", "Use tabs."]
         );
     }
 

@@ -315,6 +315,7 @@ impl Player {
                         let seen = Seen {
                             hash: shown.hash.clone(),
                             with_text: matches!(shown.level, "body" | "part"),
+                            is_excerpt_of_start: false,
                         };
                         ledger.insert(shown.note, seen);
                     }

@@ -522,9 +522,12 @@ impl Hook {
                 .notes
                 .read(self.context.notes.find(note)?)
                 .ok()?;
-            let hash = text_hash(&stored.note().body);
-            let with_text = true;
-            Some((note, Seen { hash, with_text }))
+            let seen = Seen {
+                hash: text_hash(&stored.note().body),
+                with_text: true,
+                is_excerpt_of_start: false,
+            };
+            Some((note, seen))
         });
         copies.collect()
     }

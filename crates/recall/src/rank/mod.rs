@@ -144,6 +144,8 @@ pub struct Candidate {
     /// Whether the matched words are enough to judge by: two that are not small talk, or a rare one
     /// that is at least half of the query.
     pub is_telling: bool,
+    /// Whether any matched word is not small talk.
+    pub has_telling_word: bool,
     /// How the query names the note exactly, if it does.
     pub exact: Option<Exact>,
     /// The index of the best segment.
@@ -400,6 +402,7 @@ fn candidate(
         fit: fit(&hit, scorer, searched),
         matched: scorer.matched(hit.terms),
         is_telling: scorer.is_telling(hit.terms, searched),
+        has_telling_word: scorer.telling(hit.terms, searched).next().is_some(),
         exact,
         segment: hit.segment,
         is_superseded: document.is_superseded(),
@@ -709,11 +712,15 @@ impl<'a> Scorer<'a> {
             .collect()
     }
 
-    fn is_telling(&self, terms: u32, searched: &Searched<'_>) -> bool {
+    /// Returns the matched words that are not small talk.
+    fn telling(&self, terms: u32, searched: &Searched<'_>) -> impl Iterator<Item = &Term<'a>> {
         let is_small = is_small_store(searched.count);
-        let tells =
-            |term: &&Term<'_>| !(term.asked.is_small_talk || is_small && term.asked.is_routine);
-        let mut telling = self.matched_terms(terms).filter(tells);
+        self.matched_terms(terms)
+            .filter(move |term| !(term.asked.is_small_talk || is_small && term.asked.is_routine))
+    }
+
+    fn is_telling(&self, terms: u32, searched: &Searched<'_>) -> bool {
+        let mut telling = self.telling(terms, searched);
         let Some(first) = telling.next() else {
             return false;
         };

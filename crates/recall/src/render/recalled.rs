@@ -7,7 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     Block, CLOSE, Level, MAX_BODY_LENGTH, OPEN, cut, facts, failing_lines, heading, indented,
-    inert_body, inert_line, is_session_note, left_out_line, session_lines, title, units,
+    inert_body, inert_line, is_session_note, left_out_line,
+    session_lines::{self, Purpose},
+    title, units,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -204,8 +206,10 @@ fn item(recalled: &Recalled, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> S
         } else {
             recalled.closed.clone()
         };
-        [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_SESSION_LENGTH]
-            .map(|length| session_lines::shortened(&note.title, body, length, &wanted, &closed))
+        [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_SESSION_LENGTH].map(|length| {
+            let purpose = Purpose::Prompt(&wanted);
+            session_lines::shortened(&note.title, body, length, purpose, &closed)
+        })
     } else {
         // Cleaning may have shifted the offset slightly, which only moves the cut.
         let around = |length, ends: &[char]| around(body, recalled.at, length, ends);

@@ -30,15 +30,26 @@ const WORTH: [(&str, f32); 14] = [
     ("Passed", 0.3),
 ];
 
+/// How much a request tells that has no word of the prompt.
+const UNMATCHED_REQUEST: f32 = 0.2;
+
 /// How much a matched word of the prompt adds to a line.
 const MATCHED_WORD: f32 = 1.5;
 
 /// The maximum number of files named in a block.
 const MAX_FILES: usize = 4;
 
-/// The requests of a session. What came of them is in other parts, so only a prompt that names their
-/// words brings them.
+/// The requests of a session. What came of them is in other parts.
 const REQUESTS: [&str; 2] = ["Ask", "Asked"];
+
+/// What a session's start does not show of any session: requests, findings, most of which the session
+/// itself dealt with, and checks that passed.
+const NOT_AT_START: [&str; 4] = ["Ask", "Asked", "Found", "Passed"];
+
+/// The parts of what the person said or chose. With one of them, a start shows of an earlier session no
+/// part of [`OF_WORK`].
+const OF_PERSON: [&str; 3] = ["Rules", "Said", "Decided"];
+const OF_WORK: [&str; 2] = ["Outcome", "Files"];
 
 /// The parts that an answer of the agent supplies, and the length in characters up to which a line of
 /// them has to name something.
@@ -47,6 +58,32 @@ const MAX_REMARK: usize = 60;
 
 /// With fewer words, only an equal line says the same.
 const MIN_REPEATED: usize = 4;
+
+/// What the lines of a session are chosen for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose<'a> {
+    /// A prompt that has these terms.
+    Prompt(&'a BTreeSet<String>),
+    /// A session's start, for the last session.
+    LastSession,
+    /// A session's start, for an earlier session.
+    EarlierSession,
+}
+
+impl Purpose<'_> {
+    /// Returns how many words of a line are wanted.
+    fn matched(self, line: &BTreeSet<String>) -> usize {
+        match self {
+            Self::Prompt(wanted) => wanted.intersection(line).count(),
+            Self::LastSession | Self::EarlierSession => 0,
+        }
+    }
+
+    /// Returns whether a part may be shown.
+    fn shows(self, label: &str) -> bool {
+        matches!(self, Self::Prompt(_)) || !NOT_AT_START.contains(&label)
+    }
+}
 
 /// A line of a note.
 struct Line {
@@ -57,19 +94,19 @@ struct Line {
     is_remark: bool,
 }
 
-/// Returns the lines that match `wanted` words or tell most, in the order of the note, within a
-/// length in characters. Empty if not even one line fits.
+/// Returns the lines that serve a purpose best, in the order of the note, within a length in
+/// characters. Empty if not even one line fits.
 ///
-/// Left out are requests that no wanted word matches, what the title or another line says, lines in
-/// `known`, remarks that name nothing, announcements of a list, absolute paths, and parts without a line.
+/// Left out are what the title or another line says, lines in `known`, remarks that name nothing,
+/// announcements of a list, absolute paths, and parts without a line.
 pub(super) fn shortened(
     title: &str,
     body: &str,
     length: usize,
-    wanted: &BTreeSet<String>,
+    purpose: Purpose<'_>,
     known: &[String],
 ) -> String {
-    let lines = lines(title, body, wanted, known);
+    let lines = lines(title, body, purpose, known);
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by(|a, b| lines[*b].worth.total_cmp(&lines[*a].worth).then(a.cmp(b)));
     let mut labels: Vec<Option<&str>> = Vec::new();
@@ -102,7 +139,7 @@ pub(super) fn wanted(words: &[String]) -> BTreeSet<String> {
     words.iter().flat_map(|word| terms(word)).collect()
 }
 
-fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -> Vec<Line> {
+fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut label: Option<&str> = None;
     for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -135,11 +172,16 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
         }
         let own = WORTH.iter().find(|(label, _)| of == Some(label));
         let mut worth = own.map_or(1.0, |(_, worth)| *worth);
-        let matched = wanted.intersection(&found).count();
+        let matched = purpose.matched(&found);
         let is_request = of.is_some_and(|of| REQUESTS.contains(&of));
         let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
-        if (is_request || text.ends_with([':', '：'])) && matched == 0 {
+        let is_shown = of.is_none_or(|of| purpose.shows(of));
+        let tells_nothing = text.ends_with([':', '：']) || is_answer && is_code_alone(&text);
+        if !is_shown || tells_nothing && matched == 0 {
             continue;
+        }
+        if is_request && matched == 0 {
+            worth = UNMATCHED_REQUEST;
         }
         for _ in 0..matched {
             worth += MATCHED_WORD;
@@ -150,6 +192,15 @@ fn lines(title: &str, body: &str, wanted: &BTreeSet<String>, known: &[String]) -
             text,
             worth,
         });
+    }
+    let is_of = |line: &Line, labels: &[&str]| {
+        let label = line.label.as_deref();
+        label.is_some_and(|label| labels.contains(&label))
+    };
+    if matches!(purpose, Purpose::EarlierSession)
+        && lines.iter().any(|line| is_of(line, &OF_PERSON))
+    {
+        lines.retain(|line| !is_of(line, &OF_WORK));
     }
     // A remark is better than a title alone.
     if lines.iter().any(|line| !line.is_remark) {
@@ -163,6 +214,14 @@ fn is_remark(text: &str) -> bool {
     let names = |text: &str| tokens(text).iter().any(Token::is_value);
     let is_dense = text.chars().any(|character| character >= '\u{2e80}');
     text.chars().count() <= MAX_REMARK && !is_dense && !text.contains('`') && !names(text)
+}
+
+/// Returns whether a line is code without a word about it.
+fn is_code_alone(text: &str) -> bool {
+    let code = text
+        .strip_prefix('`')
+        .and_then(|text| text.strip_suffix('`'));
+    code.is_some_and(|code| !code.contains('`'))
 }
 
 /// Returns whether a known line says the same as `text`: it has all of its words but one in five, and
@@ -179,7 +238,7 @@ fn says(known_text: &str, text: &str, words: &BTreeSet<String>) -> bool {
 
 /// Returns the lines of a note, without their labels.
 pub(super) fn texts(body: &str) -> impl Iterator<Item = String> {
-    lines("", body, &BTreeSet::new(), &[])
+    lines("", body, Purpose::LastSession, &[])
         .into_iter()
         .map(|line| line.text)
 }
@@ -235,10 +294,20 @@ mod tests {
         - never touch the login\n\n**Decided:**\n- the port is 9090 because 8080 is taken\n\n\
         **Outcome:** Version is 2 now.\n\n**Files:** /home/ann/x.rs, a.rs, b.rs, c.rs, d.rs, e.rs";
 
+    /// Returns the last session's purpose without words.
+    fn purpose(wanted: &BTreeSet<String>) -> Purpose<'_> {
+        if wanted.is_empty() {
+            Purpose::LastSession
+        } else {
+            Purpose::Prompt(wanted)
+        }
+    }
+
     fn short(length: usize, words: &[&str], known: &[&str]) -> String {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let known: Vec<String> = known.iter().map(|line| (*line).to_owned()).collect();
-        shortened("Deploy the app.", BODY, length, &wanted(&words), &known)
+        let wanted = wanted(&words);
+        shortened("Deploy the app.", BODY, length, purpose(&wanted), &known)
     }
 
     #[test]
@@ -255,15 +324,17 @@ mod tests {
     fn requests_remarks_announcements_and_repetitions_are_left_out() {
         let body = "**Asked:**\n- make the header blue\n- keep the footer as it is\n\n**Said:** use `tabs`\n\n\
              **Outcome:**\n- Glad it works now!\n- The header of `app.css` is blue.\n- This changes:\n\
-             - The header is 40 px high.\n- use `tabs`";
+             - The header is 40 px high.\n- `npm run build`\n- use `tabs`";
         let short = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            shortened("Blue header", body, 1000, &wanted(&words), &[])
+            let wanted = wanted(&words);
+            shortened("Blue header", body, 1000, purpose(&wanted), &[])
         };
         let told = "**Said:** use `tabs`\n**Outcome:**\n- The header of `app.css` is blue.\n\
              - The header is 40 px high.";
         assert_eq!(short(&[]), told);
-        let asked = "**Asked:** keep the footer as it is\n";
+        // A prompt brings them; those that have a word of it come first.
+        let asked = "**Asked:**\n- make the header blue\n- keep the footer as it is\n";
         assert_eq!(short(&["footer"]), format!("{asked}{told}"));
     }
 
@@ -286,7 +357,7 @@ mod tests {
             - Never use tabs in the generated makefiles.\n\n**Outcome:** Done.";
         let known = ["In generated files, always use tabs and never spaces.".to_owned()];
         assert_eq!(
-            shortened("x", body, 500, &BTreeSet::new(), &known),
+            shortened("x", body, 500, Purpose::LastSession, &known),
             "**Said:** Never use tabs in the generated makefiles."
         );
     }

@@ -4,7 +4,7 @@
 //! steps), one line for each earlier session, and the last session with more. Notes without room are
 //! named.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::fmt::Write as _;
 
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_session::{
@@ -17,7 +17,9 @@ use chrono::{DateTime, Utc};
 use super::{
     Block, CLOSE, Chosen, INTRODUCTION, Level, MAX_GLOBAL, MAX_LEFT_OUT_LENGTH, OPEN, Reason, age,
     cut, facts, failing_lines, heading, indented, inert_body, inert_line, is_session_note,
-    left_out_line, marks, session_lines, title, units,
+    left_out_line, marks,
+    session_lines::{self, Purpose},
+    title, units,
 };
 use crate::standing::Instruction;
 
@@ -208,18 +210,18 @@ fn item(
     let whole = inert_body(note);
     let whole = whole.trim();
     let mut marks = marks(chosen, short_id);
-    let session_text = |length| {
+    let session_text = |purpose, length| {
         // Those that still fail have a part of their own, and the last commit is in the line.
         let mut known = [known, &failing_lines(whole)].concat();
         if section == Section::EarlierSessions {
             known.extend(part_of(whole, "Committed").last().map(str::to_owned));
         }
-        session_lines::shortened(&note.title, whole, length, &BTreeSet::new(), &known)
+        session_lines::shortened(&note.title, whole, length, purpose, &known)
     };
     let body = match section {
         Section::Notes => cut(whole, MAX_NOTE_LENGTH),
-        Section::LastSession => session_text(MAX_SESSION_LENGTH),
-        Section::EarlierSessions => session_text(MAX_EARLIER_LENGTH),
+        Section::LastSession => session_text(Purpose::LastSession, MAX_SESSION_LENGTH),
+        Section::EarlierSessions => session_text(Purpose::EarlierSession, MAX_EARLIER_LENGTH),
     };
     let heading = if section == Section::EarlierSessions {
         marks.insert(0, age(note, now));
@@ -340,18 +342,29 @@ fn add_text(item: &mut Item, room: usize) -> usize {
     if room < MIN_TEXT_LENGTH {
         return 0;
     }
-    // Leave room for the ellipsis and the line end.
     let mut length = 0;
-    let part: String = item
-        .body
-        .chars()
-        .take_while(|character| {
+    item.shown = if item.section == Section::Notes {
+        // Leave room for the ellipsis and the line end.
+        let part = item.body.chars().take_while(|character| {
             length += character.len_utf16();
             length <= room - 3
-        })
-        .collect();
-    item.level = Level::Part;
-    item.shown = format!("{} …\n", part.trim_end());
+        });
+        format!("{} …\n", part.collect::<String>().trim_end())
+    } else {
+        let lines = item.body.split_inclusive('\n').take_while(|line| {
+            length += units(line);
+            length <= room
+        });
+        let mut lines: Vec<&str> = lines.collect();
+        // A label without a line tells nothing.
+        while lines.last().is_some_and(|line| line.ends_with(":**\n")) {
+            lines.pop();
+        }
+        lines.concat()
+    };
+    if !item.shown.is_empty() {
+        item.level = Level::Part;
+    }
     units(&item.shown)
 }
 

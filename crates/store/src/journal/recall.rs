@@ -72,6 +72,9 @@ pub struct Seen {
     pub hash: String,
     /// Whether more than its title was shown.
     pub with_text: bool,
+    /// Whether only a session's start showed it, and not its whole text. A prompt that it matches wants
+    /// other lines.
+    pub is_excerpt_of_start: bool,
 }
 
 /// The notes that a context has seen since it was last empty, by note.
@@ -144,7 +147,7 @@ impl Journal {
     /// session's own.
     pub fn ledger(&self, session: &str, agent: &str) -> Result<Ledger, Error> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT note, hash, level FROM shown WHERE session = ?1 AND agent = ?2 AND lane <> ?3
+            "SELECT note, hash, level, lane = 'start' AND level <> 'body' FROM shown WHERE session = ?1 AND agent = ?2 AND lane <> ?3
                AND epoch = coalesce((SELECT epoch FROM session WHERE id = ?1), 0)
              ORDER BY at, position",
         )?;
@@ -157,9 +160,12 @@ impl Journal {
             let seen = Seen {
                 hash: row.get(1)?,
                 with_text: matches!(row.get_ref(2)?.as_str(), Ok("body" | "part")),
+                is_excerpt_of_start: row.get(3)?,
             };
             let lesser = ledger.get(&note).is_some_and(|earlier: &Seen| {
-                earlier.with_text && !seen.with_text && earlier.hash == seen.hash
+                earlier.hash == seen.hash
+                    && (earlier.with_text && !seen.with_text
+                        || seen.is_excerpt_of_start && !earlier.is_excerpt_of_start)
             });
             if !lesser {
                 ledger.insert(note, seen);
@@ -381,6 +387,17 @@ mod tests {
         assert!(journal.ledger("s", "").unwrap()[&one].with_text);
         give("", shown(one, "changed", "heading"));
         assert!(!journal.ledger("s", "").unwrap()[&one].with_text);
+        // The start of a session shows lines that it chose itself, until a prompt brings others.
+        let start = Audience {
+            lane: "start",
+            ..audience("")
+        };
+        let three = NoteId::of_session("3");
+        let part = shown(three, "text", "part");
+        journal.was_shown(start, &[part], now()).unwrap();
+        assert!(journal.ledger("s", "").unwrap()[&three].is_excerpt_of_start);
+        give("", shown(three, "text", "part"));
+        assert!(!journal.ledger("s", "").unwrap()[&three].is_excerpt_of_start);
         // A subagent has its own context.
         assert!(journal.ledger("s", "agent-1").unwrap().is_empty());
         give("agent-1", shown(one, "text", "body"));
@@ -388,7 +405,7 @@ mod tests {
         journal.context_emptied("s").unwrap();
         assert!(journal.ledger("s", "").unwrap().is_empty());
         // The injected notes are still listed.
-        assert_eq!(journal.given("s").unwrap().len(), 5);
+        assert_eq!(journal.given("s").unwrap().len(), 7);
         assert_eq!(
             journal.given("s").unwrap()[0]
                 .evidence

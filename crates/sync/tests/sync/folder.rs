@@ -219,7 +219,10 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
         assert!(!git.join(marker).exists());
     }
     // Only a fetch or push changes these references, and a killed one leaves no marker.
-    for lock in ["refs/anamnesis/incoming.lock", "refs/remotes/origin/main.lock"] {
+    for lock in [
+        "refs/anamnesis/incoming.lock",
+        "refs/remotes/origin/main.lock",
+    ] {
         fs::write(git.join(lock), "").unwrap();
         laptop.write(lock);
         assert!(laptop.sync().pushed, "{lock}");
