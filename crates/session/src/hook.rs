@@ -145,6 +145,23 @@ pub struct TurnEnd {
     pub text: Option<String>,
 }
 
+/// Returns whether a text is the client's own message about a refused request, not an answer.
+fn is_refusal(text: &str) -> bool {
+    const REFUSALS: [&str; 10] = [
+        "API Error",
+        "Credit balance is too low",
+        "Invalid API key",
+        "Prompt is too long",
+        "You're out of ",
+        "You've hit your ",
+        "You've reached your ",
+        "Your org is out of usage",
+        "Your seat type ",
+        "Your usage allocation ",
+    ];
+    REFUSALS.iter().any(|refusal| text.starts_with(refusal))
+}
+
 /// A hook payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Payload {
@@ -343,7 +360,7 @@ impl Payload {
             // A turn that ends at a limit has its last answer here only. An error is no answer.
             "StopFailure" => {
                 let mut ended = answered(wire.last_assistant_message);
-                ended.text = ended.text.filter(|text| !text.starts_with("API Error"));
+                ended.text = ended.text.filter(|text| !is_refusal(text));
                 Event::Stop(ended)
             }
             "PreCompact" => Event::PreCompact,
@@ -568,6 +585,10 @@ mod tests {
             ),
             (
                 r#""StopFailure", "error": "unknown", "last_assistant_message": "API Error: 400 no""#,
+                Event::Stop(TurnEnd::default()),
+            ),
+            (
+                r#""StopFailure", "error": "rate_limit", "last_assistant_message": "You've hit your limit · resets 3pm""#,
                 Event::Stop(TurnEnd::default()),
             ),
             (r#""SubagentStop""#, Event::SubagentStop(TurnEnd::default())),
