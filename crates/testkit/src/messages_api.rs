@@ -61,6 +61,8 @@ pub enum Reply {
     Blocks(Vec<Block>),
     /// Accepts the request and never answers, so that the client hangs during a turn.
     Silence,
+    /// Refuses the request because a limit is reached; another attempt would be refused, too.
+    Limit,
 }
 
 impl From<Block> for Reply {
@@ -383,6 +385,11 @@ fn serve(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         state.reply(kind)
     };
     match route {
+        ("POST", "/v1/messages") if reply == Reply::Limit => send_json(
+            stream,
+            "429 Too Many Requests\r\nx-should-retry: false",
+            &json!({ "type": "error", "error": { "type": "rate_limit_error", "message": "limit" } }),
+        ),
         ("POST", "/v1/messages") if kind != Kind::Other => answer(stream, shared, &body, &reply),
         ("POST", _) if let (Some(api), Reply::Blocks(blocks)) = (other, &reply) => {
             let (content_type, body) = api.body(blocks);
@@ -472,7 +479,7 @@ fn read_exactly(reader: &mut impl Read, size: usize, body: &mut Vec<u8>) -> io::
 fn answer(stream: &TcpStream, shared: &Shared, request: &Value, reply: &Reply) -> io::Result<()> {
     let blocks = match reply {
         Reply::Blocks(blocks) => blocks,
-        Reply::Silence => {
+        Reply::Silence | Reply::Limit => {
             let state = shared.lock();
             let stopped = shared.stopped.wait_while(state, |state| !state.stopping);
             drop(stopped);

@@ -72,6 +72,14 @@ impl<'a> Terminal<'a> {
         Ok(())
     }
 
+    /// Pastes a text at the cursor, as a terminal does.
+    pub fn paste(&self, text: &str) -> Result<()> {
+        self.run(&["set-buffer", "--", text])?;
+        self.run(&["paste-buffer", "-p"])?;
+        thread::sleep(SETTLE);
+        Ok(())
+    }
+
     /// Presses one key by its tmux name: `Down`, `Enter`, `Space`.
     pub fn press(&self, key: &str) -> Result<()> {
         self.run(&["send-keys", key])?;

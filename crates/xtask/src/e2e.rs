@@ -6,6 +6,7 @@
 //! without it. See `docs/client-tests.md`.
 
 mod exact;
+mod guarded;
 mod hosts;
 mod machines;
 mod recalling;

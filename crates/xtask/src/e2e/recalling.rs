@@ -4,9 +4,10 @@ use std::fs;
 
 use anamnesis_testkit::client::{Ask, ClientRun, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Request, Script, text, tool};
-use anamnesis_testkit::process::{Context as _, Result, TestFailure};
+use anamnesis_testkit::process::{Context as _, Result};
 use serde_json::json;
 
+use super::guarded::client_folder;
 use super::machines::anamnesis;
 use super::scenarios::{Stage, check, clean, last_request, shell};
 use super::store::{Store, context_blocks};
@@ -316,15 +317,7 @@ pub(super) fn deleted_memory(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::new(&machine.home());
     say(&machine, "hi", None)?;
-    // The client names the folder after the project's path, as it likes.
-    let projects = machine.home().join(".claude/projects");
-    let mut folders = fs::read_dir(&projects).context(projects.display())?;
-    let Some(Ok(folder)) = folders.next() else {
-        return Err(TestFailure::new(
-            "the client made no folder for the project",
-        ));
-    };
-    let memory = folder.path().join("memory");
+    let memory = client_folder(&machine)?.join("memory");
     fs::create_dir_all(&memory).context(memory.display())?;
     let index = "- [Prices](prices.md) - how prices are kept\n";
     for (name, text) in [("MEMORY.md", index), ("prices.md", FACT)] {
@@ -390,7 +383,7 @@ fn ask(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<ClientR
 }
 
 /// Returns the blocks that were injected with prompts.
-fn recalled(request: &Request) -> Vec<String> {
+pub(super) fn recalled(request: &Request) -> Vec<String> {
     let sent = request.text();
     let blocks = context_blocks(&sent).into_iter();
     blocks

@@ -16,7 +16,9 @@ use serde_json::json;
 use crate::screen;
 
 use super::store::{Note, Store, context_blocks};
-use super::{hosts, machines, recalling, recording, released, scheduled, serving, viewing};
+use super::{
+    guarded, hosts, machines, recalling, recording, released, scheduled, serving, viewing,
+};
 
 /// Time limit for a request of the client.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
@@ -76,6 +78,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("resumed", recalling::resumed),
     headless("forked", recalling::forked),
     headless("deleted-memory", recalling::deleted_memory),
+    headless("carried-memory", guarded::carried_memory),
+    headless("older-index", guarded::older_index),
+    headless("limit", guarded::limit),
     headless("two-machines", machines::two_machines),
     headless("hostile-project", machines::hostile_project),
     Scenario {
@@ -104,6 +109,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     in_terminal("tasks", serving::tasks),
     in_terminal("prompt-line", serving::prompt_line),
     in_terminal("arrives", machines::arrives),
+    in_terminal("pasted", guarded::pasted),
     in_terminal("scheduled-by-project", scheduled::by_project),
     in_terminal("scheduled-by-model", scheduled::by_model),
 ];
