@@ -11,6 +11,7 @@ mod history;
 mod kills;
 mod look;
 mod mixed;
+mod purges;
 mod step;
 mod trace;
 
@@ -73,7 +74,7 @@ pub(crate) struct Arguments {
     /// Number of steps of each history
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     steps: usize,
-    /// First play the histories that found a fault before
+    /// First play the histories that found a fault before, and those with two purges
     #[arg(long)]
     known: bool,
     /// Kill a sync before every step instead, or before every STRIDEth
@@ -100,6 +101,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     }
     if arguments.python {
         return beside_python(root, &binary);
+    }
+    let purged = if arguments.known {
+        purges::run(&binary)?
+    } else {
+        Vec::new()
+    };
+    for fault in &purged {
+        report(&format!("FAILED: {fault}"));
     }
     let known = SEEDS.iter().copied().filter(|_| arguments.known);
     let last = arguments.seed.saturating_add(arguments.seeds);
@@ -131,10 +140,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         began.elapsed().as_secs_f64(),
         failed.len()
     ));
-    if failed.is_empty() {
+    if failed.is_empty() && purged.is_empty() {
         return Ok(());
     }
-    Err(format!("these seeds failed: {failed:?}").into())
+    Err(format!(
+        "{} faults after purges; failed seeds: {failed:?}",
+        purged.len()
+    )
+    .into())
 }
 
 /// Gives one machine the Python version, if that is available.
