@@ -4,6 +4,7 @@
 //! a store and a model's address. Files beside them show whether a program of the attacker ran. A
 //! variant depends on the seed, the row and its number only, so a failure can be repeated.
 
+mod authority;
 mod environment;
 mod git;
 mod mcp;
@@ -59,7 +60,7 @@ struct Row {
 }
 
 /// The families, in the order of the table.
-const FAMILIES: [&[Row]; 7] = [
+const FAMILIES: [&[Row]; 8] = [
     settings::ROWS,
     environment::ROWS,
     paths::ROWS,
@@ -67,6 +68,7 @@ const FAMILIES: [&[Row]; 7] = [
     notes::ROWS,
     text::ROWS,
     mcp::ROWS,
+    authority::ROWS,
 ];
 
 /// The figures of one row.
