@@ -184,7 +184,7 @@ pub(crate) const LIGHT: &str = "the|a|an|we|you|i|it|they|our|your|its|this|thes
     longer|more|any|anymore|instead|rather|now|today|currently|current|new|old|also|still|always|\
     please|just|only|and|or|but|then|than|from|to|into|over|everywhere|all|both|each|every|ever|\
     again|back|up|down|place|rid|away|history|obsolete|dead|previously|formerly|yes|ok|okay|actually|sorry|wrong|right|correct|\
-    really|too|well|by|with|as|us|me|my|one|let's|don't|isn't|aren't|doesn't|didn't|won't|can't|\
+    really|too|well|by|with|as|us|me|my|one|never|earlier|mistake|noted|remember|let's|don't|isn't|aren't|doesn't|didn't|won't|can't|\
     shouldn't|decision|note|fact|update|correction|said|outcome|decided|mehr|nicht|statt|jetzt|\
     的|了|在|是|我|们|用|使|于|为|改|再|不|现|已|从|到|成|换|而|这|で|を|は|に|の|が|と|す|る";
 
@@ -337,7 +337,7 @@ impl<'a> Statements<'a> {
                     token,
                     now: Some(token),
                     is_declared: true,
-                    term: search_term(sentence.frame(None).words.into_iter()),
+                    term: search_term(sentence.frame(Some((token, None))).words.into_iter()),
                 });
             }
         }
