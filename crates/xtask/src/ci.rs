@@ -207,7 +207,7 @@ fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
         passed(cargo(root).args(["xtask", "adversary"]))
     })?;
     steps.run("three machines", || {
-        machines(&["--known", "--seeds", "20", "--steps", "400"])
+        machines(&["--known", "--seeds", "12", "--steps", "400"])
     })?;
     steps.run("killed syncs", || machines(&["--kills", "24"]))?;
     steps.run("beside the Python version", || {
