@@ -348,7 +348,7 @@ pub fn resolve_at(typed: &str, time: DateTime<Utc>, moment: &Moment) -> Result<N
     if there.is_empty() {
         let typed = reference.as_str();
         let failure = format!("#{typed} was not there at {}", shown_time(time));
-        return Err(Error::failed(failure).hint(format!("anamnesis history {typed}")));
+        return Err(Error::failed(failure).hint(format!("anamnesis log --note {typed}")));
     }
     one_of(&reference, &there)
 }

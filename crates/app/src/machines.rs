@@ -6,7 +6,6 @@ use anamnesis_store::index::Index;
 use anamnesis_sync::name_in_commits;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
 use crate::{Error, context::Context, format, history, sync::History};
 
@@ -49,38 +48,6 @@ pub fn in_order(context: &Context, machines: BTreeMap<String, Machine>) -> Vec<(
     let mut list: Vec<_> = machines.into_iter().collect();
     list.sort_by_key(|(name, machine)| (*name != own, std::cmp::Reverse(machine.seen)));
     list
-}
-
-/// The machines, for scripts.
-#[derive(Debug, Serialize)]
-pub struct MachineList {
-    machines: Vec<ListedMachine>,
-    synced_at: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct ListedMachine {
-    machine_id: String,
-    this: bool,
-    notes: usize,
-    last_seen: Option<String>,
-}
-
-impl MachineList {
-    /// Lists machines in this order.
-    pub fn new(context: &Context, machines: &[(String, Machine)]) -> Self {
-        let own = context.machine_id();
-        let machines = machines.iter().map(|(name, machine)| ListedMachine {
-            machine_id: name.clone(),
-            this: *name == own,
-            notes: machine.notes,
-            last_seen: machine.seen.map(history::iso),
-        });
-        Self {
-            machines: machines.collect(),
-            synced_at: in_step_at(context).map(history::iso),
-        }
-    }
 }
 
 /// Returns when this machine last had everything of the remote.

@@ -7,7 +7,6 @@
 mod answer;
 mod chart;
 mod events;
-mod export;
 mod guard;
 mod kept;
 mod layout;
@@ -20,7 +19,6 @@ mod site;
 mod streams;
 mod visit;
 
-pub use export::export_html;
 pub use proof::proof_html;
 pub use routes::names;
 pub use server::{Options, Server};

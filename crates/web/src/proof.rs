@@ -2,7 +2,6 @@
 
 use anamnesis_app::{
     Error,
-    export::not_written,
     format::{count, date, number},
     prove::{Example, LIMITS, Proof},
 };
@@ -21,7 +20,8 @@ const EXAMPLES: usize = 10;
 /// # Errors
 /// The system has no random number for its policy.
 pub fn proof_html(proof: &Proof) -> Result<String, Error> {
-    let nonce = guard::secret::<32>().map_err(|error| not_written(std::io::Error::other(error)))?;
+    let nonce = guard::secret::<32>()
+        .map_err(|error| Error::failed(format!("no random number: {error}")))?;
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'"
     );

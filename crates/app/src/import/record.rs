@@ -63,8 +63,6 @@ pub(super) struct Record {
     pub(super) is_archived: bool,
     /// Whether a later record with this id is a new version of it.
     pub(super) is_versioned: bool,
-    /// The note and its file, if it is one of ours.
-    pub(super) exact: Option<Box<(Note, String)>>,
     /// Why it is skipped, if it is.
     pub(super) skip: Option<&'static str>,
 }
@@ -89,7 +87,6 @@ impl Record {
             status: None,
             is_archived: false,
             is_versioned: false,
-            exact: None,
             skip: None,
         }
     }

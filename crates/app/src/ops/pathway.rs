@@ -22,7 +22,7 @@ const DEFAULT_DEPTH: usize = 2;
 const MAX_DEPTH: usize = 6;
 
 /// The notes whose connection is shown.
-#[derive(Debug, Deserialize, JsonSchema, clap::Args)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindPaths {
     /// The note's id: six or more characters of its start or end
@@ -32,16 +32,13 @@ pub struct FindPaths {
     #[schemars(description = "")]
     to: Option<String>,
     /// The maximum distance in links from the note, 1 to 6
-    #[arg(long, default_value_t = DEFAULT_DEPTH, conflicts_with = "to")]
     #[serde(default = "default_depth")]
     #[schemars(description = "Without `to`: maximum distance in links, 1 to 6")]
     depth: usize,
     /// The minimum weight of a link: above 0, at most 1
-    #[arg(long, default_value_t = MIN_STRENGTH)]
     #[serde(default = "default_strength")]
     min_strength: f64,
     /// Also follow links between similar texts
-    #[arg(long)]
     #[serde(default)]
     similar: bool,
 }
@@ -63,9 +60,6 @@ pub struct FoundPaths {
     pub nearest: Vec<Named>,
     /// There are more paths
     pub cut: bool,
-    /// The notes that were asked for: one, or two.
-    #[serde(skip)]
-    pub ends: Vec<Named>,
 }
 
 /// A path between notes.
@@ -143,7 +137,6 @@ pub fn find(context: &Context, request: FindPaths) -> Result<FoundPaths, Error> 
             paths: named(&index, &found.paths)?,
             nearest: Vec::new(),
             cut: found.is_cut,
-            ends: Named::all(&index, &[from])?,
         });
     };
     let to = Context::resolve(&index, &to)?.id();
@@ -159,7 +152,6 @@ pub fn find(context: &Context, request: FindPaths) -> Result<FoundPaths, Error> 
         paths,
         nearest,
         cut: false,
-        ends: Named::all(&index, &[from, to])?,
     })
 }
 

@@ -16,7 +16,7 @@ Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget  why
            open
-Machines   init  sync  machines
+Machines   init  sync
 Upkeep     review  undo  backfill  task
 Privacy    off  on  purge  redact  sessions
 Trouble    doctor  config
@@ -30,20 +30,17 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Everyday",
         &[
             "status", "search", "recall", "list", "show", "write", "edit", "forget", "restore",
-            "why", "open", "move", "pin", "mute", "connect", "pathway", "task",
+            "why", "open", "move", "pin", "mute", "connect", "task",
         ],
     ),
-    (
-        "Machines",
-        &["init", "sync", "machines", "project", "backup"],
-    ),
+    ("Machines", &["init", "sync", "project", "backup"]),
     ("Privacy", &["off", "on", "purge", "redact", "sessions"]),
-    ("History", &["log", "diff", "history", "undo", "review"]),
+    ("History", &["log", "diff", "undo", "review"]),
     (
         "Upkeep",
         &[
             "upkeep", "merge", "reflect", "stale", "verify", "feedback", "stats", "eval", "prove",
-            "backfill", "import", "export", "model",
+            "backfill", "import", "model",
         ],
     ),
     ("Trouble", &["doctor", "config"]),
@@ -61,7 +58,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 84] = [
+pub(crate) const EXAMPLES: [(&str, &str); 80] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -80,11 +77,9 @@ pub(crate) const EXAMPLES: [(&str, &str); 84] = [
     ("pin", "pin 7Q4KZ9"),
     ("mute", "mute 7Q4KZ9"),
     ("connect", "connect 7Q4KZ9 B2M6RD --relation elaborates"),
-    ("pathway", "pathway 7Q4KZ9 B2M6RD"),
     ("task", "task add 'Rotate the staging key'"),
     ("init", "init --remote git@git.home:me/memory.git"),
     ("sync", "sync"),
-    ("machines", "machines"),
     ("model", "model add e5-small-q4.bin"),
     ("project", "project list"),
     ("backup", "backup ~/anamnesis-2026-01-31.tar"),
@@ -95,7 +90,6 @@ pub(crate) const EXAMPLES: [(&str, &str); 84] = [
     ("sessions", "sessions -n 5"),
     ("log", "log --note 7Q4KZ9"),
     ("diff", "diff 5K2MQT"),
-    ("history", "history 7Q4KZ9"),
     ("undo", "undo 5K2MQT"),
     ("review", "review --list"),
     ("upkeep", "upkeep --apply"),
@@ -109,7 +103,6 @@ pub(crate) const EXAMPLES: [(&str, &str); 84] = [
     ("prove", "prove --html proof.html"),
     ("backfill", "backfill --apply"),
     ("import", "import --from claude-mem"),
-    ("export", "export --json > notes.json"),
     ("doctor", "doctor --fix"),
     ("config", "config set session_line problems"),
     ("serve", "serve"),

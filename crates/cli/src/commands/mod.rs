@@ -11,24 +11,20 @@ mod diff;
 mod doctor;
 mod edit;
 mod eval;
-mod export;
 mod feedback;
 pub(crate) mod forget;
 mod help;
-mod history;
 mod import;
 mod init;
 mod internal;
 mod list;
 mod log;
-mod machines;
 #[cfg(feature = "manual")]
 mod manual;
 mod mark;
 mod merge;
 mod model;
 mod open;
-mod pathway;
 mod pause;
 mod project;
 mod prove;
@@ -89,17 +85,14 @@ enum Verb {
     Open(open::Args),
     Restore(forget::RestoreArgs),
     Sync(sync::Args),
-    Machines(machines::Args),
     Log(log::Args),
     Diff(diff::Args),
-    History(history::Args),
     Undo(undo::Args),
     Upkeep(upkeep::Args),
     Move(mark::MoveArgs),
     Pin(mark::PinArgs),
     Mute(mark::MuteArgs),
     Connect(connect::Args),
-    Pathway(pathway::Args),
     Task(task::Args),
     Feedback(feedback::Args),
     Verify(verify::Args),
@@ -125,7 +118,6 @@ enum Verb {
     Backfill(backfill::Args),
     Backup(backup::Args),
     Import(import::Args),
-    Export(export::Args),
     Init(init::Args),
     Config(config::Args),
     Serve(serve::Args),
@@ -331,17 +323,14 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Forget(args) => forget::run(&args, &Context::open(environment)?, ui),
         Verb::Restore(args) => forget::restore(&args, &Context::open(environment)?, ui),
         Verb::Sync(args) => sync::run(&args, &Context::open(environment)?, ui),
-        Verb::Machines(args) => machines::run(&args, &Context::open(environment)?, ui),
         Verb::Log(args) => log::run(&args, &Context::open(environment)?, ui),
         Verb::Diff(args) => diff::run(&args, &Context::open(environment)?, ui),
-        Verb::History(args) => history::run(&args, &Context::open(environment)?, ui),
         Verb::Undo(args) => undo::run(&args, &Context::open(environment)?, ui),
         Verb::Upkeep(args) => upkeep::run(&args, &Context::open(environment)?, ui),
         Verb::Move(args) => mark::move_note(&args, &Context::open(environment)?, ui),
         Verb::Pin(args) => mark::pin(&args, &Context::open(environment)?, ui),
         Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),
         Verb::Connect(args) => connect::run(args, &Context::open(environment)?, ui),
-        Verb::Pathway(args) => pathway::run(args, &Context::open(environment)?, ui),
         Verb::Task(args) => task::run(args, &Context::open(environment)?, ui),
         Verb::Feedback(args) => feedback::run(args, &Context::open(environment)?, ui),
         Verb::Verify(args) => verify::run(&args, &Context::open(environment)?, ui),
@@ -358,7 +347,6 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
         Verb::Backup(args) => backup::run(&args, &Context::open(environment)?, ui),
         Verb::Import(args) => import::run(&args, environment, ui),
-        Verb::Export(args) => export::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Backfill(args) => backfill::run(&args, environment, ui),
     }
 }

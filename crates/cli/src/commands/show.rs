@@ -151,7 +151,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     if !body.is_empty() {
         text.push_str(&format!("\n{body}\n"));
     }
-    text.push_str(&format!("\n→ anamnesis history {short}\n"));
+    text.push_str(&format!("\n→ anamnesis log --note {short}\n"));
     ui.page(&text, "");
     Ok(ExitCode::SUCCESS)
 }

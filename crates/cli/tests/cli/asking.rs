@@ -317,9 +317,6 @@ fn a_deleted_index_changes_no_answer() {
             "recall limiter tokens address --depth 2 --explain --weak",
             "recall integration tests stub server --json --weak",
             "search limiter tests --json",
-            "pathway F11E01",
-            "pathway F11E01 ZD81QV --json",
-            "pathway 7Q4KZ9 --similar --json",
             "stats --json",
             "eval stub",
         ]
@@ -345,9 +342,4 @@ fn no_note_and_one_note_are_no_special_case() {
     ));
     snapshot!(home.run("recall anything at all").well(), @"no note matches");
     assert!(home.run("recall stub").well().contains("7Q4KZ9"));
-    assert!(
-        home.run("pathway 7Q4KZ9 --similar")
-            .well()
-            .contains("no links")
-    );
 }

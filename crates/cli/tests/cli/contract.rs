@@ -7,7 +7,7 @@ use anamnesis_testkit::home::{Output, TestHome};
 use crate::{home, home_with_notes, snapshot};
 
 /// Commands that need an argument, with one. The others run as they are.
-const ARGUMENTS: [(&str, &str); 20] = [
+const ARGUMENTS: [(&str, &str); 18] = [
     ("search", "search stub"),
     ("recall", "recall stub"),
     ("show", "show 7Q4KZ9"),
@@ -19,9 +19,7 @@ const ARGUMENTS: [(&str, &str); 20] = [
     ("pin", "pin 7Q4KZ9"),
     ("mute", "mute 7Q4KZ9"),
     ("connect", "connect 7Q4KZ9 B2M6RD"),
-    ("pathway", "pathway 7Q4KZ9 B2M6RD"),
     ("task", "task list"),
-    ("history", "history 7Q4KZ9"),
     ("verify", "verify B2M6RD"),
     ("feedback", "feedback 7Q4KZ9 good"),
     ("completions", "completions bash"),

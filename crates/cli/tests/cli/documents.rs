@@ -10,10 +10,9 @@ use crate::home_with_notes;
 const FOLDERS: [&str; 3] = ["", "docs", "docs/reference"];
 
 /// Parts of commands that may fail in a new store, with what is printed then.
-const FAILING: [(&str, &str); 18] = [
+const FAILING: [(&str, &str); 17] = [
     ("log", "0 commits"),
     ("diff", "there is no history yet"),
-    ("history", "there is no history yet"),
     ("--at", "there is no history yet"),
     ("--at", "the history has nothing before"),
     ("undo", "no change \"CHANGE\""),

@@ -1,4 +1,4 @@
-//! `log`, `diff`, `history`, `show --at`, `search --at`, `undo`, `machines`.
+//! `log`, `diff`, `show --at`, `search --at`, `undo`.
 
 use anamnesis_testkit::home::{Invocation, Output, TestHome};
 
@@ -59,11 +59,7 @@ fn before_the_first_commit_there_is_no_history() {
     let log = home.run("log");
     assert_eq!(log.code, Some(0), "{log:?}");
     assert!(log.stdout.starts_with("0 commits"), "{log:?}");
-    for command in [
-        "diff 7Q4KZ9",
-        "history 7Q4KZ9",
-        "show 7Q4KZ9 --at 2026-01-01",
-    ] {
+    for command in ["diff 7Q4KZ9", "show 7Q4KZ9 --at 2026-01-01"] {
         let output = home.run(command);
         assert_eq!(output.code, Some(1), "{command}");
         assert!(
@@ -262,62 +258,13 @@ fn what_an_old_commit_holds_is_masked_and_no_command_to_a_terminal() {
     );
     home.run("sync").well();
     home.run("config set redact.patterns stork-*").well();
-    for command in ["diff 7Q4KZ9", "diff 7Q4KZ9 --json", "history 7Q4KZ9 --json"] {
+    for command in ["diff 7Q4KZ9", "diff 7Q4KZ9 --json"] {
         let shown = home.run(command).well();
         assert!(shown.contains("red"), "{shown}");
         assert!(!shown.contains(token), "{shown}");
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
         assert!(!shown.contains("\\u001b"), "{shown}");
     }
-}
-
-#[test]
-fn a_note_has_versions() {
-    let home = changed();
-    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "history 7Q4KZ9").run()), @"
-    exit 0
-    7Q4KZ9  how-to      Integration_tests_need_a_stub                    you, 20 min
-    20 min ago laptop     you        BATCH5 edit title, text: Integration_tests_nee…
-    30 min ago laptop     you        [BATCH] edited (new)
-    → anamnesis show 7Q4KZ9 --at DATE   |   anamnesis diff CHANGE
-    ");
-    snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "history ZD81QV").run()), @"
-    exit 0
-    ZD81QV  fact        (no title)                            you, 10 min, forgotten
-    10 min ago laptop     you        BATCH6 forget (forgotten)
-    30 min ago laptop     you        [BATCH] edited (new)
-    → anamnesis show ZD81QV --at DATE   |   anamnesis diff CHANGE
-    ");
-    let json = after_minutes(&home, 30, "history 7Q4KZ9 --json")
-        .run()
-        .json();
-    assert_eq!(
-        json["versions"][0]["changed"],
-        "title, text: Integration_tests_need_a_stub"
-    );
-    assert!(
-        json["versions"][1]["file"]
-            .as_str()
-            .unwrap()
-            .contains("port 9090")
-    );
-    // A file that is gone has a history all the same.
-    std::fs::remove_file(
-        home.store()
-            .join("memory/procedural/01JZ00000000000000007Q4KZ9.md"),
-    )
-    .unwrap();
-    home.run("sync").well();
-    let gone = home.run("history 7Q4KZ9").well();
-    assert!(gone.starts_with("#7Q4KZ9 is gone\n"), "{gone}");
-    assert!(gone.contains("(gone)"), "{gone}");
-    // One that never travelled has none.
-    let id = home
-        .run("write --scope machine-local --title Here")
-        .new_id();
-    let output = home.run(&format!("history {id}"));
-    assert_eq!(output.code, Some(1));
-    assert!(output.stderr.contains("on this machine only"), "{output:?}");
 }
 
 #[test]
@@ -331,7 +278,7 @@ fn a_note_is_shown_as_it_was() {
 
     `make stub` binds port 9090; without it the login tests hang.
 
-    → anamnesis history 7Q4KZ9
+    → anamnesis log --note 7Q4KZ9
     ");
     // What was forgotten since is there for a person who asks for it.
     let then = home.command(["show", "ZD81QV", "--at", "15 min ago"]);
@@ -366,7 +313,7 @@ fn a_note_is_shown_as_it_was() {
     exit 1
     on stderr:
     anamnesis: #ZZZZZZ was not there at 2026-01-02 23:59:59 UTC
-    → anamnesis history ZZZZZZ
+    → anamnesis log --note ZZZZZZ
     ");
     snapshot!(home.run("show 7Q4KZ9 --at soon").shown(), @r#"
     exit 2
@@ -541,7 +488,6 @@ fn an_agent_takes_back_its_own_batches_only() {
         "log",
         "log --json",
         "diff ZD81QV",
-        "history ZD81QV",
         "show ZD81QV --at 2026-01-02T03:05Z",
         "search jenkins --at 2026-01-02T03:05Z",
         "undo",
@@ -572,42 +518,6 @@ fn a_name_that_stands_for_more_lists_what() {
     anamnesis: no change "ZZZZZZ"
     → four or more characters of its end: anamnesis log
     "#);
-}
-
-#[test]
-fn machines_are_told_with_what_each_wrote() {
-    let home = committed();
-    snapshot!(after_minutes(&home, 30, "machines").run().shown(), @"
-    exit 0
-    laptop        4 notes  30 min ago  this machine
-    desktop        1 note  no commit yet
-    sync: none; notes stay on this machine
-    ");
-    snapshot!(after_minutes(&home, 30, "machines --json").run().shown(), @r#"
-    exit 0
-    {
-      "machines": [
-        {
-          "machine_id": "laptop",
-          "this": true,
-          "notes": 4,
-          "last_seen": "2026-01-02T03:04:05Z"
-        },
-        {
-          "machine_id": "desktop",
-          "this": false,
-          "notes": 1,
-          "last_seen": null
-        }
-      ],
-      "synced_at": null
-    }
-    "#);
-    snapshot!(self::home().run("machines").shown(), @"
-    exit 0
-    laptop       0 notes  no commit yet  this machine
-    sync: none; notes stay on this machine
-    ");
 }
 
 #[test]
