@@ -1,10 +1,7 @@
 //! Imports Claude Code's own memory into notes, in the deferred process and in `import`. Sessions
 //! that already have that memory do not get the copies injected.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
@@ -16,8 +13,8 @@ use serde_json::Value;
 
 use crate::{Error, context::Context};
 
-/// The journal key for why files were skipped, as JSON. It has no file name.
-const SKIPS: &str = "native_skips";
+/// The journal key for the last problem that was logged.
+const PROBLEM: &str = "native_problem";
 
 /// How many bytes of Claude Code's settings are read.
 const MAX_SETTINGS: usize = 4 * 1024 * 1024;
@@ -40,21 +37,24 @@ pub fn follow(context: &Context, journal: &Journal) {
     else {
         return;
     };
-    let before = skips(journal);
     match import(context, journal, claude_folder) {
         Ok(imported) => {
+            let problem = imported.problems.first();
+            let problem = problem.map_or_else(String::new, |problem| {
+                format!(
+                    "import: {}: {} ({} in all)",
+                    problem.path,
+                    problem.reason,
+                    imported.problems.len()
+                )
+            });
             // Each import finds the same files, but the log needs them once.
-            if let Some(problem) = imported.problems.first()
-                && before != imported.skip_reasons()
+            let known = journal.meta(PROBLEM).ok().flatten().unwrap_or_default();
+            if known != problem
+                && journal.set_meta(PROBLEM, &problem).is_ok()
+                && !problem.is_empty()
             {
-                let more = match imported.problems.len() - 1 {
-                    0 => String::new(),
-                    more => format!(" (and {more} more)"),
-                };
-                context.log(&format!(
-                    "import: {}: {}{more}",
-                    problem.path, problem.reason
-                ));
+                context.log(&problem);
             }
         }
         Err(failure) => context.log(&format!("import: {}", failure.text())),
@@ -78,19 +78,7 @@ pub fn import(
         paused: &context.config.paused,
         now: context.environment.now,
     };
-    let imported = claude_memory::import(&context.notes, journal, &request)?;
-    let reasons = imported.skip_reasons();
-    if is_own && reasons != skips(journal) {
-        let text = serde_json::to_string(&reasons).unwrap_or_default();
-        journal.set_meta(SKIPS, &text)?;
-    }
-    Ok(imported)
-}
-
-/// Returns why the last import skipped files, with their number.
-pub fn skips(journal: &Journal) -> BTreeMap<String, usize> {
-    let text = journal.meta(SKIPS).ok().flatten().unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+    Ok(claude_memory::import(&context.notes, journal, &request)?)
 }
 
 /// Returns the folder that the person, or the policy of their machine, named for Claude Code's memory.

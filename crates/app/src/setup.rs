@@ -6,7 +6,7 @@ use anamnesis_store::{
     fs::home::Home,
     settings::{self, config::Config},
 };
-use anamnesis_sync::{HeldDecision, Reached, State, SyncBackend, Synced, remote::Remote};
+use anamnesis_sync::remote::Remote;
 use serde_json::Value;
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
     python_version::{self, PythonEntries},
     remote,
     settings::REMOTES,
-    sync::{self, Carrier},
 };
 
 /// Timeout for the store's locks.
@@ -36,57 +35,6 @@ pub struct Options {
     pub remote: Option<String>,
     /// The remote is to be left.
     pub local_only: bool,
-    /// The name of the Python version's server.
-    pub python_name: String,
-}
-
-/// Returns the sync backend of this store. `answer` says what becomes of notes that the remote
-/// deleted.
-pub fn sync_backend(
-    context: &Context,
-    answer: HeldDecision,
-) -> Result<impl SyncBackend<Error = anamnesis_sync::Error> + use<>, Error> {
-    Ok(Carrying {
-        answer,
-        remote: sync::remote(context)?,
-        context: context.clone(),
-    })
-}
-
-struct Carrying {
-    context: Context,
-    remote: Option<Remote>,
-    answer: HeldDecision,
-}
-
-impl Carrying {
-    fn with<T>(&self, act: impl FnOnce(&Carrier<'_>) -> T) -> T {
-        let journal = self.context.journal();
-        let remote = self.remote.clone();
-        act(&Carrier::new(
-            &self.context,
-            journal.as_ref(),
-            remote,
-            self.answer,
-            TIMEOUT,
-        ))
-    }
-}
-
-impl SyncBackend for Carrying {
-    type Error = anamnesis_sync::Error;
-
-    fn init(&self) -> Result<Reached, Self::Error> {
-        self.with(|carrier| carrier.init())
-    }
-
-    fn sync(&self) -> Result<Synced, Self::Error> {
-        self.with(|carrier| carrier.sync())
-    }
-
-    fn state(&self) -> Result<State, Self::Error> {
-        self.with(|carrier| carrier.state())
-    }
 }
 
 /// The state before any change, and the planned changes.
@@ -137,7 +85,7 @@ impl Plan {
                 .map_err(|error| Error::usage(format!("--home: {error}")))?;
             other_store = environment.store.replace(folder);
         }
-        let python = python_version::find(&environment, &options.python_name)?;
+        let python = python_version::find(&environment)?;
         let of_hooks = other_store.as_ref().or(environment.store.as_ref());
         let python_store =
             of_hooks.and_then(|store| python.other_store(store, environment.user_home.as_deref()));

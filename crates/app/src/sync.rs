@@ -12,8 +12,8 @@ use anamnesis_store::{
 };
 pub use anamnesis_sync::HeldDecision;
 use anamnesis_sync::{
-    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend, SyncStep, Synced,
-    WITHHELD, is_withheld, remote::Remote,
+    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncStep, Synced, WITHHELD,
+    is_withheld, remote::Remote,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -460,16 +460,14 @@ impl<'a> Carrier<'a> {
             _ => Ok(()),
         }
     }
-}
 
-impl SyncBackend for Carrier<'_> {
-    type Error = anamnesis_sync::Error;
-
-    fn init(&self) -> Result<Reached, anamnesis_sync::Error> {
+    /// Inspects the remote. Joins nothing and changes no note.
+    pub fn init(&self) -> Result<Reached, anamnesis_sync::Error> {
         self.backend.init()
     }
 
-    fn sync(&self) -> Result<Synced, anamnesis_sync::Error> {
+    /// Syncs, and records the result.
+    pub fn sync(&self) -> Result<Synced, anamnesis_sync::Error> {
         let result = self.backend.sync();
         if let Err(error) = self.keep(&result) {
             self.context.log(&format!("sync: {error}"));
@@ -483,10 +481,6 @@ impl SyncBackend for Carrier<'_> {
             log_set_aside(self.context, &self.backend);
         }
         result
-    }
-
-    fn state(&self) -> Result<State, anamnesis_sync::Error> {
-        self.backend.state()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The interface of a synchronization, independent of its transport.
+//! What a synchronization is told, and what it returns.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,28 +7,6 @@ use anamnesis_store::notes::{NotePath, Problem};
 use chrono::{DateTime, Utc};
 
 use crate::{git::GitEnvironment, remote::Remote};
-
-/// Synchronizes the portable notes between the machines of one person.
-pub trait SyncBackend {
-    /// The error of a failed step.
-    type Error: std::error::Error;
-
-    /// Creates the repository of the notes if there is none, and inspects the remote if one is set.
-    /// Joins nothing and changes no note.
-    ///
-    /// # Errors
-    /// If the remote cannot be reached, is no repository of notes, or has a newer format.
-    fn init(&self) -> Result<Reached, Self::Error>;
-
-    /// Commits local changes, joins remote changes, and pushes the result.
-    ///
-    /// # Errors
-    /// If a step fails. No note is lost; the next run continues.
-    fn sync(&self) -> Result<Synced, Self::Error>;
-
-    /// Returns the state of the synchronization, without the network.
-    fn state(&self) -> Result<State, Self::Error>;
-}
 
 /// A step of a sync. A push that loses a race begins again with the fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

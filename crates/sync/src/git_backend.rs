@@ -16,7 +16,7 @@ use git2::{Commit, Tree};
 use ulid::Ulid;
 
 use crate::{
-    backend::{HeldDecision, Reached, Settings, State, SyncBackend, SyncStep, Synced},
+    backend::{HeldDecision, Reached, Settings, State, SyncStep, Synced},
     damage::{self, SetAside},
     error::Error,
     git::{Fetched, Git, INCOMING, Pushed},
@@ -295,20 +295,31 @@ impl<'a> GitBackend<'a> {
     }
 }
 
-impl SyncBackend for GitBackend<'_> {
-    type Error = Error;
-
-    fn init(&self) -> Result<Reached, Error> {
+impl GitBackend<'_> {
+    /// Creates the repository of the notes if there is none, and inspects the remote if one is set.
+    /// Joins nothing and changes no note.
+    ///
+    /// # Errors
+    /// If the remote cannot be reached, is no repository of notes, or has a newer format.
+    pub fn init(&self) -> Result<Reached, Error> {
         let held = self.hold()?;
         self.retry_after_damage(&held, || self.init_held(&held))
     }
 
-    fn sync(&self) -> Result<Synced, Error> {
+    /// Commits local changes, joins remote changes, and pushes the result.
+    ///
+    /// # Errors
+    /// If a step fails. No note is lost; the next run continues.
+    pub fn sync(&self) -> Result<Synced, Error> {
         let held = self.hold()?;
         self.retry_after_damage(&held, || self.sync_held(&held))
     }
 
-    fn state(&self) -> Result<State, Error> {
+    /// Returns the state of the synchronization, without the network.
+    ///
+    /// # Errors
+    /// If the repository cannot be read.
+    pub fn state(&self) -> Result<State, Error> {
         let Settings {
             machine_id, now, ..
         } = &self.settings;
@@ -332,9 +343,7 @@ impl SyncBackend for GitBackend<'_> {
         }
         Ok(state)
     }
-}
 
-impl GitBackend<'_> {
     fn init_held(&self, held: &SyncLock) -> Result<Reached, Error> {
         let (repository, here) = {
             let lock = self.notes.lock()?;

@@ -13,7 +13,7 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{
-    Act, Committed, GitBackend, HeldDecision, Repository, Settings, SyncBackend,
+    Act, Committed, GitBackend, HeldDecision, Repository, Settings,
     history::{Event, Fate, Touched},
     remote::Remote,
 };

@@ -26,7 +26,7 @@ use anamnesis_store::{
     synced_lines::mark_purged,
 };
 use anamnesis_sync::{
-    Error, GitBackend, Held, HeldDecision, Repository, Settings, SyncBackend, Synced,
+    Error, GitBackend, Held, HeldDecision, Repository, Settings, Synced,
     git::GitEnvironment,
     purge::{Purge, Purged},
     remote::Remote,

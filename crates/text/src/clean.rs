@@ -149,12 +149,6 @@ fn is_invisible(character: char) -> bool {
     )
 }
 
-/// Returns whether a text has tag characters, which encode ASCII letters invisibly.
-pub fn has_tag_characters(text: &str) -> bool {
-    text.chars()
-        .any(|character| matches!(character, '\u{e0000}'..='\u{e007f}'))
-}
-
 /// Returns the length in bytes of the terminal sequence that the text starts with, if any.
 fn sequence_length(text: &str) -> Option<usize> {
     let mut characters = text.chars();

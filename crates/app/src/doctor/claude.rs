@@ -16,12 +16,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::{CheckResult, Depth, EVENTS, Examined, REPAIR, store::unusable_journal};
 use crate::{
-    claude_memory,
     context::Context,
     environment::INSTALLED_PLUGINS,
     format::{date, milliseconds, quoted},
-    python_version::{self, SERVER_NAME},
-    terminal_command,
+    python_version, terminal_command,
 };
 
 /// The oldest Claude Code version that runs hooks without a shell.
@@ -209,27 +207,10 @@ fn is_silent(context: &Context, last_at: i64) -> bool {
         .any(|time| time > last)
 }
 
-/// Reports why files of Claude Code's own memory were not copied, if some were not.
-pub(super) fn memory(it: &Examined<'_>) -> Option<CheckResult> {
-    let skips = claude_memory::skips(it.journal()?).into_iter();
-    let skips: Vec<String> = skips
-        .map(|(reason, count)| format!("{count} {}", one_line(&reason)))
-        .collect();
-    if skips.is_empty() {
-        return None;
-    }
-    let line = "some files of Claude Code's own memory have no note of their own:";
-    Some(
-        CheckResult::well(line)
-            .lines(skips)
-            .hint("anamnesis import   (names the files that cannot be used)"),
-    )
-}
-
 /// Reports other programs that do the same, or have the same name.
 pub(super) fn beside(it: &Examined<'_>) -> CheckResult {
     let context = it.context;
-    let python = python_version::find(&context.environment, SERVER_NAME);
+    let python = python_version::find(&context.environment);
     if python.is_ok_and(|found| found.has_hooks()) {
         return CheckResult::look(
             "hooks of the Python release are active, too: sessions are recorded twice",

@@ -19,8 +19,8 @@ use anamnesis_store::{
 
 pub use self::{claude::HOOK_PROGRAM, repair::repair, store::enclosing_repository};
 use self::{
-    claude::{beside, hooks, memory, plugin, program},
-    notes::{circles, hidden_text, readable, triggers},
+    claude::{beside, hooks, plugin, program},
+    notes::{readable, triggers},
     records::{damage, recording, records},
     settings::{embedding_model, ignored_variables, privacy, projects},
     store::{unusable_journal, writable},
@@ -223,11 +223,8 @@ const CHECKS: &[(&str, Needs, CheckKind)] = &[
     ("records", Needs::Store, CheckKind::Any(records)),
     ("notes", Needs::Store, CheckKind::Maybe(readable)),
     ("warnings", Needs::Store, CheckKind::Maybe(triggers)),
-    ("replaced", Needs::Store, CheckKind::Maybe(circles)),
-    ("hidden", Needs::Store, CheckKind::Maybe(hidden_text)),
     ("unsaved", Needs::Store, CheckKind::Maybe(notes::unsaved)),
     ("index", Needs::Store, CheckKind::Maybe(notes::index)),
-    ("memory", Needs::Store, CheckKind::Maybe(memory)),
     ("privacy", Needs::Store, CheckKind::One(privacy)),
     ("projects", Needs::Store, CheckKind::Maybe(projects)),
     ("sync", Needs::Store, CheckKind::One(synced)),

@@ -104,42 +104,6 @@ fn id_of(path: &str) -> Option<NoteId> {
     path.rsplit('/').next()?.strip_suffix(".md")?.parse().ok()
 }
 
-/// Reports notes that replace each other in a cycle.
-pub(super) fn circles(it: &Examined<'_>) -> Option<CheckResult> {
-    let index = it.index()?;
-    let circles = index.circles().ok()?;
-    let first = *circles.first()?.first()?;
-    let named = circles.iter().take(NAMED).map(|circle| {
-        let notes = circle
-            .iter()
-            .map(|id| format!("#{}", Context::short(index, *id)));
-        notes.collect::<Vec<_>>().join(" ")
-    });
-    let amount = count(circles.len(), "circle");
-    let line = format!("{amount} in which notes replace each other; one of each is in view");
-    let hint = format!("anamnesis show {}", Context::short(index, first));
-    Some(CheckResult::look(line).lines(named).hint(hint))
-}
-
-/// Reports notes with invisible characters.
-pub(super) fn hidden_text(it: &Examined<'_>) -> Option<CheckResult> {
-    let index = it.index()?;
-    let hiding = index.with_hidden().ok()?;
-    let hint = format!(
-        "anamnesis edit {}",
-        Context::short(index, hiding.first()?.id())
-    );
-    let line = format!(
-        "{} with invisible characters, which are left out wherever it is shown",
-        count(hiding.len(), "note")
-    );
-    let named = hiding
-        .iter()
-        .take(NAMED)
-        .map(|entry| one_line(&entry.path.to_string()));
-    Some(CheckResult::look(line).lines(named).hint(hint))
-}
-
 /// Reports trigger lines that cannot be parsed.
 pub(super) fn triggers(it: &Examined<'_>) -> Option<CheckResult> {
     let (notes, index) = (&it.context.notes, it.index()?);
@@ -153,17 +117,11 @@ pub(super) fn triggers(it: &Examined<'_>) -> Option<CheckResult> {
         let Ok(stored) = notes.read(entry.path) else {
             continue;
         };
-        let mut file = None;
         for trigger in stored.note().when {
             let Err(error) = trigger.parse::<Trigger>() else {
                 continue;
             };
-            let file = file.get_or_insert_with(|| {
-                let bytes = notes.bytes(entry.path).unwrap_or_default();
-                String::from_utf8_lossy(&bytes).into_owned()
-            });
-            let (path, line) = (entry.path, line_of(file, &trigger));
-            lines.push(one_line(&format!("{path}:{line}: {error}")));
+            lines.push(one_line(&format!("{}: {error}", entry.path)));
             first.get_or_insert(entry.id());
         }
     }
@@ -171,19 +129,6 @@ pub(super) fn triggers(it: &Examined<'_>) -> Option<CheckResult> {
     let hint = format!("anamnesis edit {}", Context::short(index, first?));
     let named = lines.into_iter().take(NAMED);
     Some(CheckResult::look(line).lines(named).hint(hint))
-}
-
-/// The line number of an item of `when` in a file; the line of `when` itself if the item is written
-/// in another form.
-fn line_of(file: &str, item: &str) -> usize {
-    let lines = file.lines().zip(1..);
-    let mut lines = lines.skip_while(|(line, _)| !line.starts_with("when:"));
-    let key = lines.clone().next().map_or(1, |(_, number)| number);
-    let found = lines.find(|(line, _)| {
-        let written = line.trim().strip_prefix('-').unwrap_or_default().trim();
-        written.trim_matches(['"', '\'']) == item.trim()
-    });
-    found.map_or(key, |(_, number)| number)
 }
 
 /// Reports texts of editors that never ended, for example because the terminal was closed.

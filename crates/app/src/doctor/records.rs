@@ -129,15 +129,7 @@ pub(super) fn records(it: &Examined<'_>) -> Vec<CheckResult> {
             "anamnesis doctor --fix   (tries again)",
         );
     }
-    let ceiling = u64::from(context.config.retention.ceiling_mib) << 20;
     let used = journal.used_bytes().unwrap_or(0);
-    if ceiling > 0 && used > ceiling {
-        let (used, ceiling) = (size(used), size(ceiling));
-        look(
-            format!("{used} of records, over the ceiling of {ceiling}"),
-            "anamnesis internal maintain   (lets the oldest go)",
-        );
-    }
     if found.is_empty() {
         found.push(CheckResult::well(format!("{}, none pending", size(used))));
     }

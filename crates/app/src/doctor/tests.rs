@@ -103,7 +103,7 @@ fn a_trigger_that_cannot_be_read() {
         panic!("{found:?}");
     };
     assert_eq!(summary, "2 lines under `when` passed over");
-    let file = format!("memory/procedural/{id}.md:");
+    let file = format!("memory/procedural/{id}.md");
     assert!(first.starts_with(&file) && first.contains(": `cmd: git` would come up"));
     assert!(second.starts_with(&file) && second.contains(": a trigger is `cmd: …`"));
     assert_eq!(found.health, Health::Look);

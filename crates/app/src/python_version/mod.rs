@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 
 use crate::{Error, environment::Environment, format};
 
-/// The default name of the Python version's MCP server.
-pub const SERVER_NAME: &str = "anamnesis";
+/// The name of the Python version's MCP server.
+const SERVER_NAME: &str = "anamnesis";
 
 /// The largest of Claude Code's files that is read, in bytes.
 const MAX_LENGTH: usize = 64 * 1024 * 1024;
@@ -60,11 +60,13 @@ struct Server {
 ///
 /// # Errors
 /// A file exists but is not a JSON object, so it is unknown whether it has entries.
-pub fn find(environment: &Environment, server: &str) -> Result<PythonEntries, Error> {
+pub fn find(environment: &Environment) -> Result<PythonEntries, Error> {
     let hooks = look(environment, settings_of(environment), remove_hooks)?;
-    let servers = look(environment, environment.claude_state.clone(), |state| {
-        remove_servers(state, server)
-    })?;
+    let servers = look(
+        environment,
+        environment.claude_state.clone(),
+        remove_servers,
+    )?;
     Ok(PythonEntries { hooks, servers })
 }
 
@@ -123,11 +125,11 @@ fn remove_hooks(settings: &mut Value) -> Vec<Hook> {
 }
 
 /// Removes our servers.
-fn remove_servers(state: &mut Value, own_name: &str) -> Vec<Server> {
+fn remove_servers(state: &mut Value) -> Vec<Server> {
     let mut removed = Vec::new();
     if let Some(servers) = state.get_mut("mcpServers").and_then(Value::as_object_mut) {
         servers.retain(|name, server| {
-            let is_ours = is_server(name, server, own_name);
+            let is_ours = is_server(name, server);
             if is_ours {
                 let store = server.pointer("/env/ANAMNESIS_HOME");
                 removed.push(Server {
@@ -203,8 +205,8 @@ fn is_ours(command: &str) -> bool {
 }
 
 /// Returns whether a server is the Python version's.
-fn is_server(name: &str, server: &Value, own_name: &str) -> bool {
-    let is_named = name == "anamnesis" || name == own_name;
+fn is_server(name: &str, server: &Value) -> bool {
+    let is_named = name == SERVER_NAME;
     let arguments = server.get("args").and_then(Value::as_array);
     let last = match arguments.and_then(|arguments| arguments.last()) {
         Some(last) => last.as_str(),
@@ -439,7 +441,7 @@ mod tests {
             ),
             ("anamnesis", json!(null), false),
         ] {
-            assert_eq!(is_server(name, &server, "notes"), ours, "{name} {server}");
+            assert_eq!(is_server(name, &server), ours, "{name} {server}");
         }
     }
 }

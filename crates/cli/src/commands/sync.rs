@@ -52,23 +52,27 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if sync::remote(context)?.is_none() {
         ui.print("→ anamnesis init --remote URL   (joins your machines)\n");
     }
+    ui.note(&remarks(&synced));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a person should know beside the sentence.
+pub(crate) fn remarks(synced: &Synced) -> String {
+    let mut text = String::new();
     for problem in &synced.problems {
-        ui.note(&format!(
-            "{}: {}\n",
-            problem.path,
-            one_line(&problem.reason)
-        ));
+        let reason = one_line(&problem.reason);
+        text.push_str(&format!("{}: {reason}\n", problem.path));
     }
     for note in &synced.returned {
-        ui.note(&format!("{}\n", sync::returned_text(*note)));
+        text.push_str(&format!("{}\n", sync::returned_text(*note)));
     }
     if let Some(held) = &synced.held {
-        ui.note(&format!(
+        text.push_str(&format!(
             "the sync needs your decision: {}\n→ to accept it: anamnesis sync --accept; to restore the notes: anamnesis sync --restore\n",
             held_text(held)
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    text
 }
 
 /// Names the notes that came back.

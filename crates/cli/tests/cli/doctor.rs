@@ -276,38 +276,6 @@ fn conflict_markers_in_local_do_not_keep_doctor_broken() {
     assert_eq!(home.read(&path), after);
 }
 
-#[test]
-fn notes_that_replace_each_other_are_named() {
-    // YAML-10
-    let home = sound();
-    for (short, other) in [("C1RC10", "C1RC20"), ("C1RC20", "C1RC10")] {
-        let note = NoteText::new(&id(short), &format!("In a circle {short}"));
-        home.add(&note.with("supersedes", &format!("[{}]", id(other))));
-    }
-    snapshot!(check(&home, "replaced"), @"
-    ! replaced   1 circle in which notes replace each other; one of each is in view
-    #C1RC10 #C1RC20
-    → anamnesis show C1RC10
-    ");
-    assert_eq!(home.run("doctor").code, Some(3));
-}
-
-#[test]
-fn text_that_nobody_sees_is_counted() {
-    // INJ-03
-    let home = sound();
-    home.add(&NoteText::new(&id("H1DDEN"), "Fine").body("Use tabs\u{e0049}\u{e0050}."));
-    home.add(
-        &NoteText::new(&id("H1DDE2"), "Fine, too").body("A flag \u{1f3f4}, an accent e\u{301}."),
-    );
-    snapshot!(check(&home, "hidden"), @"
-    ! hidden     1 note with invisible characters, which are left out wherever it is shown
-    memory/semantic/01JZ0000000000000000H1DDEN.md
-    → anamnesis edit H1DDEN
-    ");
-    assert_eq!(home.run("doctor").code, Some(3));
-}
-
 #[cfg(unix)]
 #[test]
 fn a_link_in_the_tree() {
@@ -927,33 +895,6 @@ fn a_note_that_could_not_be_written() {
     let _ = home.run("maintain").well();
     assert!(check(&home, "records").starts_with('✓'));
     assert_eq!(home.notes().len(), 1);
-}
-
-#[test]
-fn records_over_their_ceiling() {
-    let home = home();
-    home.write("config.json", r#"{"retention": {"ceiling_mib": 1}}"#);
-    let large = "heron ".repeat(2_500);
-    for number in 0..80 {
-        let event = event(
-            &home,
-            "PostToolUseFailure",
-            SESSION,
-            json!({ "tool_name": "Bash", "tool_use_id": format!("toolu_{number}"),
-                    "tool_input": { "command": large.clone(), "why": large.clone() }, "error": large.clone() }),
-        );
-        hook_at(&home, "03:00:00", &event).well();
-    }
-    home.settle();
-    let printed = check(&home, "records");
-    assert!(
-        printed.contains("of records, over the ceiling of 1 MB"),
-        "{printed}"
-    );
-    assert!(
-        printed.contains("→ anamnesis internal maintain"),
-        "{printed}"
-    );
 }
 
 #[test]

@@ -340,7 +340,7 @@ fn a_person_is_asked_at_a_terminal() {
         "--remote",
         "git@git.home:me/memory.git",
     ];
-    snapshot!(home.command(init).input("\n\n").run_on_a_terminal().shown(), @"
+    snapshot!(home.command(init).input("\n").run_on_a_terminal().shown(), @"
     exit 0
     store    ~/.anamnesis
     machine  laptop
@@ -349,10 +349,10 @@ fn a_person_is_asked_at_a_terminal() {
     init: done
     on stderr:
       Everyone who can read this repository can read your notes, session notes
-      included. Private? [y/N] Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N]
+      included. Private? [y/N]
     ");
     assert!(!home.read("config.json").contains("remote"));
-    let output = home.command(init).input("y\nn\n").run_on_a_terminal();
+    let output = home.command(init).input("y\n").run_on_a_terminal();
     assert!(output.stdout.ends_with("init: done\n"), "{output:?}");
     assert!(
         home.read("config.json")
@@ -489,10 +489,10 @@ fn without_a_person_the_python_version_stays() {
 fn a_person_says_whether_the_python_version_goes() {
     let home = with_python();
     let init = || home.command(["init"]);
-    let _ = init().input("n\nn\n").run_on_a_terminal();
+    let _ = init().input("n\n").run_on_a_terminal();
     assert_eq!(read(&settings(&home)), SETTINGS);
     // Enter is a yes here.
-    snapshot!(init().input("\nn\n").run_on_a_terminal().stderr, @"Remove these? A backup is made. [Y/n] Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N]");
+    snapshot!(init().input("\n").run_on_a_terminal().stderr, @"Remove these? A backup is made. [Y/n]");
     assert_eq!(json_in(&settings(&home)), json_of(SETTINGS_LEFT));
 }
 
@@ -553,35 +553,6 @@ fn settings_that_cannot_be_understood_are_not_touched() {
     Nothing was changed, there or here, and your notes are safe
     → fix ~/.claude/settings.json, then run it again
     ");
-}
-
-#[test]
-fn a_server_of_another_name() {
-    let home = untouched_home();
-    let text = STATE.replace("\"anamnesis\":", "\"notes\":");
-    fs::write(state(&home), &text).unwrap();
-    assert!(!home.run("init --yes").well().contains("Python"));
-    let output = home.run("init --yes --name notes").well();
-    assert!(output.contains("  server notes\n"), "{output}");
-    assert_eq!(json_in(&state(&home)), json_of(STATE_LEFT));
-    // What is no server of the Python version's stays, whatever its name.
-    let other = r#"{"mcpServers":{"anamnesis":{"command":"docker","args":["run","x"]}}}"#;
-    fs::write(state(&home), other).unwrap();
-    home.run("init --yes").well();
-    assert_eq!(read(&state(&home)), other);
-}
-
-#[test]
-fn what_the_plugin_does_is_said() {
-    let home = untouched_home();
-    let options = "init --no-mcp --no-hooks --command anamnesis --uv-project /src";
-    snapshot!(home.run(options).stderr, @"
-    --command does nothing: the plugin brings its own hooks and server
-    --uv-project does nothing: the plugin brings its own hooks and server
-    --no-mcp does nothing: the plugin brings its own hooks and server
-    --no-hooks does nothing: the plugin brings its own hooks and server
-    ");
-    assert_eq!(files(&home.claude()), [""; 0]);
 }
 
 #[test]

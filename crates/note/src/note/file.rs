@@ -2,8 +2,6 @@
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Range, str::FromStr};
 
-use anamnesis_text::clean::has_tag_characters;
-
 use super::{Enforce, GLOBAL, KEYS, Kind, Note, Scope, Source, State, UnknownWord, is_own_key};
 use crate::{
     front_matter::{self, Shape, Value},
@@ -79,11 +77,6 @@ pub struct NoteFile {
 }
 
 impl NoteFile {
-    /// Returns whether the file has tag characters, which encode ASCII letters invisibly.
-    pub fn has_hidden(&self) -> bool {
-        has_tag_characters(&self.text)
-    }
-
     /// Parses a note's file; `name` is the id in its file name.
     ///
     /// A byte order mark and CRLF line ends are accepted.

@@ -92,17 +92,6 @@ impl Imported {
         self.imported + self.updated + self.orphaned > 0
     }
 
-    /// Returns why files were skipped, except unchanged ones, with the number of files or folders.
-    pub fn skip_reasons(&self) -> BTreeMap<String, usize> {
-        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        for problem in &self.problems {
-            *reasons.entry(problem.reason.clone()).or_default() += 1;
-        }
-        let others = self.skips_of_changed();
-        reasons.extend(others.map(|(reason, count)| (reason.to_owned(), count)));
-        reasons
-    }
-
     /// Returns [`Imported::skips`] without the unchanged files.
     pub fn skips_of_changed(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let skips = self.skips.iter().map(|(reason, count)| (*reason, *count));

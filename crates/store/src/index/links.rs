@@ -419,13 +419,6 @@ impl Index {
         Ok(unresolved)
     }
 
-    /// Returns the cycles of notes that replace each other; one note of each is active.
-    pub fn circles(&self) -> Result<Vec<Vec<NoteId>>, Error> {
-        let circles = super::supersession::in_circles(&self.connection)?;
-        let ids = |circle: Vec<String>| circle.iter().filter_map(|id| id.parse().ok()).collect();
-        Ok(circles.into_iter().map(ids).collect())
-    }
-
     /// Counts the resolved links.
     pub fn link_counts(&self) -> Result<LinkCounts, Error> {
         let count = |sql: &str| super::count(&self.connection, sql);

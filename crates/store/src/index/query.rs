@@ -335,12 +335,6 @@ impl Index {
         )
     }
 
-    /// Returns the notes whose files have characters that nobody sees, newest first.
-    pub fn with_hidden(&self) -> Result<Vec<Entry>, Error> {
-        let sql = "SELECT * FROM note INDEXED BY note_hidden WHERE has_hidden = 1 ORDER BY id DESC";
-        self.entries(sql, Vec::new())
-    }
-
     /// Returns the files that are not indexed and why, sorted by path.
     pub fn problems(&self) -> Result<Vec<Problem>, Error> {
         let mut statement = self

@@ -524,8 +524,6 @@ pub(super) struct CleanNote {
     cited: Vec<String>,
     /// Its review date.
     review_after: Option<NaiveDate>,
-    /// Whether its file has characters that nobody sees.
-    has_hidden: bool,
 }
 
 impl From<&Stored> for CleanNote {
@@ -543,7 +541,6 @@ impl From<&Stored> for CleanNote {
                 .file
                 .text_of("review_after")
                 .and_then(|day| day.trim().parse().ok()),
-            has_hidden: stored.file.has_hidden(),
             note,
         }
     }
@@ -558,7 +555,6 @@ pub(super) fn insert(
         terms,
         cited,
         review_after,
-        has_hidden,
     }: &CleanNote,
     changes: &mut Changes,
 ) -> Result<(), Error> {
@@ -571,9 +567,8 @@ pub(super) fn insert(
         .prepare_cached(
             "INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
-               tags, reflected, pinned, severity, length, rating, verified, review_after,
-               has_hidden)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+               tags, reflected, pinned, severity, length, rating, verified, review_after)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             changes.free_number(note.id),
@@ -605,7 +600,6 @@ pub(super) fn insert(
             note.rating.map(Rating::as_str),
             verified.map(timestamp),
             review_after.map(|day| day.to_string()),
-            has_hidden,
         ])?;
     let number = connection.last_insert_rowid();
     changes.insert(connection, number, note, terms)?;

@@ -27,7 +27,7 @@ CREATE TABLE note (
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
   tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL, severity TEXT,
   superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL, rating TEXT, verified TEXT,
-  review_after TEXT, has_hidden INTEGER NOT NULL DEFAULT 0,
+  review_after TEXT,
   tail TEXT NOT NULL AS (substr(id, -6))
 ) STRICT;
 CREATE INDEX note_tail ON note (tail);
@@ -36,7 +36,6 @@ CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DES
 CREATE INDEX note_pinned ON note (project, type) WHERE pinned = 1;
 CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
 CREATE INDEX note_superseded ON note (superseded) WHERE superseded = 1;
-CREATE INDEX note_hidden ON note (number) WHERE has_hidden = 1;
 CREATE INDEX note_conflict ON note (number) WHERE instr(tags, '\"merge-conflict\"') > 0;
 CREATE TABLE problem (
   path TEXT PRIMARY KEY, reason TEXT NOT NULL,
@@ -53,7 +52,6 @@ const OBJECTS: &[&str] = &[
     "note",
     "note_conflict",
     "note_folder",
-    "note_hidden",
     "note_pinned",
     "note_recent",
     "note_session",

@@ -70,24 +70,6 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
         .collect())
 }
 
-/// Returns the cycles of notes that replace each other, sorted.
-pub(super) fn in_circles(connection: &Connection) -> rusqlite::Result<Vec<Vec<String>>> {
-    let edges = edges(connection)?;
-    let mut notes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (note, circle) in circles(&edges) {
-        notes.entry(circle).or_default().push(note.to_owned());
-    }
-    let mut found: Vec<Vec<String>> = notes
-        .into_values()
-        .filter(|notes| notes.len() > 1)
-        .collect();
-    for notes in &mut found {
-        notes.sort_unstable();
-    }
-    found.sort_unstable();
-    Ok(found)
-}
-
 /// Returns the replacements by active notes.
 fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
     connection

@@ -18,8 +18,8 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{
-    Act, Error, GitBackend, HeldDecision, Reached, Repository, Settings, State, SyncBackend,
-    SyncStep, Synced, git::GitEnvironment, remote::Remote,
+    Act, Error, GitBackend, HeldDecision, Reached, Repository, Settings, State, SyncStep, Synced,
+    git::GitEnvironment, remote::Remote,
 };
 use chrono::{DateTime, Utc};
 use git2::{ObjectType, Oid, Signature, Time};

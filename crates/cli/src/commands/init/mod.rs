@@ -12,18 +12,16 @@ use anamnesis_app::{
     context::Context,
     doctor,
     environment::Environment,
-    host_setup,
-    python_version::SERVER_NAME,
-    remote,
-    setup::{Options, Plan, TIMEOUT, Wanted, save, sync_backend},
+    host_setup, remote,
+    setup::{Options, Plan, TIMEOUT, Wanted, save},
     terminal_command::{self, LinkTarget},
 };
 use anamnesis_store::settings;
-use anamnesis_sync::{HeldDecision, SyncBackend};
+use anamnesis_sync::HeldDecision;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use self::dialogue::{Answers, Talk, Terminal, Unsaid};
+use self::dialogue::{Answers, Talk, Unsaid};
 use crate::ui::{self, Outcome, Ui};
 
 /// Connect your machines through your own git repository
@@ -63,9 +61,6 @@ pub(crate) struct Args {
     /// Show the current state and the planned changes; change nothing
     #[arg(long)]
     print: bool,
-    /// The name of the Python release's server [default: anamnesis]
-    #[arg(long, value_name = "NAME", default_value = SERVER_NAME, hide_default_value = true)]
-    name: String,
     /// Add the hooks of another host to its configuration, after showing the change
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(host_setup::HOSTS))]
     host: Option<String>,
@@ -75,15 +70,6 @@ pub(crate) struct Args {
     /// Print JSON; no question is asked
     #[arg(long)]
     json: bool,
-    // Accepted for compatibility with the Python version's `init`, and ignored: the plugin does it.
-    #[arg(long, hide = true)]
-    command: Option<String>,
-    #[arg(long, hide = true)]
-    uv_project: Option<PathBuf>,
-    #[arg(long, hide = true)]
-    no_mcp: bool,
-    #[arg(long, hide = true)]
-    no_hooks: bool,
 }
 
 impl Args {
@@ -93,7 +79,6 @@ impl Args {
             machine_id: self.machine_id.clone(),
             remote: self.remote.clone(),
             local_only: self.local_only,
-            python_name: self.name.clone(),
         }
     }
 }
@@ -114,18 +99,6 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         return Err(Error::failed("a machine is set up by a person only")
             .hint("anamnesis init   (in a terminal of your own; --print shows how things are)"));
     }
-    for (option, is_given) in [
-        ("--command", args.command.is_some()),
-        ("--uv-project", args.uv_project.is_some()),
-        ("--no-mcp", args.no_mcp),
-        ("--no-hooks", args.no_hooks),
-    ] {
-        if is_given {
-            ui.note(&format!(
-                "{option} does nothing: the plugin brings its own hooks and server\n"
-            ));
-        }
-    }
     if let Some(host) = &args.host {
         return set_up_host(host, args, environment, ui);
     }
@@ -139,8 +112,7 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         (false, true) => Answers::Person,
         (false, false) => Answers::Nobody,
     };
-    let mut talk = Terminal { ui, answers };
-    carry_out(plan, args, &mut talk, sync_backend)?;
+    carry_out(plan, args, &Talk { ui, answers })?;
     ui.print("init: done\n");
     Ok(ExitCode::SUCCESS)
 }
@@ -286,38 +258,20 @@ fn warnings(plan: &Plan) -> String {
 }
 
 /// Carries out the plan.
-fn carry_out<B>(
-    mut plan: Plan,
-    args: &Args,
-    talk: &mut impl Talk,
-    connect: impl Fn(&Context, HeldDecision) -> Result<B, Error>,
-) -> Result<(), Error>
-where
-    B: SyncBackend,
-    Error: From<B::Error>,
-{
+fn carry_out(mut plan: Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> {
     plan.context
         .home
         .create()
         .map_err(|error| Error::environment(error.to_string()).hint("anamnesis doctor"))?;
     talk.say(&head(&plan));
     talk.say(&warnings(&plan));
-    settle_remote(&mut plan, args, talk, connect)?;
+    settle_remote(&mut plan, args, talk)?;
     remove_python(&plan, talk)?;
-    offer_link(&plan, args, talk)
+    if args.link { link(&plan, talk) } else { Ok(()) }
 }
 
 /// Joins, leaves or syncs, and saves the settings.
-fn settle_remote<B>(
-    plan: &mut Plan,
-    args: &Args,
-    talk: &mut impl Talk,
-    connect: impl Fn(&Context, HeldDecision) -> Result<B, Error>,
-) -> Result<(), Error>
-where
-    B: SyncBackend,
-    Error: From<B::Error>,
-{
+fn settle_remote(plan: &mut Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> {
     let machine = plan.machine.is_new.then(|| plan.machine.name.clone());
     if args.machine_id.is_some() {
         // The option overrides the configured name.
@@ -339,8 +293,7 @@ where
             talk.say(&format!("remote   {}\n", remote.shown()));
             save(&plan.context, machine, None)?;
             if !args.no_sync {
-                let backend = connect(&plan.context, HeldDecision::None)?;
-                dialogue::meet_again(&backend, talk, || plan.context.index().is_ok());
+                dialogue::sync(&plan.context, HeldDecision::None, talk);
             }
         }
         Wanted::New(remote) => {
@@ -349,15 +302,15 @@ where
             let over = plan.context.environment.remote.take();
             plan.context.config.remote = Some(address.clone());
             let agreed = if args.no_sync {
-                dialogue::meet_unseen(talk).then_some(HeldDecision::None)
+                dialogue::is_private(talk).then_some(HeldDecision::None)
             } else {
-                dialogue::meet(&connect(&plan.context, HeldDecision::None)?, talk)?
+                dialogue::meet(&plan.context, talk)?
             };
             let decided = agreed.map(|_| address.into());
             save(&plan.context, machine, decided)?;
             let Some(answer) = agreed else {
                 let not = "the remote is not set, nothing was sent and no note changed";
-                if !talk.is_person() {
+                if talk.answers != Answers::Person {
                     return Err(Error::failed(format!("not joined: {not}"))
                         .hint("anamnesis init --remote URL --yes"));
                 }
@@ -365,8 +318,7 @@ where
                 return Ok(());
             };
             if !args.no_sync {
-                let backend = connect(&plan.context, answer)?;
-                dialogue::sync(&backend, talk, || plan.context.index().is_ok());
+                dialogue::sync(&plan.context, answer, talk);
             }
             talk.say(ONE_PERSON);
             talk.say(if plan.context.config.sync.auto {
@@ -386,7 +338,7 @@ where
 }
 
 /// Offers to remove the Python version from Claude Code's files.
-fn remove_python(plan: &Plan, talk: &mut impl Talk) -> Result<(), Error> {
+fn remove_python(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
     if !plan.python.is_some() {
         return Ok(());
     }
@@ -418,28 +370,15 @@ fn remove_python(plan: &Plan, talk: &mut impl Talk) -> Result<(), Error> {
     Ok(())
 }
 
-/// Offers to link the command into PATH.
-fn offer_link(plan: &Plan, args: &Args, talk: &mut impl Talk) -> Result<(), Error> {
+/// Links the command into PATH.
+fn link(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
     let context = &plan.context;
     let Some(link) = terminal_command::link(&context.environment) else {
         return Ok(());
     };
     let shown = context.shown(&link);
-    match terminal_command::place(context) {
-        LinkTarget::Taken if args.link => {
-            talk.say(&format!("! {shown} is something else, and is left alone\n"));
-            return Ok(());
-        }
-        LinkTarget::Taken => return Ok(()),
-        _ if !args.link && terminal_command::is_found(context) => return Ok(()),
-        LinkTarget::Ours if !args.link => return Ok(()),
-        LinkTarget::Free | LinkTarget::Ours => {}
-    }
-    // `--yes` does not include a file outside the store.
-    let question = format!("Put `anamnesis` on your PATH, as {shown}?");
-    let is_asked = cfg!(unix) && talk.is_person();
-    let is_wanted = args.link || (is_asked && talk.asks(&question, Unsaid::No));
-    if !is_wanted {
+    if matches!(terminal_command::place(context), LinkTarget::Taken) {
+        talk.say(&format!("! {shown} is something else, and is left alone\n"));
         return Ok(());
     }
     let installed = terminal_command::install(context, context.journal().as_ref());
@@ -469,135 +408,3 @@ const NO_REMOTE: &str = "remote   none: notes stay on this machine · anamnesis 
 /// The notice that is printed once, when a remote is joined.
 const ONE_PERSON: &str =
     "  A remote is one person's. What a team should know belongs in its CLAUDE.md.\n";
-
-// Other systems have no link, so they ask fewer questions.
-#[cfg(test)]
-#[cfg(unix)]
-mod tests {
-    use clap::Parser;
-    use insta::assert_snapshot;
-
-    use super::{
-        dialogue::tests::{Person, Remote, reached},
-        *,
-    };
-    use crate::commands::{Arguments, Verb};
-
-    /// Runs `init` with these options at a terminal; returns the printed text and `config.json`.
-    fn run(folder: &tempfile::TempDir, options: &str, remote: &Remote, answers: &[bool]) -> String {
-        let words = ["anamnesis", "init"]
-            .into_iter()
-            .chain(options.split_whitespace());
-        let Some(Verb::Init(args)) = Arguments::try_parse_from(words).unwrap().command else {
-            panic!("it is another command");
-        };
-        let mut environment = Environment::read(anamnesis_app::environment::Caller::Person);
-        environment.store = Some(folder.path().join("store"));
-        environment.user_home = Some(folder.path().to_owned());
-        environment.claude_folder = Some(folder.path().to_owned());
-        environment.claude_state = None;
-        environment.machine_id = None;
-        environment.host_name = Some("laptop".to_owned());
-        environment.remote = None;
-        environment.path = None;
-        let mut person = Person::answering(answers);
-        let done = Plan::new(&args.options(), environment)
-            .and_then(|plan| carry_out(plan, &args, &mut person, |_, _| Ok(remote)));
-        if let Err(failure) = done {
-            person.say(&failure.text());
-        }
-        let config = std::fs::read_to_string(folder.path().join("store/config.json"));
-        let config = config.unwrap_or_else(|_| "not there".to_owned());
-        format!("{}config.json: {config}", person.heard)
-    }
-
-    #[test]
-    fn a_remote_is_written_down_after_the_person_agreed() {
-        let folder = tempfile::tempdir().unwrap();
-        let remote = reached(12, 3, &["desktop"]);
-        // GIT-11
-        let options = "--remote https://me:hunter2@git.home/memory.git";
-        let refused = run(&folder, options, &remote, &[false]);
-        assert!(!refused.contains("hunter2"));
-        assert_snapshot!(refused, @r#"
-        store    ~/store
-        machine  laptop
-        remote   https://git.home/memory.git
-        ✓ reached: 12 notes, from desktop
-          here: 3 notes. Together 15; nothing is overwritten. Join? [Y/n] n
-          Not joined: the remote is not set, nothing was sent and no note changed.
-        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
-        config.json: {
-          "machine_id": "laptop"
-        }
-        "#);
-        let joined = run(&folder, options, &remote, &[true, false]);
-        let (heard, config) = joined.split_once("config.json: ").unwrap();
-        assert!(!heard.contains("hunter2") && config.contains("hunter2"));
-        assert_snapshot!(heard, @"
-        store    ~/store
-        machine  laptop
-        remote   https://git.home/memory.git
-        ✓ reached: 12 notes, from desktop
-          here: 3 notes. Together 15; nothing is overwritten. Join? [Y/n] y
-        ✓ joined, pushed, searchable
-          A remote is one person's. What a team should know belongs in its CLAUDE.md.
-          Syncs automatically after sessions and at start. Stop: anamnesis init --local-only
-        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
-        ");
-        assert_eq!(remote.asked(), ["init", "init", "sync"]);
-        // The answer was saved, so the question is not asked again.
-        assert_snapshot!(run(&folder, "", &remote, &[false]), @r#"
-        store    ~/store
-        machine  laptop
-        remote   https://git.home/memory.git
-        ✓ reached: 12 notes, from desktop
-        ✓ joined, pushed, searchable
-        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
-        config.json: {
-          "machine_id": "laptop",
-          "remote": "https://me:hunter2@git.home/memory.git"
-        }
-        "#);
-        assert_snapshot!(run(&folder, "--local-only", &remote, &[false]), @r#"
-        store    ~/store
-        machine  laptop
-        remote   none: notes stay on this machine
-        Undo: anamnesis init --remote https://git.home/memory.git
-        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
-        config.json: {
-          "machine_id": "laptop"
-        }
-        "#);
-        assert_eq!(remote.asked(), ["init", "init", "sync", "init", "sync"]);
-    }
-
-    #[test]
-    fn a_remote_that_is_refused_leaves_everything_as_it_was() {
-        // GIT-17
-        let folder = tempfile::tempdir().unwrap();
-        let heard = run(&folder, "--remote /srv/other.git", &Remote::default(), &[]);
-        assert_snapshot!(heard, @"
-        store    ~/store
-        machine  laptop
-        remote   /srv/other.git
-        anamnesis: git.home: no route to host
-        Nothing was changed, and your notes are safe
-        → check the network, then run it again
-        config.json: not there
-        ");
-    }
-
-    #[test]
-    fn an_empty_remote_is_pushed_to_when_it_is_said_to_be_private() {
-        let folder = tempfile::tempdir().unwrap();
-        let remote = reached(0, 3, &[]);
-        let heard = run(&folder, "--remote /srv/new.git", &remote, &[]);
-        assert!(heard.contains("Private? [y/N] n\n  Not joined"), "{heard}");
-        assert!(!heard.contains("/srv/new.git\","), "{heard}");
-        assert_eq!(remote.asked(), ["init"]);
-        let heard = run(&folder, "--remote /srv/new.git", &remote, &[true, false]);
-        assert!(heard.contains("\"remote\": \"/srv/new.git\""), "{heard}");
-        assert_eq!(remote.asked(), ["init", "init", "sync"]);
-    }
-}
