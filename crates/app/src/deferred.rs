@@ -10,7 +10,7 @@ use anamnesis_store::{
     former_usage,
     fs::lock::{self, Lock, Subject},
     index::{Index, Look},
-    journal::{self, Journal, NOTE, Pruned, Repair},
+    journal::{self, DAMAGED_DAYS, Journal, NOTE, Pruned, Repair},
     project::Identities,
     spool::Spool,
 };
@@ -421,10 +421,9 @@ fn expire(context: &Context, journal: &Journal, done: &mut Done) -> Result<Prune
     // Zero days means forever.
     let term = |days: u32| (days > 0).then(|| DAY * days);
     done.trash = term(retention.trash_days).map_or(0, |age| context.notes.empty_trash(age));
-    if let Some(age) = term(retention.spool_days) {
-        Spool::new(&context.home).forget_unreadable(age);
-        journal::drop_old_quarantine(&context.home, now - age);
-    }
+    let age = DAY * DAMAGED_DAYS;
+    Spool::new(&context.home).forget_unreadable(age);
+    journal::drop_old_quarantine(&context.home, now - age);
     Ok(pruned)
 }
 

@@ -183,7 +183,7 @@ impl Trial<'_> {
             return Err(Skipped::Remember);
         }
         let prompt = SafePrompt::new(&raw, Some(echoes)).value;
-        question(&prompt, self.lane, &context.config.recall)
+        question(&prompt, &context.config.recall)
     }
 }
 

@@ -58,9 +58,6 @@ variables! {
     MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "The minimum number of session notes of a project for `reflect`. Default: 5.";
     DEEPSEEK_KEY = "DEEPSEEK_API_KEY", "The API key for the provider `deepseek` if no other is set. Read only if provider, model and base URL are set.";
     OPENAI_KEY = "OPENAI_API_KEY", "The API key for the provider `openai` if no other is set. Read only if provider, model and base URL are set.";
-    HTTPS_PROXY = "https_proxy", "The proxy for `https` requests to a model.";
-    HTTP_PROXY = "http_proxy", "The proxy for `http` requests to a model.";
-    ALL_PROXY = "all_proxy", "The proxy if the protocol's own variable is not set.";
     MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "The minimum number of lasting notes of a project for `merge`. Default: 5.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for processes that Anamnesis starts, so that their hooks do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the current time, in ISO 8601.";
@@ -80,10 +77,6 @@ variables! {
     EDITOR = "EDITOR", "The editor for `write` and `edit` if `VISUAL` is not set.";
     PAGER = "PAGER", "The pager for long lists on a terminal. Default: `less`; `cat` for none.";
     NO_COLOR = "NO_COLOR", "Any value: no colours. `--color` overrides it.";
-    TERM = "TERM", "`dumb`: no colours.";
-    LC_ALL = "LC_ALL", "The locale, which says whether the terminal supports UTF-8.";
-    LC_CTYPE = "LC_CTYPE", "The locale if `LC_ALL` is not set.";
-    LANG = "LANG", "The locale if `LC_ALL` and `LC_CTYPE` are not set.";
     PATH = "PATH", "The folders in which `doctor` and `init` look for another `anamnesis`.";
 }
 
@@ -193,10 +186,10 @@ pub const GUARDED: [&str; 22] = [
     REFLECT_AUTO,
     DEEPSEEK_KEY,
     OPENAI_KEY,
-    HTTPS_PROXY,
-    HTTP_PROXY,
-    ALL_PROXY,
-    // The others are read by git.
+    // These are read by the HTTP library, and by git.
+    "https_proxy",
+    "http_proxy",
+    "all_proxy",
     "HTTPS_PROXY",
     "ALL_PROXY",
     "no_proxy",
@@ -269,14 +262,6 @@ impl Variables {
         let text = self.os(name)?.into_string().ok()?;
         (!text.trim().is_empty()).then_some(text)
     }
-}
-
-/// Returns whether a locale has UTF-8. Without a locale it is assumed.
-fn is_utf8(locale: Option<String>) -> bool {
-    locale.is_none_or(|locale| {
-        let locale = locale.to_ascii_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8")
-    })
 }
 
 /// Returns whether the time that is set lies in the future, or is none.
@@ -414,10 +399,8 @@ pub struct Environment {
     pub editor: Option<OsString>,
     /// The person's pager.
     pub pager: Option<OsString>,
-    /// Whether the person or the terminal wants no colours.
+    /// Whether the person wants no colours.
     pub is_plain: bool,
-    /// Whether the terminal accepts UTF-8.
-    pub is_utf8: bool,
     /// The `PATH` variable.
     pub path: Option<OsString>,
     /// The current time for this process, fixed when it starts.
@@ -482,9 +465,7 @@ impl Environment {
                 .find_map(|(name, host)| text(name).map(|_| *host)),
             editor: [VISUAL, EDITOR].iter().find_map(|name| variables.os(name)),
             pager: variables.os(PAGER),
-            is_plain: variables.os(NO_COLOR).is_some()
-                || text(TERM).is_some_and(|terminal| terminal == "dumb"),
-            is_utf8: is_utf8([LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name))),
+            is_plain: variables.os(NO_COLOR).is_some(),
             path: variables.os(PATH),
             now: text(NOW)
                 .and_then(|time| parse_timestamp(&time))
@@ -744,9 +725,9 @@ impl Environment {
     /// runs on this machine. The HTTP library reads these variables itself.
     pub fn refused_proxy(&self, url: &BaseUrl) -> Option<&'static str> {
         let names: &[_] = if url.is_https() {
-            &[HTTPS_PROXY]
+            &["https_proxy"]
         } else {
-            &[HTTP_PROXY, ALL_PROXY]
+            &["http_proxy", "all_proxy"]
         };
         let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_refused = |name: &str| url.is_this_machine() || !self.variables.counts(name);

@@ -47,14 +47,6 @@ impl Lane {
         }
     }
 
-    /// Whether the settings enable it.
-    fn is_on(self, recall: &config::Recall) -> bool {
-        match self {
-            Self::Prompt => recall.prompt,
-            Self::Agent => recall.agent,
-        }
-    }
-
     /// Returns the limits and the token budget. A subagent gets less, because it works on one task.
     pub fn limits(self, recall: &config::Recall) -> (Limits, Budget) {
         let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
@@ -138,7 +130,7 @@ pub enum Skipped {
     /// The hooks are switched off.
     Off(Off),
     /// The settings disable it for this occasion.
-    SwitchedOff(Lane),
+    SwitchedOff,
     /// The text asks for something to be remembered.
     Remember,
     /// The text is a command, or no person typed it.
@@ -151,21 +143,16 @@ impl Skipped {
         match self {
             Self::Off(off) => off.reason(),
             Self::Remember => "it asks for something to be remembered",
-            Self::SwitchedOff(Lane::Prompt) => "recall.prompt is off",
-            Self::SwitchedOff(Lane::Agent) => "recall.agent is off",
+            Self::SwitchedOff => "recall.prompt is off",
             Self::NoQuestion => "it is a command, or no person typed it",
         }
     }
 }
 
 /// Returns the query for a prompt or for the task of a subagent, or why recall does not run.
-pub fn question(
-    prompt: &SafePrompt,
-    lane: Lane,
-    settings: &config::Recall,
-) -> Result<Query, Skipped> {
-    if !lane.is_on(settings) {
-        return Err(Skipped::SwitchedOff(lane));
+pub fn question(prompt: &SafePrompt, settings: &config::Recall) -> Result<Query, Skipped> {
+    if !settings.prompt {
+        return Err(Skipped::SwitchedOff);
     }
     prompt::query(prompt).ok_or(Skipped::NoQuestion)
 }
@@ -278,7 +265,7 @@ pub fn known<'a>(
     StoreKnowledge {
         index,
         journal,
-        with_learned: context.config.learn.links,
+        with_learned: true,
         now: context.environment.now,
     }
 }

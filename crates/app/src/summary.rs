@@ -215,6 +215,9 @@ pub fn tell_now(
     }
 }
 
+/// The maximum number of background requests per day.
+const CALLS_PER_DAY: u32 = 40;
+
 /// Charges the daily budget for a request and its answer, if enough is left.
 pub fn spend(
     context: &Context,
@@ -224,7 +227,7 @@ pub fn spend(
 ) -> Result<Spending, journal::Error> {
     let settings = model::settings(context);
     let budget = Budget {
-        calls: settings.calls_per_day,
+        calls: CALLS_PER_DAY,
         tokens: settings.tokens_per_day,
     };
     let now = context.environment.now;

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
-    journal::{self, Examination, Journal, Session},
+    journal::{self, DAMAGED_DAYS, Examination, Journal, Session},
     spool::Spool,
 };
 use anamnesis_text::clean::one_line;
@@ -181,12 +181,8 @@ fn repaired(context: &Context, journal: &Journal) -> Vec<String> {
             "journal.db was damaged on {}{saved}",
             day_of(&name)
         ));
-        let term = match context.config.retention.spool_days {
-            0 => String::new(),
-            days => format!("for {days} days "),
-        };
         lines.push(format!(
-            "it is kept {term}as quarantine/{}",
+            "it is kept for {DAMAGED_DAYS} days as quarantine/{}",
             one_line(&name)
         ));
     }

@@ -419,7 +419,7 @@ mod tests {
                 true,
             ),
             (
-                "notes",
+                "anamnesis",
                 json!({"command": "uv", "args": ["run", "anamnesis", "serve"]}),
                 true,
             ),

@@ -15,7 +15,7 @@ const NAMED: usize = 5;
 
 /// Show how injected notes were used
 ///
-/// Counted on this machine, as far back as its records go (`retention.events_days`). Ratings are
+/// Counted on this machine, as far back as its records go (`retention.records_days`). Ratings are
 /// keys of the notes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

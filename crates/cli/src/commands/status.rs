@@ -198,9 +198,8 @@ fn kept_line(sessions: usize, bytes: u64, retention: &Retention) -> String {
         several => format!("{} sessions'", ui::number(several)),
     };
     format!(
-        "kept:  {sessions} raw records, {}, here only: prompts {}, tools {}\n",
+        "kept:  {sessions} raw records, {}, here only: {}\n",
         ui::size(bytes),
-        term(retention.prompts_days),
-        term(retention.events_days),
+        term(retention.records_days),
     )
 }

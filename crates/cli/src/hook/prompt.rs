@@ -66,7 +66,7 @@ impl Hook {
         let Ok(journal) = &self.journal else {
             return;
         };
-        let Ok(query) = recall::question(prompt, lane, &self.context.config.recall) else {
+        let Ok(query) = recall::question(prompt, &self.context.config.recall) else {
             return;
         };
         let mut ledger = self.ledger(&self.agent);

@@ -63,7 +63,7 @@ impl Hook {
         };
         let failed = |call: &&ToolCall| call.error.is_some() && !call.is_interrupt;
         let mut failed = calls.iter().filter(failed).peekable();
-        if failed.peek().is_none() || !self.context.config.recall.failure {
+        if failed.peek().is_none() || !self.context.config.recall.tool {
             return handled;
         }
         let ledger = self.ledger(&self.agent);

@@ -42,7 +42,6 @@ pub(crate) type Outcome = Result<ExitCode, Error>;
 /// Prints for a terminal, or keeps the text for a session's answer.
 #[derive(Debug)]
 pub(crate) struct Ui {
-    is_utf8: bool,
     /// Whether an agent reads the output.
     is_for_agent: bool,
     terminal: Terminal,
@@ -56,7 +55,6 @@ impl Ui {
     /// Prints for the terminal or pipe of this process.
     pub(crate) fn new(environment: &Environment, colour: Colour) -> Self {
         Self {
-            is_utf8: environment.is_utf8,
             is_for_agent: environment.is_agent,
             terminal: Terminal::new(colour, environment),
             kept: None,
@@ -67,7 +65,6 @@ impl Ui {
     /// Prints nothing and keeps all output.
     pub(crate) fn keeping() -> Self {
         Self {
-            is_utf8: true,
             is_for_agent: false,
             terminal: Terminal::default(),
             kept: Some(RefCell::default()),
@@ -225,38 +222,14 @@ impl Ui {
         answer()
     }
 
-    /// Removes what a terminal would act on, such as a sequence in the name of a folder, and replaces
-    /// characters that it may not be able to show.
+    /// Removes what a terminal would act on, such as a sequence in the name of a folder.
     /// An agent gets what the tools of the server would give it.
     fn encode(&self, text: &str) -> String {
-        let text = if self.is_for_agent {
-            inert_lines(text).into()
+        if self.is_for_agent {
+            inert_lines(text)
         } else {
-            clean(text)
-        };
-        if self.is_utf8 {
-            return text.into_owned();
+            clean(text).into_owned()
         }
-        let mut out = String::with_capacity(text.len());
-        for character in text.chars() {
-            match character {
-                '✓' => out.push_str("ok"),
-                '✗' => out.push_str("FAIL"),
-                '→' => out.push_str("->"),
-                '·' => out.push('-'),
-                '…' => out.push_str("..."),
-                _ if character.is_ascii() => out.push(character),
-                _ => out.push('?'),
-            }
-        }
-        // The loop keeps `!`, because it is ASCII. At the start of a line it is a warning sign.
-        out.lines()
-            .map(|line| {
-                line.strip_prefix("! ")
-                    .map_or_else(|| line.to_owned(), |rest| format!("warn {rest}"))
-                    + "\n"
-            })
-            .collect()
     }
 }
 
@@ -378,22 +351,4 @@ fn facts(entry: &Entry, now: DateTime<Utc>) -> String {
         facts.push_str(", pinned");
     }
     facts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_terminal_without_utf_8_gets_words() {
-        let ui = Ui {
-            is_utf8: false,
-            ..Ui::keeping()
-        };
-        assert_eq!(
-            ui.encode("✓ a · b\n! c …\n✗ d → é\n"),
-            "ok a - b\nwarn c ...\nFAIL d -> ?\n"
-        );
-        assert_eq!(Ui::keeping().encode("✓ é"), "✓ é");
-    }
 }

@@ -29,12 +29,9 @@ fn every_setting_and_where_it_comes_from() {
     sync.auto                   on                            default
     sync.allow_http             off                           default
     import_native               on                            default
-    learn.links                 on                            default
     learn.suggest               on                            default
     recall.prompt               on                            default
-    recall.agent                on                            default
     recall.tool                 on                            default
-    recall.failure              on                            default
     recall.wide                 off                           default
     recall.notes                3                             default
     recall.tokens               600                           default
@@ -47,7 +44,6 @@ fn every_setting_and_where_it_comes_from() {
     reflection.api_key          none                          default
     reflection.timeout          30                            default
     reflection.max_tokens       120000                        default
-    reflection.calls_per_day    40                            default
     reflection.tokens_per_day   400000                        default
     reflection.auto             off                           default
     review                      off                           default
@@ -59,12 +55,8 @@ fn every_setting_and_where_it_comes_from() {
     redact.patterns             none                          default
     skip_tools                  ListMcpResourcesTool, Skill…  default
     trusted_variables           none                          default
-    retention.events_days       30                            default
-    retention.prompts_days      30                            default
-    retention.jobs_done_days    7                             default
-    retention.jobs_failed_days  30                            default
+    retention.records_days      30                            default
     retention.trash_days        30                            default
-    retention.spool_days        30                            default
     retention.ceiling_mib       200                           default
     ");
     assert_eq!(home.run("config").shown(), home.run("config list").shown());
@@ -184,11 +176,11 @@ fn what_makes_no_sense_is_refused() {
     anamnesis: there is no setting "machine-id"
     → machine_id?   (all: anamnesis config list)
     "#);
-    snapshot!(home.run("config set events_days 3").shown(), @r#"
+    snapshot!(home.run("config set records_days 3").shown(), @r#"
     exit 2
     on stderr:
-    anamnesis: there is no setting "events_days"
-    → retention.events_days?   (all: anamnesis config list)
+    anamnesis: there is no setting "records_days"
+    → retention.records_days?   (all: anamnesis config list)
     "#);
     snapshot!(home.run("config set colour red").shown(), @r#"
     exit 2

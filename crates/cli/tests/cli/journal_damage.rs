@@ -501,7 +501,7 @@ fn a_command_that_meets_damage_has_it_repaired() {
 fn damage_that_no_hook_meets_is_repaired_the_next_day() {
     let home = lived_in();
     // No hook reads the receipts.
-    zero(&home, "reflection");
+    zero(&home, "agent_note");
     assert_eq!(home.run("doctor").code, Some(1));
     let hook = home.hook_with(home.start(NEW, "startup").to_string());
     hook.env("ANAMNESIS_NOW", "2026-01-03T03:04:05Z")

@@ -382,7 +382,7 @@ fn a_days_budget_holds_for_reflections_too() {
     let home = with_sessions();
     let server = ModelServer::start([says(summary()), says(good())]);
     name_with(&home, &server, "reflection.auto", "on");
-    home.run("config set reflection.calls_per_day 1").well();
+    home.run("config set reflection.tokens_per_day 4000").well();
     play(&home, "s1");
     assert_eq!(server.requests().len(), 1);
 }

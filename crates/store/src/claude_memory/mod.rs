@@ -19,7 +19,7 @@ mod place;
 
 use std::{
     cell::OnceCell,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     fs::{self, DirEntry},
     io,
     path::{Path, PathBuf},
@@ -36,7 +36,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     fs::{file::Stamp, lock::Lock},
-    journal::{self, CopyState, Journal, ProjectFolder, Source},
+    journal::{self, CopyState, Journal, NativeMemory, ProjectFolder, Source},
     notes::{self, Notes, Problem, Stored},
     project::Project,
     settings::{config::Paused, exclude::Exclusions},
@@ -147,30 +147,22 @@ pub fn import(notes: &Notes, journal: &Journal, request: &Request<'_>) -> Result
         notes,
         journal,
         request,
-        claude: String::new(),
-        known: HashMap::new(),
-        places: HashMap::new(),
+        before: NativeMemory::default(),
+        after: NativeMemory::default(),
         unjudged: HashSet::new(),
         done: Imported::default(),
     };
     if request.paused.everywhere {
         return Ok(import.done);
     }
-    import.begin(request.claude_folder)?;
-    import.places = journal.native_places(&import.claude)?;
-    if import.walk()? {
-        import.mark_orphans()?;
-    }
+    import.within(request.claude_folder, Import::walk)?;
     if let Some(folder) = request.memory_folder {
         // A state of its own: if the person names another folder, these notes keep their files.
-        import.begin(folder)?;
-        if folder.exists() {
-            import.walk_folder(
-                Folder::new(folder.to_string_lossy(), folder),
-                &[(folder, "")],
-            )?;
-            import.mark_orphans()?;
-        }
+        import.within(folder, |import| {
+            let place = Folder::new(folder.to_string_lossy(), folder);
+            import.walk_folder(place, &[(folder, "")])?;
+            Ok(folder.exists())
+        })?;
     }
     Ok(import.done)
 }
@@ -180,12 +172,10 @@ struct Import<'a> {
     notes: &'a Notes,
     journal: &'a Journal,
     request: &'a Request<'a>,
-    /// The hash of the client's folder.
-    claude: String,
-    /// The states of files that were not visited yet.
-    known: HashMap<NoteId, Source>,
-    /// The folders of the client's project names.
-    places: HashMap<String, ProjectFolder>,
+    /// The state of the last import, without the files that were visited.
+    before: NativeMemory,
+    /// The state of this one.
+    after: NativeMemory,
     /// Projects whose files were not read, so their notes stay.
     unjudged: HashSet<String>,
     done: Imported,
@@ -238,11 +228,29 @@ impl File<'_> {
 }
 
 impl Import<'_> {
-    /// Loads the states of the files of a client's folder.
-    fn begin(&mut self, folder: &Path) -> Result<(), Error> {
-        self.claude = text_hash(&folder.to_string_lossy());
-        self.known = self.journal.native_sources(&self.claude)?;
-        Ok(())
+    /// Imports a folder with its state. `walk` returns whether it saw all files, so that the others are
+    /// gone.
+    fn within(
+        &mut self,
+        folder: &Path,
+        walk: impl FnOnce(&mut Self) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let name = text_hash(&folder.to_string_lossy());
+        let known = self.journal.native_memory(&name)?;
+        self.before = known.clone();
+        self.after = NativeMemory {
+            places: known.places.clone(),
+            ..NativeMemory::default()
+        };
+        if walk(self)? {
+            self.mark_orphans()?;
+        }
+        let mut after = std::mem::take(&mut self.after);
+        after.sources.append(&mut self.before.sources);
+        if after != known {
+            self.journal.keep_native_memory(&name, &after)?;
+        }
+        Ok(self.journal.know(self.done.changed.iter().copied())?)
     }
 
     /// Visits all files. Returns whether it was complete, so that files not seen are gone.
@@ -271,7 +279,7 @@ impl Import<'_> {
                 self.unjudged.insert(folder.hash);
                 continue;
             }
-            let place = self.place(&folder.slug, &folder.hash, &path)?;
+            let place = self.place(&folder.slug, &folder.hash, &path);
             folder.place = PathBuf::from(&place.folder);
             folder.is_certain = place.is_certain;
             let agents = AGENT_MEMORY.map(|name| folder.place.join(".claude").join(name));
@@ -335,7 +343,7 @@ impl Import<'_> {
         }
         for (stem, entry) in files {
             let id = note_id(&folder.slug, &stem);
-            let known = self.known.remove(&id);
+            let known = self.before.sources.remove(&id);
             // Otherwise it was removed just now, which the next import handles.
             let Ok(metadata) = entry.metadata() else {
                 continue;
@@ -360,10 +368,11 @@ impl Import<'_> {
                 self.skip(&file, source.state);
             } else {
                 match self.take(&file, &mut source) {
-                    Ok(true) => self.journal.keep_native_source(&self.claude, &source)?,
+                    Ok(true) => {}
                     // The list has no text of its own any more, so its note has no source.
                     Ok(false) => {
-                        self.known.insert(id, source);
+                        self.before.sources.insert(id, source);
+                        continue;
                     }
                     Err(Error::Notes(error)) if !matches!(error, notes::Error::Locked) => {
                         self.problem_with(&file, &error.to_string());
@@ -371,6 +380,7 @@ impl Import<'_> {
                     Err(error) => return Err(error),
                 }
             }
+            self.after.sources.insert(id, source);
         }
         Ok(())
     }
@@ -527,21 +537,19 @@ impl Import<'_> {
 
     /// Marks the notes of removed files, for a person to decide about.
     fn mark_orphans(&mut self) -> Result<(), Error> {
-        for mut source in std::mem::take(&mut self.known).into_values() {
-            if source.state == CopyState::Orphaned || self.unjudged.contains(&source.slug) {
-                continue;
-            }
-            if source.state == CopyState::Copied
-                && let Some(stored) = self.mark_orphan(&source)?
-            {
+        for mut source in std::mem::take(&mut self.before.sources).into_values() {
+            if source.state != CopyState::Orphaned && !self.unjudged.contains(&source.slug) {
+                let marked = match source.state {
+                    CopyState::Copied => self.mark_orphan(&source)?,
+                    _ => None,
+                };
+                let Some(stored) = marked else { continue };
                 self.done.orphaned += 1;
                 self.done.changed.push(stored.path.id);
                 copied(&mut source, &stored);
                 source.state = CopyState::Orphaned;
-                self.journal.keep_native_source(&self.claude, &source)?;
-            } else {
-                self.journal.drop_native_source(&self.claude, source.id)?;
             }
+            self.after.sources.insert(source.id, source);
         }
         Ok(())
     }
@@ -575,14 +583,14 @@ impl Import<'_> {
 
     /// Returns the folder of a project name of the client: where the first known session began,
     /// otherwise the one existing folder with such a name.
-    fn place(&mut self, slug: &str, hash: &str, path: &Path) -> Result<ProjectFolder, Error> {
+    fn place(&mut self, slug: &str, hash: &str, path: &Path) -> ProjectFolder {
         let seen = fs::symlink_metadata(path)
             .map_or(0, |metadata| Stamp::from_metadata(&metadata).modified);
-        if let Some(known) = self.places.remove(hash)
+        if let Some(known) = self.after.places.get(hash)
             // A guess is repeated when there may be a new transcript.
             && (known.is_certain || known.seen == seen)
         {
-            return Ok(known);
+            return known.clone();
         }
         let (folder, is_certain) = place::find(slug, path);
         let place = ProjectFolder {
@@ -592,9 +600,9 @@ impl Import<'_> {
         };
         // A folder's name may contain a credential. Then it is not stored and is searched each time.
         if redact(&place.folder).findings.is_empty() {
-            self.journal.keep_native_place(&self.claude, hash, &place)?;
+            self.after.places.insert(hash.to_owned(), place.clone());
         }
-        Ok(place)
+        place
     }
 
     /// Returns when a file last changed, now at the latest: a time in the future would keep its note

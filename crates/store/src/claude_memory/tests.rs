@@ -609,20 +609,16 @@ fn without_its_records_a_note_is_known_by_what_it_says() {
     fixture.remember("pnpm", "Use pnpm.");
     fixture.import();
     let claude = text_hash(&fixture.claude().to_string_lossy());
-    let id = note_id(SLUG, "pnpm");
     // As if the process was killed between a note and its row: for a new note, …
-    fixture.journal.drop_native_source(&claude, id).unwrap();
+    let state = || fixture.journal.native_memory(&claude).unwrap();
+    let keep = |memory: &NativeMemory| fixture.journal.keep_native_memory(&claude, memory).unwrap();
+    keep(&NativeMemory::default());
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     // … and for a changed one.
-    let row = fixture
-        .journal
-        .native_sources(&claude)
-        .unwrap()
-        .remove(&id)
-        .unwrap();
+    let before = state();
     fixture.remember("pnpm", "Use pnpm 9.");
     assert_eq!(fixture.counts(), [0, 1, 0, 0]);
-    fixture.journal.keep_native_source(&claude, &row).unwrap();
+    keep(&before);
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     fixture.remember("pnpm", "Use pnpm 10.");
     assert_eq!(fixture.counts(), [0, 1, 0, 0]);

@@ -12,10 +12,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
+
 /// A file's size, modification time and inode, which show whether it changed.
 ///
 /// An atomic write always makes a new inode; an editor that writes in place changes the time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Size in bytes.
     pub size: i64,

@@ -13,6 +13,9 @@ pub const SUMMARY: &str = "summary";
 /// The job kind for reflecting on the project of a session.
 pub const REFLECTION: &str = "reflection";
 
+/// The `meta` key of the calls and tokens of the last day with a call: `2026-01-31 3 4100`.
+const SPENT: &str = "spent";
+
 /// The daily limits of background calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -51,30 +54,21 @@ impl Journal {
             let connection = &journal.connection;
             if let Some(session) = session
                 && connection.execute(
-                    "INSERT OR IGNORE INTO asked (session, at) SELECT id, ?2 FROM session WHERE id = ?1",
+                    "UPDATE session SET asked_at = ?2 WHERE id = ?1 AND asked_at IS NULL",
                     params![session, now],
                 )? == 0
             {
                 return Ok(Spending::Asked);
             }
-            let spent: Option<(i64, i64)> = connection
-                .query_row("SELECT calls, tokens FROM spent WHERE day = ?", [day], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })
-                .optional()?;
-            let (calls, so_far) = spent.unwrap_or_default();
+            let (calls, so_far) = journal.spent_on(day)?;
             if calls >= i64::from(budget.calls)
                 || so_far.saturating_add(tokens) > i64::from(budget.tokens)
             {
-                connection.execute("DELETE FROM asked WHERE session = ?", [session])?;
+                connection.execute("UPDATE session SET asked_at = NULL WHERE id = ?", [session])?;
                 return Ok(Spending::UsedUp);
             }
-            connection.execute("DELETE FROM spent WHERE day < ?", [day])?;
-            connection.execute(
-                "INSERT INTO spent VALUES (?1, 1, ?2)
-                 ON CONFLICT (day) DO UPDATE SET calls = calls + 1, tokens = tokens + excluded.tokens",
-                params![day, tokens],
-            )?;
+            let spent = format!("{day} {} {}", calls + 1, so_far.saturating_add(tokens));
+            journal.set_meta(SPENT, &spent)?;
             Ok(Spending::Granted)
         })
     }
@@ -82,7 +76,7 @@ impl Journal {
     /// Stores why the model's answer about a session was rejected.
     pub fn not_taken(&self, session: &str, reason: &str) -> Result<(), Error> {
         self.connection.execute(
-            "UPDATE asked SET reason = ?2 WHERE session = ?1",
+            "UPDATE session SET asked_reason = ?2 WHERE id = ?1",
             [session, reason],
         )?;
         Ok(())
@@ -93,7 +87,7 @@ impl Journal {
         Ok(self
             .connection
             .query_row(
-                "SELECT at, reason FROM asked WHERE session = ?",
+                "SELECT asked_at, asked_reason FROM session WHERE id = ? AND asked_at IS NOT NULL",
                 [session],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
@@ -102,15 +96,12 @@ impl Journal {
 
     /// Returns the number of calls and tokens of a day.
     pub fn spent_on(&self, day: &str) -> Result<(i64, i64), Error> {
-        let spent = self
-            .connection
-            .query_row(
-                "SELECT calls, tokens FROM spent WHERE day = ?",
-                [day],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .optional()?;
-        Ok(spent.unwrap_or_default())
+        let spent = self.meta(SPENT)?.unwrap_or_default();
+        let rest = spent.strip_prefix(day).unwrap_or_default();
+        let mut numbers = rest
+            .split_whitespace()
+            .map(|number| number.parse().unwrap_or(0));
+        Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)))
     }
 
     /// Returns why the model's last answer was rejected; none if it was accepted.
@@ -118,7 +109,7 @@ impl Journal {
         let reason: Option<Option<String>> = self
             .connection
             .query_row(
-                "SELECT reason FROM asked ORDER BY at DESC, rowid DESC LIMIT 1",
+                "SELECT asked_reason FROM session WHERE asked_at IS NOT NULL ORDER BY asked_at DESC LIMIT 1",
                 [],
                 |row| row.get(0),
             )
@@ -133,7 +124,7 @@ impl Journal {
             "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
              SELECT ?1, id, 0, 'queued', ?3, ?3 FROM session
              WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2
-               AND is_private = 0 AND id NOT IN (SELECT session FROM asked)
+               AND is_private = 0 AND asked_at IS NULL
                AND NOT EXISTS (SELECT 1 FROM prompt WHERE prompt.session = session.id AND privacy <> 'none')",
             params![SUMMARY, since, now],
         )?)

@@ -61,8 +61,7 @@ impl Journal {
             .connection
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM known_note WHERE note = ?1)
-                   OR EXISTS (SELECT 1 FROM written_here WHERE note = ?1)
-                   OR EXISTS (SELECT 1 FROM native_source WHERE note = ?1)",
+                   OR EXISTS (SELECT 1 FROM written_here WHERE note = ?1)",
             )?
             .query_row([note.to_string()], |row| row.get(0))?;
         Ok(known)

@@ -49,14 +49,14 @@ pub use self::{
     reflection::{ForgetRequest, Reflection},
     repair::{Repair, drop_old_quarantine, kept_files, repair},
     resolved::Resolved,
-    retention::Pruned,
+    retention::{DAMAGED_DAYS, Pruned},
     session::{Extent, Runs, Session, StoredEvent},
     take::{LOST, Taken},
     timeline::{Event, Moment},
     usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, UsageCounts, Weight},
 };
 pub(crate) use self::{
-    native::{CopyState, ProjectFolder, Source},
+    native::{CopyState, NativeMemory, ProjectFolder, Source},
     reference::SeenCitation,
 };
 

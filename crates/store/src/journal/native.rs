@@ -1,18 +1,22 @@
-//! The import state of the files of Claude Code's own memory. An unchanged file costs one `stat`
-//! call.
+//! The import state of the files of Claude Code's own memory: one value of `meta` per folder of the
+//! client. An unchanged file costs one `stat` call.
 //!
 //! File and folder names can contain private text, so they are stored as hashes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use anamnesis_note::id::NoteId;
-use rusqlite::{OptionalExtension as _, Row, params};
+use serde::{Deserialize, Serialize};
 
 use super::{Error, Journal};
 use crate::fs::file::Stamp;
 
+/// The key prefix in `meta` of the state of a folder with memory.
+const NATIVE: &str = "native ";
+
 /// The import state of a memory file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum CopyState {
     /// The note is a copy and is updated with the file.
     Copied,
@@ -26,32 +30,8 @@ pub(crate) enum CopyState {
     Orphaned,
 }
 
-impl CopyState {
-    const ALL: [Self; 5] = [
-        Self::Copied,
-        Self::Left,
-        Self::Forgotten,
-        Self::Nothing,
-        Self::Orphaned,
-    ];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Copied => "copied",
-            Self::Left => "left",
-            Self::Forgotten => "forgotten",
-            Self::Nothing => "nothing",
-            Self::Orphaned => "orphaned",
-        }
-    }
-
-    fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
-}
-
 /// A memory file as of the last import.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
     /// The id of its note on every machine; identifies the file.
     pub(crate) id: NoteId,
@@ -72,7 +52,7 @@ pub(crate) struct Source {
 }
 
 /// The folder of a project name of the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProjectFolder {
     /// The absolute path.
     pub(crate) folder: String,
@@ -82,163 +62,55 @@ pub(crate) struct ProjectFolder {
     pub(crate) seen: i64,
 }
 
+/// What the last import saw of a folder with memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NativeMemory {
+    /// The files, by the id of their note.
+    pub(crate) sources: BTreeMap<NoteId, Source>,
+    /// The folders of the client's project names, by the hash of the name.
+    pub(crate) places: BTreeMap<String, ProjectFolder>,
+}
+
 impl Journal {
-    /// Returns the memory files of one client folder, by id.
-    pub(crate) fn native_sources(&self, claude: &str) -> Result<HashMap<NoteId, Source>, Error> {
-        let sources = self
-            .connection
-            .prepare("SELECT * FROM native_source WHERE claude = ?")?
-            .query_map([claude], source_of)?
-            .collect::<Result<Vec<_>, _>>()?;
-        // An invalid row is left out, so its file is imported again.
-        Ok(sources
-            .into_iter()
-            .flatten()
-            .map(|source| (source.id, source))
-            .collect())
+    /// Returns the state of a folder with memory. After an invalid one, all is imported again.
+    pub(crate) fn native_memory(&self, folder: &str) -> Result<NativeMemory, Error> {
+        let text = self.meta(&format!("{NATIVE}{folder}"))?.unwrap_or_default();
+        Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
-    /// Stores the import state of a memory file.
-    pub(crate) fn keep_native_source(&self, claude: &str, source: &Source) -> Result<(), Error> {
-        let Source {
-            stamp, note_stamp, ..
-        } = source;
-        self.connection
-            .prepare_cached(
-                "INSERT OR REPLACE INTO native_source VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-            )?
-            .execute(params![
-                claude,
-                source.id.to_string(),
-                source.slug,
-                stamp.size,
-                stamp.modified,
-                stamp.inode,
-                source.state.as_str(),
-                source.note.to_string(),
-                source.hash,
-                source.project,
-                note_stamp.size,
-                note_stamp.modified,
-                note_stamp.inode,
-            ])?;
-        Ok(())
+    /// Stores the state of a folder with memory.
+    pub(crate) fn keep_native_memory(
+        &self,
+        folder: &str,
+        memory: &NativeMemory,
+    ) -> Result<(), Error> {
+        let text = serde_json::to_string(memory).unwrap_or_default();
+        self.set_meta(&format!("{NATIVE}{folder}"), &text)
     }
 
-    /// Deletes the import state of a memory file.
-    pub(crate) fn drop_native_source(&self, claude: &str, source: NoteId) -> Result<(), Error> {
-        self.connection.execute(
-            "DELETE FROM native_source WHERE claude = ? AND source = ?",
-            [claude, &source.to_string()],
-        )?;
-        Ok(())
+    /// Returns the files of which notes are copies.
+    fn copied_sources(&self) -> Result<impl Iterator<Item = Source> + use<>, Error> {
+        let folders = self.metas_under(NATIVE)?.into_values();
+        let folders = folders.filter_map(|text| serde_json::from_str(&text).ok());
+        let sources = folders.flat_map(|folder: NativeMemory| folder.sources.into_values());
+        Ok(sources.filter(|source| source.state == CopyState::Copied))
     }
 
     /// Returns the notes of a project that are copies of Claude Code's memory on this machine, each
     /// with its file's stamp. The stamp shows whether the note changed.
     pub fn native_copies(&self, project: &str) -> Result<Vec<(NoteId, Stamp)>, Error> {
-        let rows = self
-            .connection
-            .prepare_cached(
-                "SELECT note, note_size, note_modified, note_inode FROM native_source
-                 WHERE project = ? AND fate = ?",
-            )?
-            .query_map([project, CopyState::Copied.as_str()], |row| {
-                let note: String = row.get(0)?;
-                let stamp = Stamp {
-                    size: row.get(1)?,
-                    modified: row.get(2)?,
-                    inode: row.get(3)?,
-                };
-                Ok(note.parse().ok().map(|note| (note, stamp)))
-            })?
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(rows.into_iter().flatten().collect())
+        let sources = self.copied_sources()?;
+        let sources = sources.filter(|source| source.project == project);
+        Ok(sources
+            .map(|source| (source.note, source.note_stamp))
+            .collect())
     }
 
     /// Returns the note that is the copy of a memory file.
     pub fn native_copy(&self, file: &Stamp) -> Result<Option<NoteId>, Error> {
-        let note: Option<String> = self
-            .connection
-            .prepare_cached(
-                "SELECT note FROM native_source
-                 WHERE size = ? AND modified = ? AND inode = ? AND fate = ?",
-            )?
-            .query_row(
-                params![
-                    file.size,
-                    file.modified,
-                    file.inode,
-                    CopyState::Copied.as_str()
-                ],
-                |row| row.get(0),
-            )
-            .optional()?;
-        Ok(note.and_then(|note| note.parse().ok()))
+        let mut sources = self.copied_sources()?;
+        Ok(sources
+            .find(|source| source.stamp == *file)
+            .map(|source| source.note))
     }
-
-    /// Returns the folders of the client's project names, by the hash of the name.
-    pub(crate) fn native_places(
-        &self,
-        claude: &str,
-    ) -> Result<HashMap<String, ProjectFolder>, Error> {
-        let places = self
-            .connection
-            .prepare("SELECT slug, folder, is_certain, seen FROM native_place WHERE claude = ?")?
-            .query_map([claude], |row| {
-                let place = ProjectFolder {
-                    folder: row.get(1)?,
-                    is_certain: row.get(2)?,
-                    seen: row.get(3)?,
-                };
-                Ok((row.get(0)?, place))
-            })?
-            .collect::<Result<_, _>>()?;
-        Ok(places)
-    }
-
-    /// Stores the folder of a project name of the client.
-    pub(crate) fn keep_native_place(
-        &self,
-        claude: &str,
-        slug: &str,
-        place: &ProjectFolder,
-    ) -> Result<(), Error> {
-        self.connection.execute(
-            "INSERT OR REPLACE INTO native_place VALUES (?, ?, ?, ?, ?)",
-            params![claude, slug, place.folder, place.is_certain, place.seen],
-        )?;
-        Ok(())
-    }
-}
-
-fn source_of(row: &Row<'_>) -> rusqlite::Result<Option<Source>> {
-    let id = |column: &str| -> rusqlite::Result<Option<NoteId>> {
-        let text: String = row.get(column)?;
-        Ok(text.parse().ok())
-    };
-    let state: String = row.get("fate")?;
-    let (Some(source), Some(note), Some(state)) =
-        (id("source")?, id("note")?, CopyState::from_word(&state))
-    else {
-        return Ok(None);
-    };
-    Ok(Some(Source {
-        id: source,
-        slug: row.get("slug")?,
-        stamp: Stamp {
-            size: row.get("size")?,
-            modified: row.get("modified")?,
-            inode: row.get("inode")?,
-        },
-        state,
-        note,
-        hash: row.get("hash")?,
-        project: row.get("project")?,
-        note_stamp: Stamp {
-            size: row.get("note_size")?,
-            modified: row.get("note_modified")?,
-            inode: row.get("note_inode")?,
-        },
-    }))
 }

@@ -84,7 +84,7 @@ impl Journal {
         let rows: Vec<(String, i64)> = self
             .connection
             .prepare(&format!(
-                "SELECT note, at FROM reference_look WHERE project IN ({places})"
+                "SELECT note, seen_at FROM seen_citation WHERE kind = '' AND project IN ({places})"
             ))?
             .query_map(params_from_iter(projects), |row| {
                 Ok((row.get(0)?, row.get(1)?))
@@ -134,21 +134,20 @@ impl Journal {
                     known.place,
                 ])?;
         }
+        // A row without a kind says when the note was checked.
         self.connection
-            .prepare_cached("INSERT OR REPLACE INTO reference_look VALUES (?, ?, ?)")?
+            .prepare_cached("INSERT INTO seen_citation VALUES (?1, '', '', ?2, ?3, NULL, '')")?
             .execute(params![note, project, now])?;
         Ok(())
     }
 
     /// Deletes the citations of notes.
     pub(crate) fn drop_references(&self, notes: &BTreeSet<NoteId>) -> Result<(), Error> {
-        for table in ["seen_citation", "reference_look"] {
-            let mut statement = self
-                .connection
-                .prepare(&format!("DELETE FROM {table} WHERE note = ?"))?;
-            for note in notes {
-                statement.execute([note.to_string()])?;
-            }
+        let mut statement = self
+            .connection
+            .prepare("DELETE FROM seen_citation WHERE note = ?")?;
+        for note in notes {
+            statement.execute([note.to_string()])?;
         }
         Ok(())
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use anamnesis_note::id::NoteId;
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{Row, params};
+use rusqlite::params;
+use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use super::{Error, Journal};
@@ -16,8 +17,12 @@ const ANSWER_LIFETIME: TimeDelta = TimeDelta::hours(1);
 /// How long the notes of a finished reflection are kept.
 const KEPT: TimeDelta = TimeDelta::days(90);
 
+/// The key prefix in `meta` of a reflection.
+const PREFIX: &str = "reflection ";
+
 /// The state of a reflection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Stage {
     /// The model was asked and has not answered.
     Asked,
@@ -27,18 +32,8 @@ enum Stage {
     Ended,
 }
 
-impl Stage {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Proposed => "proposed",
-            Self::Ended => "ended",
-        }
-    }
-}
-
 /// A reflection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reflection {
     /// Its key, which the answer must contain.
     pub key: String,
@@ -50,6 +45,7 @@ pub struct Reflection {
     pub sources: BTreeMap<NoteId, String>,
     /// The notes that were proposed.
     pub notes: Vec<NoteId>,
+    stage: Stage,
 }
 
 /// The number of characters of a key that people see. The key is random, so few are enough.
@@ -77,15 +73,11 @@ impl Journal {
         sources: &BTreeMap<NoteId, String>,
         now: DateTime<Utc>,
     ) -> Result<String, Error> {
+        let expired = (now - ANSWER_LIFETIME).timestamp_millis();
         self.in_transaction(|journal| {
-            journal.connection.execute(
-                "DELETE FROM reflection WHERE state = ?1 AND (project = ?2 OR at < ?3)",
-                params![
-                    Stage::Asked.as_str(),
-                    project,
-                    (now - ANSWER_LIFETIME).timestamp_millis()
-                ],
-            )?;
+            journal.drop_reflections(|it| {
+                it.stage == Stage::Asked && (it.project == project || it.at < expired)
+            })?;
             journal.new_reflection(project, Stage::Asked, sources, now)
         })
     }
@@ -98,11 +90,9 @@ impl Journal {
         sources: &BTreeMap<NoteId, String>,
         now: DateTime<Utc>,
     ) -> Result<String, Error> {
+        let expired = (now - KEPT).timestamp_millis();
         self.in_transaction(|journal| {
-            journal.connection.execute(
-                "DELETE FROM reflection WHERE state = ?1 AND at < ?2",
-                params![Stage::Ended.as_str(), (now - KEPT).timestamp_millis()],
-            )?;
+            journal.drop_reflections(|it| it.stage == Stage::Ended && it.at < expired)?;
             journal.new_reflection(project, Stage::Ended, sources, now)
         })
     }
@@ -115,31 +105,62 @@ impl Journal {
         now: DateTime<Utc>,
     ) -> Result<String, Error> {
         let key = Ulid::generate().to_string();
-        self.connection.execute(
-            "INSERT INTO reflection VALUES (?, ?, ?, ?, ?, '[]')",
-            params![
-                key,
-                project,
-                stage.as_str(),
-                now.timestamp_millis(),
-                serde_json::to_string(&named(sources)).unwrap_or_default(),
-            ],
-        )?;
+        self.keep_reflection(&Reflection {
+            key: key.clone(),
+            project: project.to_owned(),
+            at: now.timestamp_millis(),
+            sources: sources.clone(),
+            notes: Vec::new(),
+            stage,
+        })?;
         Ok(key)
+    }
+
+    fn keep_reflection(&self, reflection: &Reflection) -> Result<(), Error> {
+        let text = serde_json::to_string(reflection).unwrap_or_default();
+        self.set_meta(&format!("{PREFIX}{}", reflection.key), &text)
+    }
+
+    fn drop_reflections(&self, is_over: impl Fn(&Reflection) -> bool) -> Result<(), Error> {
+        for reflection in self.reflections(is_over)? {
+            self.remove_meta(&format!("{PREFIX}{}", reflection.key))?;
+        }
+        Ok(())
+    }
+
+    /// Changes a reflection in a transaction, so that only one of two answers is accepted. Returns it
+    /// if it exists and is wanted.
+    fn change_reflection(
+        &self,
+        key: &str,
+        is_wanted: impl Fn(&Reflection) -> bool,
+        change: impl FnOnce(&mut Reflection),
+    ) -> Result<Option<Reflection>, Error> {
+        self.in_transaction(|journal| {
+            let found = journal
+                .reflections(|it| it.key == key && is_wanted(it))?
+                .pop();
+            let Some(mut reflection) = found else {
+                return Ok(None);
+            };
+            change(&mut reflection);
+            journal.keep_reflection(&reflection)?;
+            Ok(Some(reflection))
+        })
     }
 
     /// Records that a reflection failed, so that its notes are available again.
     pub fn fail_reflection(&self, key: &str) -> Result<(), Error> {
-        self.connection.execute(
-            "UPDATE reflection SET state = ?2, sources = '{}' WHERE key = ?1",
-            [key, Stage::Ended.as_str()],
-        )?;
-        Ok(())
+        let fail = |it: &mut Reflection| {
+            it.stage = Stage::Ended;
+            it.sources.clear();
+        };
+        self.change_reflection(key, |_| true, fail).map(drop)
     }
 
     /// Returns all stored reflections of a project, oldest first.
     pub fn reflections_of(&self, project: &str) -> Result<Vec<Reflection>, Error> {
-        self.reflections("project = ?1", project)
+        self.reflections(|it| it.project == project)
     }
 
     /// Accepts the answer for a key, once and within an hour. Returns none if no answer is expected.
@@ -148,58 +169,41 @@ impl Journal {
         key: &str,
         now: DateTime<Utc>,
     ) -> Result<Option<Reflection>, Error> {
-        // A single statement, so that only one of two answers is accepted.
-        let taken = self.connection.execute(
-            "UPDATE reflection SET state = ?3 WHERE key = ?1 AND state = ?2 AND at >= ?4",
-            params![
-                key,
-                Stage::Asked.as_str(),
-                Stage::Ended.as_str(),
-                (now - ANSWER_LIFETIME).timestamp_millis()
-            ],
-        )?;
-        if taken == 0 {
-            return Ok(None);
-        }
-        self.reflections("key = ?1", key)
-            .map(|mut found| found.pop())
+        let oldest = (now - ANSWER_LIFETIME).timestamp_millis();
+        let is_open = |it: &Reflection| it.stage == Stage::Asked && it.at >= oldest;
+        self.change_reflection(key, is_open, |it| it.stage = Stage::Ended)
     }
 
     /// Records the notes that a reflection proposes, before they are written.
     pub fn propose_reflection(&self, key: &str, notes: &[NoteId]) -> Result<(), Error> {
-        let notes: Vec<String> = notes.iter().map(NoteId::to_string).collect();
-        self.connection.execute(
-            "UPDATE reflection SET state = ?2, notes = ?3 WHERE key = ?1",
-            params![
-                key,
-                Stage::Proposed.as_str(),
-                serde_json::to_string(&notes).unwrap_or_default()
-            ],
-        )?;
-        Ok(())
+        let propose = |it: &mut Reflection| {
+            it.stage = Stage::Proposed;
+            it.notes = notes.to_vec();
+        };
+        self.change_reflection(key, |_| true, propose).map(drop)
     }
 
     /// Returns the reflections with pending notes, oldest first.
     pub fn proposed_reflections(&self) -> Result<Vec<Reflection>, Error> {
-        self.reflections("state = ?1", Stage::Proposed.as_str())
+        self.reflections(|it| it.stage == Stage::Proposed)
     }
 
     /// Finishes a reflection, whose notes were accepted or rejected.
     pub fn end_reflection(&self, key: &str) -> Result<(), Error> {
-        self.connection.execute(
-            "UPDATE reflection SET state = ?2 WHERE key = ?1",
-            [key, Stage::Ended.as_str()],
-        )?;
-        Ok(())
+        let end = |it: &mut Reflection| it.stage = Stage::Ended;
+        self.change_reflection(key, |_| true, end).map(drop)
     }
 
-    fn reflections(&self, condition: &str, value: &str) -> Result<Vec<Reflection>, Error> {
-        let sql = format!(
-            "SELECT key, project, at, sources, notes FROM reflection WHERE {condition} ORDER BY at, key"
-        );
-        let mut statement = self.connection.prepare(&sql)?;
-        let rows = statement.query_map([value], reflection_of)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    /// Returns the wanted reflections, oldest first.
+    fn reflections(
+        &self,
+        is_wanted: impl Fn(&Reflection) -> bool,
+    ) -> Result<Vec<Reflection>, Error> {
+        let stored = self.metas_under(PREFIX)?.into_values();
+        let stored = stored.filter_map(|text| serde_json::from_str(&text).ok());
+        let mut found: Vec<Reflection> = stored.filter(|it| is_wanted(it)).collect();
+        found.sort_by(|a, b| (a.at, &a.key).cmp(&(b.at, &b.key)));
+        Ok(found)
     }
 
     /// Records that an agent forgot a note, so that the person is told.
@@ -261,27 +265,6 @@ pub enum ForgetRequest {
     Agent = 1,
     /// The person, who named the note in a slash command.
     Person = 2,
-}
-
-fn named(sources: &BTreeMap<NoteId, String>) -> BTreeMap<String, &String> {
-    let pairs = sources.iter();
-    pairs.map(|(id, hash)| (id.to_string(), hash)).collect()
-}
-
-fn reflection_of(row: &Row<'_>) -> rusqlite::Result<Reflection> {
-    let sources: BTreeMap<String, String> =
-        serde_json::from_str(&row.get::<_, String>(3)?).unwrap_or_default();
-    let notes: Vec<String> = serde_json::from_str(&row.get::<_, String>(4)?).unwrap_or_default();
-    Ok(Reflection {
-        key: row.get(0)?,
-        project: row.get(1)?,
-        at: row.get(2)?,
-        sources: sources
-            .into_iter()
-            .filter_map(|(id, hash)| Some((id.parse().ok()?, hash)))
-            .collect(),
-        notes: notes.iter().filter_map(|id| id.parse().ok()).collect(),
-    })
 }
 
 #[cfg(test)]

@@ -150,12 +150,19 @@ const EMPTY_SESSIONS: Table = Table {
     is_in_order: false,
 };
 
+/// Days for which finished and failed background jobs are kept.
+const JOBS_DONE_DAYS: u32 = 7;
+const JOBS_FAILED_DAYS: u32 = 30;
+
+/// Days for which unreadable records and a damaged `journal.db` are kept.
+pub const DAMAGED_DAYS: u32 = 30;
+
 impl Journal {
     /// Deletes expired records and those over the ceiling, then shrinks the file.
     pub fn prune(&self, retention: &Retention, now: i64) -> Result<Pruned, Error> {
         // 0 days keeps records for ever.
         let before = |days: u32| (days > 0).then(|| now.saturating_sub(i64::from(days) * DAY));
-        let events = before(retention.events_days);
+        let events = before(retention.records_days);
         let mut upkeep = Upkeep::new(self);
         for (table, before) in [
             (EVENTS, events),
@@ -165,9 +172,9 @@ impl Journal {
             (RECALLS, events),
             (BLOCKS, events),
             (AGENT_NOTES, events),
-            (PROMPTS, before(retention.prompts_days)),
-            (JOBS_DONE, before(retention.jobs_done_days)),
-            (JOBS_FAILED, before(retention.jobs_failed_days)),
+            (PROMPTS, events),
+            (JOBS_DONE, before(JOBS_DONE_DAYS)),
+            (JOBS_FAILED, before(JOBS_FAILED_DAYS)),
             (EMPTY_SESSIONS, Some(now - DAY)),
         ] {
             if let Some(before) = before {

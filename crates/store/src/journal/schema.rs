@@ -10,10 +10,23 @@ use super::{Error, damage};
 use crate::sqlite;
 
 /// The version of the schema. It grows with each change of `schema.sql`.
-pub(super) const VERSION: i64 = 12;
+pub(super) const VERSION: i64 = 13;
 
 /// The column with which earlier versions counted uses.
 const COUNTED: &str = "is_counted";
+
+/// Tables of earlier versions.
+const FORMER_TABLES: [&str; 9] = [
+    "asked",
+    "hook_run",
+    "injected",
+    "native_place",
+    "native_source",
+    "reference",
+    "reference_look",
+    "reflection",
+    "spent",
+];
 
 /// The statements that create every table and index.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
@@ -143,8 +156,15 @@ fn additions(connection: &Connection) -> rusqlite::Result<String> {
         !has(&part.table, &part.name) && (!is_column || has(&part.table, ""))
     });
     let mut statements: String = added.map(|part| part.create.as_str()).collect();
-    // What no later version uses.
-    statements.push_str("DROP TABLE IF EXISTS hook_run; DROP TABLE IF EXISTS reference; DROP TABLE IF EXISTS injected;");
+    if has("asked", "") {
+        statements.push_str(
+            "UPDATE session SET (asked_at, asked_reason) = (SELECT at, reason FROM asked WHERE session = id)
+             WHERE id IN (SELECT session FROM asked);",
+        );
+    }
+    for table in FORMER_TABLES {
+        statements.push_str(&format!("DROP TABLE IF EXISTS {table};"));
+    }
     for table in ["shown", "use"] {
         if has(table, COUNTED) {
             statements.push_str(&format!("ALTER TABLE {table} DROP COLUMN {COUNTED};"));

@@ -7,6 +7,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 -- `change` counts the changes that a session's note depends on; `noted` is its value when the note was
 -- written. `observed` is the number of the last tool event that was processed. `epoch` counts how often
 -- the session's context was emptied. `host` is empty for Claude Code.
+-- `asked_at` is when a model was asked about it, `asked_reason` why its answer was not taken.
 CREATE TABLE session (
   id TEXT PRIMARY KEY, project TEXT NOT NULL, folder TEXT, transcript TEXT, source TEXT, client_process TEXT,
   started_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, ended_at INTEGER, end_reason TEXT,
@@ -15,7 +16,7 @@ CREATE TABLE session (
   is_private INTEGER NOT NULL DEFAULT 0, is_partial INTEGER NOT NULL DEFAULT 0,
   is_pruned INTEGER NOT NULL DEFAULT 0, change INTEGER NOT NULL DEFAULT 0, noted INTEGER NOT NULL DEFAULT 0,
   noted_at INTEGER, observed INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0,
-  host TEXT, title TEXT
+  host TEXT, title TEXT, asked_at INTEGER, asked_reason TEXT
 ) STRICT;
 CREATE INDEX session_open ON session (id) WHERE state <> 'completed';
 CREATE INDEX session_due ON session (id) WHERE state = 'completed' AND noted < change;
@@ -108,21 +109,6 @@ CREATE TABLE hook (
   times BLOB NOT NULL, error TEXT, error_at INTEGER, is_failing INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The import of Claude Code's own memory. The tables have few rows, which only the import writes, so the
--- one query of a hook needs no index.
-CREATE TABLE native_source (
-  claude TEXT NOT NULL, source TEXT NOT NULL, slug TEXT NOT NULL,
-  size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL,
-  fate TEXT NOT NULL, note TEXT NOT NULL, hash TEXT NOT NULL, project TEXT NOT NULL,
-  note_size INTEGER NOT NULL, note_modified INTEGER NOT NULL, note_inode INTEGER NOT NULL,
-  returns INTEGER NOT NULL,
-  PRIMARY KEY (claude, source)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE native_place (
-  claude TEXT NOT NULL, slug TEXT NOT NULL, folder TEXT NOT NULL, is_certain INTEGER NOT NULL, seen INTEGER NOT NULL,
-  PRIMARY KEY (claude, slug)
-) STRICT, WITHOUT ROWID;
-
 -- The runs of recall. `held` is JSON for display.
 CREATE TABLE recall (
   session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, lane TEXT NOT NULL,
@@ -144,31 +130,16 @@ CREATE TABLE use (
 ) STRICT;
 
 -- The citations of notes that a check saw. `place` is the hash of the folder where the thing was seen outside of git,
--- because folders of one name share a project.
+-- because folders of one name share a project. A row without `kind` says when the note was checked.
 CREATE TABLE seen_citation (
   note TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, project TEXT NOT NULL,
   seen_at INTEGER NOT NULL, gone_at INTEGER, place TEXT NOT NULL,
   PRIMARY KEY (note, kind, text)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE reference_look (
-  note TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
 
 -- The notes that agents wrote or forgot in each session, for their limit.
 CREATE TABLE agent_note (
   session TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, note)
-) STRICT;
-
--- The reflections that a model was asked for. `sources` and `notes` are JSON of ids and hashes.
-CREATE TABLE reflection (
-  key TEXT PRIMARY KEY, project TEXT NOT NULL, state TEXT NOT NULL, at INTEGER NOT NULL,
-  sources TEXT NOT NULL, notes TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- The background calls to a model, by day and by session.
-CREATE TABLE spent (day TEXT PRIMARY KEY, calls INTEGER NOT NULL, tokens INTEGER NOT NULL) STRICT;
-CREATE TABLE asked (
-  session TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, reason TEXT
 ) STRICT;
 
 -- The notes whose origin is known, besides those that a person wrote here.

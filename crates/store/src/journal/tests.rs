@@ -873,8 +873,7 @@ fn retention_lets_go_what_is_past_its_term() {
     assert_eq!(journal.prune(&retention, at + 2 * day).unwrap().rows, 1);
     assert!(journal.session("empty").unwrap().is_none());
     let kept = Retention {
-        events_days: 0,
-        prompts_days: 0,
+        records_days: 0,
         ..retention
     };
     assert_eq!(journal.prune(&kept, at + 400 * day).unwrap().rows, 0);

@@ -423,8 +423,8 @@ mod tests {
         let config = load(
             r#"{"machine_id": " laptop ", "session_line": "problems", "reflection": {"model": "m"},
                 "paused": ["github.com/acme/shop"], "exclude": ["~/secret", "", "/srv/*/keys"],
-                "skip_tools": ["mcp__*"], "retention": {"events_days": 7, "trash_days": 0},
-                "remote": " git@git.home:me/memory.git\n", "learn": {"links": "off"},
+                "skip_tools": ["mcp__*"], "retention": {"records_days": 7, "trash_days": 0},
+                "remote": " git@git.home:me/memory.git\n", "learn": {"suggest": "off"},
                 "sync": {"auto": false, "allow_http": "on"}}"#,
         );
         assert_eq!(config.problem, None);
@@ -436,12 +436,12 @@ mod tests {
             allow_http: true,
         };
         assert_eq!(config.sync, expected);
-        assert!(!config.learn.links);
+        assert!(!config.learn.suggest);
         assert_eq!(config.session_line, SessionLine::Problems);
         assert_eq!(config.exclude, ["~/secret", "/srv/*/keys"]);
         assert_eq!(config.skip_tools, ["mcp__*"]);
         let expected = Retention {
-            events_days: 7,
+            records_days: 7,
             trash_days: 0,
             ..Retention::default()
         };
@@ -452,7 +452,7 @@ mod tests {
     fn a_model_is_named_whole_and_its_key_shown_in_part() {
         let config = load(
             r#"{"reflection": {"provider": "OpenAI", "model": " m ", "base_url": "https://h/v1",
-                "api_key": "abcdefghijkl", "timeout": 60, "calls_per_day": 0}}"#,
+                "api_key": "abcdefghijkl", "timeout": 60, "tokens_per_day": 0}}"#,
         );
         assert_eq!(config.problem, None);
         let expected = Reflection {
@@ -461,7 +461,7 @@ mod tests {
             base_url: Some("https://h/v1".to_owned()),
             api_key: Secret::new("abcdefghijkl"),
             timeout: 60,
-            calls_per_day: 0,
+            tokens_per_day: 0,
             ..Reflection::default()
         };
         assert_eq!(config.reflection, expected);
@@ -523,9 +523,9 @@ mod tests {
                 "config.json: invalid value 30 for retention: expected an object",
             ),
             (
-                r#"{"retention": {"events_days": -1, "spool_days": "x"}}"#,
-                "invalid value -1 for retention.events_days: expected a non-negative integer; \
-                 invalid value \"x\" for retention.spool_days: expected a non-negative integer",
+                r#"{"retention": {"records_days": -1, "trash_days": "x"}}"#,
+                "invalid value -1 for retention.records_days: expected a non-negative integer; \
+                 invalid value \"x\" for retention.trash_days: expected a non-negative integer",
             ),
             (
                 r#"{"skip_tools": [3]}"#,

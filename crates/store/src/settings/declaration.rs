@@ -108,15 +108,12 @@ settings! {
     }
     /// Settings of learning from use.
     learn: Learn {
-        links: bool = true, Kind::Switch, "Whether notes that are used together are recalled together.";
         suggest: bool = true, Kind::Switch, "Whether Claude is told, once a session, that a sentence of yours is a standing instruction and can be kept.";
     }
     /// Settings of automatic injection, besides the working set.
     recall: Recall {
-        prompt: bool = true, Kind::Switch, "Whether matching notes are injected with your prompts.";
-        agent: bool = true, Kind::Switch, "Whether matching notes are injected with the task of a subagent.";
-        tool: bool = true, Kind::Switch, "Whether warnings are injected before a tool call.";
-        failure: bool = true, Kind::Switch, "Whether an earlier fix is injected when a tool fails.";
+        prompt: bool = true, Kind::Switch, "Whether matching notes are injected with your prompts and the tasks of subagents.";
+        tool: bool = true, Kind::Switch, "Whether warnings are injected before a tool call, and an earlier fix when one fails.";
         wide: bool = false, Kind::Switch, "Whether weaker matches are injected too; more of them will be irrelevant.";
         notes: u32 = 3, Kind::Number(20), "The maximum number of notes per prompt, besides one linked note.";
         tokens: u32 = 600, Kind::Number(4_000), "The maximum number of tokens of the notes per prompt.";
@@ -132,7 +129,6 @@ settings! {
         api_key: Option<Secret> = None, Kind::Secret, "The API key; only its first three and last two characters are shown.", "ANAMNESIS_REFLECTION_API_KEY";
         timeout: u32 = 30, Kind::Number(u32::MAX), "The timeout of a request, in seconds.", "ANAMNESIS_REFLECTION_TIMEOUT";
         max_tokens: u32 = 120_000, Kind::Number(u32::MAX), "The maximum number of tokens per request; the middle of a longer text is left out.", "ANAMNESIS_REFLECTION_MAX_TOKENS";
-        calls_per_day: u32 = 40, Kind::Number(u32::MAX), "The maximum number of background requests per day.";
         tokens_per_day: u32 = 400_000, Kind::Number(u32::MAX), "The maximum number of background tokens per day.";
         auto: bool = false, Kind::Switch, "Whether a project with enough pending sessions is reflected on automatically, once a day.", "ANAMNESIS_REFLECT_AUTO";
     }
@@ -157,12 +153,8 @@ settings! {
     }
     /// How long records are kept on this machine. 0 keeps them for ever.
     retention: Retention {
-        events_days: u32 = 30, Kind::Number(u32::MAX), "Days for which tool events and turn ends are kept; 0 is for ever.";
-        prompts_days: u32 = 30, Kind::Number(u32::MAX), "Days for which prompts are kept.";
-        jobs_done_days: u32 = 7, Kind::Number(u32::MAX), "Days for which finished background jobs are kept.";
-        jobs_failed_days: u32 = 30, Kind::Number(u32::MAX), "Days for which failed background jobs are kept.";
+        records_days: u32 = 30, Kind::Number(u32::MAX), "Days for which prompts, tool events and answers are kept; 0 is for ever.";
         trash_days: u32 = 30, Kind::Number(u32::MAX), "Days for which texts of forgotten notes are kept.";
-        spool_days: u32 = 30, Kind::Number(u32::MAX), "Days for which unreadable records and a damaged journal.db are kept.";
         ceiling_mib: u32 = 200, Kind::Number(u32::MAX), "The maximum size of this machine's records, in MiB; 0 is no limit.";
     }
 }

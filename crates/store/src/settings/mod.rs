@@ -467,7 +467,7 @@ mod tests {
             ("machine-id", Some("machine_id")),
             ("Remote", Some("remote")),
             ("remot", Some("remote")),
-            ("events_days", Some("retention.events_days")),
+            ("records_days", Some("retention.records_days")),
             ("sync.alow_http", Some("sync.allow_http")),
             ("auto", Some("sync.auto")),
             ("excludes", Some("exclude")),

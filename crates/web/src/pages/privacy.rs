@@ -6,7 +6,7 @@ use anamnesis_app::{
     purge::{self as operation, PurgeOutcome, PurgePlan},
 };
 use anamnesis_note::purge_pattern::PurgePattern;
-use anamnesis_store::settings::config::Config;
+use anamnesis_store::{journal::DAMAGED_DAYS, settings::config::Config};
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
@@ -59,7 +59,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
 
 /// What is recorded, where and how long.
 /// Returns what is recorded: its name, its file, the machines that have it, and how long.
-fn records(config: &Config) -> [(&'static str, &'static str, &'static str, String); 10] {
+fn records(config: &Config) -> [(&'static str, &'static str, &'static str, String); 8] {
     let keep = &config.retention;
     let days = |days: u32| match days {
         0 => "for ever".to_owned(),
@@ -90,34 +90,22 @@ fn records(config: &Config) -> [(&'static str, &'static str, &'static str, Strin
             days(keep.trash_days),
         ),
         (
-            "Prompts",
+            "Prompts, tool events and answers",
             "journal.db",
             "this machine",
-            days(keep.prompts_days),
-        ),
-        (
-            "Tool events and ends of turns",
-            "journal.db",
-            "this machine",
-            days(keep.events_days),
+            days(keep.records_days),
         ),
         (
             "Injected texts",
             "journal.db",
             "this machine",
-            days(keep.events_days),
-        ),
-        (
-            "Finished background jobs",
-            "journal.db",
-            "this machine",
-            days(keep.jobs_done_days),
+            days(keep.records_days),
         ),
         (
             "Damaged or pending records",
             "spool/, quarantine/",
             "this machine",
-            days(keep.spool_days),
+            days(DAMAGED_DAYS),
         ),
         (
             "Which notes helped: ids and counts",
