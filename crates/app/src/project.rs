@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use anamnesis_note::{
@@ -55,18 +55,6 @@ pub struct PossibleMerge {
     pub because: &'static str,
 }
 
-/// Another key of a project.
-#[derive(Debug, Serialize)]
-pub struct OtherKey<'a> {
-    /// The key.
-    pub key: &'a str,
-    /// Why it is the same project.
-    pub because: String,
-    /// The folder that had it.
-    #[serde(skip)]
-    pub folder: Option<PathBuf>,
-}
-
 /// The project of a folder.
 #[derive(Debug, Serialize)]
 pub struct ProjectOfFolder<'a> {
@@ -78,8 +66,8 @@ pub struct ProjectOfFolder<'a> {
     pub from: Option<&'a Path>,
     /// The folder.
     pub folder: &'a Path,
-    /// Its other keys.
-    pub also: Vec<OtherKey<'a>>,
+    /// Its other keys, without those of its groups.
+    pub also: Vec<&'a String>,
     /// The names of its groups.
     pub groups: Vec<&'a str>,
     /// The projects that the folder is in; its sessions get their notes, too.
@@ -130,28 +118,10 @@ impl<'a> ProjectKeys<'a> {
     }
 }
 
-/// The other keys of a project without its groups', each with its source and the folder where it
-/// was found.
-pub fn other_keys<'a>(context: &Context, project: &'a Project) -> Vec<OtherKey<'a>> {
+/// The other keys of a project, without those of its groups and of what it is in.
+pub fn other_keys(project: &Project) -> Vec<&String> {
     let is_own = |key: &&String| !is_shared(key) && !project.around.contains(key);
-    let mut own = project.also.iter().filter(is_own).peekable();
-    if own.peek().is_none() {
-        return Vec::new();
-    }
-    let keys = ProjectKeys::open(context).inspect_err(|failure| context.log(failure.message()));
-    let reason = |other: &str| {
-        let identities = keys.as_ref().ok()?.identities();
-        identities.reason(&project.key, other).ok().flatten()
-    };
-    let others = own.map(|key| {
-        let (because, folder) = reason(key).unzip();
-        OtherKey {
-            key,
-            because: because.unwrap_or_else(|| "merged, or seen elsewhere".to_owned()),
-            folder,
-        }
-    });
-    others.collect()
+    project.also.iter().filter(is_own).collect()
 }
 
 /// Lists the projects with notes, the groups, and a key that may be the current folder's earlier one.

@@ -6,7 +6,7 @@ use std::{io, path::Path, time::Duration};
 use anamnesis_note::id::NoteId;
 use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec_with_limit};
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, ToSql,
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, ToSql,
     config::DbConfig,
     ffi,
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
@@ -108,22 +108,47 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
+/// Returns the rows of a query.
+pub(crate) fn rows<T, C: FromIterator<T>>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<C> {
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_map(params, read)?.collect()
+}
+
+/// Returns the first row of a query, if there is one.
+pub(crate) fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_row(params, read).optional()
+}
+
+/// Runs a statement. Returns how many rows it changed.
+pub(crate) fn run(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql)?.execute(params)
+}
+
 /// Returns a value of the table `meta`, which the journal and the index have.
 pub(crate) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    connection
-        .prepare_cached("SELECT value FROM meta WHERE key = ?")?
-        .query_row([key], |row| row.get(0))
-        .optional()
+    let sql = "SELECT value FROM meta WHERE key = ?";
+    one(connection, sql, [key], |row| row.get(0))
 }
 
 /// Stores a value in the table `meta`.
 pub(crate) fn set_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-        )?
-        .execute([key, value])?;
-    Ok(())
+    let sql = "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
+    run(connection, sql, [key, value]).map(drop)
 }
 
 /// Returns the notes that a query lists, by the ids in its first column.
@@ -132,9 +157,7 @@ pub(crate) fn note_ids<C: FromIterator<NoteId>>(
     sql: &str,
     params: impl Params,
 ) -> rusqlite::Result<C> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let ids = statement.query_map(params, |row| row.get(0))?;
-    let ids = ids.collect::<rusqlite::Result<Vec<String>>>()?;
+    let ids: Vec<String> = rows(connection, sql, params, |row| row.get(0))?;
     Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
 }
 

@@ -11,7 +11,7 @@ use anamnesis_app::{
     Error,
     context::Context,
     environment::Environment,
-    project::{self, ListedGroup, ListedProject, OtherKey, PossibleMerge, ProjectOfFolder},
+    project::{self, ListedGroup, ListedProject, PossibleMerge, ProjectOfFolder},
     upkeep::steps,
 };
 use anamnesis_distill::upkeep::chores::KeyMap;
@@ -154,7 +154,7 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         step: step_word(&project.step),
         from: place.map(PathBuf::as_path),
         folder: &folder,
-        also: project::other_keys(context, &project),
+        also: project::other_keys(&project),
         groups: (project.also.iter())
             .filter_map(|key| project_key::group_name(key))
             .collect(),
@@ -176,15 +176,8 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     for key in &project.around {
         text.push_str(&format!("inside {key}: sessions here get its notes, too\n"));
     }
-    for OtherKey {
-        key,
-        because,
-        folder,
-    } in &shown.also
-    {
-        let folder = folder.as_deref();
-        let folder = folder.map_or_else(String::new, |it| format!(" in {}", context.shown(it)));
-        text.push_str(&format!("also {key}: {because}{folder}\n"));
+    for key in &shown.also {
+        text.push_str(&format!("also {key}\n"));
     }
     if let Some(key) = &project.untrusted {
         text.push_str(&format!(

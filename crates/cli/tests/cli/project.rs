@@ -48,7 +48,7 @@ fn a_remote_that_moved_keeps_the_notes() {
     git.example.com/team/shop
     from the git remote of [ROOT]/shop
     folder [ROOT]/shop
-    also github.com/acme/shop: the remote changed in [ROOT]/shop
+    also github.com/acme/shop
     "#);
     snapshot!(home.run("project list").shown(), @r#"
     exit 0
@@ -160,7 +160,7 @@ fn a_person_says_which_keys_are_one() {
     github.com/acme/shop
     from the git remote of [ROOT]/shop
     folder [ROOT]/shop
-    also github.com/acme/cart: merged, or seen elsewhere
+    also github.com/acme/cart
     "#);
     snapshot!(home.run("project merge shop global").shown(), @r#"
     exit 2

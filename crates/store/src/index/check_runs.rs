@@ -17,6 +17,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 
 use super::{Error, Index, Part, entry::in_force};
+use crate::sqlite;
 
 const SCHEMA: &str = "
 CREATE TABLE check_run (
@@ -104,9 +105,11 @@ fn sentences(note: &Note) -> impl Iterator<Item = String> {
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM check_run WHERE number = ?")?
-        .execute([number])?;
+    sqlite::run(
+        connection,
+        "DELETE FROM check_run WHERE number = ?",
+        [number],
+    )?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use anamnesis_note::{
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::{Error, Index, Part};
+use crate::sqlite;
 
 const SCHEMA: &str = "
 CREATE TABLE cited (
@@ -58,9 +59,7 @@ pub(super) fn insert(
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM cited WHERE number = ?")?
-        .execute([number])?;
+    sqlite::run(connection, "DELETE FROM cited WHERE number = ?", [number])?;
     Ok(())
 }
 
@@ -73,14 +72,12 @@ impl Index {
         path: &str,
         limit: usize,
     ) -> Result<Vec<NoteId>, Error> {
-        let rows: Vec<String> = self
-            .connection
-            .prepare_cached(CITING)?
-            .query_map(
-                params![project, path, super::bound(limit.saturating_add(1))],
-                |row| row.get(0),
-            )?
-            .collect::<Result<_, _>>()?;
+        let rows: Vec<String> = sqlite::rows(
+            &self.connection,
+            CITING,
+            params![project, path, super::bound(limit.saturating_add(1))],
+            |row| row.get(0),
+        )?;
         if rows.len() > limit {
             return Ok(Vec::new());
         }

@@ -15,13 +15,13 @@ use anamnesis_text::{
     terms::terms,
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::{
     Error, Index, Part, Postings,
     entry::{Parsed, in_force},
 };
-use crate::sqlite::Compressed;
+use crate::sqlite::{self, Compressed};
 
 const SCHEMA: &str = "
 CREATE TABLE given_up (
@@ -103,9 +103,11 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     };
     let given_up = Statements::parse(&note.title, &note.body, text).given_up();
     for value in given_up {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO given_up VALUES (?, ?)")?
-            .execute(params![number, value.term])?;
+        sqlite::run(
+            connection,
+            "INSERT OR IGNORE INTO given_up VALUES (?, ?)",
+            params![number, value.term],
+        )?;
     }
     Ok(())
 }
@@ -116,7 +118,7 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
         "DELETE FROM correction WHERE earlier = ?",
         "DELETE FROM correction WHERE later = ?",
     ] {
-        connection.prepare_cached(sql)?.execute([number])?;
+        sqlite::run(connection, sql, [number])?;
     }
     Ok(())
 }
@@ -132,12 +134,12 @@ struct ComparedNote {
 
 impl ComparedNote {
     fn read(connection: &Connection, number: i64) -> rusqlite::Result<Option<Self>> {
-        connection
-            .prepare_cached(
-                "SELECT project, title, body, type, kind
+        sqlite::one(
+            connection,
+            "SELECT project, title, body, type, kind
                  FROM note JOIN note_text USING (number) WHERE number = ?",
-            )?
-            .query_row([number], |row| {
+            [number],
+            |row| {
                 Ok(Self {
                     project: row.get("project")?,
                     title: row.get("title")?,
@@ -145,8 +147,8 @@ impl ComparedNote {
                     note_type: row.get::<_, Parsed<_>>("type")?.0,
                     kind: row.get::<_, Parsed<_>>("kind")?.0,
                 })
-            })
-            .optional()
+            },
+        )
     }
 
     fn statements(&self) -> Statements<'_> {
@@ -170,10 +172,10 @@ impl ComparedNote {
 /// Finds the corrections by and of notes that were just added, whose postings are written.
 pub(super) fn relate(connection: &Connection, added: &[i64]) -> Result<(), Error> {
     let added: BTreeSet<i64> = added.iter().copied().collect();
-    let given_up: Vec<(i64, String)> = connection
-        .prepare_cached("SELECT number, term FROM given_up")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
+    let given_up: Vec<(i64, String)> =
+        sqlite::rows(connection, "SELECT number, term FROM given_up", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     let mut pairs: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
     let mut known: HashMap<&str, Vec<i64>> = HashMap::new();
     for (later, term) in &given_up {
@@ -216,11 +218,11 @@ fn relate_note(connection: &Connection, number: i64, earlier: &BTreeSet<i64>) ->
         let own = note.statements();
         let mut found = given_up.iter();
         if let Some(found) = found.find_map(|value| own.corrected_by(&statements, value)) {
-            connection
-                .prepare_cached("INSERT OR REPLACE INTO correction VALUES (?, ?, ?, ?, ?, ?)")?
-                .execute(params![
-                    other, number, found.was, found.old, found.new, found.says
-                ])?;
+            sqlite::run(
+                connection,
+                "INSERT OR REPLACE INTO correction VALUES (?, ?, ?, ?, ?, ?)",
+                params![other, number, found.was, found.old, found.new, found.says],
+            )?;
         }
         compared += 1;
         if compared == MAX_COMPARED {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anamnesis_note::note::Kind;
 
 use super::{Error, Index, NoteTotals, query::count};
+use crate::sqlite;
 
 /// The number of notes in the index, tombstones included.
 pub(super) const TOTAL: &str = "SELECT count(*) FROM note";
@@ -51,14 +52,15 @@ impl Index {
 
     /// Counts the notes by the month in which they were made, as `YYYY-MM`.
     pub fn count_by_month(&self) -> Result<BTreeMap<String, usize>, Error> {
-        let mut statement = self.connection.prepare(
+        Ok(sqlite::rows(
+            &self.connection,
             "SELECT substr(created_at, 1, 7), count(*) FROM note WHERE state <> 'forgotten' GROUP BY 1",
-        )?;
-        let rows = statement.query_map([], |row| {
-            let notes: i64 = row.get(1)?;
-            Ok((row.get(0)?, usize::try_from(notes).unwrap_or(0)))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+            [],
+            |row| {
+                let notes: i64 = row.get(1)?;
+                Ok((row.get(0)?, usize::try_from(notes).unwrap_or(0)))
+            },
+        )?)
     }
 
     /// Counts the conflicting texts to decide about.

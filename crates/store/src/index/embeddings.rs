@@ -30,9 +30,11 @@ const PENDING: &str = "SELECT id, size, modified, inode, number, title FROM note
   ORDER BY updated_at DESC LIMIT ?";
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM embedding WHERE number = ?")?
-        .execute([number])?;
+    sqlite::run(
+        connection,
+        "DELETE FROM embedding WHERE number = ?",
+        [number],
+    )?;
     Ok(())
 }
 
@@ -104,12 +106,12 @@ impl Index {
                 modified,
                 inode,
             } = note.stamp;
-            transaction
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO embedding SELECT number, ? FROM note
+            sqlite::run(
+                &transaction,
+                "INSERT OR REPLACE INTO embedding SELECT number, ? FROM note
                      WHERE id = ? AND size = ? AND modified = ? AND inode = ?",
-                )?
-                .execute(params![vector, note.id.to_string(), size, modified, inode])?;
+                params![vector, note.id.to_string(), size, modified, inode],
+            )?;
         }
         Ok(transaction.commit()?)
     }

@@ -22,6 +22,7 @@ use super::{
     entry::{Parsed, in_use},
     inert,
 };
+use crate::sqlite;
 
 const SCHEMA: &str = "
 CREATE TABLE link (
@@ -137,26 +138,30 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     }
     let key = title_key(&note.title);
     if !key.is_empty() {
-        connection
-            .prepare_cached("INSERT INTO title VALUES (?, ?)")?
-            .execute([number_hash(&key), number])?;
+        sqlite::run(
+            connection,
+            "INSERT INTO title VALUES (?, ?)",
+            [number_hash(&key), number],
+        )?;
     }
     let declared = DeclaredLinks::from_note(note);
     let mut place = 0;
     let mut add = |relation: Relation, target: Mention, weight: Option<f64>| {
         let (_, back) = strengths(relation, weight);
         place += 1;
-        connection
-            .prepare_cached("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)")?
-            .execute(params![
+        sqlite::run(
+            connection,
+            "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)",
+            params![
                 number,
                 place,
                 relation.as_str(),
                 Target(target),
                 weight,
                 thousandths(back),
-            ])
-            .map(drop)
+            ],
+        )
+        .map(drop)
     };
     for Link {
         relation,
@@ -170,13 +175,15 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
         add(Relation::Mentions, Mention::Title(title), None)?;
     }
     for (line, reason) in &declared.invalid {
-        connection
-            .prepare_cached("INSERT INTO invalid_link VALUES (?, ?, ?)")?
-            .execute(params![
+        sqlite::run(
+            connection,
+            "INSERT INTO invalid_link VALUES (?, ?, ?)",
+            params![
                 number,
                 inert(&one_line(line)),
                 inert(&one_line(&reason.to_string()))
-            ])?;
+            ],
+        )?;
     }
     Ok(())
 }
@@ -188,20 +195,24 @@ fn thousandths(weight: f64) -> i64 {
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    let title: Option<String> = connection
-        .prepare_cached("SELECT title FROM note WHERE number = ?")?
-        .query_row([number], |row| row.get(0))
-        .optional()?;
+    let title: Option<String> = sqlite::one(
+        connection,
+        "SELECT title FROM note WHERE number = ?",
+        [number],
+        |row| row.get(0),
+    )?;
     if let Some(title) = title {
-        connection
-            .prepare_cached("DELETE FROM title WHERE key = ? AND number = ?")?
-            .execute([number_hash(&title_key(&title)), number])?;
+        sqlite::run(
+            connection,
+            "DELETE FROM title WHERE key = ? AND number = ?",
+            [number_hash(&title_key(&title)), number],
+        )?;
     }
     for sql in [
         "DELETE FROM link WHERE number = ?",
         "DELETE FROM invalid_link WHERE number = ?",
     ] {
-        connection.prepare_cached(sql)?.execute([number])?;
+        sqlite::run(connection, sql, [number])?;
     }
     Ok(())
 }
@@ -338,11 +349,12 @@ impl Index {
         for _ in 0..=MAX_STEPS {
             let mut next = Vec::new();
             for id in level {
-                let superseded: Option<bool> = self
-                    .connection
-                    .prepare_cached("SELECT superseded FROM note WHERE id = ?")?
-                    .query_row([id.to_string()], |row| row.get(0))
-                    .optional()?;
+                let superseded: Option<bool> = sqlite::one(
+                    &self.connection,
+                    "SELECT superseded FROM note WHERE id = ?",
+                    [id.to_string()],
+                    |row| row.get(0),
+                )?;
                 if superseded == Some(true) {
                     let newer = self.ids(SUPERSEDING, &id.to_string(), MAX_ROWS)?;
                     next.extend(newer.into_iter().filter(|newer| seen.insert(*newer)));
@@ -500,14 +512,10 @@ impl Index {
 
     /// Returns the session and the type of a note.
     fn session_of(&self, id: NoteId) -> Result<Option<(String, NoteType)>, Error> {
-        let found = self
-            .connection
-            .prepare_cached(SESSION_OF)?
-            .query_row([id.to_string()], |row| {
-                let Parsed(note_type) = row.get("type")?;
-                Ok((row.get("session")?, note_type))
-            })
-            .optional()?;
+        let found = sqlite::one(&self.connection, SESSION_OF, [id.to_string()], |row| {
+            let Parsed(note_type) = row.get("type")?;
+            Ok((row.get("session")?, note_type))
+        })?;
         Ok(found)
     }
 
@@ -561,11 +569,12 @@ impl Index {
 
     /// Returns the key of a note's title.
     fn title_key_of(&self, id: NoteId) -> Result<Option<String>, Error> {
-        let title: Option<String> = self
-            .connection
-            .prepare_cached("SELECT title FROM note WHERE id = ?")?
-            .query_row([id.to_string()], |row| row.get(0))
-            .optional()?;
+        let title: Option<String> = sqlite::one(
+            &self.connection,
+            "SELECT title FROM note WHERE id = ?",
+            [id.to_string()],
+            |row| row.get(0),
+        )?;
         Ok(title.map(|title| title_key(&title)))
     }
 

@@ -25,7 +25,7 @@ use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::{Error, Index, Part, Texts, entry::Tags};
-use crate::sqlite::Compressed;
+use crate::sqlite::{self, Compressed};
 
 const SCHEMA: &str = "
 CREATE TABLE dictionary (
@@ -375,11 +375,12 @@ impl Index {
 
     /// Returns the id and the title of a note's number.
     pub fn heading(&self, number: u32) -> Result<Option<(NoteId, String)>, Error> {
-        let found: Option<(String, String)> = self
-            .connection
-            .prepare_cached("SELECT id, title FROM note WHERE number = ?")?
-            .query_row([number], |row| Ok((row.get("id")?, row.get("title")?)))
-            .optional()?;
+        let found: Option<(String, String)> = sqlite::one(
+            &self.connection,
+            "SELECT id, title FROM note WHERE number = ?",
+            [number],
+            |row| Ok((row.get("id")?, row.get("title")?)),
+        )?;
         let Some((id, title)) = found else {
             return Ok(None);
         };
@@ -515,9 +516,11 @@ impl Changes {
         if let Some(number) = self.projects.get(key) {
             return Ok(*number);
         }
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO project (key) VALUES (?)")?
-            .execute([key])?;
+        sqlite::run(
+            connection,
+            "INSERT OR IGNORE INTO project (key) VALUES (?)",
+            [key],
+        )?;
         let number = connection
             .prepare_cached("SELECT number FROM project WHERE key = ?")?
             .query_row([key], |row| row.get(0))?;
@@ -598,10 +601,12 @@ impl Changes {
             .map(|number| block_of(*number))
             .collect();
         for block in blocks {
-            let old: Option<Vec<u8>> = connection
-                .prepare_cached("SELECT notes FROM document WHERE block = ?")?
-                .query_row([block], |row| row.get(0))
-                .optional()?;
+            let old: Option<Vec<u8>> = sqlite::one(
+                connection,
+                "SELECT notes FROM document WHERE block = ?",
+                [block],
+                |row| row.get(0),
+            )?;
             let mut notes = match old {
                 Some(bytes) => decode_block(&bytes).ok_or_else(damaged)?,
                 None => Block::new(),
@@ -624,17 +629,17 @@ impl Changes {
                 notes.pop();
             }
             if notes.is_empty() {
-                connection
-                    .prepare_cached("DELETE FROM document WHERE block = ?")?
-                    .execute([block])?;
+                sqlite::run(connection, "DELETE FROM document WHERE block = ?", [block])?;
             } else {
                 let bytes: Vec<u8> = notes
                     .iter()
                     .flat_map(|note| note.map_or([0; DOCUMENT_LENGTH], |note| note.encode()))
                     .collect();
-                connection
-                    .prepare_cached("INSERT OR REPLACE INTO document VALUES (?, ?)")?
-                    .execute(params![block, bytes])?;
+                sqlite::run(
+                    connection,
+                    "INSERT OR REPLACE INTO document VALUES (?, ?)",
+                    params![block, bytes],
+                )?;
             }
         }
         Ok(())
@@ -649,7 +654,7 @@ fn store_list(
     number: Option<i64>,
     notes: &Encoder,
 ) -> rusqlite::Result<()> {
-    let run = |sql: &str, values: &[&dyn ToSql]| connection.prepare_cached(sql)?.execute(values);
+    let run = |sql: &str, values: &[&dyn ToSql]| sqlite::run(connection, sql, values);
     match number {
         Some(number) if notes.count > 0 => {
             run(
@@ -682,11 +687,11 @@ fn store_list(
 }
 
 fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
-    connection
-        .prepare_cached(
-            "SELECT title, tags, asked, body FROM note_text JOIN note USING (number) WHERE number = ?",
-        )?
-        .query_row([number], |row| {
+    sqlite::one(
+        connection,
+        "SELECT title, tags, asked, body FROM note_text JOIN note USING (number) WHERE number = ?",
+        [number],
+        |row| {
             let tags: Tags = row.get("tags")?;
             Ok(Texts {
                 title: row.get("title")?,
@@ -694,8 +699,8 @@ fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<Text
                 asked: row.get("asked")?,
                 body: row.get::<_, Compressed<_>>("body")?.0,
             })
-        })
-        .optional()
+        },
+    )
 }
 
 /// The terms of a note in order, with repetitions. Many notes are indexed in a row, so the terms

@@ -7,10 +7,13 @@ use anamnesis_note::{
     note::{Kind, NoteType, Scope, State, timestamp},
 };
 use chrono::{DateTime, NaiveDate, Utc};
-use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::{Entry, Error, Index, entry::may_surface};
-use crate::{notes::Problem, sqlite::Compressed};
+use crate::{
+    notes::Problem,
+    sqlite::{self, Compressed},
+};
 
 /// Notes whose id begins or ends with a text of at least six characters.
 pub(super) const BY_REFERENCE: &str = "SELECT * FROM note
@@ -218,18 +221,21 @@ impl Index {
         let aged = "note.kind = ? AND max(note.updated_at, ifnull(note.verified, '')) < ?
             AND NOT EXISTS (SELECT 1 FROM usage WHERE usage.note = note.id AND usage.sessions > 0)";
         let aged = vec![aged; before.len()].join(" OR ");
-        let mut statement = self.connection.prepare(&format!(
-            "SELECT * FROM note WHERE {conditions} AND review_after <= ? OR number IN (
+        Ok(sqlite::rows(
+            &self.connection,
+            &format!(
+                "SELECT * FROM note WHERE {conditions} AND review_after <= ? OR number IN (
                SELECT number FROM note WHERE {conditions} AND note.pinned = 0
                AND note.updated_at <> '' AND ({aged})
                ORDER BY updated_at, id LIMIT ?)"
-        ))?;
-        let rows = statement.query_map(params_from_iter(values), |row| {
-            let day: Option<String> = row.get("review_after")?;
-            let day = day.and_then(|day| day.parse().ok());
-            Ok((Entry::read(row)?, day.filter(|day| *day <= today)))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+            ),
+            params_from_iter(values),
+            |row| {
+                let day: Option<String> = row.get("review_after")?;
+                let day = day.and_then(|day| day.parse().ok());
+                Ok((Entry::read(row)?, day.filter(|day| *day <= today)))
+            },
+        )?)
     }
 
     /// Counts the notes that match a filter.
@@ -285,21 +291,23 @@ impl Index {
 
     /// Returns the note with an id, including tombstones.
     pub fn get(&self, id: NoteId) -> Result<Option<Entry>, Error> {
-        let entry = self
-            .connection
-            .prepare_cached("SELECT * FROM note WHERE id = ?")?
-            .query_row([id.to_string()], Entry::read)
-            .optional()?;
+        let entry = sqlite::one(
+            &self.connection,
+            "SELECT * FROM note WHERE id = ?",
+            [id.to_string()],
+            Entry::read,
+        )?;
         Ok(entry)
     }
 
     /// Returns a note's body as of when it was indexed.
     pub fn body(&self, id: NoteId) -> Result<Option<String>, Error> {
-        let body = self
-            .connection
-            .prepare_cached("SELECT body FROM note_text JOIN note USING (number) WHERE id = ?")?
-            .query_row([id.to_string()], |row| row.get("body"))
-            .optional()?;
+        let body = sqlite::one(
+            &self.connection,
+            "SELECT body FROM note_text JOIN note USING (number) WHERE id = ?",
+            [id.to_string()],
+            |row| row.get("body"),
+        )?;
         Ok(body.map(|Compressed(body)| body))
     }
 
@@ -317,11 +325,12 @@ impl Index {
     /// Returns the shortest suffix of an id that is unique, with at least six characters.
     pub fn short_id(&self, id: NoteId) -> Result<String, Error> {
         let whole = id.to_string();
-        let sharing: Vec<String> = self
-            .connection
-            .prepare_cached(SHARING_A_TAIL)?
-            .query_map([&id.short(), &whole], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let sharing: Vec<String> = sqlite::rows(
+            &self.connection,
+            SHARING_A_TAIL,
+            [&id.short(), &whole],
+            |row| row.get(0),
+        )?;
         let mut tails = (SHORT_ID_LENGTH..whole.len()).map(|length| id.tail(length));
         let alone = |tail: &String| !sharing.iter().any(|other| other.ends_with(tail));
         Ok(tails.find(alone).unwrap_or(whole))
@@ -337,22 +346,26 @@ impl Index {
 
     /// Returns the files that are not indexed and why, sorted by path.
     pub fn problems(&self) -> Result<Vec<Problem>, Error> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT path, reason FROM problem ORDER BY path")?;
-        let rows = statement.query_map([], |row| {
-            Ok(Problem {
-                path: row.get("path")?,
-                reason: row.get("reason")?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT path, reason FROM problem ORDER BY path",
+            [],
+            |row| {
+                Ok(Problem {
+                    path: row.get("path")?,
+                    reason: row.get("reason")?,
+                })
+            },
+        )?)
     }
 
     pub(super) fn entries(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Entry>, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params_from_iter(values), Entry::read)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            sql,
+            params_from_iter(values),
+            Entry::read,
+        )?)
     }
 }
 

@@ -421,15 +421,17 @@ fn write_problems(
             .is_some_and(|(reason, old)| reason == problem.reason && old == stamp);
         if !same {
             changed = true;
-            connection
-                .prepare_cached("INSERT OR REPLACE INTO problem VALUES (?, ?, ?, ?, ?)")?
-                .execute(params![
+            sqlite::run(
+                connection,
+                "INSERT OR REPLACE INTO problem VALUES (?, ?, ?, ?, ?)",
+                params![
                     problem.path,
                     problem.reason,
                     stamp.size,
                     stamp.modified,
                     stamp.inode
-                ])?;
+                ],
+            )?;
         }
     }
     for path in known.keys() {
@@ -485,10 +487,12 @@ fn known_problems(connection: &Connection) -> rusqlite::Result<KnownProblems> {
 
 /// Removes the note with an id.
 fn remove_id(connection: &Connection, id: NoteId, changes: &mut Changes) -> Result<(), Error> {
-    let numbers: Vec<i64> = connection
-        .prepare_cached("SELECT number FROM note WHERE id = ?")?
-        .query_map([id.to_string()], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+    let numbers: Vec<i64> = sqlite::rows(
+        connection,
+        "SELECT number FROM note WHERE id = ?",
+        [id.to_string()],
+        |row| row.get(0),
+    )?;
     for number in numbers {
         remove(connection, number, changes)?;
     }
@@ -504,7 +508,7 @@ fn remove(connection: &Connection, number: i64, changes: &mut Changes) -> Result
         "DELETE FROM note WHERE number = ?",
         "DELETE FROM note_text WHERE number = ?",
     ] {
-        connection.prepare_cached(sql)?.execute([number])?;
+        sqlite::run(connection, sql, [number])?;
     }
     Ok(())
 }
@@ -563,14 +567,10 @@ pub(super) fn insert(
         .unwrap_or_default();
     let verified = note.verified.as_deref().and_then(parse_timestamp);
     let length = note.title.chars().count() + note.body.chars().count();
-    connection
-        .prepare_cached(
-            "INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title, project,
+    sqlite::run(connection, "INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
                tags, reflected, pinned, severity, length, rating, verified, review_after)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", params![
             changes.free_number(note.id),
             note.id.to_string(),
             i64::try_from(path.folder_place()).unwrap_or_default(),
@@ -608,13 +608,15 @@ pub(super) fn insert(
         (part.insert)(connection, number, note)?;
     }
     if note.state != State::Forgotten {
-        connection
-            .prepare_cached("INSERT INTO note_text VALUES (?, ?, ?)")?
-            .execute(params![
+        sqlite::run(
+            connection,
+            "INSERT INTO note_text VALUES (?, ?, ?)",
+            params![
                 number,
                 note.asked.join("\n"),
                 Compressed(note.body.as_str())
-            ])?;
+            ],
+        )?;
     }
     Ok(())
 }
@@ -635,11 +637,11 @@ pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<()
 /// begins with the time.
 pub(super) fn next_generation(connection: &Connection) -> rusqlite::Result<()> {
     let begin = chrono::Utc::now().timestamp_micros();
-    connection
-        .prepare_cached(
-            "INSERT INTO meta VALUES ('generation', ?)
+    sqlite::run(
+        connection,
+        "INSERT INTO meta VALUES ('generation', ?)
              ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1",
-        )?
-        .execute([begin.to_string()])?;
+        [begin.to_string()],
+    )?;
     Ok(())
 }

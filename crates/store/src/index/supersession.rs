@@ -6,6 +6,7 @@ use anamnesis_note::note::Note;
 use rusqlite::{Connection, params};
 
 use super::{Part, entry::in_use};
+use crate::sqlite;
 
 const SCHEMA: &str = "
 CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
@@ -26,17 +27,21 @@ pub(super) const NONE_SUPERSEDED: &str = "UPDATE note SET superseded = 0 WHERE s
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     let own = note.id.to_string();
     for id in note.supersedes.iter().filter(|id| **id != own) {
-        connection
-            .prepare_cached("INSERT INTO supersedes VALUES (?, ?)")?
-            .execute(params![number, id])?;
+        sqlite::run(
+            connection,
+            "INSERT INTO supersedes VALUES (?, ?)",
+            params![number, id],
+        )?;
     }
     Ok(())
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM supersedes WHERE number = ?")?
-        .execute([number])?;
+    sqlite::run(
+        connection,
+        "DELETE FROM supersedes WHERE number = ?",
+        [number],
+    )?;
     Ok(())
 }
 
@@ -72,29 +77,28 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
 
 /// Returns the replacements by active notes.
 fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
-    connection
-        .prepare_cached(concat!(
+    sqlite::rows(connection, concat!(
             "SELECT newer.id AS newer, older.id AS older, older.source = 'human' AND older.by_agent = 0 AS by_hand, older.created_at
              FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
              WHERE ",
             in_use!("newer")
-        ))?
-        .query_map([], |row| {
+        ), [], |row| {
             Ok(Superseding {
                 id: row.get("newer")?,
                 replaced: row.get("older")?,
                 replaced_by_hand: row.get("by_hand")?,
                 replaced_created_at: row.get("created_at")?,
             })
-        })?
-        .collect()
+        })
 }
 
 fn marked(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
-    connection
-        .prepare_cached("SELECT number FROM note WHERE superseded = 1")?
-        .query_map([], |row| row.get(0))?
-        .collect()
+    sqlite::rows(
+        connection,
+        "SELECT number FROM note WHERE superseded = 1",
+        [],
+        |row| row.get(0),
+    )
 }
 
 fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {

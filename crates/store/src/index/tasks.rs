@@ -7,6 +7,7 @@ use super::{
     Entry, Error, Index, Part, bound,
     entry::{Parsed, in_force},
 };
+use crate::sqlite;
 
 const SCHEMA: &str = "
 CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
@@ -22,17 +23,17 @@ pub(super) const PART: Part = Part {
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     if note.kind() == Kind::Task && note.state != State::Forgotten {
-        connection
-            .prepare_cached("INSERT INTO task VALUES (?, ?)")?
-            .execute(params![number, note.status().as_str()])?;
+        sqlite::run(
+            connection,
+            "INSERT INTO task VALUES (?, ?)",
+            params![number, note.status().as_str()],
+        )?;
     }
     Ok(())
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM task WHERE number = ?")?
-        .execute([number])?;
+    sqlite::run(connection, "DELETE FROM task WHERE number = ?", [number])?;
     Ok(())
 }
 
@@ -82,12 +83,15 @@ impl Index {
         );
         let statuses = with.iter().map(|status| status.as_str().to_owned());
         let values = statuses.chain(projects.iter().cloned()).map(Value::Text);
-        let mut statement = self.connection.prepare(&sql)?;
-        let rows = statement.query_map(params_from_iter(values), |row: &Row<'_>| {
-            let Parsed(status) = row.get("status")?;
-            Ok((Entry::read(row)?, status))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            &sql,
+            params_from_iter(values),
+            |row: &Row<'_>| {
+                let Parsed(status) = row.get("status")?;
+                Ok((Entry::read(row)?, status))
+            },
+        )?)
     }
 }
 

@@ -8,9 +8,10 @@ use anamnesis_note::{
     trigger::{Call, TEXT_KEY, Trigger, options},
 };
 use anamnesis_text::{sanitize::head, terms::words};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::{Entry, Error, Index, Part, entry::in_force, inert};
+use crate::sqlite;
 
 const SCHEMA: &str = "
 CREATE TABLE warning_trigger (
@@ -135,9 +136,11 @@ fn first_terms(note: &Note) -> BTreeSet<String> {
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     for table in ["warning_trigger", "warning_word"] {
-        connection
-            .prepare_cached(&format!("DELETE FROM {table} WHERE number = ?"))?
-            .execute([number])?;
+        sqlite::run(
+            connection,
+            &format!("DELETE FROM {table} WHERE number = ?"),
+            [number],
+        )?;
     }
     Ok(())
 }
@@ -239,20 +242,21 @@ impl Index {
 
     /// Returns the note with a number, if it is active.
     pub fn warning(&self, number: i64) -> Result<Option<Entry>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(concat!(
-                "SELECT * FROM note WHERE number = ? AND ",
-                in_force!()
-            ))?
-            .query_row([number], Entry::read)
-            .optional()?)
+        Ok(sqlite::one(
+            &self.connection,
+            concat!("SELECT * FROM note WHERE number = ? AND ", in_force!()),
+            [number],
+            Entry::read,
+        )?)
     }
 
     /// `projects` is a JSON list.
     fn text_keys(&self, projects: &str) -> Result<Vec<String>, Error> {
-        let mut statement = self.connection.prepare_cached(TEXT_KEYS)?;
-        let keys = statement.query_map([projects, TEXT_KEY], |row| row.get(0))?;
-        Ok(keys.collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            TEXT_KEYS,
+            [projects, TEXT_KEY],
+            |row| row.get(0),
+        )?)
     }
 }

@@ -107,16 +107,17 @@ impl Index {
     /// Returns how many notes were injected and how many of them used, each once per session, by the
     /// middle of their month.
     pub fn usage_by_month(&self) -> Result<ByMonth<(usize, usize)>, Error> {
-        let mut statement = self.connection.prepare(
+        Ok(sqlite::rows(
+            &self.connection,
             "SELECT month, sum(max(shown, sessions)), sum(sessions) FROM usage GROUP BY month ORDER BY month",
-        )?;
-        let rows = statement.query_map([], |row| {
-            let number = |column| -> rusqlite::Result<usize> {
-                Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
-            };
-            Ok((self::time(row.get(0)?), (number(1)?, number(2)?)))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+            [],
+            |row| {
+                let number = |column| -> rusqlite::Result<usize> {
+                    Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+                };
+                Ok((self::time(row.get(0)?), (number(1)?, number(2)?)))
+            },
+        )?)
     }
 
     /// Returns the notes that were used together with one, each with the number of sessions.
@@ -139,14 +140,15 @@ impl Index {
 
     /// Returns the number of sessions with notes.
     pub fn sessions_by_month(&self) -> Result<ByMonth<u64>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached("SELECT month, sessions FROM sessions_of_month ORDER BY month")?
-            .query_map([], |row| {
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT month, sessions FROM sessions_of_month ORDER BY month",
+            [],
+            |row| {
                 let sessions = u64::try_from(row.get::<_, i64>("sessions")?).unwrap_or(0);
                 Ok((time(row.get("month")?), sessions))
-            })?
-            .collect::<Result<_, _>>()?)
+            },
+        )?)
     }
 }
 

@@ -3,9 +3,10 @@
 //! A call is counted and its session marked in one transaction before anything is sent. A process
 //! that is killed in between wastes one call, but never pays twice.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::{Error, Journal};
+use crate::sqlite;
 
 /// The job kind for summarising a session with a model.
 pub const SUMMARY: &str = "summary";
@@ -84,14 +85,12 @@ impl Journal {
 
     /// Returns when the model was asked about a session, and why its answer was rejected, if it was.
     pub fn asked_about(&self, session: &str) -> Result<Option<(i64, Option<String>)>, Error> {
-        Ok(self
-            .connection
-            .query_row(
-                "SELECT asked_at, asked_reason FROM session WHERE id = ? AND asked_at IS NOT NULL",
-                [session],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .optional()?)
+        Ok(sqlite::one(
+            &self.connection,
+            "SELECT asked_at, asked_reason FROM session WHERE id = ? AND asked_at IS NOT NULL",
+            [session],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?)
     }
 
     /// Returns the number of calls and tokens of a day.
@@ -106,14 +105,12 @@ impl Journal {
 
     /// Returns why the model's last answer was rejected; none if it was accepted.
     pub fn last_not_taken(&self) -> Result<Option<String>, Error> {
-        let reason: Option<Option<String>> = self
-            .connection
-            .query_row(
-                "SELECT asked_reason FROM session WHERE asked_at IS NOT NULL ORDER BY asked_at DESC LIMIT 1",
-                [],
-                |row| row.get(0),
-            )
-            .optional()?;
+        let reason: Option<Option<String>> = sqlite::one(
+            &self.connection,
+            "SELECT asked_reason FROM session WHERE asked_at IS NOT NULL ORDER BY asked_at DESC LIMIT 1",
+            [],
+            |row| row.get(0),
+        )?;
         Ok(reason.flatten())
     }
 

@@ -219,12 +219,12 @@ fn find_damage(path: &Path, limit: Option<Duration>) -> Result<Option<String>, E
 
 /// Returns the tables of a file in the order of their creation, so that a referenced table comes first.
 pub(super) fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    connection
-        .prepare(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
-        )?
-        .query_map([], |row| row.get(0))?
-        .collect()
+    sqlite::rows(
+        connection,
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+        [],
+        |row| row.get(0),
+    )
 }
 
 fn has_invalid_text(connection: &Connection, table: &str) -> rusqlite::Result<bool> {

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use anamnesis_session::{event::Privacy, observe::Observation};
-use rusqlite::{OptionalExtension, named_params, params};
+use rusqlite::{named_params, params};
 
 use super::{Error, Journal};
+use crate::sqlite;
 
 /// Counts of the records that were forgotten with a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,22 +70,20 @@ impl Journal {
         session: &str,
         number: i64,
     ) -> Result<Option<ForgettablePrompt>, Error> {
-        Ok(self
-            .connection
-            .query_row(
-                "SELECT id, at, coalesce((SELECT min(later.at) FROM prompt AS later
+        Ok(sqlite::one(
+            &self.connection,
+            "SELECT id, at, coalesce((SELECT min(later.at) FROM prompt AS later
                      WHERE later.session = ?1 AND later.number > ?2), ?3)
                  FROM prompt WHERE session = ?1 AND number = ?2 AND privacy <> ?4",
-                params![session, number, i64::MAX, Privacy::Full.as_str()],
-                |row| {
-                    Ok(ForgettablePrompt {
-                        id: row.get(0)?,
-                        at: row.get(1)?,
-                        until: row.get(2)?,
-                    })
-                },
-            )
-            .optional()?)
+            params![session, number, i64::MAX, Privacy::Full.as_str()],
+            |row| {
+                Ok(ForgettablePrompt {
+                    id: row.get(0)?,
+                    at: row.get(1)?,
+                    until: row.get(2)?,
+                })
+            },
+        )?)
     }
 
     /// Deletes the tool events, turn ends, tasks, observations and usage of a prompt. The ids of the
@@ -101,10 +100,12 @@ impl Journal {
         ":from": prompt.at, ":to": prompt.until};
         let of_turn = named_params! {":session": session, ":id": prompt.id,
         ":from": prompt.at, ":to": prompt.until};
-        let events: HashSet<String> = connection
-            .prepare(&format!("SELECT id FROM tool_event WHERE {PROMPT_EVENTS}"))?
-            .query_map(of_prompt, |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let events: HashSet<String> = sqlite::rows(
+            connection,
+            &format!("SELECT id FROM tool_event WHERE {PROMPT_EVENTS}"),
+            of_prompt,
+            |row| row.get(0),
+        )?;
         connection.execute(
             &format!(
                 "INSERT OR IGNORE INTO suppressed
@@ -201,11 +202,12 @@ impl Journal {
 
     /// Deletes the observations that name forgotten tool events.
     fn forget_observations(&self, session: &str, events: &HashSet<String>) -> Result<(), Error> {
-        let rows: Vec<(String, String)> = self
-            .connection
-            .prepare("SELECT hash, body FROM observation WHERE session = ?")?
-            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
+        let rows: Vec<(String, String)> = sqlite::rows(
+            &self.connection,
+            "SELECT hash, body FROM observation WHERE session = ?",
+            [session],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         for (hash, body) in rows {
             // An invalid observation may name any event, so it is deleted.
             let is_of_them = serde_json::from_str::<Observation>(&body).map_or(true, |body| {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use anamnesis_note::id::NoteId;
 use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Error, Journal, Mentions};
-use crate::sqlite::Compressed;
+use crate::sqlite::{self, Compressed};
 
 /// The table's name.
 pub(super) const TABLE: &str = "block";
@@ -50,40 +50,40 @@ impl Journal {
         text: &str,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        self.connection
-            .prepare_cached("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?, ?)")?
-            .execute(params![
+        sqlite::run(
+            &self.connection,
+            "INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?, ?)",
+            params![
                 session,
                 now.timestamp_millis(),
                 event,
                 agent,
                 text_hash(text),
                 Compressed(text)
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
     /// Returns the texts that hooks added to the contexts of a session, in order.
     pub fn injected_texts(&self, session: &str) -> Result<Vec<InjectedText>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT at, event, agent, hash, text FROM block WHERE session = ?
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT at, event, agent, hash, text FROM block WHERE session = ?
                  ORDER BY at, event, agent, rowid",
-            )?
-            .query_map([session], InjectedText::read)?
-            .collect::<Result<_, _>>()?)
+            [session],
+            InjectedText::read,
+        )?)
     }
 
     /// Returns the last injections of all sessions, newest first: session, time and event.
     pub fn last_injections(&self, limit: usize) -> Result<Vec<(String, i64, String)>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached("SELECT session, at, event FROM block ORDER BY rowid DESC LIMIT ?")?
-            .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?
-            .collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT session, at, event FROM block ORDER BY rowid DESC LIMIT ?",
+            [i64::try_from(limit).unwrap_or(i64::MAX)],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?)
     }
 
     /// Returns the session and the time of the last injection at or before a time, in one session or in
@@ -95,12 +95,12 @@ impl Journal {
     ) -> Result<Option<(String, i64)>, Error> {
         let sql = "SELECT session, at FROM block WHERE at <= ?1 AND session = coalesce(?2, session)
                    ORDER BY at DESC LIMIT 1";
-        Ok(self
-            .connection
-            .query_row(sql, params![at, session], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()?)
+        Ok(sqlite::one(
+            &self.connection,
+            sql,
+            params![at, session],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?)
     }
 
     /// Removes notes from every injected text. `without` returns a text without the parts that hold or

@@ -2,9 +2,10 @@
 //!
 //! Jobs work from stored rows, so a killed process loses nothing: its lease expires.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Error, Journal, REFLECTION};
+use crate::sqlite;
 
 /// The job kind for writing the note of a session.
 pub const NOTE: &str = "note";
@@ -46,17 +47,17 @@ impl Journal {
     /// Queues a job. It replaces a queued job of the same kind and session. Returns whether one is
     /// queued now.
     pub fn queue(&self, kind: &str, session: &str, up_to: i64, now: i64) -> Result<bool, Error> {
-        self.connection
-            .prepare_cached(
-                "DELETE FROM job WHERE kind = ? AND session = ? AND up_to < ? AND state = 'queued' AND tries = 0",
-            )?
-            .execute(params![kind, session, up_to])?;
-        self.connection
-            .prepare_cached(
-                "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+        sqlite::run(
+            &self.connection,
+            "DELETE FROM job WHERE kind = ? AND session = ? AND up_to < ? AND state = 'queued' AND tries = 0",
+            params![kind, session, up_to],
+        )?;
+        sqlite::run(
+            &self.connection,
+            "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
                  VALUES (?1, ?2, ?3, 'queued', ?4, ?4)",
-            )?
-            .execute(params![kind, session, up_to, now])?;
+            params![kind, session, up_to, now],
+        )?;
         let waits = self
             .connection
             .prepare_cached(
@@ -69,26 +70,18 @@ impl Journal {
     /// Leases the free job that was queued first. Reflections come last, because they use the notes and
     /// summaries that the other jobs write.
     pub fn lease(&self, now: i64) -> Result<Option<Job>, Error> {
-        let job = self
-            .connection
-            .prepare_cached(&format!(
+        let job = sqlite::one(&self.connection, &format!(
                 "UPDATE job SET state = 'leased', free_at = ?1 + ?2, at = ?1
                  WHERE rowid = (SELECT rowid FROM job WHERE {IS_FREE} ORDER BY kind = ?3, free_at, rowid LIMIT 1)
                  RETURNING kind, session, up_to, tries"
-            ))?
-            .query_row(params![now, LEASE, REFLECTION], job_of)
-            .optional()?;
+            ), params![now, LEASE, REFLECTION], job_of)?;
         Ok(job)
     }
 
     /// Marks a job as done.
     pub fn done(&self, job: &Job, now: i64) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                "UPDATE job SET state = 'done', error = NULL, at = ?4
-                 WHERE kind = ?1 AND session = ?2 AND up_to <= ?3 AND state IN ('queued', 'leased')",
-            )?
-            .execute(params![job.kind, job.session, job.up_to, now])?;
+        sqlite::run(&self.connection, "UPDATE job SET state = 'done', error = NULL, at = ?4
+                 WHERE kind = ?1 AND session = ?2 AND up_to <= ?3 AND state IN ('queued', 'leased')", params![job.kind, job.session, job.up_to, now])?;
         Ok(())
     }
 
@@ -101,12 +94,11 @@ impl Journal {
             Some(wait) => ("queued", now + wait),
             None => ("failed", now),
         };
-        self.connection
-            .prepare_cached(
-                "UPDATE job SET state = ?4, tries = ?5, free_at = ?6, error = ?7, at = ?8
+        sqlite::run(
+            &self.connection,
+            "UPDATE job SET state = ?4, tries = ?5, free_at = ?6, error = ?7, at = ?8
                  WHERE kind = ?1 AND session = ?2 AND up_to = ?3",
-            )?
-            .execute(params![
+            params![
                 job.kind,
                 job.session,
                 job.up_to,
@@ -115,7 +107,8 @@ impl Journal {
                 free_at,
                 reason,
                 now
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use anamnesis_session::{
 use rusqlite::params;
 
 use super::{Error, Given, Journal, Session, StoredEvent};
+use crate::sqlite;
 
 /// The least number of characters of a session's id that are shown.
 const SHORT: usize = 8;
@@ -197,13 +198,12 @@ impl Journal {
 
     /// Returns the prompts of a session by number.
     pub fn prompts(&self, session: &str) -> Result<Vec<StoredPrompt>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT number, kind, privacy, text, suppressed, many_tags, at FROM prompt
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT number, kind, privacy, text, suppressed, many_tags, at FROM prompt
                  WHERE session = ? ORDER BY number",
-            )?
-            .query_map([session], |row| {
+            [session],
+            |row| {
                 let kind: String = row.get(1)?;
                 let privacy: String = row.get(2)?;
                 Ok(StoredPrompt {
@@ -215,44 +215,35 @@ impl Journal {
                     many_tags: row.get(5)?,
                     at: row.get(6)?,
                 })
-            })?
-            .collect::<Result<_, _>>()?)
+            },
+        )?)
     }
 
     /// Returns the last failed tool calls of a session, newest first.
     pub fn failed_tools(&self, session: &str, limit: usize) -> Result<Vec<FailedTool>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT prompt, tool, error FROM tool_event
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT prompt, tool, error FROM tool_event
                  WHERE session = ? AND outcome = 'failed' ORDER BY number DESC LIMIT ?",
-            )?
-            .query_map(
-                params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
-                |row| {
-                    Ok(FailedTool {
-                        prompt: row.get(0)?,
-                        tool: row.get(1)?,
-                        error: row.get(2)?,
-                    })
-                },
-            )?
-            .collect::<Result<_, _>>()?)
+            params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
+            |row| {
+                Ok(FailedTool {
+                    prompt: row.get(0)?,
+                    tool: row.get(1)?,
+                    error: row.get(2)?,
+                })
+            },
+        )?)
     }
 
     fn turn_ends(&self, session: &str) -> Result<Vec<StoredTurnEnd>, Error> {
         // If the client does not name the prompt, it is the newest one at that time.
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT coalesce(
+        Ok(sqlite::rows(&self.connection, "SELECT coalesce(
                    (SELECT prompt.number FROM prompt WHERE prompt.session = ?1 AND prompt.id = turn_end.prompt_id),
                    (SELECT max(prompt.number) FROM prompt WHERE prompt.session = ?1 AND turn_end.prompt_id = ''
                       AND prompt.at <= turn_end.at)),
                    after_event, speaker, agent_id, agent_type, text, at
-                 FROM turn_end WHERE session = ?1 ORDER BY number",
-            )?
-            .query_map([session], |row| {
+                 FROM turn_end WHERE session = ?1 ORDER BY number", [session], |row| {
                 let speaker: String = row.get(2)?;
                 let agent: String = row.get(3)?;
                 let kind: String = row.get(4)?;
@@ -264,51 +255,47 @@ impl Journal {
                     text: row.get(5)?,
                     at: row.get(6)?,
                 })
-            })?
-            .collect::<Result<_, _>>()?)
+            })?)
     }
 
     fn delegations(&self, session: &str) -> Result<Vec<StoredDelegation>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT id, kind, prompt, at FROM delegation WHERE session = ? ORDER BY at, rowid",
-            )?
-            .query_map([session], |row| {
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT id, kind, prompt, at FROM delegation WHERE session = ? ORDER BY at, rowid",
+            [session],
+            |row| {
                 Ok(StoredDelegation {
                     id: row.get(0)?,
                     kind: row.get(1)?,
                     prompt: row.get(2)?,
                     at: row.get(3)?,
                 })
-            })?
-            .collect::<Result<_, _>>()?)
+            },
+        )?)
     }
 
     fn summaries(&self, session: &str) -> Result<Vec<StoredSummary>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT maker, up_to, body FROM summary WHERE session = ? ORDER BY maker",
-            )?
-            .query_map([session], |row| {
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT maker, up_to, body FROM summary WHERE session = ? ORDER BY maker",
+            [session],
+            |row| {
                 let body: String = row.get(2)?;
                 Ok(StoredSummary {
                     maker: row.get(0)?,
                     up_to: row.get(1)?,
                     summary: serde_json::from_str(&body).unwrap_or_default(),
                 })
-            })?
-            .collect::<Result<_, _>>()?)
+            },
+        )?)
     }
 
     fn jobs_of(&self, session: &str) -> Result<Vec<StoredJob>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT kind, state, tries, error, at FROM job WHERE session = ? ORDER BY at, rowid",
-            )?
-            .query_map(params![session], |row| {
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT kind, state, tries, error, at FROM job WHERE session = ? ORDER BY at, rowid",
+            params![session],
+            |row| {
                 Ok(StoredJob {
                     kind: row.get(0)?,
                     state: row.get(1)?,
@@ -316,8 +303,8 @@ impl Journal {
                     error: row.get(3)?,
                     at: row.get(4)?,
                 })
-            })?
-            .collect::<Result<_, _>>()?)
+            },
+        )?)
     }
 }
 

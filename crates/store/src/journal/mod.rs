@@ -74,9 +74,7 @@ use anamnesis_text::{
     private_tokens::{Hash, Key, PrivateTokens},
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, config::DbConfig, params, params_from_iter,
-};
+use rusqlite::{Connection, ErrorCode, config::DbConfig, params, params_from_iter};
 use ulid::Ulid;
 
 use self::schema::VERSION;
@@ -319,14 +317,12 @@ impl Journal {
 
     /// Returns whether capture wrote this body for the session. Otherwise a person changed it.
     pub fn is_session_body(&self, session: &str, body: &str) -> Result<bool, Error> {
-        let found = self
-            .connection
-            .query_row(
-                "SELECT 1 FROM session_body WHERE session = ? AND hash = ?",
-                params![session, text_hash(body)],
-                |_| Ok(()),
-            )
-            .optional()?;
+        let found = sqlite::one(
+            &self.connection,
+            "SELECT 1 FROM session_body WHERE session = ? AND hash = ?",
+            params![session, text_hash(body)],
+            |_| Ok(()),
+        )?;
         Ok(found.is_some())
     }
 
@@ -382,16 +378,12 @@ impl Journal {
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         let microseconds = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        self.connection
-            .prepare_cached(
-                "INSERT INTO hook VALUES (?1, ?2, ?3, 1, ?4, ?5, iif(?5 IS NULL, NULL, ?2), ?5 IS NOT NULL)
+        sqlite::run(&self.connection, "INSERT INTO hook VALUES (?1, ?2, ?3, 1, ?4, ?5, iif(?5 IS NULL, NULL, ?2), ?5 IS NOT NULL)
                  ON CONFLICT (event) DO UPDATE SET
                    last_at = excluded.last_at, day = excluded.day,
                    times = substr(CAST(times || excluded.times AS BLOB), -?6),
                    today = iif(day = excluded.day, today + 1, 1), error = coalesce(excluded.error, error),
-                   error_at = coalesce(excluded.error_at, error_at), is_failing = excluded.is_failing",
-            )?
-            .execute(params![
+                   error_at = coalesce(excluded.error_at, error_at), is_failing = excluded.is_failing", params![
                 event,
                 now.timestamp_millis(),
                 day_of(now),
@@ -414,10 +406,11 @@ impl Journal {
     /// Returns statistics of the hooks, by event.
     pub fn hook_runs(&self, now: DateTime<Utc>) -> Result<Vec<HookRuns>, Error> {
         let today = day_of(now);
-        let runs = self
-            .connection
-            .prepare("SELECT event, last_at, iif(day = ?, today, 0), times, error, error_at, is_failing FROM hook")?
-            .query_map([today], |row| {
+        let runs = sqlite::rows(
+            &self.connection,
+            "SELECT event, last_at, iif(day = ?, today, 0), times, error, error_at, is_failing FROM hook",
+            [today],
+            |row| {
                 let times: Vec<u8> = row.get(3)?;
                 let mut times: Vec<u32> = times
                     .chunks_exact(TIME_LENGTH)
@@ -430,24 +423,29 @@ impl Journal {
                     count: times.len(),
                     last_at: row.get(1)?,
                     median: times.get(times.len() / 2).copied().unwrap_or(0).into(),
-                    p95: times.get(times.len() * 19 / 20).copied().unwrap_or(0).into(),
+                    p95: times
+                        .get(times.len() * 19 / 20)
+                        .copied()
+                        .unwrap_or(0)
+                        .into(),
                     worst: times.last().copied().unwrap_or(0).into(),
                     today: row.get(2)?,
                     last_error: error.zip(row.get(5)?),
                     is_failing: row.get(6)?,
                 })
-            })?
-            .collect::<Result<_, _>>()?;
+            },
+        )?;
         Ok(runs)
     }
 
     /// Returns the private and purged tokens that texts of a session must not repeat.
     pub fn echoes(&self, session: &str) -> Result<PrivateTokens, Error> {
-        let rows: Vec<(Vec<u8>, Vec<u8>)> = self
-            .connection
-            .prepare_cached("SELECT key, hash FROM private_token WHERE session = ?")?
-            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlite::rows(
+            &self.connection,
+            "SELECT key, hash FROM private_token WHERE session = ?",
+            [session],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         let private = rows.iter().filter_map(|(key, hash)| {
             Some((
                 Key::new(key.as_slice().try_into().ok()?),
@@ -482,25 +480,23 @@ impl Journal {
     /// Returns the values of several keys of `meta`; missing keys are left out.
     pub fn metas(&self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
         let places = vec!["?"; names.len()].join(", ");
-        let values = self
-            .connection
-            .prepare_cached(&format!(
-                "SELECT key, value FROM meta WHERE key IN ({places})"
-            ))?
-            .query_map(params_from_iter(names), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?
-            .collect::<Result<_, _>>()?;
+        let values = sqlite::rows(
+            &self.connection,
+            &format!("SELECT key, value FROM meta WHERE key IN ({places})"),
+            params_from_iter(names),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         Ok(values)
     }
 
     /// Returns all values of `meta` whose key begins with `prefix`.
     pub fn metas_under(&self, prefix: &str) -> Result<BTreeMap<String, String>, Error> {
-        let values = self
-            .connection
-            .prepare("SELECT key, value FROM meta WHERE substr(key, 1, length(?1)) = ?1")?
-            .query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
+        let values = sqlite::rows(
+            &self.connection,
+            "SELECT key, value FROM meta WHERE substr(key, 1, length(?1)) = ?1",
+            [prefix],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         Ok(values)
     }
 
@@ -621,14 +617,12 @@ impl Journal {
         let Some(key) = self.text_key(body)? else {
             return Ok(None);
         };
-        let at = self
-            .connection
-            .query_row(
-                "SELECT at FROM forgotten WHERE text_key = ?",
-                [key],
-                |row| row.get(0),
-            )
-            .optional()?;
+        let at = sqlite::one(
+            &self.connection,
+            "SELECT at FROM forgotten WHERE text_key = ?",
+            [key],
+            |row| row.get(0),
+        )?;
         Ok(at)
     }
 

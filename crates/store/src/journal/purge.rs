@@ -178,20 +178,20 @@ impl Journal {
     }
 
     fn tables(&self) -> Result<Vec<Table>, Error> {
-        let names: Vec<String> = self
-            .connection
-            .prepare(
-                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-            )?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let names: Vec<String> = sqlite::rows(
+            &self.connection,
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+            [],
+            |row| row.get(0),
+        )?;
         let mut tables = Vec::new();
         for name in names {
-            let columns: Vec<(String, String, i64)> = self
-                .connection
-                .prepare("SELECT name, type, pk FROM pragma_table_info(?)")?
-                .query_map([&name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                .collect::<Result<_, _>>()?;
+            let columns: Vec<(String, String, i64)> = sqlite::rows(
+                &self.connection,
+                "SELECT name, type, pk FROM pragma_table_info(?)",
+                [&name],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )?;
             let is_text = |kind: &str| kind == "TEXT" || kind == "BLOB";
             // Compressed texts are searched apart.
             let is_compressed = |kind: &str| name == injected::TABLE && kind == "BLOB";

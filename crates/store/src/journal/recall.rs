@@ -8,10 +8,11 @@ use std::collections::{BTreeSet, HashMap};
 use anamnesis_note::id::NoteId;
 use anamnesis_session::transcript::scheduled::TOOLS;
 use chrono::{DateTime, Utc};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Journal};
+use crate::sqlite;
 
 /// Why a note matched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -137,9 +138,11 @@ impl Given {
 impl Journal {
     /// Records that the session's context is empty, so that notes may be injected again.
     pub fn context_emptied(&self, session: &str) -> Result<(), Error> {
-        self.connection
-            .prepare_cached("UPDATE session SET epoch = epoch + 1 WHERE id = ?")?
-            .execute([session])?;
+        sqlite::run(
+            &self.connection,
+            "UPDATE session SET epoch = epoch + 1 WHERE id = ?",
+            [session],
+        )?;
         Ok(())
     }
 
@@ -201,11 +204,12 @@ impl Journal {
 
     /// Returns the hashes of the sentences that a session was told to keep.
     pub fn suggested(&self, session: &str) -> Result<BTreeSet<String>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached("SELECT hash FROM shown WHERE session = ? AND lane = ?")?
-            .query_map([session, SUGGESTION], |row| row.get(0))?
-            .collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT hash FROM shown WHERE session = ? AND lane = ?",
+            [session, SUGGESTION],
+            |row| row.get(0),
+        )?)
     }
 
     /// Returns the task of a starting subagent of this type: the oldest one without a subagent.
@@ -214,39 +218,42 @@ impl Journal {
         session: &str,
         kind: &str,
     ) -> Result<Option<(String, String)>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT id, prompt FROM delegation WHERE session = ? AND kind = ? AND agent IS NULL
+        Ok(sqlite::one(
+            &self.connection,
+            "SELECT id, prompt FROM delegation WHERE session = ? AND kind = ? AND agent IS NULL
                  ORDER BY at, rowid LIMIT 1",
-            )?
-            .query_row([session, kind], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?)
+            [session, kind],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?)
     }
 
     /// Returns the prompts that tools of this session scheduled.
     pub fn scheduled_prompts(&self, session: &str) -> Result<Vec<String>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached("SELECT prompt FROM delegation WHERE session = ? AND kind IN (?, ?)")?
-            .query_map([session, TOOLS[0], TOOLS[1]], |row| row.get(0))?
-            .collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT prompt FROM delegation WHERE session = ? AND kind IN (?, ?)",
+            [session, TOOLS[0], TOOLS[1]],
+            |row| row.get(0),
+        )?)
     }
 
     /// Records which subagent took a task.
     pub fn delegation_taken(&self, session: &str, id: &str, agent: &str) -> Result<(), Error> {
-        self.connection
-            .prepare_cached("UPDATE delegation SET agent = ? WHERE session = ? AND id = ?")?
-            .execute([agent, session, id])?;
+        sqlite::run(
+            &self.connection,
+            "UPDATE delegation SET agent = ? WHERE session = ? AND id = ?",
+            [agent, session, id],
+        )?;
         Ok(())
     }
 
     /// Stores one run of recall.
     pub fn recalled(&self, session: &str, run: &Run) -> Result<(), Error> {
         let held = serde_json::to_string(&run.held).unwrap_or_default();
-        self.connection
-            .prepare_cached("INSERT OR REPLACE INTO recall VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?
-            .execute(params![
+        sqlite::run(
+            &self.connection,
+            "INSERT OR REPLACE INTO recall VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
                 session,
                 run.at,
                 run.lane,
@@ -257,19 +264,19 @@ impl Journal {
                 i64::try_from(run.given).unwrap_or(i64::MAX),
                 run.reason,
                 held,
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
     /// Returns every run of recall of a session, in order.
     pub fn recalls(&self, session: &str) -> Result<Vec<Run>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT lane, agent, at, terms, searched, floor, given, reason, held FROM recall
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT lane, agent, at, terms, searched, floor, given, reason, held FROM recall
                  WHERE session = ? ORDER BY at, lane, agent",
-            )?
-            .query_map([session], |row| {
+            [session],
+            |row| {
                 let held: String = row.get(8)?;
                 Ok(Run {
                     lane: row.get(0)?,
@@ -282,19 +289,18 @@ impl Journal {
                     reason: row.get(7)?,
                     held: serde_json::from_str(&held).unwrap_or_default(),
                 })
-            })?
-            .collect::<Result<_, _>>()?)
+            },
+        )?)
     }
 
     /// Returns every note injected into a session, in order.
     pub fn given(&self, session: &str) -> Result<Vec<Given>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT note, hash, lane, level, reason, agent, at, evidence FROM shown
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT note, hash, lane, level, reason, agent, at, evidence FROM shown
                  WHERE session = ? ORDER BY at, position",
-            )?
-            .query_map([session], |row| {
+            [session],
+            |row| {
                 let evidence: Option<String> = row.get(7)?;
                 Ok(Given {
                     note: row.get(0)?,
@@ -306,22 +312,15 @@ impl Journal {
                     at: row.get(6)?,
                     evidence: evidence.and_then(|text| serde_json::from_str(&text).ok()),
                 })
-            })?
-            .collect::<Result<_, _>>()?)
+            },
+        )?)
     }
 
     /// Returns the session with the latest run of recall.
     pub fn last_recalling_session(&self) -> Result<Option<String>, Error> {
-        Ok(self
-            .connection
-            .query_row(
-                "SELECT id FROM session WHERE EXISTS (SELECT 1 FROM shown WHERE shown.session = session.id)
+        Ok(sqlite::one(&self.connection, "SELECT id FROM session WHERE EXISTS (SELECT 1 FROM shown WHERE shown.session = session.id)
                    OR EXISTS (SELECT 1 FROM recall WHERE recall.session = session.id)
-                 ORDER BY seen_at DESC, id DESC LIMIT 1",
-                [],
-                |row| row.get(0),
-            )
-            .optional()?)
+                 ORDER BY seen_at DESC, id DESC LIMIT 1", [], |row| row.get(0))?)
     }
 
     /// Returns the next free position at one moment. Several hooks of one event run at the same time.

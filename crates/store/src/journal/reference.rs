@@ -81,15 +81,14 @@ impl Journal {
         projects: &[String],
     ) -> Result<HashMap<NoteId, i64>, Error> {
         let places = vec!["?"; projects.len()].join(", ");
-        let rows: Vec<(String, i64)> = self
-            .connection
-            .prepare(&format!(
+        let rows: Vec<(String, i64)> = sqlite::rows(
+            &self.connection,
+            &format!(
                 "SELECT note, seen_at FROM seen_citation WHERE kind = '' AND project IN ({places})"
-            ))?
-            .query_map(params_from_iter(projects), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?
-            .collect::<Result<_, _>>()?;
+            ),
+            params_from_iter(projects),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         let looks = rows.into_iter();
         Ok(looks
             .filter_map(|(note, at)| Some((note.parse().ok()?, at)))
@@ -98,13 +97,12 @@ impl Journal {
 
     /// Returns the citations of a note.
     pub(crate) fn references_of(&self, note: NoteId) -> Result<Vec<SeenCitation>, Error> {
-        let known = self
-            .connection
-            .prepare_cached(
-                "SELECT kind, text, seen_at, gone_at, place FROM seen_citation WHERE note = ?",
-            )?
-            .query_map([note.to_string()], known_of)?
-            .collect::<Result<Vec<_>, _>>()?;
+        let known = sqlite::rows::<_, Vec<_>>(
+            &self.connection,
+            "SELECT kind, text, seen_at, gone_at, place FROM seen_citation WHERE note = ?",
+            [note.to_string()],
+            known_of,
+        )?;
         // An invalid row is left out, so it is checked again.
         Ok(known.into_iter().flatten().collect())
     }
@@ -118,13 +116,16 @@ impl Journal {
         now: i64,
     ) -> Result<(), Error> {
         let note = note.to_string();
-        self.connection
-            .prepare_cached("DELETE FROM seen_citation WHERE note = ?")?
-            .execute([&note])?;
+        sqlite::run(
+            &self.connection,
+            "DELETE FROM seen_citation WHERE note = ?",
+            [&note],
+        )?;
         for known in references {
-            self.connection
-                .prepare_cached("INSERT INTO seen_citation VALUES (?, ?, ?, ?, ?, ?, ?)")?
-                .execute(params![
+            sqlite::run(
+                &self.connection,
+                "INSERT INTO seen_citation VALUES (?, ?, ?, ?, ?, ?, ?)",
+                params![
                     note,
                     known.kind.as_str(),
                     known.text,
@@ -132,12 +133,15 @@ impl Journal {
                     known.seen_at,
                     known.gone_at,
                     known.place,
-                ])?;
+                ],
+            )?;
         }
         // A row without a kind says when the note was checked.
-        self.connection
-            .prepare_cached("INSERT INTO seen_citation VALUES (?1, '', '', ?2, ?3, NULL, '')")?
-            .execute(params![note, project, now])?;
+        sqlite::run(
+            &self.connection,
+            "INSERT INTO seen_citation VALUES (?1, '', '', ?2, ?3, NULL, '')",
+            params![note, project, now],
+        )?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Error, Journal, job};
-use crate::settings::config::Retention;
+use crate::{settings::config::Retention, sqlite};
 
 /// The time after which a transaction begins no further statement. With the last statement and the
 /// commit it stays under 50 ms, so that no hook waits longer.
@@ -224,11 +224,12 @@ impl Journal {
 
     /// Queues the notes of sessions that changed after their end. Returns how many.
     pub fn queue_due_notes(&self, now: i64) -> Result<usize, Error> {
-        let due: Vec<String> = self
-            .connection
-            .prepare("SELECT id FROM session WHERE state = 'completed' AND noted < change")?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let due: Vec<String> = sqlite::rows(
+            &self.connection,
+            "SELECT id FROM session WHERE state = 'completed' AND noted < change",
+            [],
+            |row| row.get(0),
+        )?;
         for session in &due {
             self.queue_note(session, now)?;
         }
@@ -331,10 +332,7 @@ impl<'a> Upkeep<'a> {
                     };
                     if count > 0 {
                         if is_raw {
-                            journal
-                                .connection
-                                .prepare_cached(&mark)?
-                                .execute([last, end, before])?;
+                            sqlite::run(&journal.connection, &mark, [last, end, before])?;
                         }
                         rows += delete.execute([last, end, before])?;
                     }

@@ -64,18 +64,15 @@ struct Part {
 impl Part {
     /// Returns the parts of a file.
     fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
-        connection
-            .prepare(PARTS)?
-            .query_map([], |row| {
-                Ok(Self {
-                    is_index: row.get::<_, i64>(0)? == 2,
-                    table: row.get(2)?,
-                    name: row.get(3)?,
-                    shape: row.get(4)?,
-                    create: row.get(5)?,
-                })
-            })?
-            .collect()
+        sqlite::rows(connection, PARTS, [], |row| {
+            Ok(Self {
+                is_index: row.get::<_, i64>(0)? == 2,
+                table: row.get(2)?,
+                name: row.get(3)?,
+                shape: row.get(4)?,
+                create: row.get(5)?,
+            })
+        })
     }
 
     /// Returns the parts that `SCHEMA` creates.

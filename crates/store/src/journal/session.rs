@@ -9,9 +9,10 @@ use anamnesis_session::{
     turn::{self, Turn},
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Error, Journal, forget, take::LOST};
+use crate::sqlite;
 
 /// The maker of summaries and observations that no model wrote.
 const RULE: &str = "rule";
@@ -144,11 +145,12 @@ impl Session {
 impl Journal {
     /// Returns a session.
     pub fn session(&self, id: &str) -> Result<Option<Session>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM session WHERE id = ?"))?
-            .query_row([id], session_of)
-            .optional()?)
+        Ok(sqlite::one(
+            &self.connection,
+            &format!("SELECT {COLUMNS} FROM session WHERE id = ?"),
+            [id],
+            session_of,
+        )?)
     }
 
     /// Returns whether a part of a session is private or may be. An unknown session is not private.
@@ -175,40 +177,41 @@ impl Journal {
     /// 1970, give or take some seconds.
     pub fn answered_at(&self, projects: &[String], at: i64) -> Result<Option<String>, Error> {
         let keys = serde_json::to_string(projects).unwrap_or_default();
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT session.id FROM turn_end JOIN session ON session.id = turn_end.session
+        Ok(sqlite::one(
+            &self.connection,
+            "SELECT session.id FROM turn_end JOIN session ON session.id = turn_end.session
                  WHERE turn_end.speaker = 'main' AND turn_end.at BETWEEN ?1 - ?2 AND ?1 + ?2
                    AND session.project IN (SELECT value FROM json_each(?3))
                  ORDER BY abs(turn_end.at - ?1), turn_end.number DESC LIMIT 1",
-            )?
-            .query_row(params![at, ANSWER_TOLERANCE, keys], |row| row.get(0))
-            .optional()?)
+            params![at, ANSWER_TOLERANCE, keys],
+            |row| row.get(0),
+        )?)
     }
 
     /// Returns the sessions of a project, or all, most recent first.
     pub fn sessions(&self, project: Option<&str>, limit: usize) -> Result<Vec<Session>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        Ok(self
-            .connection
-            .prepare_cached(&format!(
+        Ok(sqlite::rows(
+            &self.connection,
+            &format!(
                 "SELECT {COLUMNS} FROM session WHERE ?1 IS NULL OR project = ?1 ORDER BY seen_at DESC, id LIMIT ?2"
-            ))?
-            .query_map(params![project, limit], session_of)?
-            .collect::<Result<_, _>>()?)
+            ),
+            params![project, limit],
+            session_of,
+        )?)
     }
 
     /// Returns up to five sessions whose id begins with this text, an exact match first.
     pub fn sessions_named(&self, beginning: &str) -> Result<Vec<Session>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(&format!(
+        Ok(sqlite::rows(
+            &self.connection,
+            &format!(
                 "SELECT {COLUMNS} FROM session WHERE substr(id, 1, length(?1)) = ?1
                  ORDER BY id = ?1 DESC, seen_at DESC LIMIT 5"
-            ))?
-            .query_map([beginning], session_of)?
-            .collect::<Result<_, _>>()?)
+            ),
+            [beginning],
+            session_of,
+        )?)
     }
 
     /// Returns the lost sessions: the client has ended or, where `is_running` cannot tell, nothing
@@ -218,13 +221,12 @@ impl Journal {
         now: i64,
         is_running: impl Fn(ClientProcess) -> Option<bool>,
     ) -> Result<Vec<Session>, Error> {
-        let open: Vec<Session> = self
-            .connection
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM session WHERE state <> 'completed' ORDER BY seen_at"
-            ))?
-            .query_map([], session_of)?
-            .collect::<Result<_, _>>()?;
+        let open: Vec<Session> = sqlite::rows(
+            &self.connection,
+            &format!("SELECT {COLUMNS} FROM session WHERE state <> 'completed' ORDER BY seen_at"),
+            [],
+            session_of,
+        )?;
         Ok(open
             .into_iter()
             .filter(|session| is_lost(session.client, session.seen_at, now, &is_running))
@@ -297,20 +299,19 @@ impl Journal {
 
     /// Returns the client's last summary of a session.
     fn compacted(&self, id: &str) -> Result<Option<Compacted>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT text, NOT EXISTS (
+        Ok(sqlite::one(
+            &self.connection,
+            "SELECT text, NOT EXISTS (
                    SELECT 1 FROM turn_end AS later WHERE later.session = turn_end.session
                      AND speaker = 'main' AND later.number > turn_end.number)
                  FROM turn_end WHERE session = ? AND speaker = 'compact' AND text IS NOT NULL
                  ORDER BY number DESC LIMIT 1",
-            )?
-            .query_row([id], |row| {
+            [id],
+            |row| {
                 let (text, is_last) = (row.get(0)?, row.get(1)?);
                 Ok(Compacted { text, is_last })
-            })
-            .optional()?)
+            },
+        )?)
     }
 
     /// Returns the runs of the prompt of a session that ended, such as a scheduled one: sessions of its
@@ -322,10 +323,7 @@ impl Journal {
         if prompt.split_whitespace().count() < MIN_WORDS {
             return Ok(None);
         }
-        let ids: Vec<String> = self
-            .connection
-            .prepare_cached(
-                "SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
+        let ids: Vec<String> = sqlite::rows(&self.connection, "SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
                    AND state = 'completed' AND is_private = 0 AND NOT EXISTS (
                      SELECT 1 FROM file_use WHERE session = session.id AND action IN ('edited', 'created'))
                    AND NOT EXISTS (
@@ -333,10 +331,7 @@ impl Journal {
                        AND CASE WHEN json_valid(body) THEN json_array_length(body, '$.files_edited') END > 0)
                    AND NOT EXISTS (
                      SELECT 1 FROM prompt WHERE prompt.session = session.id AND privacy <> 'none')
-                 ORDER BY started_at, rowid",
-            )?
-            .query_map([&session.project, prompt], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+                 ORDER BY started_at, rowid", [&session.project, prompt], |row| row.get(0))?;
         Ok(match ids.as_slice() {
             [first, .., last] if ids.contains(&session.id) => Some(Runs {
                 first: first.clone(),
@@ -377,14 +372,13 @@ impl Journal {
 
     /// Returns the text of the last turn that has one.
     fn last_words(&self, id: &str) -> Result<Option<String>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT text FROM turn_end WHERE session = ? AND speaker = 'main' AND text IS NOT NULL
+        Ok(sqlite::one(
+            &self.connection,
+            "SELECT text FROM turn_end WHERE session = ? AND speaker = 'main' AND text IS NOT NULL
                  ORDER BY at DESC, number DESC LIMIT 1",
-            )?
-            .query_row([id], |row| row.get(0))
-            .optional()?)
+            [id],
+            |row| row.get(0),
+        )?)
     }
 
     /// Adds the files that a session edited or read.
@@ -423,14 +417,15 @@ impl Journal {
         } else {
             "event NOT IN (SELECT number FROM tool_event WHERE session = ?1 AND prompt IS NULL)"
         };
-        let found: Vec<String> = self
-            .connection
-            .prepare_cached(&format!(
+        let found: Vec<String> = sqlite::rows(
+            &self.connection,
+            &format!(
                 "SELECT path FROM file_use WHERE session = ?1 AND action IN ({actions}) AND {used}
                  GROUP BY path ORDER BY count(*) DESC, min(event) LIMIT {MAX_NAMED}"
-            ))?
-            .query_map([&session.id], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+            ),
+            [&session.id],
+            |row| row.get(0),
+        )?;
         let mut files = earlier;
         for path in found {
             if !files.contains(&path) {
@@ -442,14 +437,13 @@ impl Journal {
 
     /// Adds the commands that passed and the patterns of searches, each at its last occurrence.
     fn add_subjects(&self, id: &str, digest: &mut SessionDigest) -> Result<(), Error> {
-        let subjects: Vec<(String, String)> = self
-            .connection
-            .prepare_cached(
-                "SELECT tool, subject FROM tool_event WHERE session = ? AND subject IS NOT NULL
+        let subjects: Vec<(String, String)> = sqlite::rows(
+            &self.connection,
+            "SELECT tool, subject FROM tool_event WHERE session = ? AND subject IS NOT NULL
                  ORDER BY number DESC LIMIT 100",
-            )?
-            .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
+            [id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         for (tool, subject) in subjects.into_iter().rev() {
             let list = if tool == "Bash" {
                 &mut digest.commands_passed
@@ -501,16 +495,10 @@ impl Journal {
     /// Returns when the last prompt was sent if its answer is not stored yet and may be stored,
     /// milliseconds since 1970.
     pub fn unanswered_since(&self, id: &str) -> Result<Option<i64>, Error> {
-        let prompt: Option<(i64, bool)> = self
-            .connection
-            .prepare_cached(
-                "SELECT at, privacy = 'full' OR EXISTS (
+        let prompt: Option<(i64, bool)> = sqlite::one(&self.connection, "SELECT at, privacy = 'full' OR EXISTS (
                    SELECT 1 FROM turn_end WHERE turn_end.session = prompt.session AND speaker = 'main'
                      AND text IS NOT NULL AND turn_end.at >= prompt.at)
-                 FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
-            )?
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+                 FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(prompt.and_then(|(at, is_over)| (!is_over).then_some(at)))
     }
 
@@ -551,14 +539,10 @@ impl Journal {
         };
         let summary = summary::summarize(&self.summary_digest(&session)?);
         let body = serde_json::to_string(&summary).unwrap_or_default();
-        self.connection
-            .prepare_cached(
-                "INSERT INTO summary VALUES (?1, ?2, (SELECT prompts FROM session WHERE id = ?1), ?3, ?4)
+        sqlite::run(&self.connection, "INSERT INTO summary VALUES (?1, ?2, (SELECT prompts FROM session WHERE id = ?1), ?3, ?4)
                  ON CONFLICT (session, maker) DO UPDATE SET
                    up_to = excluded.up_to, body = excluded.body, at = excluded.at
-                   WHERE body <> excluded.body OR up_to <> excluded.up_to",
-            )?
-            .execute(params![id, RULE, body, now])?;
+                   WHERE body <> excluded.body OR up_to <> excluded.up_to", params![id, RULE, body, now])?;
         Ok(())
     }
 
@@ -600,32 +584,34 @@ impl Journal {
             .checked_sub(1)
             .and_then(|last| numbers.get(last))
         {
-            self.connection
-                .prepare_cached("UPDATE session SET observed = ? WHERE id = ?")?
-                .execute(params![number, id])?;
+            sqlite::run(
+                &self.connection,
+                "UPDATE session SET observed = ? WHERE id = ?",
+                params![number, id],
+            )?;
         }
         Ok(())
     }
 
     /// Returns the summary of a session: a model's if there is one, otherwise the rule-made one.
     pub fn summary(&self, id: &str) -> Result<Option<Summary>, Error> {
-        let body: Option<String> = self
-            .connection
-            .prepare_cached(
-                "SELECT body FROM summary WHERE session = ? ORDER BY maker = 'rule' LIMIT 1",
-            )?
-            .query_row([id], |row| row.get(0))
-            .optional()?;
+        let body: Option<String> = sqlite::one(
+            &self.connection,
+            "SELECT body FROM summary WHERE session = ? ORDER BY maker = 'rule' LIMIT 1",
+            [id],
+            |row| row.get(0),
+        )?;
         Ok(body.and_then(|body| serde_json::from_str(&body).ok()))
     }
 
     /// Returns the observations of a session, oldest first.
     pub fn observations(&self, id: &str) -> Result<Vec<Observation>, Error> {
-        let bodies: Vec<String> = self
-            .connection
-            .prepare_cached("SELECT body FROM observation WHERE session = ? ORDER BY rowid")?
-            .query_map([id], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let bodies: Vec<String> = sqlite::rows(
+            &self.connection,
+            "SELECT body FROM observation WHERE session = ? ORDER BY rowid",
+            [id],
+            |row| row.get(0),
+        )?;
         Ok(bodies
             .iter()
             .filter_map(|body| serde_json::from_str(body).ok())
@@ -634,18 +620,18 @@ impl Journal {
 
     /// Records that the note of a session was written from this value of `change`.
     pub fn noted(&self, id: &str, change: i64, now: i64) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                "UPDATE session SET noted = max(noted, ?2), noted_at = ?3 WHERE id = ?1",
-            )?
-            .execute(params![id, change, now])?;
+        sqlite::run(
+            &self.connection,
+            "UPDATE session SET noted = max(noted, ?2), noted_at = ?3 WHERE id = ?1",
+            params![id, change, now],
+        )?;
         // Private tokens are needed until the last note of the session is written.
-        self.connection
-            .prepare_cached(
-                "DELETE FROM private_token WHERE session = ?1
+        sqlite::run(
+            &self.connection,
+            "DELETE FROM private_token WHERE session = ?1
                    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND state = 'completed')",
-            )?
-            .execute([id])?;
+            [id],
+        )?;
         Ok(())
     }
 
@@ -682,15 +668,11 @@ impl Journal {
         limit: i64,
     ) -> Result<Vec<StoredEvent>, Error> {
         let order = if newest { "DESC" } else { "ASC" };
-        let mut events: Vec<StoredEvent> = self
-            .connection
-            .prepare_cached(&format!(
+        let mut events: Vec<StoredEvent> = sqlite::rows(&self.connection, &format!(
                 "SELECT number, id, prompt, tool, input, response, outcome, error, duration_ms, agent_id, agent_type,
                    is_from_batch, many_tags, at
                  FROM tool_event WHERE session = ? AND number > ? AND ({of}) ORDER BY number {order} LIMIT ?"
-            ))?
-            .query_map(params![id, number, limit], event_of)?
-            .collect::<Result<_, _>>()?;
+            ), params![id, number, limit], event_of)?;
         let mut files = self
             .connection
             .prepare_cached("SELECT path, action FROM file_use WHERE event = ? ORDER BY path")?;

@@ -15,7 +15,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::{Error, Journal, SINCE};
-use crate::spool::Waiting;
+use crate::{spool::Waiting, sqlite};
 
 /// The number of tool events of a session that are stored in full.
 const MAX_WHOLE_EVENTS: i64 = 5_000;
@@ -116,12 +116,12 @@ impl Journal {
                 }
             }
             RecordedEvent::Ended { reason } => {
-                self.connection
-                    .prepare_cached(
-                        "UPDATE session SET change = change + (state <> 'completed'),
+                sqlite::run(
+                    &self.connection,
+                    "UPDATE session SET change = change + (state <> 'completed'),
                            state = 'completed', ended_at = ?, end_reason = ? WHERE id = ?",
-                    )?
-                    .execute(params![record.at, reason, session])?;
+                    params![record.at, reason, session],
+                )?;
                 self.settle(session, record.at)?;
             }
             RecordedEvent::Compacting => self.settle(session, record.at)?,
@@ -191,15 +191,14 @@ impl Journal {
         if record.private || record.surroundings != bare {
             return Ok(None);
         }
-        let before = self
-            .connection
-            .prepare_cached(
-                "UPDATE session SET started_at = min(started_at, ?2), seen_at = max(seen_at, ?2),
+        let before = sqlite::one(
+            &self.connection,
+            "UPDATE session SET started_at = min(started_at, ?2), seen_at = max(seen_at, ?2),
                    transcript = coalesce(?3, transcript)
                  WHERE id = ?1 RETURNING state, end_reason, tool_events",
-            )?
-            .query_row(params![record.session, record.at, transcript], Before::read)
-            .optional()?;
+            params![record.session, record.at, transcript],
+            Before::read,
+        )?;
         Ok(before)
     }
 
@@ -208,17 +207,16 @@ impl Journal {
         if let Some(before) = self.take_known(record)? {
             return Ok(before);
         }
-        let known = self
-            .connection
-            .prepare_cached("SELECT state, end_reason, tool_events FROM session WHERE id = ?")?
-            .query_row([&record.session], Before::read)
-            .optional()?;
+        let known = sqlite::one(
+            &self.connection,
+            "SELECT state, end_reason, tool_events FROM session WHERE id = ?",
+            [&record.session],
+            Before::read,
+        )?;
         let surroundings = &record.surroundings;
         let client = surroundings.client;
         // A session whose start was not recorded may be partial; see `take_start`.
-        self.connection
-            .prepare_cached(
-                "INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
+        sqlite::run(&self.connection, "INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
                    is_private, started_at, seen_at, is_partial, host, title)
                  VALUES (?1, coalesce(?2, 'global'), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, 1, ?10, ?11)
                  ON CONFLICT (id) DO UPDATE SET
@@ -229,9 +227,7 @@ impl Journal {
                    client_started = CASE WHEN ?6 IS NULL THEN client_started ELSE ?7 END,
                    client_process = coalesce(?6, client_process),
                    is_private = max(is_private, ?8),
-                   started_at = min(started_at, ?9), seen_at = max(seen_at, ?9)",
-            )?
-            .execute(params![
+                   started_at = min(started_at, ?9), seen_at = max(seen_at, ?9)", params![
                 record.session,
                 surroundings.project,
                 surroundings.folder,
@@ -245,9 +241,11 @@ impl Journal {
                 surroundings.title,
             ])?;
         if known.is_none() {
-            self.connection
-                .prepare_cached("INSERT OR IGNORE INTO meta VALUES (?, ?)")?
-                .execute(params![SINCE, record.at.to_string()])?;
+            sqlite::run(
+                &self.connection,
+                "INSERT OR IGNORE INTO meta VALUES (?, ?)",
+                params![SINCE, record.at.to_string()],
+            )?;
         }
         Ok(known.unwrap_or(Before {
             is_completed: false,
@@ -260,15 +258,11 @@ impl Journal {
         // A new session is recorded from its start. A resumed one may have a part from before the
         // installation.
         let is_new = matches!(source, "startup" | "clear" | "fork");
-        self.connection
-            .prepare_cached(
-                "UPDATE session SET source = coalesce(source, ?2), model = coalesce(model, ?3),
+        sqlite::run(&self.connection, "UPDATE session SET source = coalesce(source, ?2), model = coalesce(model, ?3),
                    is_partial = CASE WHEN ?4 THEN 0 ELSE is_partial END,
                    state = CASE WHEN prompts = 0 AND tool_events = 0 AND state = 'active' THEN 'initialized'
                            ELSE state END
-                 WHERE id = ?1",
-            )?
-            .execute(params![record.session, source, model, is_new])?;
+                 WHERE id = ?1", params![record.session, source, model, is_new])?;
         // A `startup` event after the session's end arrived late. Any other start reopens the
         // session.
         if !is_new {
@@ -278,11 +272,11 @@ impl Journal {
     }
 
     fn reopen(&self, session: &str) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                "UPDATE session SET state = 'active', ended_at = NULL, end_reason = NULL WHERE id = ?",
-            )?
-            .execute([session])?;
+        sqlite::run(
+            &self.connection,
+            "UPDATE session SET state = 'active', ended_at = NULL, end_reason = NULL WHERE id = ?",
+            [session],
+        )?;
         Ok(())
     }
 
@@ -333,12 +327,11 @@ impl Journal {
             .query_row(params![session, kind == PromptKind::Person, text], |row| {
                 row.get(0)
             })?;
-        self.connection
-            .prepare_cached(
-                "INSERT INTO prompt (session, id, number, kind, privacy, text, many_tags, at)
+        sqlite::run(
+            &self.connection,
+            "INSERT INTO prompt (session, id, number, kind, privacy, text, many_tags, at)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
+            params![
                 session,
                 record.prompt_id,
                 number,
@@ -347,16 +340,17 @@ impl Journal {
                 text,
                 prompt.many_tags(),
                 record.at,
-            ])?;
+            ],
+        )?;
         if let Some(id) = &record.prompt_id {
             if prompt.privacy() == Privacy::Full {
                 self.suppress_all_of(session, id, number)?;
             } else {
-                self.connection
-                    .prepare_cached(
-                        "UPDATE tool_event SET prompt = ?3 WHERE session = ?1 AND prompt_id = ?2 AND prompt IS NULL",
-                    )?
-                    .execute(params![session, id, number])?;
+                sqlite::run(
+                    &self.connection,
+                    "UPDATE tool_event SET prompt = ?3 WHERE session = ?1 AND prompt_id = ?2 AND prompt IS NULL",
+                    params![session, id, number],
+                )?;
             }
         }
         Ok(true)
@@ -380,20 +374,22 @@ impl Journal {
     }
 
     fn suppress(&self, session: &str, number: i64, event: &str) -> Result<(), Error> {
-        self.connection
-            .prepare_cached("INSERT OR IGNORE INTO suppressed VALUES (?, ?, ?)")?
-            .execute(params![session, number, event])?;
+        sqlite::run(
+            &self.connection,
+            "INSERT OR IGNORE INTO suppressed VALUES (?, ?, ?)",
+            params![session, number, event],
+        )?;
         self.count_suppressed(session, number)
     }
 
     pub(super) fn count_suppressed(&self, session: &str, number: i64) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                "UPDATE prompt SET suppressed =
+        sqlite::run(
+            &self.connection,
+            "UPDATE prompt SET suppressed =
                    (SELECT count(*) FROM suppressed WHERE session = ?1 AND prompt = ?2)
                  WHERE session = ?1 AND number = ?2",
-            )?
-            .execute(params![session, number])?;
+            params![session, number],
+        )?;
         Ok(())
     }
 
@@ -436,11 +432,11 @@ impl Journal {
         kind: &str,
         prompt: &str,
     ) -> Result<(), Error> {
-        self.connection
-            .prepare_cached(
-                "INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)",
-            )?
-            .execute(params![record.session, id, kind, prompt, record.at])?;
+        sqlite::run(
+            &self.connection,
+            "INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)",
+            params![record.session, id, kind, prompt, record.at],
+        )?;
         Ok(())
     }
 
@@ -462,15 +458,12 @@ impl Journal {
         if let Some(prompt) = scheduled::prompt_of(event) {
             self.add_delegation(record, &event.id, &event.tool, prompt)?;
         }
-        let known: Option<(i64, bool)> = self
-            .connection
-            .prepare_cached(
-                "SELECT number, is_from_batch FROM tool_event WHERE session = ? AND id = ?",
-            )?
-            .query_row(params![session, event.id], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()?;
+        let known: Option<(i64, bool)> = sqlite::one(
+            &self.connection,
+            "SELECT number, is_from_batch FROM tool_event WHERE session = ? AND id = ?",
+            params![session, event.id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         // The tool's own event has more details than the batch event, in either order.
         if known.is_some() && event.is_from_batch {
             return Ok(false);
@@ -516,11 +509,11 @@ impl Journal {
         for file in &event.files {
             statement.execute(params![number, session, file.path, file.action.as_str()])?;
         }
-        self.connection
-            .prepare_cached(
-                "UPDATE session SET tool_events = tool_events + ?2, change = change + 1 WHERE id = ?1",
-            )?
-            .execute(params![session, i64::from(known.is_none())])?;
+        sqlite::run(
+            &self.connection,
+            "UPDATE session SET tool_events = tool_events + ?2, change = change + 1 WHERE id = ?1",
+            params![session, i64::from(known.is_none())],
+        )?;
         Ok(known.is_none())
     }
 
@@ -557,14 +550,12 @@ impl Journal {
                 return Ok(());
             }
         }
-        let stored = self
-            .connection
-            .prepare_cached(
-                "INSERT OR IGNORE INTO turn_end
+        let stored = sqlite::run(
+            &self.connection,
+            "INSERT OR IGNORE INTO turn_end
                    (session, prompt_id, agent_id, agent_type, speaker, hash, text, after_event, at)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
+            params![
                 session,
                 record.prompt_id.as_deref().unwrap_or(""),
                 agent_id,
@@ -574,34 +565,37 @@ impl Journal {
                 text,
                 last_event,
                 record.at,
-            ])?;
+            ],
+        )?;
         if stored > 0 && speaker == Speaker::Main {
-            self.connection
-                .prepare_cached("UPDATE session SET change = change + 1 WHERE id = ?")?
-                .execute([session])?;
+            sqlite::run(
+                &self.connection,
+                "UPDATE session SET change = change + 1 WHERE id = ?",
+                [session],
+            )?;
         }
         Ok(())
     }
 
     fn has_private_region(&self, session: &str) -> Result<bool, Error> {
-        let is_private = self
-            .connection
-            .prepare_cached("SELECT is_private FROM session WHERE id = ?")?
-            .query_row([session], |row| row.get(0))
-            .optional()?;
+        let is_private = sqlite::one(
+            &self.connection,
+            "SELECT is_private FROM session WHERE id = ?",
+            [session],
+            |row| row.get(0),
+        )?;
         Ok(is_private.unwrap_or(false))
     }
 
     /// Returns whether an open session has no note or an outdated one.
     fn is_note_old(&self, session: &str, now: i64) -> Result<bool, Error> {
-        let is_old = self
-            .connection
-            .prepare_cached(
-                "SELECT noted < change AND state <> 'completed'
+        let is_old = sqlite::one(
+            &self.connection,
+            "SELECT noted < change AND state <> 'completed'
                    AND (noted_at IS NULL OR noted_at < ? - ?) FROM session WHERE id = ?",
-            )?
-            .query_row(params![now, MAX_NOTE_AGE, session], |row| row.get(0))
-            .optional()?;
+            params![now, MAX_NOTE_AGE, session],
+            |row| row.get(0),
+        )?;
         Ok(is_old.unwrap_or(false))
     }
 }

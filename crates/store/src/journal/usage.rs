@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use anamnesis_note::id::NoteId;
 use anamnesis_session::event::{Privacy, PromptKind, ToolInput};
 use chrono::{DateTime, Utc};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Held, Journal, damage};
-use crate::sqlite::Compressed;
+use crate::sqlite::{self, Compressed};
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
@@ -134,41 +134,44 @@ impl Journal {
     /// Returns what a session or subagent did since the last prompt; nothing if the prompt is
     /// private.
     pub fn last_turn(&self, session: &str, agent: &str) -> Result<Option<LastTurn>, Error> {
-        let prompt = self
-            .connection
-            .prepare_cached(
-                "SELECT number, text, privacy, at FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
-            )?
-            .query_row([session], |row| {
+        let prompt = sqlite::one(
+            &self.connection,
+            "SELECT number, text, privacy, at FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
+            [session],
+            |row| {
                 let privacy: String = row.get(2)?;
-                Ok((row.get::<_, u32>(0)?, row.get(1)?, privacy, row.get::<_, i64>(3)?))
-            })
-            .optional()?;
+                Ok((
+                    row.get::<_, u32>(0)?,
+                    row.get(1)?,
+                    privacy,
+                    row.get::<_, i64>(3)?,
+                ))
+            },
+        )?;
         let Some((number, prompt, privacy, at)) = prompt else {
             return Ok(None);
         };
         if privacy == Privacy::Full.as_str() {
             return Ok(None);
         }
-        let mut events: Vec<TurnEvent> = self
-            .connection
-            .prepare_cached(
-                "SELECT tool, input, at FROM tool_event
+        let mut events: Vec<TurnEvent> = sqlite::rows(
+            &self.connection,
+            "SELECT tool, input, at FROM tool_event
                  WHERE session = ?1 AND coalesce(agent_id, '') = ?2 AND at >= ?3
                    AND (prompt = ?5 OR prompt IS NULL) AND number >
                    (SELECT coalesce(max(after_event), 0) FROM turn_end
                     WHERE session = ?1 AND speaker = 'main' AND at < ?3)
                  ORDER BY number DESC LIMIT ?4",
-            )?
-            .query_map(params![session, agent, at, MAX_EVENTS, number], |row| {
+            params![session, agent, at, MAX_EVENTS, number],
+            |row| {
                 let input: Option<String> = row.get(1)?;
                 Ok(TurnEvent {
                     tool: row.get(0)?,
                     input: input.and_then(|text| serde_json::from_str(&text).ok()),
                     at: row.get(2)?,
                 })
-            })?
-            .collect::<Result<_, _>>()?;
+            },
+        )?;
         events.reverse();
         Ok(Some(LastTurn {
             number,
@@ -179,13 +182,12 @@ impl Journal {
 
     /// Returns the last prompts of a session, newest first; empty texts for those that are not stored.
     pub fn last_prompts(&self, session: &str, limit: usize) -> Result<Vec<String>, Error> {
-        Ok(self
-            .connection
-            .prepare(
-                "SELECT coalesce(text, '') FROM prompt WHERE session = ? ORDER BY number DESC LIMIT ?",
-            )?
-            .query_map(params![session, i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?
-            .collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT coalesce(text, '') FROM prompt WHERE session = ? ORDER BY number DESC LIMIT ?",
+            params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
+            |row| row.get(0),
+        )?)
     }
 
     /// Records that a context used notes in a turn. Of two records on one note, the more certain one
@@ -218,13 +220,12 @@ impl Journal {
 
     /// Returns the notes that a session used, each with the number of the prompt.
     pub fn used_in(&self, session: &str) -> Result<Vec<(i64, String)>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT DISTINCT turn, note FROM use WHERE session = ? ORDER BY turn, note",
-            )?
-            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?)
+        Ok(sqlite::rows(
+            &self.connection,
+            "SELECT DISTINCT turn, note FROM use WHERE session = ? ORDER BY turn, note",
+            [session],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?)
     }
 
     /// Returns a value that changes whenever the counts of use do.
@@ -276,27 +277,27 @@ impl Journal {
             });
         }
         // A use is linked to those of the same context within two turns.
-        counts.pairs = self
-            .connection
-            .prepare(&format!(
+        counts.pairs = sqlite::rows(
+            &self.connection,
+            &format!(
                 "SELECT a.note, b.note, {MONTH}, count(DISTINCT a.session)
                  FROM use AS a JOIN use AS b ON b.session = a.session AND b.agent = a.agent
                    AND b.turn BETWEEN a.turn - 2 AND a.turn + 2 AND b.note <> a.note
                  GROUP BY 1, 2, 3"
-            ))?
-            .query_map([], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })?
-            .collect::<Result<_, _>>()?;
-        counts.sessions = self
-            .connection
-            .prepare(&format!(
+            ),
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )?;
+        counts.sessions = sqlite::rows(
+            &self.connection,
+            &format!(
                 "SELECT {MONTH}, count(DISTINCT session) FROM
                    (SELECT session, at FROM shown_note UNION ALL SELECT session, at FROM use) AS a
                  GROUP BY 1"
-            ))?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
+            ),
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         Ok(counts)
     }
 

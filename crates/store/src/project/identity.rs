@@ -17,7 +17,8 @@ use std::{
 use anamnesis_note::synced_lines::{Alias, Aliases};
 use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::json;
 
 use super::{Project, Repository, Step};
 use crate::{
@@ -91,8 +92,8 @@ impl<'a> Places<'a> {
         let same_name = format!("{SAME}{given}");
         let made_name = format!("{MADE}{}", place.made_at.as_deref().unwrap_or_default());
         let kept = self.rows(&[&place_name, &bound_name, &same_name, &made_name])?;
-        let bound = kept.get(&bound_name).and_then(|text| Bound::parse(text));
-        let before = kept.get(&place_name).and_then(|text| Row::parse(text));
+        let bound = kept.get(&bound_name).and_then(|text| parse::<Bound>(text));
+        let before = kept.get(&place_name).and_then(|text| parse::<Row>(text));
         let made = kept.get(&made_name);
         let before = match (before, made) {
             (None, Some(id)) => self.moved_from(id)?,
@@ -117,8 +118,8 @@ impl<'a> Places<'a> {
                 Row::after(before.as_ref(), is_same_repository, &place, &project, key)
             }
         };
-        if kept.get(&place_name) != Some(&row.to_json()) {
-            rows.push((place_name, row.to_json()));
+        if kept.get(&place_name) != Some(&stored(&row)) {
+            rows.push((place_name, stored(&row)));
         }
         if place.made_at.is_some() && made != Some(&place.id) && !self.is_in_place(made)? {
             rows.push((made_name, place.id.clone()));
@@ -128,7 +129,7 @@ impl<'a> Places<'a> {
             matches!(project.step, Step::Repository(_)) && bound.place != place.id
         });
         if is_free && row.key == given && project.step != Step::Folder {
-            rows.push((bound_name, Bound::from_place(&place).to_json()));
+            rows.push((bound_name, stored(&Bound::from_place(&place))));
         }
         let mut same = kept.get(&same_name).cloned();
         if row.key != given {
@@ -141,7 +142,7 @@ impl<'a> Places<'a> {
         }
         project.key = row.key;
         project.also = same.as_deref().map(read_keys).unwrap_or_default();
-        project.also.extend(row.was.into_iter().map(|(key, _)| key));
+        project.also.extend(row.was);
         project.around = around;
         project
             .around
@@ -181,7 +182,7 @@ impl<'a> Places<'a> {
         let names: Vec<String> = names.collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let rows = self.rows(&names)?;
-        let rows = rows.values().filter_map(|text| Row::parse(text));
+        let rows = rows.values().filter_map(|text| parse::<Row>(text));
         Ok(rows.map(|row| row.key).collect())
     }
 
@@ -189,7 +190,7 @@ impl<'a> Places<'a> {
     fn moved_from(&self, id: &str) -> Result<Option<Row>, journal::Error> {
         let name = format!("{PLACE}{id}");
         let row = self.rows(&[&name])?.remove(&name);
-        let row = row.and_then(|row| Row::parse(&row));
+        let row = row.and_then(|row| parse::<Row>(&row));
         Ok(row.filter(|row| row.place(id).is_none()))
     }
 
@@ -198,7 +199,7 @@ impl<'a> Places<'a> {
         let Some(id) = id else { return Ok(false) };
         let name = format!("{PLACE}{id}");
         let row = self.rows(&[&name])?.remove(&name);
-        let row = row.and_then(|row| Row::parse(&row));
+        let row = row.and_then(|row| parse::<Row>(&row));
         Ok(row.is_some_and(|row| row.place(id).is_some()))
     }
 
@@ -215,8 +216,8 @@ impl<'a> Places<'a> {
             return Ok(BTreeSet::new());
         };
         let rows = journal.metas_under(PLACE)?;
-        let rows = rows.values().filter_map(|text| Row::parse(text));
-        let keys = rows.flat_map(|row| row.was.into_iter().map(|(key, _)| key).chain([row.key]));
+        let rows = rows.values().filter_map(|text| parse::<Row>(text));
+        let keys = rows.flat_map(|row| row.was.into_iter().chain([row.key]));
         Ok(keys.collect())
     }
 
@@ -229,7 +230,7 @@ impl<'a> Places<'a> {
         let mut by_name: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for (name, text) in journal.metas_under(PLACE)? {
             let id = name.strip_prefix(PLACE).unwrap_or_default();
-            let Some(row) = Row::parse(&text) else {
+            let Some(row) = parse::<Row>(&text) else {
                 continue;
             };
             let Some(place) = row.place(id) else {
@@ -269,7 +270,7 @@ impl<'a> Places<'a> {
         let rows = journal.metas_under(PLACE)?;
         let gone = rows
             .values()
-            .filter_map(|text| Row::parse(text))
+            .filter_map(|text| parse::<Row>(text))
             .filter(|row| {
                 let folder = Path::new(&row.folder);
                 row.step == "name" && folder.parent() == place.folder.parent() && !folder.exists()
@@ -339,7 +340,7 @@ impl<'a> Identities<'a> {
         let given = Project::find(folder, user_home);
         if let Some(place) = IdentifiedFolder::from_step(&given.step, folder) {
             let row = Row::after(None, false, &place, &given, key.clone());
-            self.journal.set_meta(&place.row_name(), &row.to_json())?;
+            self.journal.set_meta(&place.row_name(), &stored(&row))?;
         }
         Ok(Some(key))
     }
@@ -398,13 +399,13 @@ impl<'a> Identities<'a> {
         let same = self.journal.metas_under(SAME)?;
         let mut learned = Vec::new();
         for text in self.journal.metas_under(PLACE)?.values() {
-            let Some(row) = Row::parse(text) else {
+            let Some(row) = parse::<Row>(text) else {
                 continue;
             };
             let known = same.get(&format!("{SAME}{}", row.key));
             let known = known.map(|keys| read_keys(keys)).unwrap_or_default();
-            let new = row.was.iter().filter(|(key, _)| !known.contains(key));
-            learned.extend(new.filter_map(|(key, _)| Alias::new(key, &row.key)));
+            let new = row.was.iter().filter(|key| !known.contains(key));
+            learned.extend(new.filter_map(|key| Alias::new(key, &row.key)));
         }
         if learned.is_empty() {
             return Ok(());
@@ -441,37 +442,20 @@ impl<'a> Identities<'a> {
                 journal.set_meta(name, value)?;
             }
             for (name, text) in journal.metas_under(PLACE)? {
-                let Some(mut row) = Row::parse(&text) else {
+                let Some(mut row) = parse::<Row>(&text) else {
                     continue;
                 };
                 let now = row.key.clone();
-                row.was.retain(|(key, _)| {
+                row.was.retain(|key| {
                     let alias = Alias::new(key, &now);
                     alias.and_then(|alias| log.holds(&alias)).unwrap_or(true)
                 });
-                if row.to_json() != text {
-                    journal.set_meta(&name, &row.to_json())?;
+                if stored(&row) != text {
+                    journal.set_meta(&name, &stored(&row))?;
                 }
             }
             Ok(())
         })
-    }
-
-    /// Returns why a key is an alias, and the folder that showed it; none if it was no folder of this
-    /// machine.
-    pub fn reason(
-        &self,
-        key: &str,
-        other: &str,
-    ) -> Result<Option<(String, PathBuf)>, journal::Error> {
-        let rows = self.journal.metas_under(PLACE)?;
-        let mut rows = rows.values().filter_map(|text| Row::parse(text));
-        Ok(rows.find_map(|row| {
-            let is_between =
-                |was: &str| (row.key == key && was == other) || (row.key == other && was == key);
-            let (_, why) = row.was.iter().find(|(was, _)| is_between(was))?;
-            Some((why.clone(), PathBuf::from(&row.folder)))
-        }))
     }
 
     fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), synced_lines::Error> {
@@ -578,7 +562,7 @@ impl IdentifiedFolder {
 }
 
 /// The stored state of a place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
     /// Its last path.
     folder: String,
@@ -588,8 +572,8 @@ struct Row {
     step: String,
     /// Its current key.
     key: String,
-    /// Its earlier keys, each with the reason of the change.
-    was: Vec<(String, String)>,
+    /// Its earlier keys.
+    was: Vec<String>,
 }
 
 impl Row {
@@ -612,16 +596,9 @@ impl Row {
         if let Some(before) =
             before.filter(|before| is_same_repository || before.is_continued_by(step, &key))
         {
-            let steps = [before.step.as_str(), step];
-            let why = ["marker", "remote", "name"]
-                .into_iter()
-                .find(|step| steps.contains(step));
             was.clone_from(&before.was);
-            was.push((
-                before.key.clone(),
-                format!("the {} changed", why.unwrap_or("name")),
-            ));
-            was.retain(|(was, _)| *was != key);
+            was.push(before.key.clone());
+            was.retain(|was| *was != key);
         }
         Self {
             folder: place.written(),
@@ -643,39 +620,10 @@ impl Row {
     fn place(&self, id: &str) -> Option<IdentifiedFolder> {
         IdentifiedFolder::at(Path::new(&self.folder)).filter(|place| place.id == id)
     }
-
-    fn to_json(&self) -> String {
-        json!({
-            "folder": self.folder, "given": self.given, "step": self.step, "key": self.key,
-            "was": self.was,
-        })
-        .to_string()
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(text).ok()?;
-        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
-        let was = value
-            .get("was")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let was = was.filter_map(|pair| {
-            let text = |index| Some(pair.get(index)?.as_str()?.to_owned());
-            Some((text(0)?, text(1)?))
-        });
-        Some(Self {
-            folder: text("folder")?,
-            given: text("given")?,
-            step: text("step")?,
-            key: text("key")?,
-            was: was.collect(),
-        })
-    }
 }
 
 /// The first place with a key on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Bound {
     place: String,
     remote: Option<String>,
@@ -688,19 +636,15 @@ impl Bound {
             remote: place.remote(),
         }
     }
+}
 
-    fn to_json(&self) -> String {
-        json!({ "place": self.place, "remote": self.remote }).to_string()
-    }
+fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str(text).ok()
+}
 
-    fn parse(text: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(text).ok()?;
-        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
-        Some(Self {
-            place: text("place")?,
-            remote: text("remote"),
-        })
-    }
+/// Returns a row as it is stored.
+fn stored(row: &impl Serialize) -> String {
+    serde_json::to_string(row).unwrap_or_default()
 }
 
 fn read_keys(text: &str) -> Vec<String> {
