@@ -265,7 +265,6 @@ pub fn known<'a>(
     StoreKnowledge {
         index,
         journal,
-        with_learned: true,
         now: context.environment.now,
     }
 }

@@ -52,11 +52,12 @@ pub fn undistilled(index: &Index, journal: &Journal, projects: &[String]) -> Opt
         session.is_some_and(|session| journal.has_private_part(session).unwrap_or(true))
     };
     found.retain(|entry| {
-        entry.source == Source::SessionEnd
-            && entry.state.is_in_use()
-            && !entry.reflected
-            && !is_private(&entry.session)
+        entry.source == Source::SessionEnd && entry.state.is_in_use() && !entry.reflected
     });
+    if found.len() < MANY {
+        return None;
+    }
+    found.retain(|entry| !is_private(&entry.session));
     let waiting = journal.proposed_reflections().ok()?;
     let is_asked = waiting
         .iter()

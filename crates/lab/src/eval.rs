@@ -398,7 +398,6 @@ impl Set {
             knowledge: &StoreKnowledge {
                 index: &self.index,
                 journal: None,
-                with_learned: false,
                 now: DateTime::UNIX_EPOCH,
             },
             vector: &|| vector.map(<[f32]>::to_vec),

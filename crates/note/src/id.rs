@@ -3,10 +3,9 @@
 //! An id is also a file name, so the grammar is strict: exactly 26 upper-case Crockford characters.
 //! Text that is not an id never becomes a path.
 
-use std::{borrow::Cow, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, Utc};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
@@ -89,15 +88,7 @@ impl<'de> Deserialize<'de> for NoteId {
     }
 }
 
-impl JsonSchema for NoteId {
-    fn schema_name() -> Cow<'static, str> {
-        "NoteId".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-}
+crate::schema_as!(NoteId, String);
 
 impl fmt::Debug for NoteId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,22 @@
 //!
 //! Nothing here touches a disk, a clock, the environment or the network.
 
+/// Gives a type the JSON schema of another one.
+#[macro_export]
+macro_rules! schema_as {
+    ($name:ident, $other:ty) => {
+        impl ::schemars::JsonSchema for $name {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(generator: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                <$other>::json_schema(generator)
+            }
+        }
+    };
+}
+
 pub mod agent_policy;
 pub mod citation;
 pub mod draft;

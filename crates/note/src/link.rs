@@ -58,8 +58,6 @@ pub enum Relation {
     File,
     /// Their texts are similar.
     Similar,
-    /// They were used together.
-    Learned,
 }
 
 impl Relation {
@@ -77,7 +75,6 @@ impl Relation {
         Self::Session,
         Self::File,
         Self::Similar,
-        Self::Learned,
     ];
 
     /// The relations that a line of `links` may have. Mentions are in the text, and `supersedes` is
@@ -119,7 +116,6 @@ impl Relation {
             Self::Session => "session",
             Self::File => "file",
             Self::Similar => "similar",
-            Self::Learned => "learned",
         }
     }
 
@@ -127,7 +123,7 @@ impl Relation {
     ///
     /// Recall does not follow a relation of weight 0: a replaced note is represented by its
     /// successor, a contradiction is shown as such, a warning comes up by its triggers, and similar
-    /// notes are found by their words. Derived and learned edges have their own weights.
+    /// notes are found by their words. Derived edges have their own weights.
     pub const fn weights(self) -> (f64, f64) {
         match self {
             Self::CausedBy => (1.0, 0.8),
@@ -138,18 +134,13 @@ impl Relation {
             Self::About => (0.6, 0.3),
             Self::Session => (0.5, 0.5),
             Self::File => (0.4, 0.4),
-            // Each direction is learned separately.
-            Self::Learned => (1.0, 0.0),
             Self::Supersedes | Self::Contradicts | Self::WarnsAgainst | Self::Similar => (0.0, 0.0),
         }
     }
 
     /// Returns whether it is declared in a note rather than derived.
     pub const fn is_declared(self) -> bool {
-        !matches!(
-            self,
-            Self::Session | Self::File | Self::Similar | Self::Learned
-        )
+        !matches!(self, Self::Session | Self::File | Self::Similar)
     }
 
     /// Returns whether it is symmetric.
@@ -736,11 +727,6 @@ mod tests {
         assert_eq!(
             [1, 2].map(|end| percent(half.weight_from(id(end)))),
             [50, 40]
-        );
-        let learned = edge(Relation::Learned, Some(0.3));
-        assert_eq!(
-            [1, 2].map(|end| percent(learned.weight_from(id(end)))),
-            [30, 0]
         );
         // A weight cannot make recall follow a contradiction.
         let disputed = edge(Relation::Contradicts, Some(1.0));

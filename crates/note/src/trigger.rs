@@ -14,13 +14,11 @@
 //! Invariants: any call is accepted, and matching takes linear time in the length of the call.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeSet, HashSet},
     fmt,
     str::FromStr,
 };
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
@@ -561,15 +559,7 @@ impl<'de> Deserialize<'de> for Trigger {
     }
 }
 
-impl JsonSchema for Trigger {
-    fn schema_name() -> Cow<'static, str> {
-        "Trigger".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-}
+crate::schema_as!(Trigger, String);
 
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use anamnesis_note::{
     id::NoteId,
-    link::{Edge, MAX_CITING, Relation, file_edges},
+    link::{Edge, MAX_CITING, file_edges},
 };
 use anamnesis_store::{index::Index, journal::Journal};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    learned::learned_links,
     note_set::{Knowledge, NoteStanding},
     stale::{is_news, looked_at, time},
 };
@@ -24,8 +23,6 @@ pub struct StoreKnowledge<'a> {
     pub index: &'a Index,
     /// This machine's journal, if there is one.
     pub journal: Option<&'a Journal>,
-    /// Whether to derive links from use.
-    pub with_learned: bool,
     /// The current time.
     pub now: DateTime<Utc>,
 }
@@ -58,18 +55,6 @@ impl Knowledge for StoreKnowledge<'_> {
 
     fn links(&self, ids: &[NoteId]) -> Vec<Edge> {
         let mut edges = Vec::new();
-        let now = self.now;
-        if self.with_learned {
-            for id in ids {
-                let learned = learned_links(self.index, *id, now).unwrap_or_default();
-                edges.extend(learned.into_iter().map(|(other, weight)| Edge {
-                    from: *id,
-                    to: other,
-                    relation: Relation::Learned,
-                    weight: Some(weight),
-                }));
-            }
-        }
         for (id, paths) in self.index.cited_by(ids).unwrap_or_default() {
             let Ok(Some(entry)) = self.index.get(id) else {
                 continue;

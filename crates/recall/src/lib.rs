@@ -11,7 +11,6 @@ pub mod freshness;
 pub mod graph;
 pub mod knowledge;
 mod last_sessions;
-pub mod learned;
 mod meaning;
 pub mod note_set;
 pub mod novelty;

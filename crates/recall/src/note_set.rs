@@ -822,7 +822,6 @@ pub(crate) mod tests {
             knowledge: &StoreKnowledge {
                 index: &index,
                 journal: None,
-                with_learned: false,
                 now: now(),
             },
             vector: &|| vector.map(<[f32]>::to_vec),

@@ -168,15 +168,8 @@ pub fn capture(
             note.actor = None;
             note.state = State::Active;
         }
-        if replace && (note.title != draft.title || note.body != draft.body) {
-            note.title = draft.title;
-            note.body = draft.body;
-            // A person may have added phrases.
-            note.asked = asked_phrases(&[draft.asked, std::mem::take(&mut note.asked)].concat());
-            note.model = None;
-            note.updated_at = draft.updated_at;
-            // The reflection used an earlier text.
-            note.tags.retain(|tag| tag != REFLECTED);
+        if replace {
+            replace_text(note, draft);
         }
         tag(note, request.source);
     })?;
@@ -186,6 +179,21 @@ pub fn capture(
     } else {
         Outcome::Written(Box::new(after))
     })
+}
+
+/// Replaces the text of a session's note.
+fn replace_text(note: &mut Note, draft: Note) {
+    if note.title == draft.title && note.body == draft.body {
+        return;
+    }
+    note.title = draft.title;
+    note.body = draft.body;
+    // A person may have added phrases.
+    note.asked = asked_phrases(&[draft.asked, std::mem::take(&mut note.asked)].concat());
+    note.model = None;
+    note.updated_at = draft.updated_at;
+    // The reflection used an earlier text.
+    note.tags.retain(|tag| tag != REFLECTED);
 }
 
 /// Returns the note of a session, without its text and times.

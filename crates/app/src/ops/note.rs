@@ -1,7 +1,5 @@
 //! A note as outcomes contain it.
 
-use std::borrow::Cow;
-
 use anamnesis_note::{
     id::NoteId,
     note::{self, parse_timestamp},
@@ -15,7 +13,7 @@ use anamnesis_store::{
     notes::Stored,
 };
 use chrono::{DateTime, Utc};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::context::Context;
@@ -132,15 +130,7 @@ impl Serialize for Note {
     }
 }
 
-impl JsonSchema for Note {
-    fn schema_name() -> Cow<'static, str> {
-        "Note".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Fields::json_schema(generator)
-    }
-}
+anamnesis_note::schema_as!(Note, Fields);
 
 /// A list of notes.
 #[derive(Debug, Serialize)]
@@ -256,15 +246,7 @@ impl Serialize for Named {
     }
 }
 
-impl JsonSchema for Named {
-    fn schema_name() -> Cow<'static, str> {
-        "Named".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        NamedFields::json_schema(generator)
-    }
-}
+anamnesis_note::schema_as!(Named, NamedFields);
 
 /// Makes a title safe to return.
 pub fn title(text: &str) -> String {

@@ -14,8 +14,6 @@ pub struct LinkReport {
     pub stored: LinkCounts,
     /// Links between notes that cite the same file.
     pub file: usize,
-    /// Links between notes that were used together.
-    pub learned: usize,
     /// Links that lead to no note, each with the short id of its note.
     pub unresolved: Vec<(UnresolvedLink, String)>,
 }
@@ -47,7 +45,6 @@ pub fn rebuild(context: &Context) -> Result<LinkReport, Error> {
     };
     Ok(LinkReport {
         file: count(Relation::File),
-        learned: count(Relation::Learned),
         unresolved: unresolved.collect(),
         stored: index.link_counts()?,
     })

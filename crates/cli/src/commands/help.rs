@@ -58,7 +58,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 80] = [
+pub(crate) const EXAMPLES: [(&str, &str); 79] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -146,7 +146,6 @@ pub(crate) const EXAMPLES: [(&str, &str); 80] = [
         "internal capture",
         "internal capture --transcript session.jsonl",
     ),
-    ("internal complete", "internal complete show ''"),
     ("internal inject", "internal inject --json"),
     ("internal maintain", "internal maintain"),
     ("internal reindex", "internal reindex"),

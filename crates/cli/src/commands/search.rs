@@ -86,11 +86,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if query.trim().is_empty() {
         return Err(Error::usage("there are no words to search for"));
     }
-    let past = args
-        .at
-        .as_ref()
-        .map(|date| At::new(context, date))
-        .transpose()?;
+    let past = args.at.as_ref().map(|date| At::new(context, date));
+    let past = past.transpose()?;
     let mut index = match &past {
         Some(past) => past.index()?,
         None => context.index_to_search()?,
@@ -152,8 +149,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             text.push_str(&format!("  {}\n", one_line(&remark)));
         }
     }
-    let at = args.at.as_ref();
-    text.push_str(&match at {
+    text.push_str(&match &args.at {
         Some(date) => format!("→ anamnesis show ID --at \"{}\"\n", one_line(date)),
         None => "→ anamnesis show ID · anamnesis forget ID\n".to_owned(),
     });

@@ -149,18 +149,16 @@ fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
             "mentions": stored.mentions,
             "session": stored.session,
             "file": report.file,
-            "learned": report.learned,
             "unresolved": unresolved.collect::<Vec<_>>(),
         }))?;
         return Ok(());
     }
     let mut text = format!(
-        "links: {} declared, {} by [[…]], {} of sessions, {} of files, {} by use\n",
+        "links: {} declared, {} by [[…]], {} of sessions, {} of files\n",
         ui::number(stored.declared),
         ui::number(stored.mentions),
         ui::number(stored.session),
         ui::number(report.file),
-        ui::number(report.learned),
     );
     if !unresolved.is_empty() {
         let lead = if unresolved.len() == 1 {

@@ -206,19 +206,10 @@ fn answer_event(
     let transcript = payload.transcript_path.as_ref().map(PathBuf::from);
     let is_recorded = hook.record(&record, waiting, &mut handled, started);
     watchdog.release();
-    // On a full or read-only disk the record is in neither.
-    let lost = handled
-        .errors
-        .iter()
-        .find(|error| error.starts_with("spool: "));
-    if let (false, Action::Start { .. }, Some(error)) = (is_recorded, plan.action, lost)
+    if let (false, Action::Start { .. }) = (is_recorded, plan.action)
         && hook.context.environment.is_interactive
     {
-        // The path before it would leave no room for the reason.
-        let reason = error.rsplit(": ").next().unwrap_or_default();
-        let reason = reason.split(" (os error").next().unwrap_or_default();
-        let text = format!("nothing can be written or recorded: {reason} · anamnesis doctor");
-        handled.answer.system_message = Some(line(&text));
+        handled.answer.system_message = lost_line(&handled).or(handled.answer.system_message);
     }
     if !is_recorded {
         // Without a record of the denial, the same call would be denied again and again.
@@ -253,6 +244,17 @@ fn answer_event(
             },
         check_index: handled.check_index,
     }
+}
+
+/// Returns the line about a full or read-only disk, on which the record is neither in the journal nor in
+/// the spool.
+fn lost_line(handled: &Handled) -> Option<String> {
+    let is_lost = |error: &&String| error.starts_with("spool: ");
+    // The path before it would leave no room for the reason.
+    let reason = handled.errors.iter().find(is_lost)?.rsplit(": ").next()?;
+    let reason = reason.split(" (os error").next().unwrap_or_default();
+    let text = format!("nothing can be written or recorded: {reason} · anamnesis doctor");
+    Some(line(&text))
 }
 
 /// Answers nothing. Only a mistake in the settings that stops recording is reported.

@@ -138,7 +138,6 @@ impl Hook {
         let knowledge = StoreKnowledge {
             index,
             journal,
-            with_learned: false,
             now: request.now,
         };
         session_start::mark_stale(&mut chosen, &knowledge);
@@ -204,20 +203,7 @@ impl Hook {
         // An open task is only named, not injected as text.
         let is_given = |chosen: &&Chosen| chosen.reason != Reason::OpenTask;
         let notes_given = chosen.iter().filter(is_given).count();
-        let ignored = self.context.environment.ignored_in_sessions();
-        let ignored = ignored.first();
-        let repair = repair_line(journal);
-        let told = repair.as_ref().map(|(of, _)| of.clone());
-        let problem = repair.map(|(_, line)| line);
-        let problem = problem.or_else(|| problem_line(journal, now));
-        let problem =
-            problem.or_else(|| ignored.map(|name| format!("{name} is ignored · anamnesis doctor")));
-        let problem = problem.or_else(|| {
-            sync_line(journal, now).map(|problem| match notes_given {
-                0 => problem,
-                count => format!("{} · {problem}", ui::count(count, "note")),
-            })
-        });
+        let (problem, told) = self.problem(journal, notes_given);
         if let Some(problem) = problem
             && journal.meta("problem_told").ok().flatten().as_deref() != Some(&today)
         {
@@ -276,6 +262,31 @@ impl Hook {
 }
 
 impl Hook {
+    /// The first problem that a person should know of, and the repair that it tells of.
+    fn problem(&self, journal: &Journal, notes: usize) -> (Option<String>, Option<String>) {
+        let now = self.context.environment.now;
+        if let Some((of, line)) = repair_line(journal) {
+            return (Some(line), Some(of));
+        }
+        let ignored = self.context.environment.ignored_in_sessions();
+        let ignored = || {
+            Some(format!(
+                "{} is ignored · anamnesis doctor",
+                ignored.first()?
+            ))
+        };
+        let sync = || {
+            sync_line(journal, now).map(|problem| match notes {
+                0 => problem,
+                count => format!("{} · {problem}", ui::count(count, "note")),
+            })
+        };
+        (
+            problem_line(journal, now).or_else(ignored).or_else(sync),
+            None,
+        )
+    }
+
     /// How many sessions of the project the person may have distilled.
     fn undistilled(&self, journal: &Journal, index: &Index) -> Option<usize> {
         reflect::undistilled(index, journal, &self.project().own_keys())

@@ -126,7 +126,7 @@ fn relink_twice_is_once() {
     let first = home.run("relink").shown();
     snapshot!(first, @r#"
     exit 0
-    links: 3 declared, 1 by [[…]], 0 of sessions, 0 of files, 0 by use
+    links: 3 declared, 1 by [[…]], 0 of sessions, 0 of files
     3 lead nowhere:
     #M0C4YB 01JZ0000000000000000N0T0NE: no such note here
     #M0C4YB loves x: expected one of caused-by, elaborates, part-of, related-to, ab…

@@ -122,10 +122,8 @@ pub fn start_block(
     }
     let frame = [OPEN, INTRODUCTION, CLOSE, &holds, &open, EARLIER];
     let mut length = frame.map(units).iter().sum::<usize>() + 2;
-    length += add_headings(
-        &mut items,
-        MAX_CONTEXT_LENGTH - length - MAX_LEFT_OUT_LENGTH,
-    );
+    let room = MAX_CONTEXT_LENGTH - length - MAX_LEFT_OUT_LENGTH;
+    length += add_headings(&mut items, room);
     let names = notes.iter().zip(&items);
     let names = names.filter(|(_, item)| item.level == Level::Name);
     let globals = items.iter().filter(|item| item.is_global).count();

@@ -1,9 +1,9 @@
 //! Usage counts of notes, from this machine's journal.
 //!
-//! Counts are per month and decay from the middle of their month. The tables are refilled when the
+//! Counts are per month and decay from the middle of their month. The table is refilled when the
 //! journal's counts changed, which takes about ten milliseconds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use anamnesis_note::id::NoteId;
 use chrono::{DateTime, Utc};
@@ -22,32 +22,24 @@ CREATE TABLE usage (
   sessions INTEGER NOT NULL, shown INTEGER NOT NULL, unused INTEGER NOT NULL, last INTEGER,
   PRIMARY KEY (note, month)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE used_together (
-  note TEXT NOT NULL, other TEXT NOT NULL, month INTEGER NOT NULL, sessions INTEGER NOT NULL,
-  PRIMARY KEY (note, other, month)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE sessions_of_month (month INTEGER PRIMARY KEY, sessions INTEGER NOT NULL) STRICT;
 ";
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["sessions_of_month", "usage", "used_together"],
-    // The tables do not depend on the note itself and may name notes that arrive later.
+    objects: &["usage"],
+    // The table does not depend on the note itself and may name notes that arrive later.
     insert: |_, _, _| Ok(()),
     remove: |_, _| Ok(()),
 };
 
-/// The `meta` key of the state of the counts that filled the tables.
+/// The `meta` key of the state of the counts that filled the table.
 const STAMP: &str = "usage";
-
-/// The maximum number of notes used together with one. With more, each is worth nothing.
-const MAX_TOGETHER: i64 = 4096;
 
 /// Counts of one kind, by the middle of their month.
 pub type ByMonth<T> = Vec<(DateTime<Utc>, T)>;
 
 impl Index {
-    /// Refills the tables if the journal's counts changed. Returns whether they did.
+    /// Refills the table if the journal's counts changed. Returns whether they did.
     pub fn take_up_usage(&mut self, home: &Home) -> Result<bool, Error> {
         // An unreadable journal counts as unchanged.
         let journal = Journal::open_to_read(home, std::time::Duration::from_millis(100));
@@ -119,37 +111,6 @@ impl Index {
             },
         )?)
     }
-
-    /// Returns the notes that were used together with one, each with the number of sessions.
-    pub fn used_together(&self, note: NoteId) -> Result<BTreeMap<NoteId, ByMonth<u64>>, Error> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT other, month, sessions FROM used_together WHERE note = ? ORDER BY other, month LIMIT ?",
-        )?;
-        let mut rows = statement.query(params![note.to_string(), MAX_TOGETHER])?;
-        let mut together: BTreeMap<NoteId, ByMonth<u64>> = BTreeMap::new();
-        while let Some(row) = rows.next()? {
-            let Ok(other) = row.get::<_, String>("other")?.parse() else {
-                continue;
-            };
-            let sessions = u64::try_from(row.get::<_, i64>("sessions")?).unwrap_or(0);
-            let month = time(row.get("month")?);
-            together.entry(other).or_default().push((month, sessions));
-        }
-        Ok(together)
-    }
-
-    /// Returns the number of sessions with notes.
-    pub fn sessions_by_month(&self) -> Result<ByMonth<u64>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
-            "SELECT month, sessions FROM sessions_of_month ORDER BY month",
-            [],
-            |row| {
-                let sessions = u64::try_from(row.get::<_, i64>("sessions")?).unwrap_or(0);
-                Ok((time(row.get("month")?), sessions))
-            },
-        )?)
-    }
 }
 
 fn time(milliseconds: i64) -> DateTime<Utc> {
@@ -157,9 +118,7 @@ fn time(milliseconds: i64) -> DateTime<Utc> {
 }
 
 fn fill(connection: &Connection, counts: &UsageCounts) -> rusqlite::Result<()> {
-    for table in ["usage", "used_together", "sessions_of_month"] {
-        connection.execute(&format!("DELETE FROM {table}"), [])?;
-    }
+    connection.execute("DELETE FROM usage", [])?;
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let mut usage =
         connection.prepare_cached("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?;
@@ -174,15 +133,6 @@ fn fill(connection: &Connection, counts: &UsageCounts) -> rusqlite::Result<()> {
             number(counts.unused),
             counts.last,
         ])?;
-    }
-    let mut together =
-        connection.prepare_cached("INSERT INTO used_together VALUES (?, ?, ?, ?)")?;
-    for pair in &counts.pairs {
-        together.execute(params![pair.0, pair.1, pair.2, pair.3])?;
-    }
-    let mut sessions = connection.prepare_cached("INSERT INTO sessions_of_month VALUES (?, ?)")?;
-    for month in &counts.sessions {
-        sessions.execute(params![month.0, month.1])?;
     }
     next_generation(connection)
 }
@@ -213,21 +163,14 @@ mod tests {
             let uses: Vec<_> = of.iter().map(|of| (id(*of), Weight::Explicit)).collect();
             journal.used(session, "", 1, &uses, now).unwrap();
         };
-        let answers = |index: &Index| {
-            (
-                index.usage_of([id(1), id(2), id(3)]).unwrap(),
-                index.used_together(id(2)).unwrap(),
-                index.sessions_by_month().unwrap(),
-            )
-        };
+        let answers = |index: &Index| index.usage_of([id(1), id(2), id(3)]).unwrap();
         used("one", &[1, 2]);
         let mut index = Index::in_step(&home, &notes, TIMEOUT).unwrap();
         assert!(!index.take_up_usage(&home).unwrap());
         used("two", &[2, 3]);
         assert!(index.take_up_usage(&home).unwrap());
         let updated = answers(&index);
-        assert_eq!((updated.0.len(), updated.1.len()), (3, 2));
-        assert_eq!((updated.0[&id(2)][0].1.used, updated.2[0].1), (2, 2));
+        assert_eq!((updated.len(), updated[&id(2)][0].1.used), (3, 2));
         drop(index);
         let rebuilt = Index::rebuild(&home, &notes, TIMEOUT).unwrap();
         assert_eq!(answers(&rebuilt), updated);

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Held, Journal, damage};
+use super::{Error, Held, Journal};
 use crate::sqlite::{self, Compressed};
 
 /// The number of tool events of a turn that are examined, the last ones.
@@ -19,9 +19,6 @@ const MAX_EVENTS: i64 = 200;
 
 /// The level of a note that was only pointed at.
 const POINTER: &str = "pointer";
-
-/// The `meta` key of the counts from before use was counted here.
-const FORMER: &str = "former_usage";
 
 /// The middle of the month of a row, which is used as the time of everything in it, milliseconds.
 const MONTH: &str = "1000 * unixepoch(a.at / 1000, 'unixepoch', 'start of month', '+14 days')";
@@ -68,10 +65,6 @@ impl NoteCounts {
 pub struct UsageCounts {
     /// By note and month.
     pub notes: BTreeMap<(String, i64), NoteCounts>,
-    /// Notes that were used together: the note, the other one, the month, the number of sessions.
-    pub pairs: Vec<(String, String, i64, i64)>,
-    /// The number of sessions with notes, by month.
-    pub sessions: Vec<(i64, i64)>,
 }
 
 /// The last turn of a context, without private parts.
@@ -233,9 +226,8 @@ impl Journal {
         Ok(self.connection.query_row(
             "SELECT format('%d %d %d %d %d', (SELECT count(*) FROM shown_note),
                (SELECT coalesce(max(at), 0) FROM shown_note), count(*), coalesce(max(at), 0),
-               coalesce(sum(is_certain), 0)) || coalesce((SELECT value FROM meta WHERE key = ?), '')
-             FROM use",
-            [FORMER],
+               coalesce(sum(is_certain), 0)) FROM use",
+            [],
             |row| row.get(0),
         )?)
     }
@@ -243,12 +235,6 @@ impl Journal {
     /// Returns the counts of use of all sessions, by the middle of their month.
     pub fn usage_counts(&self) -> Result<UsageCounts, Error> {
         let mut counts = UsageCounts::default();
-        let former = self.meta(FORMER)?.unwrap_or_default();
-        let former: Vec<(String, i64, NoteCounts)> =
-            serde_json::from_str(&former).unwrap_or_default();
-        for (note, month, former) in former {
-            counts.notes.entry((note, month)).or_default().add(&former);
-        }
         let mut statement = self.connection.prepare(&format!(
             "SELECT note, {MONTH}, sum(certain), sum(hinted), sum(is_used), sum(is_shown),
                sum(is_shown AND NOT is_used), max(last)
@@ -276,56 +262,7 @@ impl Journal {
                 last: row.get(7)?,
             });
         }
-        // A use is linked to those of the same context within two turns.
-        counts.pairs = sqlite::rows(
-            &self.connection,
-            &format!(
-                "SELECT a.note, b.note, {MONTH}, count(DISTINCT a.session)
-                 FROM use AS a JOIN use AS b ON b.session = a.session AND b.agent = a.agent
-                   AND b.turn BETWEEN a.turn - 2 AND a.turn + 2 AND b.note <> a.note
-                 GROUP BY 1, 2, 3"
-            ),
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
-        )?;
-        counts.sessions = sqlite::rows(
-            &self.connection,
-            &format!(
-                "SELECT {MONTH}, count(DISTINCT session) FROM
-                   (SELECT session, at FROM shown_note UNION ALL SELECT session, at FROM use) AS a
-                 GROUP BY 1"
-            ),
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
         Ok(counts)
-    }
-
-    /// Returns the receipts that an earlier version kept in the journal, as lines.
-    pub(crate) fn former_receipts(&self) -> Result<Option<String>, Error> {
-        if !damage::tables(&self.connection)?
-            .iter()
-            .any(|it| it == "receipt")
-        {
-            return Ok(None);
-        }
-        let sql = "SELECT coalesce(group_concat(text, ''), '') FROM receipt";
-        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
-    }
-
-    pub(crate) fn drop_former_receipts(&self) -> Result<(), Error> {
-        Ok(self
-            .connection
-            .execute_batch("DROP TABLE IF EXISTS receipt")?)
-    }
-
-    /// Stores counts from before use was counted in the journal, by the middle of their month.
-    pub(crate) fn keep_former_usage(
-        &self,
-        counts: &[(String, i64, NoteCounts)],
-    ) -> Result<(), Error> {
-        let counts = serde_json::json!(counts).to_string();
-        self.set_meta(FORMER, &counts)
     }
 
     /// Returns the report since a time, milliseconds since 1970, about the sessions of these
@@ -490,23 +427,6 @@ mod tests {
         used("", 2, Weight::Explicit);
         let counted = counts(&journal, 1);
         assert_eq!((counted.used, counted.hinted, counted.sessions), (2, 0, 1));
-        assert_eq!(journal.usage_counts().unwrap().sessions[0].1, 1);
-    }
-
-    #[test]
-    fn notes_are_used_together_within_two_turns() {
-        let (_folder, journal) = journal_with_session("s");
-        for (turn, of) in [(1, 1), (3, 2), (6, 3)] {
-            journal
-                .used("s", "", turn, &[(note(of), Weight::Explicit)], now())
-                .unwrap();
-        }
-        let pairs = journal.usage_counts().unwrap().pairs;
-        assert_eq!(pairs.len(), 2);
-        assert!(pairs.iter().all(|(one, other, _, sessions)| {
-            let three = note(3).to_string();
-            *sessions == 1 && *one != three && *other != three
-        }));
     }
 
     #[test]
@@ -518,18 +438,6 @@ mod tests {
         journal.forget_session("s").unwrap();
         assert_eq!(journal.usage_counts().unwrap(), UsageCounts::default());
         assert_eq!(journal.usage_stamp().unwrap(), before);
-        let former = NoteCounts {
-            shown: 3,
-            ..NoteCounts::default()
-        };
-        let kept = [(
-            note(1).to_string(),
-            now().timestamp_millis(),
-            former.clone(),
-        )];
-        journal.keep_former_usage(&kept).unwrap();
-        assert_eq!(counts(&journal, 1), former);
-        assert_ne!(journal.usage_stamp().unwrap(), before);
     }
 
     #[test]

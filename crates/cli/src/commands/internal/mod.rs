@@ -1,13 +1,12 @@
 //! `internal`: commands that hooks, the plugin and scripts run.
 
 mod capture;
-mod complete;
 mod inject;
 mod maintain;
 mod reindex;
 pub(super) mod work;
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use anamnesis_app::{context::Context, environment::Environment};
 
@@ -24,7 +23,6 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Capture(capture::Args),
-    Complete(complete::Args),
     Inject(inject::Args),
     Maintain(maintain::Args),
     Reindex(reindex::Args),
@@ -38,21 +36,9 @@ impl Args {
     }
 }
 
-/// `all` makes the whole command line, which completions need.
-pub(crate) fn run(
-    args: &Args,
-    all: fn() -> clap::Command,
-    environment: Environment,
-    ui: &Ui,
-) -> Outcome {
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
         Verb::Work(args) => work::run(args, environment),
-        Verb::Complete(args) => complete::run(
-            args,
-            &all(),
-            &Context::new(environment, Duration::ZERO)?,
-            ui,
-        ),
         Verb::Capture(args) => capture::run(args, &Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(args, &Context::open(environment)?, ui),
         Verb::Maintain(args) => maintain::run(args, &Context::open(environment)?, ui),
