@@ -344,7 +344,7 @@ impl Context {
         let short = Self::short(index, entry.id());
         Err(Error::failed(format!("#{short} is forgotten"))
             .code("forgotten")
-            .hint(format!("anamnesis restore {short}")))
+            .hint(format!("anamnesis forget --undo {short}")))
     }
 
     /// Returns the shortest unique id of a note.

@@ -246,7 +246,7 @@ fn installed_plugins(context: &Context) -> Option<Map<String, Value>> {
 fn by_person(context: &Context) -> Result<(), Error> {
     if context.environment.is_agent {
         return Err(Error::failed("only a person adds or removes a model")
-            .hint("in a terminal: anamnesis model add FILE"));
+            .hint("in a terminal: anamnesis config model add FILE"));
     }
     Ok(())
 }

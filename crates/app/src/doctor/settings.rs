@@ -90,7 +90,7 @@ pub(super) fn embedding_model(it: &Examined<'_>) -> Option<CheckResult> {
         && let Err(error) = model.check()
     {
         let line = format!("words alone: {error}");
-        return Some(CheckResult::broken(line).hint("anamnesis model add FILE"));
+        return Some(CheckResult::broken(line).hint("anamnesis config model add FILE"));
     }
     let counts = it.index()?.count_embeddings().ok()?;
     let (done, total) = (number(counts.done), number(counts.total));

@@ -104,7 +104,7 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
             "Undo: anamnesis undo {} · out of history too: anamnesis purge {all}",
             short_batch(batch)
         ),
-        None => format!("Undo: anamnesis restore {all}"),
+        None => format!("Undo: anamnesis forget --undo {all}"),
     };
     Ok(ForgottenNotes {
         said: told.collect::<String>() + &undo,

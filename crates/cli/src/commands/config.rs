@@ -1,9 +1,10 @@
 //! `config`: shows and changes the settings of this machine, with their sources.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     context::Context,
+    environment::Environment,
     format::quoted,
     settings::{
         self, EffectiveSetting, SettingSource, changeable, default, known, parse, public, shown,
@@ -14,6 +15,7 @@ use anamnesis_store::settings::{Kind, SETTINGS, Setting, config::Config};
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
+use super::model;
 use crate::ui::{self, Outcome, Ui};
 
 /// The width of the value column.
@@ -49,6 +51,7 @@ enum Action {
         #[arg(allow_hyphen_values = true)]
         value: Vec<String>,
     },
+    Model(model::Args),
     /// Test the configured model with a one-word question
     Test,
     /// Remove a setting from the file, so that its default applies
@@ -58,9 +61,13 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    if let Some(Action::Model(args)) = &args.action {
+        return model::run(args, &Context::open(environment)?, ui);
+    }
+    let context = &Context::new(environment, Duration::ZERO)?;
     match &args.action {
-        None | Some(Action::List) => list(context, args.json, ui),
+        None | Some(Action::List | Action::Model(_)) => list(context, args.json, ui),
         Some(Action::Get { key }) => get(context, known(key)?, args.json, ui),
         Some(Action::Set { key, value }) => {
             let setting = changeable(context, key)?;

@@ -1,4 +1,4 @@
-//! `diff`: shows what a change did, note by note.
+//! `log --diff`: shows what a change did, note by note.
 
 use std::process::ExitCode;
 
@@ -14,26 +14,13 @@ use anamnesis_sync::history::Difference;
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use crate::ui::{self, ListLength, Outcome, Ui};
+use super::log::Args;
+use crate::ui::{self, Outcome, Ui};
 
-/// Show what a change did, note by note
-///
-/// Prints added and removed lines, front matter first. For a note id, the latest change of that
-/// note is shown. Secrets are masked.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// A change or a commit as `log` shows it, or a note's id
-    what: String,
-    #[command(flatten)]
-    length: ListLength,
-    /// Print JSON, with the texts before and after
-    #[arg(long)]
-    json: bool,
-}
-
-pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+/// Prints what a change did: added and removed lines, front matter first. Secrets are masked.
+pub(super) fn show(what: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
-    let (event, note) = past.find(&args.what)?;
+    let (event, note) = past.find(what)?;
     let mut differences = past.repository.differences(&event.commit)?;
     if let Some(note) = note {
         differences.retain(|difference| difference.id == note);

@@ -1,8 +1,8 @@
-//! `forget`, its undo `restore`, and forgetting a session, which cannot be undone.
+//! `forget`, its undo, and forgetting a session, which cannot be undone.
 
 mod session;
 
-use anamnesis_app::{context::Context, forget};
+use anamnesis_app::{Error, context::Context, forget};
 
 use crate::ui::{Outcome, Ui};
 
@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// A note's id: six or more characters of its start or end; repeatable
     #[arg(required_unless_present = "session", conflicts_with = "session")]
     ids: Vec<String>,
+    /// Restore the notes, byte for byte
+    #[arg(long, conflicts_with = "session")]
+    undo: bool,
     /// Permanently delete the session whose id starts with this
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -29,27 +32,19 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Restore a forgotten note, byte for byte
-#[derive(Debug, clap::Args)]
-pub(crate) struct RestoreArgs {
-    /// The note's id: six or more characters of its start or end
-    id: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if let Some(session) = &args.session {
         return ui.saying(args.json, |ui| {
             session::run(session, args.prompt, args.yes, context, ui)
         });
     }
+    if args.undo {
+        let [id] = &args.ids[..] else {
+            return Err(Error::usage("one note is restored at a time"));
+        };
+        let restored = forget::restore(context, id)?;
+        return ui.done(args.json, &restored, &restored.said);
+    }
     let forgotten = forget::forget(context, &args.ids)?;
     ui.done(args.json, &forgotten, &forgotten.said)
-}
-
-pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {
-    let restored = forget::restore(context, &args.id)?;
-    ui.done(args.json, &restored, &restored.said)
 }

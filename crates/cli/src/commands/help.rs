@@ -29,36 +29,26 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Everyday",
         &[
-            "status", "search", "recall", "list", "show", "write", "edit", "forget", "restore",
-            "why", "open", "move", "pin", "mute", "connect", "task",
+            "status", "search", "recall", "list", "show", "write", "edit", "forget", "why", "open",
+            "move", "pin", "mute", "connect", "task",
         ],
     ),
     ("Machines", &["init", "sync", "project", "backup"]),
     ("Privacy", &["off", "on", "purge", "redact", "sessions"]),
-    ("History", &["log", "diff", "undo", "review"]),
+    ("History", &["log", "undo", "review"]),
     (
         "Upkeep",
         &[
             "upkeep", "merge", "reflect", "stale", "verify", "feedback", "stats", "eval", "prove",
-            "backfill", "import", "model",
+            "backfill", "import",
         ],
     ),
     ("Trouble", &["doctor", "config"]),
-    (
-        "Besides",
-        &[
-            "serve",
-            "demo",
-            "statusline",
-            "completions",
-            "internal",
-            "help",
-        ],
-    ),
+    ("Besides", &["serve", "demo", "internal", "help"]),
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 79] = [
+pub(crate) const EXAMPLES: [(&str, &str); 77] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -70,7 +60,6 @@ pub(crate) const EXAMPLES: [(&str, &str); 79] = [
     ),
     ("edit", "edit 7Q4KZ9"),
     ("forget", "forget 7Q4KZ9"),
-    ("restore", "restore 7Q4KZ9"),
     ("why", "why last --exact"),
     ("open", "open live"),
     ("move", "move 7Q4KZ9 --project global"),
@@ -80,7 +69,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 79] = [
     ("task", "task add 'Rotate the staging key'"),
     ("init", "init --remote git@git.home:me/memory.git"),
     ("sync", "sync"),
-    ("model", "model add e5-small-q4.bin"),
+    ("config model", "config model"),
     ("project", "project list"),
     ("backup", "backup ~/anamnesis-2026-01-31.tar"),
     ("off", "off --all"),
@@ -88,8 +77,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 79] = [
     ("purge", "purge --find"),
     ("redact", "redact < session.log"),
     ("sessions", "sessions -n 5"),
-    ("log", "log --note 7Q4KZ9"),
-    ("diff", "diff 5K2MQT"),
+    ("log", "log --diff 5K2MQT"),
     ("undo", "undo 5K2MQT"),
     ("review", "review --list"),
     ("upkeep", "upkeep --apply"),
@@ -107,10 +95,10 @@ pub(crate) const EXAMPLES: [(&str, &str); 79] = [
     ("config", "config set session_line problems"),
     ("serve", "serve"),
     ("demo", "demo"),
-    ("statusline", "statusline"),
+    ("internal statusline", "internal statusline"),
     (
-        "completions",
-        "completions bash > ~/.local/share/bash-completion/completions/anamnesis",
+        "internal completions",
+        "internal completions bash > ~/.local/share/bash-completion/completions/anamnesis",
     ),
     ("internal", "internal reindex"),
     ("help", "help task add"),
@@ -129,8 +117,8 @@ pub(crate) const EXAMPLES: [(&str, &str); 79] = [
     ("eval build", "eval build"),
     ("eval run", "eval run"),
     ("eval experiment", "eval experiment"),
-    ("model add", "model add e5-small-q4.bin"),
-    ("model remove", "model remove"),
+    ("config model add", "config model add e5-small-q4.bin"),
+    ("config model remove", "config model remove"),
     ("sessions show", "sessions show 0b0c8f1e"),
     (
         "sessions export",

@@ -9,6 +9,7 @@ use anamnesis_app::{
 };
 use serde_json::json;
 
+use super::diff;
 use crate::ui::{ListLength, Outcome, ProjectFilter, Ui};
 
 /// Show the changes to your notes, on all your machines
@@ -19,18 +20,24 @@ use crate::ui::{ListLength, Outcome, ProjectFilter, Ui};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    length: ListLength,
+    pub(super) length: ListLength,
     /// Only changes of this note
     #[arg(long, value_name = "ID", conflicts_with = "project")]
     note: Option<String>,
+    /// Show what a change or a commit did, or the latest change of a note, line by line
+    #[arg(long, value_name = "ID", conflicts_with_all = ["note", "project"])]
+    diff: Option<String>,
     #[command(flatten)]
     projects: ProjectFilter,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    if let Some(what) = &args.diff {
+        return diff::show(what, args, context, ui);
+    }
     sync::commit_pending(context);
     let limit = args.length.limit();
     // Those beyond the limit show whether there are more, and make up for what is told once.
@@ -66,7 +73,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     } else if has_more {
         text.push_str(&format!("the newest {} shown · --all\n", events.len()));
     } else {
-        text.push_str("→ anamnesis diff CHANGE   |   anamnesis undo CHANGE\n");
+        text.push_str("→ anamnesis log --diff CHANGE   |   anamnesis undo CHANGE\n");
     }
     ui.page(&text, "");
     Ok(ExitCode::SUCCESS)

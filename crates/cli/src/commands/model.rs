@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             spawn::work_soon(context);
             ui.print(&format!(
                 "added: {}, SHA-256 {}\nThe vectors of the notes are made in the background.\n\
-                 → anamnesis model\n",
+                 → anamnesis config model\n",
                 ui::size(model.bytes),
                 model.sha256
             ));
@@ -79,18 +79,18 @@ fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::
     }
     ui.print(&match model {
         Some(model) => format!(
-            "model: {}, SHA-256 {}{}\nnotes: {} of {} have a vector\n→ anamnesis model remove\n",
+            "model: {}, SHA-256 {}{}\nnotes: {} of {} have a vector\n→ anamnesis config model remove\n",
             ui::size(model.bytes),
             model.sha256,
             fault.map_or_else(String::new, |fault| {
                 format!(
-                    "\nnot usable: {fault}; search uses words alone\n→ anamnesis model add FILE"
+                    "\nnot usable: {fault}; search uses words alone\n→ anamnesis config model add FILE"
                 )
             }),
             ui::number(done),
             ui::number(total),
         ),
-        None => "no model: search uses words alone\n→ anamnesis model add FILE\n".to_owned(),
+        None => "no model: search uses words alone\n→ anamnesis config model add FILE\n".to_owned(),
     });
     Ok(())
 }

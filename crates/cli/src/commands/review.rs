@@ -186,7 +186,9 @@ fn done(
         }
         None if !forgotten.is_empty() => {
             let all = forgotten.iter();
-            let undo: Vec<String> = all.map(|id| format!("anamnesis restore {id}")).collect();
+            let undo: Vec<String> = all
+                .map(|id| format!("anamnesis forget --undo {id}"))
+                .collect();
             let _ = writeln!(text, "Undo: {}", undo.join("; "));
         }
         None => {}

@@ -37,7 +37,7 @@ const SNIPPET_INDENT: usize = "7Q4KZ9  preference  ".len();
 /// Find notes by words
 ///
 /// A note matches if it contains any of the words; best matches first. With an embedding model
-/// (anamnesis model), notes of similar meaning match as well. Superseded and forgotten notes are
+/// (anamnesis config model), notes of similar meaning match as well. Superseded and forgotten notes are
 /// left out. Pending and muted notes are shown with their state.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     if entry.state == State::Forgotten {
         let hint = if context.notes.trashed(entry.id()).is_some() {
-            format!("→ anamnesis restore {short}\n")
+            format!("→ anamnesis forget --undo {short}\n")
         } else {
             "its text is no longer kept\n".to_owned()
         };

@@ -108,7 +108,7 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
     }
     if let Some(vectors) = status.vectors {
         text.push_str(&format!(
-            "search: words and meaning, {} of {} have a vector · anamnesis model\n",
+            "search: words and meaning, {} of {} have a vector · anamnesis config model\n",
             ui::number(vectors.done),
             ui::count(vectors.total, "note")
         ));

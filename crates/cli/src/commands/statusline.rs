@@ -1,4 +1,4 @@
-//! `statusline`: one line for the client's status line.
+//! `internal statusline`: one line for the client's status line.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -17,7 +17,7 @@ const MAX_INPUT: usize = 1024 * 1024;
 ///
 /// Notes of this project, notes injected into this session, and pending decisions. Reads
 /// the JSON that Claude Code passes on stdin. To use it, add to ~/.claude/settings.json:
-/// "statusLine": {"type": "command", "command": "anamnesis statusline"}
+/// "statusLine": {"type": "command", "command": "anamnesis internal statusline"}
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 

@@ -7,14 +7,13 @@ use anamnesis_testkit::home::{Output, TestHome};
 use crate::{home, home_with_notes, snapshot};
 
 /// Commands that need an argument, with one. The others run as they are.
-const ARGUMENTS: [(&str, &str); 18] = [
+const ARGUMENTS: [(&str, &str); 15] = [
     ("search", "search stub"),
     ("recall", "recall stub"),
     ("show", "show 7Q4KZ9"),
     ("edit", "edit 7Q4KZ9 --title Changed"),
     ("write", "write --title New --kind fact"),
     ("forget", "forget 7Q4KZ9"),
-    ("restore", "restore 7Q4KZ9"),
     ("move", "move 7Q4KZ9 --project global"),
     ("pin", "pin 7Q4KZ9"),
     ("mute", "mute 7Q4KZ9"),
@@ -22,9 +21,7 @@ const ARGUMENTS: [(&str, &str); 18] = [
     ("task", "task list"),
     ("verify", "verify B2M6RD"),
     ("feedback", "feedback 7Q4KZ9 good"),
-    ("completions", "completions bash"),
     ("redact", "redact"),
-    ("diff", "diff 7Q4KZ9"),
     ("backup", "backup store.tar"),
 ];
 

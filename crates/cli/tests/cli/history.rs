@@ -112,7 +112,7 @@ fn the_log_is_one_line_a_commit() {
     30 min ago laptop     you        [BATCH] edited +1 Package manager is pnpm
     30 min ago laptop     session    [BATCH] noted +1 Add rate limits to the login
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
-    → anamnesis diff CHANGE   |   anamnesis undo [BATCH]
+    → anamnesis log --diff CHANGE   |   anamnesis undo [BATCH]
     ");
     snapshot!(with_placeholders(&home, &after_minutes(&home, 30, "log -n 1").run()), @"
     exit 0

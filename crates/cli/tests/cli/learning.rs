@@ -143,7 +143,7 @@ fn verify() {
     exit 1
     on stderr:
     anamnesis: #B2M6RD is forgotten
-    → anamnesis restore B2M6RD
+    → anamnesis forget --undo B2M6RD
     ");
 }
 

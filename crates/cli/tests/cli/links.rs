@@ -79,7 +79,7 @@ fn what_cannot_be_linked() {
     exit 1
     on stderr:
     anamnesis: #ZD81QV is forgotten
-    → anamnesis restore ZD81QV
+    → anamnesis forget --undo ZD81QV
     ");
     // A line that nobody can read stays, and so does one that says the same in other words.
     let odd = NoteText::new(&id("0DD0DD"), "Odd").with(

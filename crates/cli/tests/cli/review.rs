@@ -283,7 +283,7 @@ fn a_rejected_proposal_does_not_come_back() {
     snapshot!(shown(&home.run(&format!("review --reject {all}")), &[(&all, "GLOBAL")]), @r#"
     exit 0
     forgot #GLOBAL "Tabs are two blanks wide"
-    Undo: anamnesis restore GLOBAL
+    Undo: anamnesis forget --undo GLOBAL
     "#);
     let again = home
         .command(["write", "--project", "global", "--stdin"])

@@ -87,38 +87,6 @@ fn every_line_of_a_list_begins_with_an_id_that_other_commands_take() {
 }
 
 #[test]
-fn a_shell_completes_ids_projects_and_tags() {
-    let home = home_with_notes();
-    home.run("internal reindex").well();
-    let values = |line: &str| {
-        let words = ["internal", "complete", "--"].into_iter();
-        home.command(words.chain(line.split(' '))).run().well()
-    };
-    assert_eq!(
-        values("show 7"),
-        "7Q4KZ9\tIntegration tests need the stub server\n"
-    );
-    assert!(values("list --project ").contains("github.com/acme/cart\t1 note\n"));
-    for line in [
-        "connect 7Q4KZ9 ",
-        "log --note ",
-        "task done ",
-        "forget 4T8WQX ",
-    ] {
-        assert!(values(line).contains("B2M6RD\t"), "{line}");
-    }
-    assert!(values("project merge ").contains("github.com/acme/cart\t"));
-    for line in ["show --", "search ", "list -n ", "config get ", "nothing "] {
-        assert_eq!(values(line), "", "{line}");
-    }
-    let script = home.run("completions bash").well();
-    assert!(
-        script.contains("anamnesis internal complete --"),
-        "{script}"
-    );
-}
-
-#[test]
 fn nothing_on_stdin_is_no_client() {
     let home = home_with_notes();
     assert!(home.command([""; 0]).run().well().starts_with("store: "));

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use anamnesis_app::{context::Context, environment::Environment};
 
+use super::{completions, statusline};
 use crate::ui::{Outcome, Ui};
 
 /// Run a command that hooks and scripts use
@@ -23,9 +24,11 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Capture(capture::Args),
+    Completions(completions::Args),
     Inject(inject::Args),
     Maintain(maintain::Args),
     Reindex(reindex::Args),
+    Statusline(statusline::Args),
     Work(work::Args),
 }
 
@@ -39,6 +42,8 @@ impl Args {
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
         Verb::Work(args) => work::run(args, environment),
+        Verb::Completions(args) => Ok(completions::run(args, ui)),
+        Verb::Statusline(args) => statusline::run(args, environment, ui),
         Verb::Capture(args) => capture::run(args, &Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(args, &Context::open(environment)?, ui),
         Verb::Maintain(args) => maintain::run(args, &Context::open(environment)?, ui),
