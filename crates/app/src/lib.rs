@@ -23,6 +23,7 @@ pub mod error;
 pub mod evaluation;
 pub mod evaluation_set;
 pub mod event_filter;
+pub mod export;
 pub mod feedback;
 pub mod file_pointer;
 pub mod forget;

@@ -34,12 +34,15 @@ pub(super) struct KnownNotes {
     versions: HashMap<String, (String, NoteId)>,
     /// The keys of all projects.
     projects: BTreeSet<String>,
+    /// The machines that wrote notes, and this one.
+    pub(super) machines: BTreeSet<String>,
 }
 
 impl KnownNotes {
     /// Reads the notes of the store.
     pub(super) fn load(context: &Context, tool: &str) -> Self {
         let mut known = Self::default();
+        known.machines.insert(context.machine_id());
         context.notes.each(&mut |path| {
             let note = context.notes.read(path).map(|it| it.file.into_note()).ok();
             let is_forgotten = (note.as_ref()).is_some_and(|note| note.state == State::Forgotten);
@@ -54,6 +57,7 @@ impl KnownNotes {
     /// Adds a note of the store.
     fn add(&mut self, note: Note, tool: &str) {
         self.projects.insert(note.project.clone());
+        self.machines.insert(note.machine_id.clone());
         self.texts.insert(text_key(&note), note.id);
         if note.tool.as_deref() != Some(tool) {
             self.sessions.extend(note.session);
@@ -140,6 +144,11 @@ impl ProjectKeys {
     pub(super) fn keep(&self, journal: &Journal) -> Result<(), Error> {
         let text = serde_json::to_string(&self.named).unwrap_or_default();
         Ok(journal.set_meta(NAMED, &text)?)
+    }
+
+    /// Returns whether the source is in a project's folder.
+    pub(super) fn is_within(&self) -> bool {
+        self.within.is_some()
     }
 
     /// Returns whether the source may write to a project.

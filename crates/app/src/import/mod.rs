@@ -19,6 +19,7 @@ mod json;
 mod known;
 mod mem0;
 mod memories;
+mod own;
 mod record;
 mod rules;
 mod server_memory;
@@ -33,7 +34,8 @@ use anamnesis_note::{
     id::NoteId,
     link::{self, Link, Relation},
     merge::without_conflict_markers,
-    note::{Kind, Note},
+    note::{Kind, Note, Source as NoteSource},
+    project_key::is_shared,
 };
 use anamnesis_store::{
     foreign_database::{self, ForeignDatabase},
@@ -125,6 +127,7 @@ const FORMATS: &[&dyn Format] = &[
     &chats::Chats("chatgpt"),
     &rules::Rules,
     &rules::Codex,
+    &own::Own,
 ];
 
 /// Checks the name of a source: one of [`source_names`], `auto` or `claude`.
@@ -460,6 +463,8 @@ struct Import<'a> {
 struct NewNote {
     note: Note,
     links: Vec<SourceLink>,
+    /// Its file, if it is one of ours.
+    file: Option<String>,
 }
 
 /// What becomes of a record.
@@ -476,6 +481,7 @@ impl Import<'_> {
         let links = std::mem::take(&mut record.links);
         let (id, is_versioned) = (record.id.clone(), record.is_versioned);
         let project = record.project.clone();
+        let exact = record.exact.clone();
         let mut note = match self.note(record) {
             Ok(note) => note,
             Err(reason) => {
@@ -511,7 +517,9 @@ impl Import<'_> {
                     let replaced = self.known.add_version(&note);
                     note.supersedes.extend(replaced.map(|id| id.to_string()));
                 }
-                self.new.push(NewNote { note, links });
+                let exact = exact.filter(|exact| exact.0 == note);
+                let file = exact.map(|exact| exact.1);
+                self.new.push(NewNote { note, links, file });
             }
         }
     }
@@ -525,6 +533,9 @@ impl Import<'_> {
         if let Some(reason) = record.skip {
             return Err(reason);
         }
+        if let Some(exact) = record.exact {
+            return self.own_note(exact.0);
+        }
         let name = record.project.as_deref();
         let key = self
             .keys
@@ -533,6 +544,20 @@ impl Import<'_> {
         let now = context.environment.now;
         let mut note = record.note(self.tool, &key, context.machine_id(), now)?;
         if self.report.is_held {
+            record::hold(&mut note);
+        }
+        Ok(note)
+    }
+
+    /// Returns a note of an export. It is its owner's only if a machine of this store wrote it, and for
+    /// one project.
+    fn own_note(&self, mut note: Note) -> Result<Note, &'static str> {
+        if !self.keys.allows(&note.project) {
+            return Err(known::ELSEWHERE);
+        }
+        let is_foreign = !self.known.machines.contains(&note.machine_id);
+        if is_foreign || is_shared(&note.project) || self.keys.is_within() {
+            note.source = NoteSource::Import;
             record::hold(&mut note);
         }
         Ok(note)
@@ -618,9 +643,13 @@ impl Import<'_> {
 
     /// Returns the file of a new note.
     fn file(&self, new: NewNote) -> (NotePath, Vec<u8>) {
-        let NewNote { mut note, links } = new;
+        let NewNote {
+            mut note,
+            links,
+            file,
+        } = new;
         self.link(&mut note, &links);
-        let text = note.render();
+        let text = file.unwrap_or_else(|| note.render());
         let text = without_conflict_markers(&text).into_owned();
         (NotePath::from_note(&note), text.into_bytes())
     }

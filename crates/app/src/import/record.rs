@@ -63,6 +63,8 @@ pub(super) struct Record {
     pub(super) is_archived: bool,
     /// Whether a later record with this id is a new version of it.
     pub(super) is_versioned: bool,
+    /// The note and its file, if it is one of ours.
+    pub(super) exact: Option<Box<(Note, String)>>,
     /// Why it is skipped, if it is.
     pub(super) skip: Option<&'static str>,
 }
@@ -87,6 +89,7 @@ impl Record {
             status: None,
             is_archived: false,
             is_versioned: false,
+            exact: None,
             skip: None,
         }
     }

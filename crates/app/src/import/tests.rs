@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     environment::{Caller, Environment},
+    export::{self, ExportForm},
     undo,
 };
 
@@ -781,6 +782,56 @@ fn codex_memories_are_imported_from_its_folder_to_be_searched_only() {
 }
 
 #[test]
+fn an_export_comes_back_byte_for_byte() {
+    let bench = Bench::new();
+    bench
+        .run(
+            "claude-mem",
+            &bench.database(CLAUDE_MEM),
+            Bench::request(true),
+        )
+        .unwrap();
+    let note = bench.notes().remove(0);
+    let odd = NotePath::from_note(&note);
+    let context = &bench.context;
+    let text = String::from_utf8(context.notes.bytes(odd).unwrap()).unwrap();
+    let text = text.replace("tags:", "# mine\r\nown: {a: 1}\npinned: true\ntags:");
+    let lock = context.notes.lock().unwrap();
+    context
+        .notes
+        .overwrite(&lock, odd, text.as_bytes())
+        .unwrap();
+    drop(lock);
+    for (form, name) in [
+        (ExportForm::Json, "notes.json"),
+        (ExportForm::Jsonl, "notes.jsonl"),
+    ] {
+        let mut out = Vec::new();
+        let report = export::export(context, None, &form, &mut out).unwrap();
+        assert_eq!(report.exported, 3);
+        let path = bench.file(&format!("export/{name}"), out);
+        let other = Bench::new();
+        let report = other.run("anamnesis", &path, Bench::request(true)).unwrap();
+        assert_eq!(counts(&report), "found=3 new=3 same=0 | ");
+        assert!(other.tree() == bench.tree());
+        let report = other.run("anamnesis", &path, Bench::request(true)).unwrap();
+        assert_eq!(counts(&report), "found=3 new=0 same=3 | ");
+    }
+    let folder = bench.folder.path().join("files");
+    let form = ExportForm::Markdown(folder.clone());
+    export::export(context, Some("shop"), &form, &mut Vec::new()).unwrap();
+    let written = files(&folder);
+    assert_eq!(written.len(), 2);
+    assert!(
+        written
+            .keys()
+            .all(|path| path.starts_with(folder.join("shop")))
+    );
+    let again = export::export(context, None, &form, &mut Vec::new());
+    assert!(again.is_err(), "a folder with files is refused");
+}
+
+#[test]
 fn a_source_in_a_projects_folder_is_of_that_project_and_waits() {
     let bench = Bench::new();
     let path = bench.database(CLAUDE_MEM);
@@ -805,4 +856,60 @@ fn a_source_in_a_projects_folder_is_of_that_project_and_waits() {
     let notes = bench.notes();
     let is_waiting = |note: &Note| note.state == State::Muted && note.has_tag(UNREVIEWED_TAG);
     assert!(notes.iter().all(is_waiting), "{notes:?}");
+}
+
+#[test]
+fn a_note_of_an_unknown_machine_or_for_all_projects_waits() {
+    let bench = Bench::new();
+    let path = bench.database(CLAUDE_MEM);
+    bench
+        .run("claude-mem", &path, Bench::request(true))
+        .unwrap();
+    let mut note = bench.notes().remove(0);
+    let mut lines = Vec::new();
+    let own = bench.context.machine_id();
+    for (machine, project) in [("far-away", "q"), (own.as_str(), "global")] {
+        note.id = NoteId::made_of(machine);
+        note.machine_id = machine.to_owned();
+        note.project = project.to_owned();
+        note.source = NoteSource::Human;
+        let path = NotePath::from_note(&note).to_string();
+        lines.push(json!({ "path": path, "file": note.render() }).to_string());
+    }
+    let path = bench.file("export/notes.jsonl", lines.join("\n"));
+    let report = bench.run("anamnesis", &path, Bench::request(true)).unwrap();
+    assert_eq!(report.new, 2, "{report:?}");
+    let notes = bench.notes();
+    let notes: Vec<_> = notes
+        .iter()
+        .filter(|note| note.has_tag(UNREVIEWED_TAG))
+        .collect();
+    assert_eq!(notes.len(), 2);
+    let waits = |note: &&Note| note.state == State::Muted && note.source == NoteSource::Import;
+    assert!(notes.iter().all(waits), "{notes:?}");
+}
+
+#[test]
+fn an_export_with_a_credential_or_a_foreign_path_is_skipped() {
+    let bench = Bench::new();
+    let file =
+        |id: &str, body: &str| format!("---\nid: {id}\ntype: semantic\ntitle: t\n---\n{body}\n");
+    let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let note = |path: &str, file: String| json!({"path": path, "file": file});
+    let path = format!("memory/semantic/{id}.md");
+    let document = json!({"version": 1, "notes": [
+        note(&path, file(id, "a <private>needle</private>")),
+        note(&path, file(id, "key AKIAIOSFODNN7EXAMPLE")),
+        note("memory/../../x.md", file(id, "x")),
+        note(&format!("memory/procedural/{id}.md"), file(id, "x")),
+        note(&path, "no note".to_owned())]});
+    let path = bench.file("notes.json", document.to_string());
+    let report = bench.run("anamnesis", &path, Bench::request(true)).unwrap();
+    assert_eq!((report.found, report.new), (5, 0));
+    let newer = bench.file("newer.json", r#"{"version": 2, "notes": []}"#);
+    assert!(
+        bench
+            .run("anamnesis", &newer, Bench::request(true))
+            .is_err()
+    );
 }

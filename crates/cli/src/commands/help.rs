@@ -40,7 +40,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Upkeep",
         &[
             "upkeep", "merge", "reflect", "stale", "verify", "feedback", "stats", "eval", "prove",
-            "backfill", "import",
+            "backfill", "import", "export",
         ],
     ),
     ("Trouble", &["doctor", "config"]),
@@ -48,7 +48,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 77] = [
+pub(crate) const EXAMPLES: [(&str, &str); 78] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -91,6 +91,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 77] = [
     ("prove", "prove --html proof.html"),
     ("backfill", "backfill --apply"),
     ("import", "import --from claude-mem"),
+    ("export", "export --json > notes.json"),
     ("doctor", "doctor --fix"),
     ("config", "config set session_line problems"),
     ("serve", "serve"),

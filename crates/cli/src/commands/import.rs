@@ -22,7 +22,7 @@ use crate::ui::{self, Outcome, Ui};
 /// The names of `--from`, for the help.
 const SOURCES: &str = "\
 Sources: claude-mem, server-memory, basic-memory, memories, engram, mem0,
-openmemory, claude-ai, chatgpt, rules, codex";
+openmemory, claude-ai, chatgpt, rules, codex, anamnesis (a file of `export`)";
 
 /// Copy Claude Code's own memory, or another program's, into notes
 ///

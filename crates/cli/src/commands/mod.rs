@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod edit;
 mod eval;
+mod export;
 mod feedback;
 pub(crate) mod forget;
 mod help;
@@ -113,6 +114,7 @@ enum Verb {
     Backfill(backfill::Args),
     Backup(backup::Args),
     Import(import::Args),
+    Export(export::Args),
     Init(init::Args),
     Config(config::Args),
     Serve(serve::Args),
@@ -137,12 +139,13 @@ impl Verb {
 }
 
 /// Former names of commands, which scripts call, and other names that people know. No help shows them.
-const FORMER_NAMES: [(&str, &[&str]); 18] = [
+const FORMER_NAMES: [(&str, &[&str]); 19] = [
     ("backfill-provenance", &["upkeep", "--only", "provenance"]),
     ("capture", &["internal", "capture"]),
     ("completions", &["internal", "completions"]),
     ("dedup", &["upkeep", "--only", "duplicates"]),
     ("diff", &["log", "--diff"]),
+    ("history", &["log", "--note"]),
     ("inject", &["internal", "inject"]),
     ("maintain", &["internal", "maintain"]),
     ("migrate", &["project", "migrate"]),
@@ -342,6 +345,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
         Verb::Backup(args) => backup::run(&args, &Context::open(environment)?, ui),
         Verb::Import(args) => import::run(&args, environment, ui),
+        Verb::Export(args) => export::run(&args, &Context::new(environment, Duration::ZERO)?, ui),
         Verb::Backfill(args) => backfill::run(&args, environment, ui),
     }
 }

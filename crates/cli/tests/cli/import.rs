@@ -1,4 +1,4 @@
-//! `import --from`, as a person sees them.
+//! `import --from` and `export`, as a person sees them.
 
 use std::fs;
 
@@ -71,6 +71,7 @@ fn an_import_says_what_is_wrong_with_its_options() {
             "nothing of engram in ~/.engram/engram.db",
         ),
         ("import --from mem0 missing.db", "missing.db"),
+        ("export", "--json"),
     ] {
         let output = home.run(words);
         assert!(output.code != Some(0), "{words}");
@@ -82,4 +83,6 @@ fn an_import_says_what_is_wrong_with_its_options() {
     }
     let said = home.run("import --from auto").well();
     assert!(said.contains("no memory of another program"), "{said}");
+    let agent = home.command(["export", "--json"]).by_agent().run();
+    assert!(agent.shown().contains("only a person"), "{}", agent.shown());
 }
