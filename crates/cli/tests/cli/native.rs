@@ -444,7 +444,7 @@ fn what_cannot_be_imported_is_one_line_in_the_log() {
         .unwrap();
     work(&home);
     work(&home);
-    snapshot!(home.log().join("\n"), @"2026-01-02T03:04:05Z import: [ROOT]/home/.claude/projects/-shop/memory/large.md: over 256 KiB");
+    snapshot!(home.log().join("\n"), @"2026-01-02T03:04:05Z import: [ROOT]/home/.claude/projects/-shop/memory/large.md: over 256 KiB (1 in all)");
 }
 
 #[test]

@@ -719,19 +719,19 @@ fn forget_and_restore_byte_for_byte() {
     exit 0
     7Q4KZ9  how-to      (no title)                               you, now, forgotten
     github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
-    → anamnesis restore 7Q4KZ9
+    → anamnesis forget --undo 7Q4KZ9
     ");
     snapshot!(home.run("forget 7Q4KZ9").shown(), @"
     exit 1
     on stderr:
     anamnesis: 0 forgotten: #7Q4KZ9 is forgotten
-    → anamnesis restore 7Q4KZ9
+    → anamnesis forget --undo 7Q4KZ9
     ");
     snapshot!(home.run("edit 7Q4KZ9 --title x").shown(), @"
     exit 1
     on stderr:
     anamnesis: #7Q4KZ9 is forgotten
-    → anamnesis restore 7Q4KZ9
+    → anamnesis forget --undo 7Q4KZ9
     ");
     snapshot!(home.run("pin 7Q4KZ9").shown(), @"
     exit 1

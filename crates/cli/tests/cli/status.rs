@@ -46,13 +46,13 @@ fn status_before_the_first_note_and_after() {
     ");
     snapshot!(home.command(["status"]).env("LANG", "POSIX").run().shown(), @"
     exit 0
-    store: ~/.anamnesis - on - machine laptop - 0.1.0
+    store: ~/.anamnesis · on · machine laptop · 0.1.0
     here:  github.com/acme/shop (from the git remote)
            3 notes: 1 fact, 1 how-to, 1 session
            a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
-    sync:  none; notes stay on this machine - anamnesis init --remote URL
-    state: all well - hooks median [TIME] - anamnesis doctor
+    sync:  none; notes stay on this machine · anamnesis init --remote URL
+    state: all well · hooks median [TIME] · anamnesis doctor
     ");
     // The deferred process has committed what the hook wrote.
     home.settle();

@@ -155,7 +155,7 @@ fn a_day_has_a_budget_and_what_is_over_waits_for_the_next() {
     let home = home();
     let server = ModelServer::start([says(answer())]);
     name(&home, &server);
-    home.run("config set reflection.tokens_per_day 7000").well();
+    home.run("config set reflection.tokens_per_day 5500").well();
     for number in 0..4 {
         play(
             &home,
