@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use anamnesis_store::{
+    former_usage,
     fs::lock::{self, Lock, Subject},
     index::{Index, Look},
     journal::{self, DAMAGED_DAYS, Journal, NOTE, Pruned, Repair},
@@ -200,6 +201,9 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
                 .map(|(path, _)| path.id)
         };
         if let Err(error) = journal.know_at_first(present) {
+            context.log(&format!("work: {error}"));
+        }
+        if let Err(error) = former_usage::adopt(&context.home, &context.notes, journal) {
             context.log(&format!("work: {error}"));
         }
         claude_memory::follow(context, journal);

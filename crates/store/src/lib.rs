@@ -7,6 +7,7 @@
 pub mod citation;
 pub mod claude_memory;
 pub mod foreign_database;
+pub mod former_usage;
 pub mod fs;
 pub mod index;
 pub mod journal;

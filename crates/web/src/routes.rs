@@ -102,6 +102,7 @@ pub(crate) const ROUTES: &[Route] = &[
     write("/settings/pause", settings::pause),
     write("/settings/test", settings::test),
     page("/import", "Import", import::show),
+    write("/import/notes", import::notes),
     write("/import/sessions", import::sessions),
     page("/privacy", "Privacy", privacy::show),
     write("/privacy/purge", privacy::purge),

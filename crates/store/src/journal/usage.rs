@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Held, Journal};
+use super::{Error, Held, Journal, damage};
 use crate::sqlite::{self, Compressed};
 
 /// The number of tool events of a turn that are examined, the last ones.
@@ -19,6 +19,9 @@ const MAX_EVENTS: i64 = 200;
 
 /// The level of a note that was only pointed at.
 const POINTER: &str = "pointer";
+
+/// The `meta` key of the counts from before use was counted here.
+const FORMER: &str = "former_usage";
 
 /// The middle of the month of a row, which is used as the time of everything in it, milliseconds.
 const MONTH: &str = "1000 * unixepoch(a.at / 1000, 'unixepoch', 'start of month', '+14 days')";
@@ -226,8 +229,9 @@ impl Journal {
         Ok(self.connection.query_row(
             "SELECT format('%d %d %d %d %d', (SELECT count(*) FROM shown_note),
                (SELECT coalesce(max(at), 0) FROM shown_note), count(*), coalesce(max(at), 0),
-               coalesce(sum(is_certain), 0)) FROM use",
-            [],
+               coalesce(sum(is_certain), 0)) || coalesce((SELECT value FROM meta WHERE key = ?), '')
+             FROM use",
+            [FORMER],
             |row| row.get(0),
         )?)
     }
@@ -235,6 +239,12 @@ impl Journal {
     /// Returns the counts of use of all sessions, by the middle of their month.
     pub fn usage_counts(&self) -> Result<UsageCounts, Error> {
         let mut counts = UsageCounts::default();
+        let former = self.meta(FORMER)?.unwrap_or_default();
+        let former: Vec<(String, i64, NoteCounts)> =
+            serde_json::from_str(&former).unwrap_or_default();
+        for (note, month, former) in former {
+            counts.notes.entry((note, month)).or_default().add(&former);
+        }
         let mut statement = self.connection.prepare(&format!(
             "SELECT note, {MONTH}, sum(certain), sum(hinted), sum(is_used), sum(is_shown),
                sum(is_shown AND NOT is_used), max(last)
@@ -263,6 +273,33 @@ impl Journal {
             });
         }
         Ok(counts)
+    }
+
+    /// Returns the receipts that an earlier version kept in the journal, as lines.
+    pub(crate) fn former_receipts(&self) -> Result<Option<String>, Error> {
+        if !damage::tables(&self.connection)?
+            .iter()
+            .any(|it| it == "receipt")
+        {
+            return Ok(None);
+        }
+        let sql = "SELECT coalesce(group_concat(text, ''), '') FROM receipt";
+        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    pub(crate) fn drop_former_receipts(&self) -> Result<(), Error> {
+        Ok(self
+            .connection
+            .execute_batch("DROP TABLE IF EXISTS receipt")?)
+    }
+
+    /// Stores counts from before use was counted in the journal, by the middle of their month.
+    pub(crate) fn keep_former_usage(
+        &self,
+        counts: &[(String, i64, NoteCounts)],
+    ) -> Result<(), Error> {
+        let counts = serde_json::json!(counts).to_string();
+        self.set_meta(FORMER, &counts)
     }
 
     /// Returns the report since a time, milliseconds since 1970, about the sessions of these
@@ -438,6 +475,18 @@ mod tests {
         journal.forget_session("s").unwrap();
         assert_eq!(journal.usage_counts().unwrap(), UsageCounts::default());
         assert_eq!(journal.usage_stamp().unwrap(), before);
+        let former = NoteCounts {
+            shown: 3,
+            ..NoteCounts::default()
+        };
+        let kept = [(
+            note(1).to_string(),
+            now().timestamp_millis(),
+            former.clone(),
+        )];
+        journal.keep_former_usage(&kept).unwrap();
+        assert_eq!(counts(&journal, 1), former);
+        assert_ne!(journal.usage_stamp().unwrap(), before);
     }
 
     #[test]

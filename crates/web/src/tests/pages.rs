@@ -464,6 +464,42 @@ fn an_edit_is_previewed_as_data_and_keeps_the_other_fields() {
 }
 
 #[test]
+fn an_import_is_shown_first_and_undone_to_the_same_bytes() {
+    let viewer = Viewer::new();
+    let file = viewer.context.home.root().join("../memory.jsonl");
+    let line = r#"{"type":"entity","name":"Deploy","entityType":"process","observations":["Staging is deployed with <b>make</b>"]}"#;
+    std::fs::write(&file, line).unwrap();
+    let list = || {
+        let folders = ["procedural", "semantic", "episodic"].map(|folder| {
+            let folder = viewer.context.home.root().join("memory").join(folder);
+            std::fs::read_dir(folder).into_iter().flatten()
+        });
+        let files = folders.into_iter().flatten();
+        files
+            .map(|file| file.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    let before = list();
+    let path: String = form_urlencoded::byte_serialize(file.to_str().unwrap().as_bytes()).collect();
+    let form = format!("source=server-memory&path={path}&project=p");
+    let shown = viewer.post("/import/notes", &form).text;
+    assert!(
+        shown.contains("Import 1 note") && !shown.contains("<b>make"),
+        "{shown}"
+    );
+    assert_eq!(list(), before, "nothing is written yet");
+    let done = viewer
+        .post("/import/notes", &format!("{form}&sure=yes"))
+        .text;
+    assert!(done.contains("Undo the import"), "{done}");
+    assert_eq!(list().len(), 2);
+    let (_, rest) = done.split_once("name=\"change\" value=\"").unwrap();
+    let change = rest.split('"').next().unwrap();
+    viewer.post("/undo", &format!("change={change}&sure=yes"));
+    assert_eq!(list(), before);
+}
+
+#[test]
 fn the_settings_show_what_the_next_session_gets() {
     let viewer = Viewer::with("Deploy with make", "Use <make> always.", false, false);
     let page = viewer.get("/settings?project=p").text;
