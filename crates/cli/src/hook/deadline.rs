@@ -44,7 +44,7 @@ const LOG_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Timeout for storing the record of an event that was given up. Together with the deadline it is
 /// below the client's 5 seconds. A machine under heavy load needs most of it.
-const RECORD_TIMEOUT: Duration = Duration::from_millis(2500);
+const RECORD_TIMEOUT: Duration = Duration::from_millis(3400);
 
 /// Tells the watchdog why this event may take longer.
 pub(super) enum DeadlineExtension {

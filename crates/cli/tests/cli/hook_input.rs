@@ -327,7 +327,7 @@ fn a_hook_whose_stdin_never_closes_ends_with_its_answer() {
             .write_all(sent.as_bytes())
             .unwrap();
         answers_no_op(&mut child);
-        // Another one answers after 1.1 s. The first does not wait 2.5 s for a record that nobody makes.
+        // Another one answers after 1.1 s. The first does not wait longer for a record that nobody makes.
         let mut another = home.hook_with("").start();
         answers_no_op(&mut another);
         let ended = child.try_wait().unwrap();
