@@ -13,14 +13,15 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> ExitCode {
-    ui.raw(&script(args.shell));
+/// `command` is the whole command line.
+pub(crate) fn run(args: &Args, command: clap::Command, ui: &Ui) -> ExitCode {
+    ui.raw(&script(args.shell, command));
     ExitCode::SUCCESS
 }
 
-/// The script of a shell.
-pub(super) fn script(shell: Shell) -> String {
+/// The script of a shell for a command line.
+pub(super) fn script(shell: Shell, mut command: clap::Command) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut super::command(), "anamnesis", &mut script);
+    clap_complete::generate(shell, &mut command, "anamnesis", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }

@@ -39,7 +39,10 @@ fn write(folder: &Path) -> io::Result<()> {
             Shell::Zsh => "_anamnesis",
             _ => "anamnesis.bash",
         };
-        fs::write(scripts.join(name), completions::script(*shell))?;
+        fs::write(
+            scripts.join(name),
+            completions::script(*shell, super::command()),
+        )?;
     }
     Ok(())
 }
@@ -64,6 +67,6 @@ mod tests {
         assert!(folder.path().join("man/anamnesis.1").is_file());
         assert!(folder.path().join("man/anamnesis-task-add.1").is_file());
         let zsh = fs::read_to_string(folder.path().join("completions/_anamnesis")).unwrap();
-        assert!(zsh.starts_with("#compdef anamnesis") && zsh.contains("internal complete"));
+        assert!(zsh.starts_with("#compdef anamnesis"));
     }
 }

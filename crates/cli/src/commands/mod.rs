@@ -307,7 +307,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Init(args) => init::run(&args, environment, ui),
         Verb::Config(args) => config::run(&args, environment, ui),
         Verb::Serve(args) => serve::run(&args, environment),
-        Verb::Internal(args) => internal::run(&args, environment, ui),
+        Verb::Internal(args) => internal::run(&args, command, environment, ui),
         Verb::Eval(args) => eval::run(&args, environment, ui),
         Verb::Why(args) => why::run(&args, environment, ui),
         Verb::Open(args) => open::run(&args, Context::open(environment)?, ui),

@@ -772,7 +772,7 @@ fn records_that_wait_or_cannot_be_read() {
            a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine · anamnesis init --remote URL
-    kept:  1 session's raw records, [SIZE], here only: prompts 30 d, tools 30 d
+    kept:  1 session's raw records, [SIZE], here only: 30 d
     state: 1 record pending in spool/ · anamnesis doctor
     ");
     for line in (home.run("doctor").stdout + &home.run("status").stdout).lines() {

@@ -1118,7 +1118,7 @@ fn no_byte_of_what_is_private_is_under_the_store() {
     let mut session = Played::new(&home, SESSION);
     let private = |writer: &str| format!("<private>{writer}-{MARKER}</private>");
     session.start();
-    session.says(&format!("Add limits {}", private("prompt")));
+    session.says(&format!("Count the geese {}", private("prompt")));
     session.uses(
         "Bash",
         &json!({ "command": private("input") }),

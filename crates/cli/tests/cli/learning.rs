@@ -181,8 +181,8 @@ fn stats() {
     prompts searched:     1, 0 of them with a match (0 %)
     notes injected:       4, 0 of them at prompts; 0 repeats held back
     notes used:           1 of 4 (25 %), counting each note once per session
-    notes pointed at:     0, 0 of them opened with memory_get
-    texts injected:       1, about 151 tokens
+    notes pointed at:     1, 0 of them opened with memory_get
+    texts injected:       2, about 199 tokens
     notes muted:          0
     ratings:              1 good, 0 bad
 

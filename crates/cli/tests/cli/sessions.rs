@@ -173,175 +173,84 @@ fn a_session_row_by_row() {
     end(&home, SESSION, "clear");
     snapshot!(home.run("sessions show 5b0c8f").shown(), @"
     exit 0
-    id: 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
-    project: github.com/acme/shop
-    folder: [ROOT]/shop
-    state: ended
-    end_reason: clear
-    started_at: 2026-01-02T03:00:00.000Z
-    seen_at: 2026-01-02T03:02:00.000Z
-    ended_at: 2026-01-02T03:02:00.000Z
-    note:
-      id: 6A336AEW8SZ5FDNQWA8DJ8QYZW
-      state: active
-    transcript:
-    [ROOT]/home/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
-    .jsonl
-    source: startup
-    model: claude-test
-    branch: main
-    removed:
-      private_prompts: 1
-      events_under_them: 1
-      private_words: 1
-    prompts:
-      - number: 1
-        kind: person
-        privacy: part
-        text: Add rate limits to the login
-        and tell me  nothing of it
-        at: 2026-01-02T03:00:05.000Z
-      - number: 2
-        kind: person
-        privacy: full
-        events_not_kept: 1
-        at: 2026-01-02T03:01:00.000Z
-    tool_events:
-      - number: 1
-        prompt: 1
-        id: toolu_1
-        tool: Edit
-        outcome: ok
-        duration_ms: 12
-        files:
-          - path: src/limit.rs
-            action: edited
-        at: 2026-01-02T03:00:07.000Z
-      - number: 2
-        prompt: 1
-        id: toolu_2
-        tool: Bash
-        outcome: failed
-        error: Exit code 101
-        thread 'main' panicked
-        duration_ms: 2044
-        at: 2026-01-02T03:00:09.000Z
-    turn_ends:
-      - prompt: 1
-        after_tool_event: 2
-        speaker: main
-        text: Limits are in, one test fails. Next: the cart.
-        at: 2026-01-02T03:00:30.000Z
-    summaries:
-      - request: Add rate limits to the login
-        completed:
-          - Edited `src/limit.rs`
-          - Limits are in, one test fails.
-        next_steps:
-          - the cart.
-        files_edited:
-          - src/limit.rs
-        maker: rule
-        up_to_prompt: 2
-    jobs:
-      - kind: note
-        state: done
-        at: 2026-01-02T03:00:30.000Z
-      - kind: note
-        state: done
-        at: 2026-01-02T03:02:00.000Z
+    session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    github.com/acme/shop · branch main · model claude-test
+    began 2026-01-02 03:00 (startup) · ended by /clear 2026-01-02 03:02 · UTC
+    note #J8QYZW  Add rate limits to the login
+    kept: 2 prompts, 2 tool events, 1 turn end, 0 observations
+    removed: 1 private or forgotten prompt with 1 event under it, 1 repeated privat…
+
+    prompt 1 · 03:00:05 · person · a part was private
+      Add rate limits to the login
+      and tell me  nothing of it
+      03:00:07  ok          Edit  [TIME]
+        edited src/limit.rs
+      03:00:09  failed      Bash  2.0 s
+        Exit code 101
+      03:00:30  answer
+        Limits are in, one test fails. Next: the cart.
+
+    prompt 2 · 03:01:00 · private; 1 event under it not kept
+
+    summary by rule, up to prompt 2
+      asked      Add rate limits to the login
+      done       Edited `src/limit.rs`
+      done       Limits are in, one test fails.
+      next       the cart.
+
+    jobs
+      03:00:30  note done
+      03:02:00  note done
 
     → anamnesis sessions export 5b0c8f1e   |   anamnesis forget --session 5b0c8f1e
     ");
     let full = home.run("sessions show 5b0c8f1e --full").well();
-    snapshot!(full, @"
-    id: 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
-    project: github.com/acme/shop
-    folder: [ROOT]/shop
-    state: ended
-    end_reason: clear
-    started_at: 2026-01-02T03:00:00.000Z
-    seen_at: 2026-01-02T03:02:00.000Z
-    ended_at: 2026-01-02T03:02:00.000Z
-    note:
-      id: 6A336AEW8SZ5FDNQWA8DJ8QYZW
-      state: active
-    transcript:
-    [ROOT]/home/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
-    .jsonl
-    source: startup
-    model: claude-test
-    branch: main
-    removed:
-      private_prompts: 1
-      events_under_them: 1
-      private_words: 1
-    prompts:
-      - number: 1
-        kind: person
-        privacy: part
-        text: Add rate limits to the login
-        and tell me  nothing of it
-        at: 2026-01-02T03:00:05.000Z
-      - number: 2
-        kind: person
-        privacy: full
-        events_not_kept: 1
-        at: 2026-01-02T03:01:00.000Z
-    tool_events:
-      - number: 1
-        prompt: 1
-        id: toolu_1
-        tool: Edit
-        outcome: ok
-        duration_ms: 12
-        files:
-          - path: src/limit.rs
-            action: edited
-        at: 2026-01-02T03:00:07.000Z
-        input:
-          file_path: [ROOT]/shop/src/limit.rs
-        response:
-          bytes: 33
-          tail: [ROOT]/shop/src/limit.rs
-      - number: 2
-        prompt: 1
-        id: toolu_2
-        tool: Bash
-        outcome: failed
-        error: Exit code 101
+    snapshot!(full, @r#"
+    session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    github.com/acme/shop · branch main · model claude-test
+    began 2026-01-02 03:00 (startup) · ended by /clear 2026-01-02 03:02 · UTC
+    note #J8QYZW  Add rate limits to the login
+    kept: 2 prompts, 2 tool events, 1 turn end, 0 observations
+    removed: 1 private or forgotten prompt with 1 event under it, 1 repeated privat…
+
+    prompt 1 · 03:00:05 · person · a part was private
+      Add rate limits to the login
+      and tell me  nothing of it
+      03:00:07  ok          Edit  [TIME]
+        edited src/limit.rs
+        given
+          {
+            "file_path": "[ROOT]/shop/src/limit.rs"
+          }
+        gave
+          {
+            "bytes": 33,
+            "tail": "[ROOT]/shop/src/limit.rs"
+          }
+      03:00:09  failed      Bash  2.0 s
+        Exit code 101
         thread 'main' panicked
-        duration_ms: 2044
-        at: 2026-01-02T03:00:09.000Z
-        input:
-          command: cargo test [private]
-    turn_ends:
-      - prompt: 1
-        after_tool_event: 2
-        speaker: main
-        text: Limits are in, one test fails. Next: the cart.
-        at: 2026-01-02T03:00:30.000Z
-    summaries:
-      - request: Add rate limits to the login
-        completed:
-          - Edited `src/limit.rs`
-          - Limits are in, one test fails.
-        next_steps:
-          - the cart.
-        files_edited:
-          - src/limit.rs
-        maker: rule
-        up_to_prompt: 2
-    jobs:
-      - kind: note
-        state: done
-        at: 2026-01-02T03:00:30.000Z
-      - kind: note
-        state: done
-        at: 2026-01-02T03:02:00.000Z
+        given
+          {
+            "command": "cargo test [private]"
+          }
+      03:00:30  answer
+        Limits are in, one test fails. Next: the cart.
+
+    prompt 2 · 03:01:00 · private; 1 event under it not kept
+
+    summary by rule, up to prompt 2
+      asked      Add rate limits to the login
+      done       Edited `src/limit.rs`
+      done       Limits are in, one test fails.
+      next       the cart.
+
+    jobs
+      03:00:30  note done
+      03:02:00  note done
 
     → anamnesis sessions export 5b0c8f1e   |   anamnesis forget --session 5b0c8f1e
-    ");
+    "#);
 }
 
 #[test]
@@ -429,7 +338,7 @@ fn a_session_is_named_by_the_beginning_of_its_id() {
     assert!(
         home.run("sessions show one")
             .well()
-            .starts_with("id: one\n")
+            .starts_with("session one\n")
     );
     assert_eq!(home.run("sessions export").code, Some(2));
     assert_eq!(home.run("sessions export one --all").code, Some(2));

@@ -365,9 +365,10 @@ impl Journal {
         }
         let mut statement = connection.prepare(&format!(
             "SELECT note, session, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
-               AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} GROUP BY note, session"
+               AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} AND level <> ?3
+             GROUP BY note, session"
         ))?;
-        let mut rows = statement.query(params![since, projects])?;
+        let mut rows = statement.query(params![since, projects, POINTER])?;
         while let Some(row) = rows.next()? {
             let Ok(note) = row.get::<_, String>(0)?.parse() else {
                 continue;

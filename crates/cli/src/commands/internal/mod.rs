@@ -39,10 +39,16 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+/// `command` returns the whole command line.
+pub(crate) fn run(
+    args: &Args,
+    command: impl FnOnce() -> clap::Command,
+    environment: Environment,
+    ui: &Ui,
+) -> Outcome {
     match &args.verb {
         Verb::Work(args) => work::run(args, environment),
-        Verb::Completions(args) => Ok(completions::run(args, ui)),
+        Verb::Completions(args) => Ok(completions::run(args, command(), ui)),
         Verb::Statusline(args) => statusline::run(args, environment, ui),
         Verb::Capture(args) => capture::run(args, &Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(args, &Context::open(environment)?, ui),
