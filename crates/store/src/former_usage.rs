@@ -206,8 +206,7 @@ impl FormerUsage {
                 });
         }
         // The journal has its own rows from its first month on.
-        let own = journal.usage_counts()?;
-        let first = own.notes.keys().map(|(_, month)| *month).min();
+        let first = journal.first_month_of_use()?;
         let counts = self.counts.into_iter();
         let counts = counts.filter(|((_, month), _)| first.is_none_or(|first| *month < first));
         let counts: Vec<_> = counts

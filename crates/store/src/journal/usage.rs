@@ -275,6 +275,14 @@ impl Journal {
         Ok(counts)
     }
 
+    /// Returns the middle of the first month with use that was counted here, in milliseconds since 1970.
+    pub(crate) fn first_month_of_use(&self) -> Result<Option<i64>, Error> {
+        let sql = format!(
+            "SELECT min({MONTH}) FROM (SELECT at FROM shown_note UNION ALL SELECT at FROM use) AS a"
+        );
+        Ok(self.connection.query_row(&sql, [], |row| row.get(0))?)
+    }
+
     /// Returns the receipts that an earlier version kept in the journal, as lines.
     pub(crate) fn former_receipts(&self) -> Result<Option<String>, Error> {
         if !damage::tables(&self.connection)?
@@ -487,6 +495,8 @@ mod tests {
         )];
         journal.keep_former_usage(&kept).unwrap();
         assert_eq!(counts(&journal, 1), former);
+        // What is taken over once does not keep a second log out.
+        assert_eq!(journal.first_month_of_use().unwrap(), None);
         assert_ne!(journal.usage_stamp().unwrap(), before);
     }
 
