@@ -139,11 +139,15 @@ impl Prose {
 
     /// Drops sentences that occur twice: a program prints them, a person does not type them.
     fn drop_repeated(&mut self) {
-        let mut counts: HashMap<String, usize> = HashMap::new();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
         for sentence in &self.sentences {
-            *counts.entry(sentence.clone()).or_default() += 1;
+            *counts.entry(sentence).or_default() += 1;
         }
-        self.sentences.retain(|sentence| counts[sentence] == 1);
+        if counts.len() == self.sentences.len() {
+            return;
+        }
+        let single = |sentence: &&String| counts.get(sentence.as_str()) == Some(&1);
+        self.sentences = self.sentences.iter().filter(single).cloned().collect();
     }
 
     /// Returns the lists of rules as one text each, with the positions of their sentences.

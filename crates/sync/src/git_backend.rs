@@ -300,7 +300,7 @@ impl GitBackend<'_> {
     /// Joins nothing and changes no note.
     ///
     /// # Errors
-    /// If the remote cannot be reached, is no repository of notes, or has a newer format.
+    /// If the remote cannot be reached, does not hold notes, or has a newer format.
     pub fn init(&self) -> Result<Reached, Error> {
         let held = self.hold()?;
         self.retry_after_damage(&held, || self.init_held(&held))

@@ -42,9 +42,9 @@ const MAX_FILES: usize = 4;
 /// The requests of a session. What came of them is in other parts.
 const REQUESTS: [&str; 2] = ["Ask", "Asked"];
 
-/// What a session's start does not show of any session: requests, findings, most of which the session
-/// itself dealt with, and checks that passed.
-const NOT_AT_START: [&str; 4] = ["Ask", "Asked", "Found", "Passed"];
+/// What a session's start does not show of any session, besides requests: findings, most of which the
+/// session itself dealt with, and checks that passed.
+const NOT_AT_START: [&str; 2] = ["Found", "Passed"];
 
 /// The parts of what the person said or chose. With one of them, a start shows of an earlier session no
 /// part of [`OF_WORK`].
@@ -81,7 +81,8 @@ impl Purpose<'_> {
 
     /// Returns whether a part may be shown.
     fn shows(self, label: &str) -> bool {
-        matches!(self, Self::Prompt(_)) || !NOT_AT_START.contains(&label)
+        matches!(self, Self::Prompt(_))
+            || !REQUESTS.contains(&label) && !NOT_AT_START.contains(&label)
     }
 }
 
