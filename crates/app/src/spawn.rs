@@ -6,7 +6,7 @@
 
 use std::{
     env,
-    io::{self, BufRead as _, BufReader},
+    io::{self, BufRead as _, BufReader, Write as _},
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -17,7 +17,7 @@ use anamnesis_store::journal;
 use crate::{
     Error,
     context::Context,
-    environment::{CLAUDE_CODE, Environment},
+    environment::{CLAUDE_CODE, Environment, NOW},
 };
 
 /// The option of `internal work` that starts the real process and exits.
@@ -25,6 +25,9 @@ pub const DETACH: &str = "--detach";
 
 /// The option of `internal work` that checks the index for damage.
 pub const CHECK: &str = "--check";
+
+/// The option of `hook` that only records the event.
+pub const LATE: &str = "--late";
 
 /// The journal key with which a hook reports damage in the index.
 pub const INDEX_DAMAGED: &str = "index_damaged";
@@ -70,6 +73,24 @@ pub fn work_soon(context: &Context) {
     if let Err(error) = start_work(&context.environment, false) {
         context.log(&format!("cannot start the deferred process: {error}"));
     }
+}
+
+/// Starts a process that records the event of this payload with the environment's time, and does not
+/// wait for it.
+pub fn record_late(environment: &Environment, payload: &[u8]) -> io::Result<()> {
+    let mut command = Command::new(program(environment)?);
+    command
+        .args(["hook", LATE])
+        .env(NOW, environment.now.to_rfc3339())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    leave_console(&mut command);
+    let mut child = command.spawn()?;
+    child
+        .stdin
+        .take()
+        .map_or(Ok(()), |mut stdin| stdin.write_all(payload))
 }
 
 /// Starts the viewer so that it outlives this process, with the rights of the caller. Returns what it
@@ -155,9 +176,14 @@ fn detached(environment: &Environment, arguments: &[&str]) -> io::Result<Command
     {
         command.current_dir(folder);
     }
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    #[cfg(windows)]
-    std::os::windows::process::CommandExt::creation_flags(&mut command, WITHOUT_CONSOLE);
+    leave_console(&mut command);
     Ok(command)
+}
+
+/// Keeps signals of the client's terminal from a process.
+fn leave_console(command: &mut Command) {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    #[cfg(windows)]
+    std::os::windows::process::CommandExt::creation_flags(command, WITHOUT_CONSOLE);
 }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     // error at every prompt.
     let first = arguments.next();
     if first.as_deref() == Some("hook".as_ref()) {
-        return hook::main(commands::run_typed);
+        return hook::main(commands::run_typed, arguments.next().as_deref());
     }
     commands::main(&Environment::read(caller(first.as_deref())))
 }

@@ -5,7 +5,7 @@ use std::{
     mem,
     process::{self, ExitCode},
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
@@ -23,6 +23,7 @@ use anamnesis_session::{
     hook::{HookOutput, MAX_PAYLOAD_LENGTH},
 };
 use anamnesis_store::{fs::home::Home, spool::Spool};
+use chrono::{DateTime, Utc};
 
 use super::{answer, typed::RunTyped};
 
@@ -42,9 +43,12 @@ const PAYLOAD_TIMEOUT: Duration = Duration::from_millis(90);
 /// Timeout for logging a missed deadline.
 const LOG_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Timeout for storing the record of an event that was given up. Together with the deadline it is
-/// below the client's 5 seconds. A machine under heavy load needs most of it.
-const RECORD_TIMEOUT: Duration = Duration::from_millis(3400);
+/// Timeout for storing the record of an event that was given up. A machine under heavy load needs
+/// most of it. With the deadline and the other timeouts it is below the client's 5 seconds.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Timeout for handing the payload to another process.
+const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Tells the watchdog why this event may take longer.
 pub(super) enum DeadlineExtension {
@@ -52,6 +56,15 @@ pub(super) enum DeadlineExtension {
     Unawaited,
     /// The person waits for the command that they typed.
     Typed,
+}
+
+/// Which run of an event this is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunKind {
+    /// The client's, which waits for the answer.
+    First,
+    /// Another process's, for a run that ended before it had a record. It only records the event.
+    Late,
 }
 
 /// Where the event's record is.
@@ -70,9 +83,19 @@ enum RecordState {
 struct RecordProgress {
     state: Mutex<RecordState>,
     changed: Condvar,
+    /// What was read from stdin, and the time of the event.
+    payload: OnceLock<(io::Result<Vec<u8>>, DateTime<Utc>)>,
 }
 
 impl RecordProgress {
+    fn new() -> Self {
+        Self {
+            state: Mutex::new(RecordState::Unread),
+            changed: Condvar::new(),
+            payload: OnceLock::new(),
+        }
+    }
+
     fn set(&self, state: RecordState) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
         self.changed.notify_all();
@@ -131,6 +154,7 @@ impl Watchdog {
 /// The main thread does the work, because another thread would cost a memory arena and a wake-up.
 pub(super) fn watched(
     run_typed: RunTyped,
+    kind: RunKind,
     input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>),
 ) -> ExitCode {
     let started = Instant::now();
@@ -138,10 +162,7 @@ pub(super) fn watched(
     let (sender, receiver) = mpsc::channel();
     let watchdog = Watchdog {
         sender,
-        record: Arc::new(RecordProgress {
-            state: Mutex::new(RecordState::Unread),
-            changed: Condvar::new(),
-        }),
+        record: Arc::new(RecordProgress::new()),
     };
     let watch = thread::Builder::new().spawn({
         let (answered, record) = (Arc::clone(&answered), Arc::clone(&watchdog.record));
@@ -153,11 +174,13 @@ pub(super) fn watched(
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
-    if environment.is_patient {
+    if environment.is_patient || kind == RunKind::Late {
         watchdog.extend(DeadlineExtension::Unawaited);
     }
-    watchdog.record.set(RecordState::Expected);
-    let reply = answer(run_typed, environment, payload, started, &watchdog);
+    let record = Arc::clone(&watchdog.record);
+    let (payload, _) = record.payload.get_or_init(|| (payload, environment.now));
+    record.set(RecordState::Expected);
+    let reply = answer(run_typed, kind, environment, payload, started, &watchdog);
     // An event without a record did not say so.
     watchdog.release();
     if answered.swap(true, Ordering::AcqRel) {
@@ -202,21 +225,32 @@ fn watch(
         return;
     }
     print(&HookOutput::default().to_json(""));
-    // The disk itself may hang, so both have a timeout.
-    in_time(RECORD_TIMEOUT, move || record.keep());
+    // The disk itself may hang, so each step has a timeout.
+    let kept = Arc::clone(&record);
+    if !in_time(RECORD_TIMEOUT, move || kept.keep()) {
+        in_time(HAND_OVER_TIMEOUT, move || {
+            if let Some((Ok(payload), now)) = record.payload.get() {
+                // With the same time, what both record is recorded once.
+                let mut environment = Environment::read(Caller::Client);
+                environment.now = *now;
+                // A process that cannot be started is like a disk that cannot be written.
+                let _ = spawn::record_late(&environment, payload);
+            }
+        });
+    }
     let elapsed = started.elapsed();
     in_time(LOG_TIMEOUT, move || log_late(elapsed));
     process::exit(0)
 }
 
-/// Runs `work` in a thread of its own, and waits for it for at most this time.
-fn in_time(timeout: Duration, work: impl FnOnce() + Send + 'static) {
+/// Runs `work` in a thread of its own, and waits for it for at most this time. Returns whether it ended.
+fn in_time(timeout: Duration, work: impl FnOnce() + Send + 'static) -> bool {
     let (done, waiting) = mpsc::channel();
     let _ = thread::Builder::new().spawn(move || {
         work();
         let _ = done.send(());
     });
-    let _ = waiting.recv_timeout(timeout);
+    waiting.recv_timeout(timeout).is_ok()
 }
 
 /// Logs a missed deadline.
@@ -257,10 +291,7 @@ mod tests {
     #[test]
     fn no_record_is_waited_for_if_the_payload_was_not_read() {
         // HOOK-06
-        let progress = RecordProgress {
-            state: Mutex::new(RecordState::Unread),
-            changed: Condvar::new(),
-        };
+        let progress = RecordProgress::new();
         // It would wait forever.
         progress.keep();
         assert!(matches!(

@@ -14,6 +14,7 @@ mod typed_by;
 
 use std::{
     cell::OnceCell,
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -28,7 +29,7 @@ use anamnesis_app::{
     learn::TurnUses,
     pause::{self, Off},
     remote,
-    spawn::INDEX_DAMAGED,
+    spawn::{INDEX_DAMAGED, LATE},
     sync,
     tool_hooks::AtTool,
 };
@@ -51,7 +52,7 @@ use anamnesis_store::{
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use self::{
-    deadline::{DeadlineExtension, Watchdog, read_stdin, watched},
+    deadline::{DeadlineExtension, RunKind, Watchdog, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
     record::{FIRST_TIMEOUT, MAX_READ, kept},
     start::{is_beginning, line},
@@ -92,8 +93,13 @@ impl Reply {
 }
 
 /// Runs the hook whose payload is on stdin. The exit code is always 0.
-pub(crate) fn main(run_typed: RunTyped) -> ExitCode {
-    watched(run_typed, || {
+pub(crate) fn main(run_typed: RunTyped, option: Option<&OsStr>) -> ExitCode {
+    let kind = if option == Some(LATE.as_ref()) {
+        RunKind::Late
+    } else {
+        RunKind::First
+    };
+    watched(run_typed, kind, || {
         (Environment::read(Caller::Client), read_stdin())
     })
 }
@@ -104,14 +110,15 @@ pub(crate) fn answer_payload(
     environment: Environment,
     payload: Vec<u8>,
 ) -> ExitCode {
-    watched(run_typed, || (environment, Ok(payload)))
+    watched(run_typed, RunKind::First, || (environment, Ok(payload)))
 }
 
 /// Reads one event and answers it.
 fn answer(
     run_typed: RunTyped,
+    kind: RunKind,
     environment: Environment,
-    input: io::Result<Vec<u8>>,
+    input: &io::Result<Vec<u8>>,
     started: Instant,
     watchdog: &Watchdog,
 ) -> Reply {
@@ -121,8 +128,9 @@ fn answer(
     let Ok(context) = Context::new(environment, NOTES_TIMEOUT) else {
         return Reply::no_op();
     };
-    let mut payload = input.map_err(|error| error.to_string()).and_then(|bytes| {
-        Payload::parse_from(&bytes, context.environment.host).map_err(|error| error.to_string())
+    let input = input.as_ref().map_err(ToString::to_string);
+    let mut payload = input.and_then(|bytes| {
+        Payload::parse_from(bytes, context.environment.host).map_err(|error| error.to_string())
     });
     // This precedes every write: an excluded session must leave no trace.
     let folders = folders(&context, payload.as_ref().ok());
@@ -148,7 +156,10 @@ fn answer(
     }
     match payload {
         Ok(_) if context.home.contains(&folder) => Reply::no_op(),
-        Ok(payload) => answer_event(run_typed, context, &folders, payload, started, watchdog),
+        Ok(payload) => {
+            let run_typed = (kind == RunKind::First).then_some(run_typed);
+            answer_event(run_typed, context, &folders, payload, started, watchdog)
+        }
         Err(error) => {
             context.log(&format!("hook: {error}"));
             if let Ok(journal) = Journal::open(&context.home, journal_timeout(&context)) {
@@ -160,9 +171,10 @@ fn answer(
     }
 }
 
-/// Handles an event, records it and writes the session's note, as its plan says.
+/// Handles an event, records it and writes the session's note, as its plan says. Without `run_typed`
+/// nobody waits for an answer, and the event is only recorded.
 fn answer_event(
-    run_typed: RunTyped,
+    run_typed: Option<RunTyped>,
     mut context: Context,
     folders: &[PathBuf],
     mut payload: Payload,
@@ -196,12 +208,13 @@ fn answer_event(
     let prompt = safe.as_ref().map(|safe| safe.value.clone());
     let record = Arc::new(hook.record_of(&payload, safe, &waiting));
     watchdog.hold(&hook.context.home, &record);
-    let mut handled = match typed {
-        Some(typed) => Handled {
+    let mut handled = match (run_typed, typed) {
+        (None, _) => Handled::default(),
+        (Some(run_typed), Some(typed)) => Handled {
             answer: typed.answer(run_typed, &hook.context, &hook.folder),
             ..Handled::default()
         },
-        None => hook.handle(&plan, prompt.as_ref()),
+        (Some(_), None) => hook.handle(&plan, prompt.as_ref()),
     };
     let transcript = payload.transcript_path.as_ref().map(PathBuf::from);
     let is_recorded = hook.record(&record, waiting, &mut handled, started);

@@ -7,7 +7,10 @@ use std::{
     process::Child,
 };
 
-use anamnesis_testkit::home::{Invocation, TestHome, asked, edited, printed};
+use anamnesis_testkit::{
+    home::{Invocation, TestHome, asked, edited, printed},
+    wait_for,
+};
 use serde_json::Value;
 
 use crate::{NO_OP, SESSION, home, home_with_notes};
@@ -232,6 +235,39 @@ fn a_prompt_whose_recall_hangs_is_recorded() {
     home.hook(&home.payload("Stop", SESSION)).well();
     let session = home.run(&format!("sessions show {SESSION}")).well();
     assert!(session.contains("Prices are in cents"), "{session}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_event_whose_record_hangs_is_recorded_by_another_process() {
+    let home = home();
+    home.settle();
+    // Recording a prompt of an unknown session needs the project's name, and reading it never ends.
+    let git = home.project().join(".git");
+    let moved = home.project().join("moved.git");
+    fs::rename(&git, &moved).unwrap();
+    fs::write(&git, "gitdir: moved.git\n").unwrap();
+    let config = moved.join("config");
+    let put_by = config.with_extension("old");
+    fs::rename(&config, &put_by).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&config).status();
+    assert!(made.unwrap().success());
+
+    let mut payload = home.payload("UserPromptSubmit", SESSION);
+    payload["prompt"] = "Prices are in cents".into();
+    assert_eq!(home.hook(&payload).stdout, NO_OP);
+
+    let pipe = config.with_extension("pipe");
+    fs::rename(&config, &pipe).unwrap();
+    fs::rename(&put_by, &config).unwrap();
+    // If the other process has opened the pipe, it reads an empty file. Opened for both, it waits for
+    // nobody.
+    let both = fs::File::options().read(true).write(true).open(&pipe);
+    drop(both.unwrap());
+    wait_for("the record", || {
+        let session = home.run(&format!("sessions show {SESSION}"));
+        session.stdout.contains("Prices are in cents")
+    });
 }
 
 #[test]
