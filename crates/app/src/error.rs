@@ -177,7 +177,7 @@ impl error::Error for Error {
     }
 }
 
-const TRY_AGAIN: &str = "try again in a moment";
+pub(crate) const TRY_AGAIN: &str = "try again in a moment";
 const FREE_SPACE: &str = "free some space";
 
 impl From<index::Error> for Error {

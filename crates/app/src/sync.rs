@@ -23,6 +23,7 @@ use ulid::Ulid;
 use crate::{
     Error, claude_memory,
     context::{self, Context},
+    error::TRY_AGAIN,
     format,
     purge::{LeftPlace, left},
     remote, spawn,
@@ -491,6 +492,8 @@ impl From<anamnesis_sync::Error> for Error {
                 "anamnesis doctor --fix   (replaces the damaged repository; no note is lost)"
             } else if error.may_be_damage() {
                 "anamnesis doctor --fix   (checks the repository, replaces a damaged one)"
+            } else if matches!(error, anamnesis_sync::Error::Busy) {
+                TRY_AGAIN
             } else {
                 "no note is lost; once it is fixed: anamnesis sync"
             };

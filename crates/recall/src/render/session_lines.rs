@@ -81,8 +81,13 @@ impl Purpose<'_> {
 
     /// Returns whether a part may be shown.
     fn shows(self, label: &str) -> bool {
-        matches!(self, Self::Prompt(_))
-            || !REQUESTS.contains(&label) && !NOT_AT_START.contains(&label)
+        let is_for_start = || !REQUESTS.contains(&label) && !NOT_AT_START.contains(&label);
+        match self {
+            Self::Prompt(_) => true,
+            Self::LastSession => is_for_start(),
+            // Its next steps may have been taken since.
+            Self::EarlierSession => is_for_start() && label != "Next steps",
+        }
     }
 }
 
@@ -350,6 +355,17 @@ mod tests {
             "**Said:**\n- use `make deploy-staging`\n- never touch the login"
         );
         assert_eq!(short(10, &[], &[]), "");
+    }
+
+    #[test]
+    fn next_steps_are_shown_of_the_last_session_only() {
+        let body = "**Outcome:** The port of `api` is 9090.\n\n**Next steps:** deploy it";
+        let short = |purpose| shortened("Move the api", body, 500, purpose, &[]);
+        assert!(short(Purpose::LastSession).contains("deploy it"));
+        assert_eq!(
+            short(Purpose::EarlierSession),
+            "**Outcome:** The port of `api` is 9090."
+        );
     }
 
     #[test]
