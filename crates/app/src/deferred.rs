@@ -459,8 +459,9 @@ fn refresh(context: &Context, check: bool) -> Result<(), Error> {
 fn be_humble() {
     #[cfg(unix)]
     {
-        // The lowest priority. If the system refuses, the work continues unchanged.
-        let _ = rustix::process::nice(19);
+        // A low priority, not the lowest: on a busy machine vectors of notes would take hours. If the
+        // system refuses, the work continues unchanged.
+        let _ = rustix::process::nice(10);
     }
 }
 

@@ -5,6 +5,7 @@
 //! never compared.
 
 use std::{
+    cell::Cell,
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read as _, Write as _},
@@ -336,13 +337,15 @@ pub fn make_vectors(context: &Context, time: Duration) -> Result<bool, Error> {
 /// How many bytes of a prompt become a vector: a hook has no time for more.
 const MAX_PROMPT: usize = 160;
 
-/// How long a hook waits for the vector of a prompt.
-const PROMPT_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long a hook waits for the vector of a prompt: a machine that also builds or tests needs more
+/// than the 60 ms of an idle one.
+const PROMPT_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Encodes a prompt in a thread of its own, while words are compared.
 pub struct PromptEncoder {
     sha256: String,
     vector: Receiver<Result<Vec<f32>, anamnesis_embedding::Error>>,
+    is_late: Cell<bool>,
 }
 
 impl PromptEncoder {
@@ -358,7 +361,11 @@ impl PromptEncoder {
         let encode = move || model.load()?.embed(&prompt, TextRole::Query);
         // Without a thread, words alone count.
         let thread = thread::Builder::new().spawn(move || sender.send(encode()));
-        thread.is_ok().then_some(Self { sha256, vector })
+        thread.is_ok().then_some(Self {
+            sha256,
+            vector,
+            is_late: Cell::new(false),
+        })
     }
 
     /// Waits for the vector; `None` if it takes too long, or the index has no vectors of this model. A
@@ -367,10 +374,17 @@ impl PromptEncoder {
         if !has_vectors_of(index, &self.sha256) {
             return None;
         }
-        let encoded = self.vector.recv_timeout(PROMPT_TIMEOUT).ok()?;
+        let encoded = self.vector.recv_timeout(PROMPT_TIMEOUT);
+        self.is_late.set(encoded.is_err());
         encoded
+            .ok()?
             .inspect_err(|error| context.log(&error.to_string()))
             .ok()
+    }
+
+    /// Returns whether the vector came too late, so that words alone counted.
+    pub fn is_late(&self) -> bool {
+        self.is_late.get()
     }
 }
 

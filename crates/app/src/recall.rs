@@ -15,7 +15,7 @@ use anamnesis_recall::{
 use anamnesis_session::prompt::SafePrompt;
 use anamnesis_store::{
     index::{Error, Index},
-    journal::{Journal, Ledger, Run, ShownNote},
+    journal::{Journal, Ledger, Run, ShownNote, WITHOUT_MEANING},
     project::Project,
     settings::config,
 };
@@ -170,10 +170,12 @@ pub fn line(outcome: &Outcome) -> Option<String> {
 impl Asker<'_> {
     /// Chooses and renders the notes for a query.
     pub fn recall(&self, query: &Query) -> Result<RecallResult, Error> {
-        let (outcome, block, is_partial) = match note_set::small_talk(query) {
-            Some(outcome) => (outcome, Block::default(), false),
+        let (outcome, block, is_partial, is_late) = match note_set::small_talk(query) {
+            Some(outcome) => (outcome, Block::default(), false, false),
             None => self.search(query)?,
         };
+        let silence = outcome.silence.iter().map(|silence| silence.as_str());
+        let reasons: Vec<&str> = silence.chain(is_late.then_some(WITHOUT_MEANING)).collect();
         let shown = shown(&outcome, &block);
         let run = Run {
             lane: self.lane.as_str().to_owned(),
@@ -183,9 +185,7 @@ impl Asker<'_> {
             searched: outcome.searched,
             floor: outcome.floor,
             given: outcome.given.len().min(shown.len()),
-            reason: outcome
-                .silence
-                .map_or_else(String::new, |silence| silence.as_str().to_owned()),
+            reason: reasons.join(" · "),
             held: outcome.held.iter().take(MAX_HELD).cloned().collect(),
         };
         Ok(RecallResult {
@@ -197,7 +197,8 @@ impl Asker<'_> {
         })
     }
 
-    fn search(&self, query: &Query) -> Result<(Outcome, Block, bool), Error> {
+    /// Also returns whether only the newest notes were searched, and whether their meaning took too long.
+    fn search(&self, query: &Query) -> Result<(Outcome, Block, bool, bool), Error> {
         let encoder = PromptEncoder::start(self.context, query);
         let (index, is_partial) = open_index(self.context, self.project)?;
         let (limits, budget) = self.lane.limits(&self.context.config.recall);
@@ -221,7 +222,8 @@ impl Asker<'_> {
         } else {
             pointer_block(&recalled(&outcome.pointers, self.project), short)
         };
-        Ok((outcome, block, is_partial))
+        let is_late = encoder.is_some_and(|encoder| encoder.is_late());
+        Ok((outcome, block, is_partial, is_late))
     }
 }
 

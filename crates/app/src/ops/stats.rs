@@ -35,6 +35,8 @@ pub struct UsageCounts {
     pub looked_for: usize,
     /// Searches without a match
     pub silent: usize,
+    /// Searches by words alone, because the prompt got no vector in time
+    pub without_meaning: usize,
     /// Notes injected with prompts
     pub given: usize,
     /// Sessions that got a note, summed over the notes
@@ -62,6 +64,7 @@ impl UsageCounts {
             prompts: report.prompts,
             looked_for: report.asked,
             silent: report.silent,
+            without_meaning: report.without_meaning,
             given: report.given,
             shown: report.notes.values().map(|note| note.sessions).sum(),
             used: report.notes.values().map(|note| note.used).sum(),

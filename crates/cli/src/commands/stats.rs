@@ -72,6 +72,12 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
         stats.feedback.good,
         stats.feedback.bad,
     );
+    if counts.without_meaning > 0 {
+        text.push_str(&format!(
+            "without meaning:      {}, for which the embedding model had no time\n",
+            ui::count(counts.without_meaning, "search"),
+        ));
+    }
     for run in &stats.hooks {
         text.push_str(&format!(
             "hook:    {} {}, p95 {}\n",

@@ -14,7 +14,7 @@ use anamnesis_app::{
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::Index,
-    journal::{Evidence, FILE, Given, Held, INHERITED, POINTER, Run, SUGGESTION},
+    journal::{Evidence, FILE, Given, Held, INHERITED, POINTER, Run, SUGGESTION, WITHOUT_MEANING},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -282,7 +282,11 @@ impl Page<'_> {
             ("failure", Some(number)) => format!("after a failure, prompt {number}"),
             (lane, _) => one_line(lane),
         };
-        format!("{what} · {}", ui::ago(ui::time(moment.at), self.now))
+        let ago = ui::ago(ui::time(moment.at), self.now);
+        if moment.run.is_some_and(Run::is_without_meaning) {
+            return format!("{what} · {ago} · {WITHOUT_MEANING}");
+        }
+        format!("{what} · {ago}")
     }
 
     /// A line with a note's current title, or that it is gone.

@@ -43,6 +43,10 @@ pub struct Held {
     pub evidence: Evidence,
 }
 
+/// The reason of a run whose prompt got no vector in time, so that words alone counted. It follows the
+/// reason for a silence.
+pub const WITHOUT_MEANING: &str = "meaning: no time";
+
 /// One run of recall.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -60,7 +64,7 @@ pub struct Run {
     pub floor: f64,
     /// The number of injected notes.
     pub given: usize,
-    /// Why nothing was injected; empty if something was.
+    /// Why nothing was injected, and [`WITHOUT_MEANING`]; empty if neither applies.
     pub reason: String,
     /// The withheld notes, best first.
     pub held: Vec<Held>,
@@ -132,6 +136,13 @@ impl Given {
     /// Returns whether text of the note itself was injected.
     pub fn is_of_note(&self) -> bool {
         ![OBSERVATION, SUGGESTION].contains(&self.level.as_str())
+    }
+}
+
+impl Run {
+    /// Returns whether its prompt got no vector in time.
+    pub fn is_without_meaning(&self) -> bool {
+        self.reason.ends_with(WITHOUT_MEANING)
     }
 }
 

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Held, Journal, damage};
+use super::{Error, Held, Journal, WITHOUT_MEANING, damage};
 use crate::sqlite::{self, Compressed};
 
 /// The number of tool events of a turn that are examined, the last ones.
@@ -107,6 +107,8 @@ pub struct Report {
     pub asked: usize,
     /// The number of searches that injected nothing.
     pub silent: usize,
+    /// The number of searches whose prompt got no vector in time.
+    pub without_meaning: usize,
     /// The number of notes injected at prompts.
     pub given: usize,
     /// The number of withheld notes by reason.
@@ -342,13 +344,14 @@ impl Journal {
             let Compressed::<String>(text) = row.get(0)?;
             blocks = (blocks.0 + 1, blocks.1 + text.chars().count());
         }
-        let (asked, silent, given) = connection.query_row(
+        let (asked, silent, given, without_meaning) = connection.query_row(
             &format!(
-                "SELECT count(*), count(*) FILTER (WHERE given = 0), coalesce(sum(given), 0)
+                "SELECT count(*), count(*) FILTER (WHERE given = 0), coalesce(sum(given), 0),
+                   count(*) FILTER (WHERE reason LIKE '%' || ?3)
                  FROM recall WHERE {is_chosen} AND lane = 'prompt'"
             ),
-            params![since, projects],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            params![since, projects, WITHOUT_MEANING],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )?;
         let mut report = Report {
             sessions: number(sessions),
@@ -358,6 +361,7 @@ impl Journal {
             asked: number(asked),
             silent: number(silent),
             given: number(given),
+            without_meaning: number(without_meaning),
             ..Report::default()
         };
         let mut statement = connection.prepare(&format!(
@@ -407,7 +411,7 @@ mod tests {
     use anamnesis_text::hash::text_hash;
 
     use super::{
-        super::{Audience, ShownNote, tests::journal_with_session},
+        super::{Audience, Run, ShownNote, tests::journal_with_session},
         *,
     };
 
@@ -498,6 +502,34 @@ mod tests {
         // What is taken over once does not keep a second log out.
         assert_eq!(journal.first_month_of_use().unwrap(), None);
         assert_ne!(journal.usage_stamp().unwrap(), before);
+    }
+
+    #[test]
+    fn a_report_counts_prompts_whose_vector_came_too_late() {
+        let (_folder, journal) = journal_with_session("s");
+        let begun = now().timestamp_millis();
+        let reasons = [
+            "",
+            "no match",
+            "no match · meaning: no time",
+            WITHOUT_MEANING,
+        ];
+        for (at, reason) in (begun..).zip(reasons) {
+            let run = Run {
+                lane: "prompt".to_owned(),
+                agent: String::new(),
+                at,
+                terms: 2,
+                searched: 9,
+                floor: 0.55,
+                given: 0,
+                reason: reason.to_owned(),
+                held: Vec::new(),
+            };
+            journal.recalled("s", &run).unwrap();
+        }
+        let report = journal.usage_report(begun, &[]).unwrap();
+        assert_eq!((report.asked, report.without_meaning), (4, 2));
     }
 
     #[test]
