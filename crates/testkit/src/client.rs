@@ -22,7 +22,7 @@ use crate::npm;
 use crate::process::{self, Context, Finished, Result, Running, TestFailure};
 
 /// The client's pinned version. It is defined here only.
-pub const CLIENT_VERSION: &str = "2.1.330";
+pub const CLIENT_VERSION: &str = "2.1.332";
 /// The client's package on npm; the program itself is in an optional package for the platform.
 const CLIENT_PACKAGE: &str = "@anthropic-ai/claude-code";
 

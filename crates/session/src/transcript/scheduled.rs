@@ -1,7 +1,7 @@
 //! Prompts that Claude Code sends by itself, at a set time.
 //!
 //! Their hook payload equals that of a typed prompt, except where the client sends `source`. Client
-//! 2.1.330 writes two records to the transcript before the hook runs: `queue-operation` with the
+//! 2.1.332 writes two records to the transcript before the hook runs: `queue-operation` with the
 //! prompt, and `system` / `scheduled_task_fire` with its first 200 characters. A session without
 //! messages has no such records yet; there only the project's file of tasks can have sent a prompt.
 
