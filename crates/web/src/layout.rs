@@ -52,6 +52,13 @@ const TOASTS: &[(&str, &str)] = &[
     ("untagged", "Tag removed"),
     ("backfilled", "Notes of earlier sessions are here"),
     ("saved", "Saved"),
+    ("written", "Written"),
+    (
+        "repeated",
+        "Written. Another note says this, or part of it, too",
+    ),
+    ("linked", "Linked"),
+    ("unlinked", "Link removed"),
     ("same", "Nothing changed"),
     ("undone", "Undone"),
     ("synced", "Synced with the remote"),

@@ -2,8 +2,8 @@
 
 use crate::{
     pages::{
-        self, edit, health, history, import, live, machines, map, note, notes, privacy, review,
-        session, sessions, settings, why,
+        self, edit, health, history, import, link, live, machines, map, note, notes, privacy,
+        review, session, sessions, settings, why,
     },
     visit::{Answered, Visit},
 };
@@ -87,11 +87,15 @@ pub(crate) const ROUTES: &[Route] = &[
     part("/change/{id}", history::change),
     part("/", notes::show),
     write("/notes/many", notes::many),
+    part("/notes/new", edit::new),
+    write("/notes/write", edit::write),
     part("/note/{id}", note::show),
     part("/note/{id}/history", note::history),
     ask("/note/{id}/preview", edit::preview),
     write("/note/{id}/edit", edit::save),
     write("/note/{id}/mark", note::mark),
+    part("/note/{id}/link", link::choose),
+    write("/note/{id}/connect", link::connect),
     write("/undo", pages::undo),
     page("/health", "Health", health::show),
     page("/map", "Map", map::show),

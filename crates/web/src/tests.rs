@@ -491,6 +491,8 @@ fn a_read_only_viewer_and_one_of_an_agent_change_nothing() {
             ),
             ("/review/restore", &format!("note={ID}")),
             ("/notes/many", &format!("note={ID}&act=pin")),
+            ("/notes/write", "title=x&body=y&project=p"),
+            (&format!("/note/{ID}/connect"), &format!("to={ID}")),
             ("/import/notes", "source=auto&sure=yes"),
             ("/import/sessions", "sure=yes"),
             ("/privacy/purge", &format!("id={ID}&seen=yes&sure=yes")),

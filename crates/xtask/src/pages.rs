@@ -127,12 +127,11 @@ fn fill(home: &TestHome) -> String {
     home.run("reindex").well();
     // In a large store, the background process of a hook would take too long for the first commit.
     home.run("sync").well();
-    let mut start = home.start("viewed", "startup");
-    home.hook(&start).well();
-    start["hook_event_name"] = "UserPromptSubmit".into();
-    start["prompt"] = "How do we deploy to staging? Never use deploy.sh there.".into();
-    start["prompt_id"] = "p-1".into();
-    home.hook(&start).well();
+    home.hook(&home.start("viewed", "startup")).well();
+    let mut prompt = home.payload("UserPromptSubmit", "viewed");
+    prompt["prompt"] = "How do we deploy to staging? Never use deploy.sh there.".into();
+    prompt["prompt_id"] = "p-1".into();
+    home.hook(&prompt).well();
     let mut stop = home.payload("Stop", "viewed");
     stop["last_assistant_message"] =
         "Use `make deploy-staging`, because deploy.sh is for production only.".into();

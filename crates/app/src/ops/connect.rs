@@ -7,6 +7,7 @@ use anamnesis_note::{
 use anamnesis_text::clean::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use super::written;
 use crate::{Error, context::Context, write::is_a_persons};
@@ -16,21 +17,21 @@ use crate::{Error, context::Context, write::is_a_persons};
 #[serde(deny_unknown_fields)]
 pub struct ConnectNotes {
     /// The id of the source note
-    from: String,
+    pub from: String,
     /// The id of the target note
-    to: String,
+    pub to: String,
     /// The relation: caused-by, elaborates, part-of, related-to, about, contradicts, warns-against
     /// or supersedes
     #[arg(long, short, value_parser = given, default_value = "related-to")]
     #[schemars(description = "")]
-    relation: Relation,
+    pub relation: Relation,
     /// The weight of the link, above 0 and at most 1. Default: that of the relation
     #[arg(long, value_parser = parse_weight)]
-    weight: Option<f64>,
+    pub weight: Option<f64>,
     /// Remove the link
     #[arg(long, conflicts_with = "weight")]
     #[serde(default)]
-    remove: bool,
+    pub remove: bool,
 }
 
 /// A link that was added or removed.
@@ -42,10 +43,13 @@ pub struct ConnectedNotes {
     relation: Relation,
     to: String,
     /// Something changed, or would if approved
-    changed: bool,
+    pub changed: bool,
     /// Id of the proposal, if approval is needed
     #[serde(skip_serializing_if = "Option::is_none")]
     proposal: Option<String>,
+    /// The change that `undo` reverts.
+    #[serde(skip)]
+    pub batch: Option<Ulid>,
 }
 
 /// Adds or removes a link.
@@ -101,6 +105,7 @@ pub fn connect(context: &Context, request: ConnectNotes) -> Result<ConnectedNote
             }
         },
     )?;
+    let batch = written.batch;
     let said = if written.is_proposed || !written.is_changed {
         written.said
     } else {
@@ -124,5 +129,6 @@ pub fn connect(context: &Context, request: ConnectNotes) -> Result<ConnectedNote
         to: to.id().to_string(),
         changed: written.is_changed,
         proposal: written.is_proposed.then(|| written.note.id().to_string()),
+        batch,
     })
 }

@@ -47,7 +47,7 @@ pub struct WrittenNote {
     body: String,
     /// novel, extends or, with `force`, known
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<&'static str>,
+    pub decision: Option<&'static str>,
     /// Similar notes; the one that led to `decision` is first
     #[serde(skip_serializing_if = "Vec::is_empty")]
     similar: Vec<SimilarNote>,
@@ -224,8 +224,9 @@ fn save(
     let journal = context.journal_to_write()?;
     let counted_to = context.tool.as_ref().map(|tool| tool.counted_to.as_str());
     let stored = write::save(context, journal.as_ref(), note, counted_to)?;
-    sync::commit(context, act, [note.id]);
+    let batch = sync::commit(context, act, [note.id]);
     let mut written = written(context, &stored, novelty)?;
+    written.batch = batch;
     if let Some(journal) = &journal {
         citation_check::look_at_new(context, journal);
     }

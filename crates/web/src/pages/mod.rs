@@ -4,6 +4,7 @@ pub(crate) mod edit;
 pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod link;
 pub(crate) mod live;
 pub(crate) mod machines;
 pub(crate) mod map;

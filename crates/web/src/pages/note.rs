@@ -6,13 +6,9 @@ use anamnesis_app::{
     diff, edit as operation, feedback, forget,
     format::{count, number},
     history::{self, Past},
-    project,
     sync::short_batch,
 };
-use anamnesis_note::{
-    link::Edge,
-    note::{GLOBAL, Note, Scope, State},
-};
+use anamnesis_note::note::{Note, Scope, State};
 use anamnesis_recall::{correction::remarks_on, usefulness::last_used};
 use anamnesis_store::{
     index::{Entry, Index},
@@ -25,7 +21,8 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 use super::{
-    edit::{Fields, form_of},
+    edit::{Fields, form_of, project_field},
+    link,
     moment::{encoded, session_path},
 };
 use crate::{
@@ -102,7 +99,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         }
         section { h2 { "Where it came from" } (origin(visit, &entry, &note)) }
         (uses(&index, &entry, now)?)
-        (links(&index, &entry)?)
+        (link::list(visit, &index, &entry)?)
     };
     Ok(layout::page(visit, &note.title, &main))
 }
@@ -153,7 +150,7 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
             dt { "Project" } dd { bdi { (line(&entry.project)) } }
             dt { "Machine" } dd {
                 (line(&entry.machine_id))
-                @if entry.path.scope == Scope::MachineLocal { ", this machine only" } @else { ", synced" }
+                @if entry.path.scope == Scope::MachineLocal { ", this machine only" } @else { ", in git" }
             }
             dt { "Created" } dd { (written(&entry.created_at, now)) }
             dt { "Changed" } dd { (written(layout::updated(entry), now)) }
@@ -207,35 +204,6 @@ fn uses(index: &Index, entry: &Entry, now: DateTime<Utc>) -> Result<Markup, Erro
     })
 }
 
-fn links(index: &Index, entry: &Entry) -> Result<Markup, Error> {
-    let id = entry.id();
-    let mut shown = Vec::new();
-    for Edge {
-        from, to, relation, ..
-    } in index.links_of(&[id])?
-    {
-        let (other, arrow) = if from == id {
-            (to, "→")
-        } else {
-            (from, "←")
-        };
-        if let Some(other) = index.get(other)? {
-            shown.push((arrow, relation, other));
-        }
-    }
-    Ok(html! {
-        section {
-            h2 { "Links" }
-            @if shown.is_empty() { p { "No note is linked to it." } }
-            ul.links {
-                @for (arrow, relation, other) in &shown {
-                    li { span.relation { (arrow) " " (relation) } " " (note_link(other)) }
-                }
-            }
-        }
-    })
-}
-
 /// The folded form in which the note is edited, and the one that moves it.
 fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result<Markup, Error> {
     let can_edit = !visit.is_read_only && stored.whole && entry.state != State::Forgotten;
@@ -243,7 +211,6 @@ fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result
         return Ok(html! {});
     }
     let note = stored.note();
-    let projects = project::keys_with_counts(&visit.context, index)?.into_keys();
     Ok(html! {
         details.edit {
             summary data-key="e" { "Edit" }
@@ -253,14 +220,7 @@ fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result
             summary { "Move to another project" }
             form.filters method="post" action={ "/note/" (note.id) "/mark" } {
                 input type="hidden" name="act" value=(MOVE);
-                label { span { "Project" }
-                    input name="project" required list="projects" value=(line(&note.project))
-                        autocomplete="off";
-                }
-                datalist id="projects" {
-                    option value=(GLOBAL) {}
-                    @for project in projects { option value=(line(&project)) {} }
-                }
+                (project_field(visit, index, &note.project)?)
                 button { "Move" }
             }
         }

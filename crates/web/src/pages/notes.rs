@@ -59,7 +59,10 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let undistilled = records.and_then(|journal| reflect::undistilled(&index, &journal, &own));
     let today = visit.context.environment.now.date_naive();
     let main = html! {
-        h1 { "Notes" }
+        div.heading {
+            h1 { "Notes" }
+            @if !visit.is_read_only { a.button href="/notes/new" data-key="n" { "Write a note" } }
+        }
         @if totals.total == 0 { (welcome(visit)) } @else {
             @if let Some(sessions) = undistilled {
                 p.message { (reflect::reminder(sessions)) " in Claude Code makes a few lasting notes of them." }

@@ -143,7 +143,7 @@ fn steps(at: usize, total: usize) -> Markup {
             @if at > 0 { a.button href=(to(at - 1)) data-key="ArrowUp" { "↑ Previous" } }
             @if at + 1 < total { a.button href=(to(at + 1)) data-key="ArrowDown" { "↓ Skip" } }
         }
-        p.hint { "Keys: " kbd { "←" } " reject, " kbd { "→" } " approve, " kbd { "e" } " edit, "
+        p.hint.keys { "Keys: " kbd { "←" } " reject, " kbd { "→" } " approve, " kbd { "e" } " edit, "
             kbd { "u" } " undo, " kbd { "↑" } " " kbd { "↓" } " other cards." }
     }
 }

@@ -285,6 +285,150 @@ fn many_notes_are_changed_at_once_and_undone_to_the_same_bytes() {
 }
 
 #[test]
+fn a_note_is_written_on_its_page_with_secrets_masked_and_undone_to_the_same_bytes() {
+    let viewer = Viewer::new();
+    let all = || snapshot(viewer.context.home.root());
+    drop(viewer.get("/notes"));
+    let before = all();
+    let form = viewer.get("/notes/new?project=p").text;
+    assert!(
+        form.contains("action=\"/notes/write\"") && form.contains("name=\"project\" required"),
+        "{form}"
+    );
+    assert!(!form.contains("value=\"session\""), "{form}");
+    let key = ["ghp_", &"a1B2".repeat(9)].concat();
+    let typed = format!(
+        "title=Staging+needs+the+tunnel&body=Open+it%0D%0Awith+{key}&kind=how-to&tags=a%2C+b\
+         &asked=vpn&when=cmd%3A+x&project=p"
+    );
+    let done = viewer.post("/notes/write", &typed);
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    let to = done.headers["location"].to_str().unwrap();
+    assert!(to.starts_with("/notes?done=written&change="), "{to}");
+    let now = all();
+    let new: Vec<_> = now
+        .keys()
+        .filter(|path| !before.contains_key(*path))
+        .collect();
+    let [path] = new[..] else { panic!("{new:?}") };
+    let note = &now[path];
+    for part in [
+        "kind: skill",
+        "title: Staging needs the tunnel",
+        "project: p",
+        "- a\n- b",
+        "- vpn",
+    ] {
+        assert!(note.contains(part), "{part}: {note}");
+    }
+    assert!(!note.contains(&key) && !note.contains("cmd: x"), "{note}");
+    let page = viewer.get(to).text;
+    assert!(
+        page.contains("Staging needs the tunnel") && page.contains(">Undo<"),
+        "{page}"
+    );
+    let again = viewer.post("/notes/write", &typed);
+    let again = again.headers["location"].to_str().unwrap().to_owned();
+    assert!(again.starts_with("/notes?done=repeated&"), "{again}");
+    for to in [again.as_str(), to] {
+        let change = to.rsplit('=').next().unwrap();
+        viewer.post("/undo", &format!("change={change}"));
+    }
+    assert_eq!(all(), before);
+}
+
+#[test]
+fn a_note_that_cannot_be_saved_stays_in_the_form() {
+    let viewer = Viewer::new();
+    let before = viewer.note();
+    for (form, reason) in [
+        ("title=&body=+&project=p", "Nothing was saved"),
+        (
+            "title=my+%3Ctitle%3E&body=b&kind=warning&when=nonsense&project=p",
+            "trigger &quot;nonsense&quot;",
+        ),
+    ] {
+        let page = viewer.post("/notes/write", form);
+        assert_eq!(page.status, StatusCode::OK);
+        assert!(page.text.contains(reason), "{reason}: {}", page.text);
+    }
+    let page = viewer.post(
+        "/notes/write",
+        "title=my+%3Ctitle%3E&body=b&kind=warning&when=x&project=p",
+    );
+    assert!(
+        page.text.contains("value=\"my &lt;title&gt;\""),
+        "{}",
+        page.text
+    );
+    assert_eq!(snapshot(viewer.context.home.root()).len(), 1);
+    assert_eq!(viewer.note(), before);
+}
+
+#[test]
+fn two_notes_are_linked_and_unlinked_each_undone_to_the_same_bytes() {
+    let viewer = Viewer::new();
+    viewer.second("the <tunnel> of staging");
+    drop(viewer.get("/notes"));
+    let choose = format!("/note/{ID}/link");
+    let connect = format!("/note/{ID}/connect");
+    for query in ["?q=tunnel", &format!("?q={OTHER}"), ""] {
+        let page = viewer.get(&format!("{choose}{query}")).text;
+        let other = format!("name=\"to\" value=\"{OTHER}\"");
+        assert!(
+            page.contains(&other) && page.contains("&lt;tunnel&gt;"),
+            "{query}: {page}"
+        );
+        assert!(
+            !page.contains(&format!("name=\"to\" value=\"{ID}\"")),
+            "{page}"
+        );
+    }
+    let all = || snapshot(viewer.context.home.root());
+    let mut states = vec![all()];
+    for (form, word) in [
+        (format!("to={OTHER}&relation=part-of"), "linked"),
+        (
+            format!("to={OTHER}&relation=part-of&remove=yes"),
+            "unlinked",
+        ),
+    ] {
+        let done = viewer.post(&connect, &form);
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{form}: {}", done.text);
+        let to = done.headers["location"].to_str().unwrap().to_owned();
+        assert!(
+            to.starts_with(&format!("/note/{ID}?done={word}&change=")),
+            "{to}"
+        );
+        states.push(all());
+        let change = to.rsplit('=').next().unwrap();
+        viewer.post("/undo", &format!("change={change}"));
+        assert_eq!(all(), states[states.len() - 2], "{word}");
+        viewer.post(&connect, &form);
+        let page = viewer.get(&format!("/note/{ID}")).text;
+        assert_eq!(page.contains("→ part-of"), word == "linked", "{page}");
+        assert_eq!(page.contains(">Remove<"), word == "linked", "{page}");
+    }
+    assert!(
+        states[1]
+            .values()
+            .any(|file| file.contains(&format!("part-of {OTHER}")))
+    );
+    for refused in [
+        "",
+        "to=x",
+        &format!("to={ID}"),
+        &format!("to={OTHER}&relation=similar"),
+    ] {
+        assert_eq!(
+            viewer.post(&connect, refused).status,
+            StatusCode::BAD_REQUEST,
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn a_removed_tag_and_a_restored_note_are_undone_to_the_same_bytes() {
     let viewer = Viewer::new();
     drop(viewer.get("/notes"));

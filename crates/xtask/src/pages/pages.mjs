@@ -115,7 +115,7 @@ await page.waitForSelector("header nav a");
 const links = await page.$$eval("header nav a", (all) => all.map((a) => a.getAttribute("href")));
 check(links.length === 12, `the navigation has ${links.length} pages`);
 if (plan.note) {
-  links.push(`/note/${plan.note}`, `/note/${plan.note}/history`, `/map/${plan.note}`);
+  links.push(`/note/${plan.note}`, `/note/${plan.note}/history`, `/note/${plan.note}/link`, `/map/${plan.note}`, "/notes/new");
   for (const [to, selector] of [["/sessions", "#sessions a.title"], ["/why", "#injected a.title"],
     ["/history", "#changes a.title"]]) {
     const link = await linkOn(to, selector);
@@ -174,6 +174,20 @@ if (plan.note) {
   check(notes() === before, "Restore did not restore every byte");
 
   await open("/notes");
+  await page.keyboard.press("n");
+  await page.waitForURL((url) => url.pathname === `${base}/notes/new`);
+  const warning = page.getByLabel("Warn at", { exact: false });
+  check(!await warning.isVisible(), "a fact has the fields of a warning");
+  await page.locator("select[name=kind]").selectOption("warning");
+  check(await warning.isVisible(), "a warning has no fields of its own");
+  await page.getByLabel("Title", { exact: true }).fill("Never deploy on a Friday");
+  await page.getByLabel("Text (Markdown)").fill("Nobody is there to repair it.");
+  await warning.fill("cmd: make deploy-staging");
+  await press("Save");
+  check((await page.locator("#results").innerText()).includes("Never deploy on a Friday"), "the new note is not listed");
+  await undo("a new note", before);
+
+  await open("/notes");
   check(!await page.getByRole("button", { name: "Mute", exact: true }).isVisible(), "the bar shows without a selection");
   await many("Mute");
   await undo("Mute of two notes", before);
@@ -196,6 +210,21 @@ if (plan.note) {
     await page.waitForURL((url) => url.searchParams.has("done"));
     await undo(`${key} in the review`, pending);
   }
+
+  const unlinked = notes();
+  await open(`/note/${plan.note}`);
+  await page.getByRole("link", { name: "Link to another note" }).click();
+  await page.getByLabel("Find the other note").fill("staging");
+  await page.keyboard.press("Enter");
+  await page.waitForURL((url) => url.searchParams.get("q") === "staging");
+  await page.locator("select[name=relation]").selectOption("caused-by");
+  await press("Link");
+  await undo("Link", unlinked);
+  await press("Undo");
+  const linked = notes();
+  check(linked !== unlinked, "the undo of an undo did not link again");
+  await press("Remove");
+  await undo("Remove of a link", linked);
 
   await open("/notes");
 
