@@ -93,7 +93,8 @@ fn examples(heading: &str, examples: &[&Example]) -> Markup {
                                     @if !note.words.is_empty() {
                                         ": " span.matched { (line(&note.words.join(", "))) }
                                     } }
-                                pre.exact { (clean(&note.text)) }
+                                @if note.text.is_empty() { p.hint { "Only named." } }
+                                @else { pre.exact { (clean(&note.text)) } }
                             }
                         }
                     }

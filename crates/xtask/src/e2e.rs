@@ -9,6 +9,7 @@ mod exact;
 mod guarded;
 mod hosts;
 mod machines;
+mod proved;
 mod recalling;
 mod recording;
 mod released;
@@ -166,10 +167,10 @@ impl Players<'_> {
             let name = scenario.name;
             let is_kept = self.arguments.keep || outcome.is_err();
             let mut line = match outcome {
-                Ok(compared) => {
+                Ok((compared, played)) => {
                     counts.passed += 1;
                     let exact = format!("{compared} injected texts as `why --exact` prints them");
-                    format!("ok      {name} ({seconds:.1} s; {exact})")
+                    format!("ok      {name} ({seconds:.1} s; {exact}; {played} sessions proved)")
                 }
                 Err(failure) => {
                     counts.failed += 1;
@@ -204,8 +205,9 @@ impl Players<'_> {
         }
     }
 
-    /// Plays a scenario, and returns how many injected texts were compared with the journal.
-    fn play_one(&self, scenario: &Scenario, folder: &Path) -> Result<usize> {
+    /// Plays a scenario. Returns how many injected texts were compared with the journal, and how many
+    /// sessions `prove` played.
+    fn play_one(&self, scenario: &Scenario, folder: &Path) -> Result<(usize, u64)> {
         fs::create_dir(folder)?;
         let python = self.python.as_ref().and_then(|python| python.as_ref().ok());
         (scenario.play)(&Stage {
@@ -217,7 +219,8 @@ impl Players<'_> {
             folder,
             screens: self.arguments.screens.as_deref(),
         })?;
-        Ok(exact::check(folder, self.plugin)?)
+        let compared = exact::check(folder, self.plugin)?;
+        Ok((compared, proved::check(folder, self.plugin)?))
     }
 }
 

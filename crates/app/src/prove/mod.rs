@@ -70,7 +70,7 @@ pub enum Verdict {
 pub struct GivenAgain {
     /// Its title.
     pub title: String,
-    /// What would have been shown of it.
+    /// What would have been shown of it; empty if it would only have been named.
     pub text: String,
     /// Its words that the turn has and that the session had not before; empty if the turn does not use it.
     pub words: Vec<String>,
@@ -140,6 +140,7 @@ pub struct Totals {
 /// What the figures cannot tell, a line each.
 pub const LIMITS: &str = "\
 Whether the model would have used a note that it was given, and would have searched less.
+Whether it would have read a note that was only named.
 Whether the same words mean the same thing: the turn may say them for another reason.
 Whether a note of which the turn says nothing was of use: one that keeps a mistake from being made leaves no words.
 What the instructions of a project (CLAUDE.md) said then: words that they had count as found again.
@@ -374,11 +375,22 @@ impl Player {
             .shown
             .iter()
             .filter_map(|shown| {
-                let text = shown_of(&answer.block.text, shown.note)?;
+                if let Some(text) = shown_of(&answer.block.text, shown.note) {
+                    return Some(GivenAgain {
+                        title: one_line(text.lines().next().unwrap_or_default()),
+                        words: found_again(&text, before, &said),
+                        text,
+                    });
+                }
+                let mut pointers = answer.outcome.pointers.iter();
+                let note = &pointers
+                    .find(|it| it.recalled.note.id == shown.note)?
+                    .recalled
+                    .note;
                 Some(GivenAgain {
-                    title: one_line(text.lines().next().unwrap_or_default()),
-                    words: found_again(&text, before, &said),
-                    text,
+                    title: one_line(&note.title),
+                    words: found_again(&format!("{}\n{}", note.title, note.body), before, &said),
+                    text: String::new(),
                 })
             })
             .collect();

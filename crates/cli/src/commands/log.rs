@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .flat_map(|past| events.iter().map(|event| past.line(event) + "\n"));
     let mut text: String = lines.collect();
     if events.is_empty() {
-        text.push_str("0 commits: nothing was done to notes that travel\n");
+        text.push_str("0 changes: no note in memory/ was written yet\n");
     } else if has_more {
         text.push_str(&format!("the newest {} shown · --all\n", events.len()));
     } else {

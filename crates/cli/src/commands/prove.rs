@@ -87,6 +87,10 @@ fn text(proof: &Proof) -> String {
         let [first, last] = [first, last].map(|at| date(at.timestamp_millis()));
         format!(", {first} to {last}")
     });
+    if proof.sessions == 0 {
+        let skipped = ui::count(proof.skipped, "transcript");
+        return format!("no past session to play; {skipped} skipped (empty, open or excluded)\n");
+    }
     let mut text = format!(
         "played {} of {}{span}, in an empty store; {} skipped\n",
         ui::count(proof.sessions, "session"),
@@ -176,7 +180,12 @@ fn shown(example: &Example) -> String {
         } else {
             format!(": {}", note.words.join(", "))
         };
-        let line = format!("note \"{}\"{words}", note.title);
+        let shown = if note.text.is_empty() {
+            "named"
+        } else {
+            "note"
+        };
+        let line = format!("{shown} \"{}\"{words}", note.title);
         text.push_str(&format!("      {}\n", ui::shorten(&line, WIDTH - 6)));
     }
     text

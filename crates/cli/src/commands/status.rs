@@ -129,7 +129,7 @@ fn empty(context: &Context, status: &Overview) -> String {
     let mut text = format!("store: {store} · {} · this machine only\n", on(status));
     text.push_str(match status.off {
         Some(_) => "notes: 0\n",
-        None => "notes: 0; this session is noted when it ends\n",
+        None => "notes: 0; a session is noted when it ends\n",
     });
     let past = backfill::countable(context, &status.folder);
     if past > 0 {

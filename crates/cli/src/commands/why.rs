@@ -166,7 +166,12 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
             text.push_str(&indented(&format!("held back: {}{evidence}", held.reason)));
         }
         if !with_held && !held.is_empty() {
-            let count = ui::count(held.len(), "more note");
+            let thing = if answer.shown.is_empty() {
+                "note"
+            } else {
+                "more note"
+            };
+            let count = ui::count(held.len(), thing);
             text.push_str(&format!("  {count} held back · --all\n"));
         }
     }

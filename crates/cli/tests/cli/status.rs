@@ -12,7 +12,7 @@ fn status_before_the_first_note_and_after() {
     snapshot!(home.run("status").shown(), @"
     exit 0
     store: ~/.anamnesis · on · this machine only
-    notes: 0; this session is noted when it ends
+    notes: 0; a session is noted when it ends
     sync:  none; notes stay on this machine · anamnesis init --remote URL
     state: no session seen yet: start claude once · anamnesis doctor
     ");
@@ -20,7 +20,7 @@ fn status_before_the_first_note_and_after() {
     snapshot!(home.run("status").shown(), @"
     exit 0
     store: ~/.anamnesis · on · this machine only
-    notes: 0; this session is noted when it ends
+    notes: 0; a session is noted when it ends
     sync:  none; notes stay on this machine · anamnesis init --remote URL
     state: all well · hooks median [TIME] · anamnesis doctor
     ");

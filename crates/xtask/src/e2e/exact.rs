@@ -52,7 +52,7 @@ pub(super) fn check(folder: &Path, plugin: &Path) -> Result<usize> {
 }
 
 /// Returns the homes with a store and transcripts.
-fn homes(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn homes(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
@@ -67,7 +67,8 @@ fn homes(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn transcripts(folder: &Path) -> Vec<PathBuf> {
+/// Returns the transcripts below a folder.
+pub(super) fn transcripts(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in entries(folder) {
         if path.is_dir() {
