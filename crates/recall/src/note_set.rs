@@ -881,6 +881,7 @@ pub(crate) mod tests {
     fn small_talk_needs_no_index() {
         for (prompt, says_nothing) in [
             ("ok, go on", true),
+            ("go ahead", true),
             ("yes please", true),
             ("jwt?", false),
             ("部署", false),

@@ -21,9 +21,9 @@ const MAX_LOOKED_UP: usize = 256;
 
 /// Words of confirmation, thanks or continuation. Notes contain them, but nobody searches for them. A
 /// prompt's emoji count as such, too.
-const SMALL_TALK: [&str; 21] = [
-    "again", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no", "ok",
-    "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
+const SMALL_TALK: [&str; 22] = [
+    "again", "ahead", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no",
+    "ok", "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
 ];
 
 /// Words of a person's routine: a prompt has them whatever it is about, so they tell nothing of what it
