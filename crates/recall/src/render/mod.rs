@@ -517,7 +517,7 @@ mod tests {
             session(
                 2,
                 "Index the limits",
-                "**Committed:**\n- 1a2b3c4 Index the limits\n\n**Outcome:** Reads take 2 ms.",
+                "**Said:** never read twice\n\n**Committed:**\n- 1a2b3c4 Index the limits\n\n**Outcome:** Reads take 2 ms.",
             ),
         ];
         let block = block(&notes);
@@ -529,7 +529,7 @@ mod tests {
 
         Earlier sessions:
         - Index the limits · 1a2b3c4 Index the limits (today · #9G0002)
-          **Outcome:** Reads take 2 ms.
+          **Said:** never read twice
 
         ## [session] Move the cart
         today · laptop · #9G0001

@@ -42,21 +42,20 @@ const MAX_FILES: usize = 4;
 /// The requests of a session. What came of them is in other parts.
 const REQUESTS: [&str; 2] = ["Ask", "Asked"];
 
-/// What a session's start does not show of any session, besides requests: findings, most of which the
-/// session itself dealt with, and checks that passed.
-const NOT_AT_START: [&str; 2] = ["Found", "Passed"];
+/// What a session's start does not show of any session, besides requests: what the session itself dealt
+/// with, and checks that passed.
+const NOT_AT_START: [&str; 3] = ["Found", "Failed and fixed", "Passed"];
 
-/// The parts of what the person said or chose. With one of them, a start shows of an earlier session no
-/// part of [`OF_WORK`].
-const OF_PERSON: [&str; 3] = ["Rules", "Said", "Decided"];
-const OF_WORK: [&str; 2] = ["Outcome", "Files"];
+/// What a start shows of the last session only. Of 13 lines of earlier outcomes, a reader found none
+/// useful, and their next steps may have been taken since.
+const OF_LAST_SESSION: [&str; 3] = ["Outcome", "Files", "Next steps"];
 
 /// The parts that an answer of the agent supplies, and the length in characters up to which a line of
 /// them has to name something.
 const ANSWERED: [&str; 2] = ["Outcome", "Found"];
 const MAX_REMARK: usize = 60;
 
-/// With fewer words, only an equal line says the same.
+/// With fewer words, only a line with equal words says the same.
 const MIN_REPEATED: usize = 4;
 
 /// What the lines of a session are chosen for.
@@ -85,8 +84,7 @@ impl Purpose<'_> {
         match self {
             Self::Prompt(_) => true,
             Self::LastSession => is_for_start(),
-            // Its next steps may have been taken since.
-            Self::EarlierSession => is_for_start() && label != "Next steps",
+            Self::EarlierSession => is_for_start() && !OF_LAST_SESSION.contains(&label),
         }
     }
 }
@@ -182,7 +180,8 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         let is_request = of.is_some_and(|of| REQUESTS.contains(&of));
         let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
         let is_shown = of.is_none_or(|of| purpose.shows(of));
-        let tells_nothing = text.ends_with([':', '：']) || is_answer && is_code_alone(&text);
+        let is_empty_answer = || is_code_alone(&text) || repeats_commit(&text);
+        let tells_nothing = text.ends_with([':', '：']) || is_answer && is_empty_answer();
         if !is_shown || tells_nothing && matched == 0 {
             continue;
         }
@@ -198,15 +197,6 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
             text,
             worth,
         });
-    }
-    let is_of = |line: &Line, labels: &[&str]| {
-        let label = line.label.as_deref();
-        label.is_some_and(|label| labels.contains(&label))
-    };
-    if matches!(purpose, Purpose::EarlierSession)
-        && lines.iter().any(|line| is_of(line, &OF_PERSON))
-    {
-        lines.retain(|line| !is_of(line, &OF_WORK));
     }
     // A remark is better than a title alone.
     if lines.iter().any(|line| !line.is_remark) {
@@ -230,6 +220,11 @@ fn is_code_alone(text: &str) -> bool {
     code.is_some_and(|code| !code.contains('`'))
 }
 
+/// Returns whether a line says of a commit what git prints, which is in another part.
+fn repeats_commit(text: &str) -> bool {
+    text.starts_with("Committed as ") || text.contains(" files changed, ")
+}
+
 /// Returns whether a known line says the same as `text`: it has all of its words but one in five, and
 /// every number, name and negation.
 fn says(known_text: &str, text: &str, words: &BTreeSet<String>) -> bool {
@@ -238,7 +233,7 @@ fn says(known_text: &str, text: &str, words: &BTreeSet<String>) -> bool {
     }
     let known: BTreeSet<String> = terms(known_text).into_iter().collect();
     let common = words.intersection(&known).count();
-    5 * common >= 4 * words.len().max(MIN_REPEATED)
+    (5 * common >= 4 * words.len().max(MIN_REPEATED) || *words == known)
         && !Statement::parse(text).differs(&Statement::parse(known_text))
 }
 
@@ -330,7 +325,7 @@ mod tests {
     fn requests_remarks_announcements_and_repetitions_are_left_out() {
         let body = "**Asked:**\n- make the header blue\n- keep the footer as it is\n\n**Said:** use `tabs`\n\n\
              **Outcome:**\n- Glad it works now!\n- The header of `app.css` is blue.\n- This changes:\n\
-             - The header is 40 px high.\n- `npm run build`\n- use `tabs`";
+             - The header is 40 px high.\n- `npm run build`\n- Committed as `1a2b3c4`.\n- use `tabs`";
         let short = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let wanted = wanted(&words);
@@ -358,13 +353,18 @@ mod tests {
     }
 
     #[test]
-    fn next_steps_are_shown_of_the_last_session_only() {
-        let body = "**Outcome:** The port of `api` is 9090.\n\n**Next steps:** deploy it";
-        let short = |purpose| shortened("Move the api", body, 500, purpose, &[]);
-        assert!(short(Purpose::LastSession).contains("deploy it"));
+    fn the_outcome_and_next_steps_are_shown_of_the_last_session_only() {
+        let body = "**Said:** never use 8080\n\n**Failed and fixed:** `make`: port 8080 is in use\n\n\
+             **Committed:** 1a2b3c4 Move the api\n\n**Outcome:** The port of `api` is 9090.\n\n\
+             **Next steps:** deploy it";
+        let short = |purpose| shortened("Ports", body, 500, purpose, &[]);
+        let of_earlier = "**Said:** never use 8080\n**Committed:** 1a2b3c4 Move the api";
+        assert_eq!(short(Purpose::EarlierSession), of_earlier);
         assert_eq!(
-            short(Purpose::EarlierSession),
-            "**Outcome:** The port of `api` is 9090."
+            short(Purpose::LastSession),
+            format!(
+                "{of_earlier}\n**Outcome:** The port of `api` is 9090.\n**Next steps:** deploy it"
+            )
         );
     }
 
