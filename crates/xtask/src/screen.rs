@@ -126,7 +126,7 @@ pub(crate) fn svg(text: &str, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
          font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, monospace\" font-size=\"14\" \
-         xml:space=\"preserve\" role=\"img\">\n<title>{}</title>\n\
+         role=\"img\">\n<style>text {{ white-space: pre }}</style>\n<title>{}</title>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n{body}</svg>\n",
         escaped(title)
     )
