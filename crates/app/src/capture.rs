@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_note::agent_policy;
+use anamnesis_note::{agent_policy, draft::safe_line};
 use anamnesis_session::{
     session_note::SessionDigest,
     summary,
@@ -18,14 +18,17 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     fs::file,
-    journal::{Job, Journal, LOST, NOTE, Runs, Session},
-    project::Step,
+    journal::{Job, Journal, LOST, NOTE, Runs, Session, is_over},
+    project::{Step, branch_of},
     session_note::{self, Outcome, Request},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
 use crate::{Error, context::Context, write};
+
+/// How long after its last event a session's folder still has the branch on which it worked, milliseconds.
+const STILL_THERE: i64 = 60 * 1000;
 
 /// The timeout for the index lock. It is short because a session may be waiting.
 const INDEX_TIMEOUT: Duration = Duration::from_millis(20);
@@ -231,6 +234,7 @@ fn write_runs(
     });
     let machine_id = context.machine_id();
     let worked_in = worked_in(context, journal, session, &digest);
+    follow_branch(context, journal, told, &mut digest)?;
     let request = Request {
         session: Some(runs.map_or(&session.id, |runs| &runs.first)),
         project: worked_in.as_deref().unwrap_or(&session.project),
@@ -246,6 +250,26 @@ fn write_runs(
         outcome,
         completed.err().map(|error| error.to_string()),
     )))
+}
+
+/// Follows the session to the branch that its folder has now. While the session goes on and at its end, it
+/// worked there; later something else may be checked out.
+fn follow_branch(
+    context: &Context,
+    journal: &Journal,
+    session: &Session,
+    digest: &mut SessionDigest,
+) -> Result<(), Error> {
+    let now = context.environment.now.timestamp_millis();
+    let is_there = !is_over(session.seen_at, STILL_THERE, now);
+    let folder = session.folder.as_deref().filter(|_| is_there);
+    let branch = folder.and_then(|folder| branch_of(Path::new(folder)));
+    let branch = branch.map(|branch| safe_line(&branch));
+    if branch.is_some() && branch != digest.git_branch {
+        journal.set_branch(&session.id, branch.as_deref())?;
+        digest.git_branch = branch;
+    }
+    Ok(())
 }
 
 /// Returns the project of the one repository in which a session worked that was started in a folder

@@ -1,7 +1,7 @@
 //! Decides when to check whether the files that notes cite still exist. The deferred process checks
 //! the project of the latest session once an hour. Commands that report the result check at once.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anamnesis_store::{
     citation::{self, Limits, Looked, Request},
@@ -21,25 +21,31 @@ const NEW: usize = 4;
 /// The prefix of the journal key for the time of a project's last check.
 const LOOKED: &str = "cited ";
 
+/// Returns the project and the folder of the latest session, unless nothing is recorded there.
+pub(crate) fn latest_project(context: &Context, journal: &Journal) -> Option<(Project, PathBuf)> {
+    let sessions = journal.sessions(None, 1).unwrap_or_default();
+    let folder = PathBuf::from(sessions.into_iter().find_map(|session| session.folder)?);
+    if !folder.is_absolute() || !folder.is_dir() {
+        return None;
+    }
+    let project = context.known(Some(journal), &folder).project;
+    let off = pause::why(context, &[&folder], || project.clone());
+    off.is_none().then_some((project, folder))
+}
+
 /// Checks citations if the last check is too old. Errors are only logged.
 pub fn follow(context: &Context, journal: &Journal) {
-    let sessions = journal.sessions(None, 1).unwrap_or_default();
-    let Some(folder) = sessions.into_iter().find_map(|session| session.folder) else {
+    let Some((project, folder)) = latest_project(context, journal) else {
         return;
     };
-    let folder = Path::new(&folder);
-    if !folder.is_absolute() || !folder.is_dir() {
-        return;
-    }
-    let project = context.known(Some(journal), folder).project;
     let now = context.environment.current_time().timestamp_millis();
     let last = journal.meta(&name_of(&project)).ok().flatten();
     let last: Option<i64> = last.and_then(|time| time.parse().ok());
     let is_recent = last.is_some_and(|last| !journal::is_over(last, INTERVAL, now));
-    if is_recent || pause::why(context, &[folder], || project.clone()).is_some() {
+    if is_recent {
         return;
     }
-    if let Err(failure) = look_and_keep_time(context, journal, &project, folder) {
+    if let Err(failure) = look_and_keep_time(context, journal, &project, &folder) {
         context.log(&format!("work: {}", failure.text()));
     }
 }

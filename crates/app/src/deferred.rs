@@ -22,7 +22,7 @@ use crate::{
     embedding,
     environment::Environment,
     evaluation::sandbox,
-    evaluation_set, journal_repair, python_version, remote,
+    evaluation_set, journal_repair, project_history, python_version, remote,
     spawn::INDEX_DAMAGED,
     spool, summary,
     sync::{self, History},
@@ -149,6 +149,7 @@ fn work(context: &Context, check: bool) -> Result<(), Error> {
             context.log(&format!("work: {error}"));
         }
         citation_check::follow(context, &journal);
+        project_history::follow(context, &journal);
         if exchange(context, &journal, done.notes > 0)
             && let Err(failure) = upkeep::count_after_sync(context, &journal)
         {

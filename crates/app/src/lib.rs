@@ -40,6 +40,7 @@ pub mod model;
 pub mod ops;
 pub mod pause;
 pub mod project;
+pub mod project_history;
 pub mod prove;
 pub mod purge;
 pub mod python_version;

@@ -16,7 +16,7 @@ use anamnesis_text::{clean::one_line, hash::text_hash};
 use crate::{
     Error,
     context::{Context, TIMEOUT},
-    history, session,
+    history, project_history, session,
 };
 
 /// How many bytes of an instructions file are searched.
@@ -174,6 +174,11 @@ impl<'a> ReceivedNotes<'a> {
     /// The index entry of a note; `None` if it is gone.
     pub fn entry(&self, id: &str) -> Option<Entry> {
         entry(&self.index, id)
+    }
+
+    /// The line of an injected commit.
+    pub fn commit(&self, given: &Given) -> String {
+        project_history::line_of(self.context, &given.hash)
     }
 
     /// Returns whether the note changed since its text was injected.

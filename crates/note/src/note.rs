@@ -55,6 +55,8 @@ pub struct Note {
     pub session: Option<String>,
     /// The program of that session, if it was not Claude Code.
     pub host: Option<String>,
+    /// The branch on which that session worked, if it was not the repository's default branch.
+    pub branch: Option<String>,
     /// The ids of notes that it replaces, as written.
     pub supersedes: Vec<String>,
     /// When it was created, as written.
@@ -114,6 +116,7 @@ impl Note {
             model: None,
             session: None,
             host: None,
+            branch: None,
             supersedes: Vec::new(),
             created_at: timestamp(now),
             updated_at: timestamp(now),
@@ -231,6 +234,7 @@ impl Note {
             "prov_model" => optional(self.model.as_deref()),
             "prov_session" => optional(self.session.as_deref()),
             "prov_host" => optional(self.host.as_deref()),
+            "branch" => optional(self.branch.as_deref()),
             "kind" => optional(self.kind.map(Kind::as_str)),
             "state" => optional((self.state != State::Active).then_some(self.state.as_str())),
             "instead" => optional(self.instead.as_deref()),
@@ -275,7 +279,7 @@ impl Note {
 }
 
 /// The keys we write, in the order of the file: the Python version's keys first.
-const KEYS: [&str; 32] = [
+const KEYS: [&str; 33] = [
     "id",
     "type",
     "title",
@@ -304,6 +308,7 @@ const KEYS: [&str; 32] = [
     "pinned",
     "rating",
     "verified",
+    "branch",
     "prov_host",
     "prov_actor",
     "prov_tool",
@@ -440,6 +445,7 @@ mod tests {
         note.enforce = Enforce::Once;
         note.status = Some("active".to_owned());
         note.pinned = true;
+        note.branch = Some("feat/retry".to_owned());
         note.host = Some("codex".to_owned());
         note.actor = Some("agent".to_owned());
         note.tool = Some("engram".to_owned());
@@ -453,7 +459,7 @@ mod tests {
              prov_session: s\nsupersedes:\n- 01ARZ3NDEKTSV4RRFFQ69G5FAV\ncreated_at: '2026-01-02T03:04:05+00:00'\n\
              updated_at: '2026-01-02T03:04:05+00:00'\ntags:\n- a\n- 'yes'\nkind: antipattern\nstate: muted\nlinks:\n\
              - related-to X\nwhen:\n- 'cmd: git push --force'\ninstead: push a branch\nseverity: high\nenforce: once\n\
-             status: active\npinned: true\nprov_host: codex\nprov_actor: agent\nprov_tool: engram\n\
+             status: active\npinned: true\nbranch: feat/retry\nprov_host: codex\nprov_actor: agent\nprov_tool: engram\n\
              prov_id: observations/1\n---\ntext\n"
         );
         assert_eq!(parse(&text).unwrap(), note);

@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod ask;
+pub mod branch;
 pub mod correction;
 pub mod evaluation;
 pub mod freshness;
@@ -15,6 +16,7 @@ mod meaning;
 pub mod note_set;
 pub mod novelty;
 pub mod pathway;
+pub mod project_history;
 pub mod prompt;
 pub mod rank;
 pub mod reason;

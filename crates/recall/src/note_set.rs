@@ -28,6 +28,7 @@ use anamnesis_text::{
 use chrono::{DateTime, Utc};
 
 use crate::{
+    branch::branch_remark,
     correction::{Shown, with_corrections},
     freshness::freshness,
     graph::{Activated, Links, spread},
@@ -712,17 +713,18 @@ impl Selection<'_> {
     }
 }
 
-/// Prepares a note for display: where its body matches, and which notes contradict it.
+/// Prepares a note for display: where its body matches, its branch, and which notes contradict it.
 pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Recalled, Error> {
     let links = index.links_of(&[note.id])?;
     let disputes = links
         .iter()
         .filter(|edge| edge.relation == Relation::Contradicts)
         .map(|edge| format!("disputed by #{}", edge.other(note.id).short()));
+    let remarks = why.remarks.iter().cloned().chain(disputes);
     Ok(Recalled {
         at: best_offset(&note.body, &why.evidence.matched),
         matched: why.evidence.matched.clone(),
-        remarks: why.remarks.iter().cloned().chain(disputes).collect(),
+        remarks: remarks.chain(branch_remark(index, &note)?).collect(),
         closed: index.closed_failures(&note)?,
         note,
     })

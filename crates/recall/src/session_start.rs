@@ -11,6 +11,7 @@ use std::{
 };
 
 use crate::{
+    branch::branch_remark,
     correction::{Shown, with_corrections},
     last_sessions::{Situation, by_worth},
     note_set::Knowledge,
@@ -219,14 +220,15 @@ impl Shown for Chosen {
     }
 }
 
-/// Puts the later notes directly before the notes that they correct, and says so.
+/// Puts the later notes directly before the notes that they correct, and says so. Adds the branch of each
+/// session's note that is not merged.
 pub fn corrected(
     index: &Index,
     notes: &Notes,
     request: &Request<'_>,
     chosen: Vec<Chosen>,
 ) -> Result<Vec<Chosen>, Error> {
-    with_corrections(index, request.now, chosen, |correction, corrected| {
+    let mut chosen = with_corrections(index, request.now, chosen, |correction, corrected| {
         let entry = index.get(correction.later)?;
         let entry = entry.filter(|entry| !request.is_own(entry));
         let reason = corrected.reason;
@@ -237,7 +239,11 @@ pub fn corrected(
             stale: None,
             remarks: Vec::new(),
         }))
-    })
+    })?;
+    for chosen in &mut chosen {
+        chosen.remarks.extend(branch_remark(index, &chosen.note)?);
+    }
+    Ok(chosen)
 }
 
 /// Returns the notes of the project's latest sessions, newest first.

@@ -13,6 +13,7 @@ pub mod index;
 pub mod journal;
 pub mod notes;
 pub mod project;
+pub mod project_history;
 pub mod purge;
 pub mod session_note;
 pub mod settings;

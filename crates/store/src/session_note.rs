@@ -5,6 +5,8 @@
 //! end after a resume write the same file. The text is replaced only while it is what capture wrote.
 //! After an edit by a person, only tags are added.
 
+use std::path::Path;
+
 use anamnesis_note::{
     draft::asked as asked_phrases,
     id::NoteId,
@@ -17,6 +19,7 @@ use crate::{
     fs::lock::Lock,
     journal::{self, Journal, LOST, Session},
     notes::{Error, NotePath, Notes, Stored},
+    project::is_default_branch,
 };
 
 /// The confidence of a session note: rules chose its words.
@@ -84,10 +87,18 @@ pub fn draft(digest: &SessionDigest, request: &Request<'_>) -> Option<Note> {
         title,
         body,
         asked: asked(digest),
+        branch: branch(digest),
         created_at: timestamp(created_at),
         updated_at: timestamp(changed_at),
         ..new_note(id, request)
     })
+}
+
+/// Returns the branch on which a session worked, unless it is the repository's default branch.
+fn branch(digest: &SessionDigest) -> Option<String> {
+    let branch = digest.git_branch.as_ref()?;
+    let folder = Path::new(digest.folder.as_deref().unwrap_or_default());
+    (!is_default_branch(folder, branch)).then(|| branch.clone())
 }
 
 /// Writes or updates the note of a session. A note that an agent's capture wrote becomes the session's.
@@ -181,8 +192,9 @@ pub fn capture(
     })
 }
 
-/// Replaces the text of a session's note.
+/// Replaces the text of a session's note, and the branch.
 fn replace_text(note: &mut Note, draft: Note) {
+    note.branch = draft.branch;
     if note.title == draft.title && note.body == draft.body {
         return;
     }

@@ -468,7 +468,7 @@ impl<'a> Sandbox<'a> {
     }
 
     /// Runs git in the project's folder.
-    fn git<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<()> {
+    pub fn git<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<()> {
         process::run(self.command("git").args(arguments), GIT_LIMIT)?.successful("git")?;
         Ok(())
     }

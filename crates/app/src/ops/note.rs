@@ -146,6 +146,9 @@ pub struct ListedNotes {
 pub struct FoundNotes {
     /// The notes, best match first.
     pub notes: Vec<FoundNote>,
+    /// The lines of the project's commits that match, best match first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
     /// Whether there may be more than a search returns.
     pub capped: bool,
     /// The time that the search is about, if it is not now.

@@ -35,9 +35,9 @@ pub use self::{left::LeftPlace, search::FoundText};
 use crate::{
     Error,
     context::Context,
-    evaluation_set,
+    deferred, evaluation_set,
     format::{self, ago, count},
-    sync,
+    project_history, sync,
 };
 
 /// Timeout for other processes.
@@ -267,6 +267,8 @@ impl<'a> PurgePlan<'a> {
         if records.count() > 0 {
             listed.push(FoundPlace::new("records", records_text(records)));
         }
+        let commits = self.found.commits_text();
+        listed.extend(commits.map(|text| FoundPlace::new("commits", text)));
         for path in former {
             let text = format!(
                 "{}\na store that a restore kept aside",
@@ -308,6 +310,8 @@ impl<'a> PurgePlan<'a> {
                 _ => "if it is a secret, change it: it was on this disk".to_owned(),
             });
         }
+        let commits = self.found.commits_text();
+        steps.extend(commits.map(|text| format!("the repository still has it: {text}")));
         steps.extend(done.left.iter().map(|place| place.text.clone()));
         if !self.transcripts.is_empty() {
             steps.push("remove Claude's transcript, or let it expire".to_owned());
@@ -378,7 +382,13 @@ impl<'a> PurgePlan<'a> {
         let in_history = history.others.len() + history.references.len();
         let files = files.files.len() + self.free_pages().count();
         let messages = usize::from(history.messages > 0);
-        self.notes.len() + files + records.count() + in_history + messages + former.len()
+        self.notes.len()
+            + files
+            + records.count()
+            + in_history
+            + messages
+            + former.len()
+            + self.found.commits.len()
     }
 
     /// Purges everything that was found. `again` is the command that continues after a failure.
@@ -389,6 +399,12 @@ impl<'a> PurgePlan<'a> {
         ensure_folder(&context.home.derived()).map_err(Error::caused_by)?;
         file::write_atomic(&marker, b"").map_err(Error::caused_by)?;
         self.remove_from(context, self.journal.as_ref())?;
+        if let (false, Some(journal)) = (self.found.commits.is_empty(), &self.journal) {
+            // Its process might add them again.
+            let held = deferred::hold(context, TIMEOUT)?;
+            project_history::leave_out(context, journal, &self.found.commits)?;
+            drop(held);
+        }
         let mut left = Vec::new();
         for former in former_stores(context) {
             if let Err(error) = self.remove_from_former(&former) {
@@ -560,6 +576,9 @@ impl<'a> PurgePlan<'a> {
         left.extend(databases.filter(|name| others.is_empty() || !name.starts_with(&index_name)));
         if !history.is_empty() {
             left.insert("memory/.git".to_owned());
+        }
+        if !found.commits.is_empty() {
+            left.insert(self.context.home.relative(&self.context.home.commits()));
         }
         let former = found.former.iter().map(|path| self.context.shown(path));
         left.extend(former);

@@ -19,7 +19,10 @@ use anamnesis_store::{
 use anamnesis_sync::{Repository, purge::Purge, purge_search::Occurrences};
 
 use super::{TIMEOUT, masked_files, refused};
-use crate::{Error, backup, context::Context};
+use crate::{Error, backup, context::Context, format::count, project_history};
+
+/// The most commits that are named.
+const MAX_COMMITS: usize = 5;
 
 /// The size limit for a file that is searched, in bytes.
 const MAX_LENGTH: usize = 256 * 1024 * 1024;
@@ -35,17 +38,33 @@ pub struct FoundText {
     pub databases: BTreeSet<String>,
     /// The git repository.
     pub history: Occurrences,
+    /// The indexed commits of projects, by id.
+    pub commits: Vec<String>,
     /// The stores that a restore kept aside.
     pub former: Vec<PathBuf>,
 }
 
 impl FoundText {
+    /// Returns which indexed commits have it, if any do.
+    pub(super) fn commits_text(&self) -> Option<String> {
+        let number = count(self.commits.len(), "indexed commit");
+        let named = self.commits.chunks(MAX_COMMITS).next()?;
+        let named: Vec<&str> = named.iter().filter_map(|id| id.get(..7)).collect();
+        let more = if self.commits.len() > MAX_COMMITS {
+            ", …"
+        } else {
+            ""
+        };
+        Some(format!("{number} of a project: {}{more}", named.join(", ")))
+    }
+
     fn is_empty(&self) -> bool {
         let Places { notes, files, left } = &self.files;
         notes.is_empty()
             && files.is_empty()
             && left.is_empty()
             && self.databases.is_empty()
+            && self.commits.is_empty()
             && self.history.is_empty()
     }
 }
@@ -92,6 +111,7 @@ fn search_store(context: &Context, purge: &Purge) -> Result<FoundText, Error> {
     Ok(FoundText {
         files: files::find(&context.home, needle, masked_files(purge)).map_err(refused)?,
         databases: databases_with(&context.home, needle),
+        commits: project_history::commits_with(context, needle),
         history,
         ..FoundText::default()
     })

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{Error, context::Context, recall::known};
+use anamnesis_app::{Error, context::Context, project_history, recall::known};
 use anamnesis_note::{link::Edge, note::Kind};
 use anamnesis_recall::ask::{
     AnswerNote, DEFAULT_BUDGET, DEFAULT_K, MAX_DEPTH, MAX_K, MemoryAnswer, Question, ask,
@@ -78,9 +78,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let index = context.index_to_search()?;
     let journal = context.records()?;
+    let project = context.project(args.projects.key());
     let question = Question {
         text: &text,
-        own: &context.project(args.projects.key()).all_keys(),
+        own: &project.all_keys(),
         everywhere: args.projects.key().is_none(),
         kind: args.kind,
         k: args.limit,
@@ -91,16 +92,24 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         now: context.environment.now,
     };
     let answer = ask(&index, &context.notes, &question)?;
+    let commits = match args.kind {
+        None => project_history::for_search(context, &project, &text),
+        Some(_) => Vec::new(),
+    };
     if args.json {
-        ui.json(json(&answer, &question))?;
+        ui.json(json(&answer, &question, &commits))?;
     } else {
-        ui.page(&shown(&answer, &index, context, args.explain)?, &text);
+        ui.page(
+            &shown(&answer, &commits, &index, context, args.explain)?,
+            &text,
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn shown(
     answer: &MemoryAnswer,
+    commits: &[String],
     index: &Index,
     context: &Context,
     explains: bool,
@@ -124,7 +133,8 @@ fn shown(
     }
     let below = ui::number(answer.below_floor);
     let is_empty = text.is_empty();
-    if is_empty {
+    text.push_str(&ui::commits(commits));
+    if text.is_empty() {
         text.push_str("no note matches\n");
     }
     if answer.below_floor > 0 {
@@ -179,11 +189,12 @@ fn note(
 }
 
 /// The answer for scripts.
-fn json(answer: &MemoryAnswer, question: &Question<'_>) -> Value {
+fn json(answer: &MemoryAnswer, question: &Question<'_>, commits: &[String]) -> Value {
     json!({
         "notes": answer.notes.iter().map(note_json).collect::<Vec<_>>(),
         "warnings": answer.warnings.iter().map(note_json).collect::<Vec<_>>(),
         "links": answer.links.iter().map(link_json).collect::<Vec<_>>(),
+        "commits": commits,
         "below_floor": answer.below_floor,
         "searched": answer.searched,
         "budget": question.budget.0,

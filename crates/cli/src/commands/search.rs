@@ -8,12 +8,14 @@ use anamnesis_app::{
     embedding::QueryEncoder,
     history::{self, Past},
     ops::note::{FoundNote, FoundNotes, Note as Listed},
+    project_history,
 };
 use anamnesis_note::{
     id::NoteId,
     note::{Kind, NoteType, Scope},
 };
 use anamnesis_recall::{
+    branch::branch_remark,
     correction,
     search::{self, Hit, MAX_HITS},
 };
@@ -112,9 +114,15 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         hits.retain(has_whole);
     }
     hits.truncate(args.limit);
+    let commits = if past.is_none() && filter.note_type.is_none() && filter.kind.is_none() {
+        project_history::for_search(context, &project(args, context), &query)
+    } else {
+        Vec::new()
+    };
     if args.json {
         let notes = hits.into_iter();
         return ui.json(FoundNotes {
+            commits,
             notes: notes
                 .map(|hit| found(hit, past.as_ref(), context))
                 .collect(),
@@ -122,7 +130,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             at: past.as_ref().map(|past| history::iso(past.time)),
         });
     }
-    if hits.is_empty() {
+    if hits.is_empty() && commits.is_empty() {
         let then = past.as_ref().map_or_else(String::new, |past| {
             format!(" at {}", history::shown_time(past.time))
         });
@@ -136,8 +144,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let short = Context::short(&index, hit.entry.id());
         text.push_str(&ui::note_line(&hit.entry, &short, now));
         text.push('\n');
-        let body = stored(hit, past.as_ref(), context).map(|stored| stored.note().body);
-        let body = context.printable(&body.unwrap_or_default());
+        let note = stored(hit, past.as_ref(), context).map(|stored| stored.note());
+        let body = context.printable(note.as_ref().map_or("", |note| &note.body));
         // A note of one sentence has it as its title, too.
         if let Some(snippet) = ui::snippet(&body, &query, ui::width() - SNIPPET_INDENT)
             && snippet != one_line(&hit.entry.title)
@@ -145,10 +153,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             text.push_str(&format!("{:SNIPPET_INDENT$}{snippet}\n", ""));
         }
         let of_hit = |id| Context::short(&index, id);
-        for remark in correction::remarks_on(&index, hit.entry.id(), now, of_hit)? {
+        let branch = note.map(|note| branch_remark(&index, &note)).transpose()?;
+        let corrections = correction::remarks_on(&index, hit.entry.id(), now, of_hit)?;
+        for remark in corrections.into_iter().chain(branch.flatten()) {
             text.push_str(&format!("  {}\n", one_line(&remark)));
         }
     }
+    text.push_str(&ui::commits(&commits));
     text.push_str(&match &args.at {
         Some(date) => format!("→ anamnesis show ID --at \"{}\"\n", one_line(date)),
         None => "→ anamnesis show ID · anamnesis forget ID\n".to_owned(),
@@ -164,14 +175,14 @@ fn hyphened(query: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
+/// The project whose commits are searched.
+fn project(args: &Args, context: &Context) -> Project {
+    context.project(args.project.as_deref())
+}
+
 fn filter(args: &Args, context: &Context) -> Filter {
-    let project = if args.here {
-        Some(context.project(None))
-    } else {
-        args.project
-            .as_deref()
-            .map(|key| context.project(Some(key)))
-    };
+    let is_of_project = args.here || args.project.is_some();
+    let project = is_of_project.then(|| project(args, context));
     Filter {
         projects: project.as_ref().map(Project::all_keys).unwrap_or_default(),
         note_type: args.note_type,

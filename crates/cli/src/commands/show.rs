@@ -13,7 +13,7 @@ use anamnesis_note::{
     note::{Note, State},
     project_key,
 };
-use anamnesis_recall::correction;
+use anamnesis_recall::{branch::branch_remark, correction};
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::one_line;
 
@@ -69,6 +69,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         text.push_str(&format!(
             "in conflict with #{short}: two machines changed one note · anamnesis review\n"
         ));
+    }
+    if let Some(remark) = branch_remark(&index, &note)? {
+        text.push_str(&format!("{}\n", one_line(&remark)));
     }
     if entry.visibility().may_answer() {
         text.push_str(&corrections(&index, &entry, context)?);

@@ -14,7 +14,9 @@ use anamnesis_app::{
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::Index,
-    journal::{Evidence, FILE, Given, Held, INHERITED, POINTER, Run, SUGGESTION, WITHOUT_MEANING},
+    journal::{
+        COMMIT, Evidence, FILE, Given, Held, INHERITED, POINTER, Run, SUGGESTION, WITHOUT_MEANING,
+    },
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -210,7 +212,7 @@ impl Page<'_> {
             }
             text.push_str(&format!("\n{}\n", self.occasion(&moment)));
             for given in &moment.given {
-                if given.level != SUGGESTION {
+                if given.is_of_note() {
                     first = first.or(given.note.parse().ok());
                 }
                 text.push_str(&self.given(given, moment.run));
@@ -281,6 +283,7 @@ impl Page<'_> {
             ("arrivals", Some(number)) => format!("arrived before prompt {number}"),
             ("prompt", Some(number)) => format!("prompt {number}"),
             ("agent", _) => "for a subagent".to_owned(),
+            (COMMIT, Some(number)) => format!("from the project's history, prompt {number}"),
             (SUGGESTION, Some(number)) => format!("suggested to Claude at prompt {number}"),
             ("tool", Some(number)) => format!("before a tool, prompt {number}"),
             (FILE, Some(number)) => format!("at a file, prompt {number}"),
@@ -305,8 +308,13 @@ impl Page<'_> {
         if given.level == SUGGESTION {
             return indented(&reason);
         }
+        let words = given.evidence.as_ref().map(matched).unwrap_or_default();
+        if given.level == COMMIT {
+            let line = one_line(&self.received.commit(given));
+            return format!("  {line}\n{}", indented(&(reason + &words)));
+        }
         if let Some(evidence) = &given.evidence {
-            reason.push_str(&matched(evidence));
+            reason.push_str(&words);
             // A file is found by its path, without a score.
             if given.lane != FILE {
                 let floor = run.map_or(0.0, |run| run.floor);
@@ -340,7 +348,8 @@ impl Page<'_> {
                     .iter()
                     .map(|given| {
                         json!({
-                            "id": given.note,
+                            "id": given.is_of_note().then_some(&given.note),
+                            "commit": (given.level == COMMIT).then_some(&given.hash),
                             "body_sha256": given.is_of_note().then_some(&given.hash),
                             "level": given.level,
                             "reason": given.reason,

@@ -5,6 +5,7 @@ use anamnesis_app::{
     context::Context,
     learn,
     ops::task,
+    project_history,
     recall::{self, Asker, Lane},
     remember, suggestion, sync,
 };
@@ -17,7 +18,8 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::{self, Index},
-    journal::{SUGGESTION, ShownNote},
+    journal::{COMMIT, SUGGESTION, ShownNote},
+    settings::config::SessionLine,
 };
 use anamnesis_text::clean::one_line;
 
@@ -46,6 +48,7 @@ impl Hook {
             }
             if let Some(prompt) = prompt {
                 self.recall(Lane::Prompt, prompt, &mut handled);
+                self.history(prompt, &mut handled);
                 self.suggest(prompt, &mut handled);
             }
             return handled;
@@ -86,7 +89,7 @@ impl Hook {
             Ok(answer) => {
                 // Without a person at the terminal, nobody would read the line.
                 if lane == Lane::Prompt
-                    && self.context.config.recall.prompt_line
+                    && self.context.config.session_line == SessionLine::On
                     && self.context.environment.is_interactive
                 {
                     handled.answer.system_message =
@@ -107,6 +110,25 @@ impl Hook {
                     handled.errors.push(error.to_string());
                 }
             }
+        }
+    }
+
+    /// Names commits that answer a prompt which asks why, when or who.
+    fn history(&self, prompt: &SafePrompt, handled: &mut Handled) {
+        let (Ok(journal), Ok(query)) = (
+            &self.journal,
+            recall::question(prompt, &self.context.config.recall),
+        ) else {
+            return;
+        };
+        let (context, project) = (&self.context, self.project());
+        match project_history::for_prompt(context, journal, project, &self.session_id, &query) {
+            Ok((commits, shown)) if !commits.is_empty() => {
+                handled.add_context(&render::commit_block(&commits));
+                handled.given.push((COMMIT, shown));
+            }
+            Ok(_) => {}
+            Err(error) => handled.errors.push(error.message().to_owned()),
         }
     }
 

@@ -1,8 +1,8 @@
 //! SessionStart: injects the working set, and prints one line for the person.
 
 use anamnesis_app::{
-    claude_memory, context::Context, doctor, journal_repair, project, python_version, recall,
-    reflect, sync::History,
+    claude_memory, context::Context, doctor, journal_repair, project, project_history,
+    python_version, recall, reflect, sync::History,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -64,6 +64,9 @@ impl Hook {
             let program = program.display().to_string();
             handled.meta.push((doctor::HOOK_PROGRAM, program));
         }
+        handled.start_work |= is_beginning(source)
+            && (self.journal.as_ref())
+                .is_ok_and(|journal| project_history::is_unread(journal, self.project()));
         if is_beginning(source) && self.context.environment.is_interactive {
             let complete = index.filter(|_| !is_partial);
             let line = self.session_line(&chosen, &block, complete, &mut handled);

@@ -296,6 +296,13 @@ pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// The commits that a search found, below the notes.
+pub(crate) fn commits(lines: &[String]) -> String {
+    let head = if lines.is_empty() { "" } else { "commits\n" };
+    let lines = lines.iter().map(|line| format!("  {}\n", one_line(line)));
+    format!("{head}{}", lines.collect::<String>())
+}
+
 /// Formats a note on one line, in the common form.
 pub(crate) fn note_line(entry: &Entry, short: &str, now: DateTime<Utc>) -> String {
     note_line_within(width(), entry, short, now)

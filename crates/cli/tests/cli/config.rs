@@ -37,7 +37,7 @@ fn every_setting_and_where_it_comes_from() {
     recall.tokens               600                           default
     recall.pointers             on                            default
     recall.semantic             search                        default
-    recall.prompt_line          on                            default
+    recall.history              on                            default
     reflection.provider         heuristic                     default
     reflection.model            none                          default
     reflection.base_url         none                          default

@@ -38,6 +38,7 @@ mod notes;
 mod open;
 mod pause;
 mod project;
+mod project_history;
 mod prove;
 mod purge;
 mod python_version;

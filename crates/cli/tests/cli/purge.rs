@@ -19,7 +19,7 @@ use crate::{
     snapshot,
 };
 
-const SECRET: &str = "gr33n-T7-apple";
+pub(crate) const SECRET: &str = "gr33n-T7-apple";
 
 /// Runs a command with the user's git on the path.
 fn command<'a>(home: &'a TestHome, words: &str) -> Invocation<'a> {
@@ -31,7 +31,7 @@ pub(crate) fn run(home: &TestHome, words: &str) -> Output {
     command(home, words).run()
 }
 
-fn purge_text(home: &TestHome, text: &str) -> Output {
+pub(crate) fn purge_text(home: &TestHome, text: &str) -> Output {
     command(home, "purge --find --yes").input(text).run()
 }
 

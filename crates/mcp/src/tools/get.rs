@@ -4,6 +4,7 @@ use anamnesis_app::{
     context::Context,
     ops::note::{self, Note},
 };
+use anamnesis_recall::branch::branch_remark;
 use anamnesis_store::index::{Entry, Index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,9 @@ pub(crate) struct Whole {
     /// Ids of the notes that replace it
     #[serde(skip_serializing_if = "Vec::is_empty")]
     superseded_by: Vec<String>,
+    /// The branch of its session, until that is merged
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
 }
 
 fn run(context: &Context, asked: Parameters) -> Result<Opened, ToolError> {
@@ -107,5 +111,6 @@ fn open(
         next: is_cut.then_some(from.saturating_add(room)),
         body: shown,
         superseded_by: newer.iter().map(|newer| newer.id().to_string()).collect(),
+        branch: branch_remark(index, &stored.note())?,
     })
 }

@@ -4,13 +4,15 @@ use anamnesis_app::{
     Error,
     context::Context,
     ops::note::{self, Note},
+    project_history,
 };
 use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::{
+    branch::branch_remark,
     correction::remarks_on,
     search::{Hit, MAX_HITS, POOL, search_with_meaning},
 };
-use anamnesis_store::index::Filter;
+use anamnesis_store::index::{Filter, Index};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,6 +74,9 @@ struct SearchOutput {
     result: Vec<SearchHit>,
     /// Number of hits not returned
     left: usize,
+    /// Commits of the project: id, day, subject
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commits: Vec<String>,
 }
 
 /// As `detail` says
@@ -94,6 +99,9 @@ struct Full {
     /// Corrections by later notes
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later: Vec<String>,
+    /// The branch of its session, until that is merged
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -140,9 +148,22 @@ fn run(context: &Context, asked: Parameters) -> Result<SearchOutput, Error> {
             .into_iter()
             .map(|(hit, later)| line(&hit, later, now))
             .collect(),
-        Detail::Full => full(hits, context),
+        Detail::Full => full(hits, context, &index)?,
     };
-    Ok(SearchOutput { result, left })
+    // Without a project, notes of all are searched, but commits of the session's own.
+    let project = match asked.project.as_deref() {
+        Some(key) if key != "." => Some(context.project(Some(key))),
+        _ => context.own_project().ok(),
+    };
+    let is_any = filter.note_type.is_none() && filter.kind.is_none();
+    let commits = project.filter(|_| is_any);
+    let commits =
+        commits.map(|project| project_history::for_search(context, &project, &asked.query));
+    Ok(SearchOutput {
+        result,
+        left,
+        commits: commits.unwrap_or_default(),
+    })
 }
 
 fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> SearchHit {
@@ -159,21 +180,27 @@ fn line(hit: &Hit, later: Vec<String>, now: DateTime<Utc>) -> SearchHit {
 }
 
 /// Returns the hits with their texts, shortened from the end of the list to the total limit.
-fn full(hits: Vec<(Hit, Vec<String>)>, context: &Context) -> Vec<SearchHit> {
+fn full(
+    hits: Vec<(Hit, Vec<String>)>,
+    context: &Context,
+    index: &Index,
+) -> Result<Vec<SearchHit>, Error> {
     let mut room = MAX_ALL_BODIES;
     let shown = hits.into_iter().map(|(hit, later)| {
-        let whole = context.notes.read(hit.entry.path);
-        let whole = whole.map_or_else(|_| String::new(), |stored| note::inert_body(&stored));
+        let stored = context.notes.read(hit.entry.path).ok();
+        let whole = stored.as_ref().map(note::inert_body).unwrap_or_default();
+        let branch = stored.map(|stored| branch_remark(index, &stored.note()));
         let body = note::cut(&whole, MAX_BODY_LENGTH.min(room));
         room = room.saturating_sub(body.chars().count());
-        SearchHit::Full(Box::new(Full {
+        Ok(SearchHit::Full(Box::new(Full {
             cut: body.len() < whole.len(),
             body,
             score: hit.score,
             why: why(&hit),
             note: Note::new(context, hit.entry),
             later,
-        }))
+            branch: branch.transpose()?.flatten(),
+        })))
     });
     shown.collect()
 }

@@ -169,6 +169,14 @@ pub(super) fn join(
         model: sides.origin(|note| &note.model, &None),
         session: sides.origin(|note| &note.session, &None),
         host: sides.origin(|note| &note.host, &None),
+        // A session that goes on may be on another branch, which is no conflict that a person has to solve.
+        branch: choose(
+            &base.note.branch,
+            &winner.note.branch,
+            &loser.note.branch,
+            &mut false,
+        )
+        .clone(),
         supersedes: sides.unite(|note| &note.supersedes),
         created_at: sides.origin(|note| &note.created_at, &String::new()),
         updated_at: later(&winner.note.updated_at, &loser.note.updated_at).to_owned(),
@@ -259,6 +267,7 @@ pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent,
         model: either(&first.model, &last.model),
         session: either(&first.session, &last.session),
         host: either(&first.host, &last.host),
+        branch: either(&last.branch, &first.branch),
         supersedes: lists(&first.supersedes, &last.supersedes),
         created_at: if first.created_at.is_empty() {
             last.created_at.clone()

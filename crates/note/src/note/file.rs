@@ -439,6 +439,7 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         model: optional("prov_model"),
         session: optional("prov_session"),
         host: optional("prov_host"),
+        branch: optional("branch"),
         supersedes: list("supersedes"),
         created_at: text("created_at").unwrap_or_default(),
         updated_at: text("updated_at").unwrap_or_default(),

@@ -1,10 +1,11 @@
 //! Parses a query into segments and their terms.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::LazyLock,
 };
 
+use anamnesis_session::directive::asks_about_the_past;
 use anamnesis_text::{
     sanitize::head,
     terms::{Role, Word, terms, words},
@@ -159,22 +160,38 @@ impl Query {
     pub fn is_small_talk(&self) -> bool {
         let telling = self.telling();
         let is_hardly_one = |term: &&str| term.is_ascii() && term.len() < 3;
-        telling.len() < 2 && telling.iter().all(is_hardly_one)
+        telling.len() < 2 && telling.keys().all(is_hardly_one)
     }
 
     /// Like [`Self::term_count`], without words of routine and of the project's name.
     pub(crate) fn telling_count(&self) -> usize {
-        let asked = self.segments.iter().flat_map(|segment| &segment.asked);
-        let routine = asked.filter(|asked| asked.is_routine);
-        let routine: BTreeSet<&str> = routine.map(|asked| asked.term.as_str()).collect();
-        self.telling().difference(&routine).count()
+        self.telling_terms().len()
     }
 
-    fn telling(&self) -> BTreeSet<&str> {
+    /// Returns these words' terms, each with its spelling.
+    pub(crate) fn telling_terms(&self) -> BTreeMap<&str, &str> {
+        let asked = self.segments.iter().flat_map(|segment| &segment.asked);
+        let mut terms = self.telling();
+        for routine in asked.filter(|asked| asked.is_routine) {
+            terms.remove(routine.term.as_str());
+        }
+        terms
+    }
+
+    /// Returns the sentences that ask why, when or who.
+    pub fn about_the_past(&self) -> Self {
+        let asking = self.segments.iter();
+        let asking = asking.filter(|segment| asks_about_the_past(&segment.text));
+        Self {
+            segments: asking.cloned().collect(),
+        }
+    }
+
+    fn telling(&self) -> BTreeMap<&str, &str> {
         let asked = self.segments.iter().flat_map(|segment| &segment.asked);
         asked
             .filter(|asked| asked.is_word && !asked.is_small_talk)
-            .map(|asked| asked.term.as_str())
+            .map(|asked| (asked.term.as_str(), asked.written.as_str()))
             .collect()
     }
 }

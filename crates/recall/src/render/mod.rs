@@ -4,6 +4,7 @@
 //! two spaces, our tags are escaped, and invisible, private and secret text is removed. The same
 //! notes on the same day give the same block.
 
+mod commits;
 mod cut;
 mod pointer;
 mod recalled;
@@ -26,6 +27,7 @@ use anamnesis_text::{
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+pub use commits::commit_block;
 pub use cut::{shown_of, without};
 pub use pointer::pointer_block;
 pub use recalled::{Budget, FittedNote, Recalled, fitted, recalled_block};
@@ -351,7 +353,7 @@ fn defuse(text: &str) -> String {
 }
 
 /// Truncates to a number of characters and adds an ellipsis.
-fn cut(text: &str, length: usize) -> String {
+pub(crate) fn cut(text: &str, length: usize) -> String {
     match text.char_indices().nth(length) {
         Some((at, _)) => format!("{} …", text[..at].trim_end()),
         None => text.to_owned(),

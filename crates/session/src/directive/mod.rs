@@ -503,6 +503,25 @@ pub(crate) fn is_specific(word: &str) -> bool {
             && (count(char::is_uppercase) == word.len() || count(|c| c.is_ascii_digit()) >= 3)
 }
 
+/// Cues of questions why, when or who, of all languages.
+const PAST: &str = "why|how come|since when|when did|when was|when were|when have|when has|who added|who changed|\
+    who wrote|who introduced|who removed|who decided|who made|who did|who broke|the reason for|the reason behind|\
+    warum|wieso|weshalb|seit wann|wann wurde|wann wurden|wann haben|wann hat|wer hat|pourquoi|depuis quand|quand a|\
+    quand ont|quand avons|qui a|por qué|desde cuándo|cuándo|quién|por que|desde quando|quando foi|quem|perché|\
+    da quando|quando è|quando abbiamo|chi ha|waarom|sinds wanneer|wanneer is|wanneer hebben|wie heeft|dlaczego|czemu|\
+    od kiedy|kto|почему|зачем|с каких пор|когда мы|когда был|когда была|когда было|когда были|кто|为什么|为啥|\
+    什么时候|是谁|なぜ|どうして|なんで|いつから|誰が|왜|언제부터|누가";
+
+/// The same words in sentences that ask nothing.
+const NOT_PAST: &str =
+    "that's why|thats why|that is why|this is why|which is why|the reason why i|why not";
+
+/// Returns whether a sentence asks why, when or by whom something became as it is.
+pub fn asks_about_the_past(sentence: &str) -> bool {
+    let words = Words::new(sentence);
+    words.contain(PAST) && words.without(NOT_PAST).contain(PAST)
+}
+
 pub(crate) fn is_question(sentence: &str) -> bool {
     sentence
         .trim_end_matches(['"', ')', '*', ' ', '!'])

@@ -210,3 +210,34 @@ fn specific_words() {
     assert!(weight("don't use npm, always use `pnpm`") > weight("we use pnpm"));
     assert!(weight("ok thanks") <= 0.0);
 }
+
+#[test]
+fn a_question_why_when_or_who_is_told_from_an_order_in_any_language() {
+    for asking in [
+        "Why do we pin tokio?",
+        "do you know why the timeout is 90 s?",
+        "Since when do uploads come in chunks?",
+        "when was the cache removed?",
+        "who added the retry?",
+        "Warum ist das Limit so hoch?",
+        "Seit wann gibt es den Cache?",
+        "pourquoi utilise-t-on redis ?",
+        "¿por qué usamos redis?",
+        "Почему мы используем redis?",
+        "为什么用 redis？",
+        "なぜ redis を使うの？",
+        "왜 redis를 쓰나요?",
+    ] {
+        assert!(asks_about_the_past(asking), "{asking}");
+    }
+    for other in [
+        "Pin tokio to 1.38",
+        "When the upload fails, retry it",
+        "That's why I want a cache",
+        "why not, go on",
+        "Show me who is logged in on the page",
+        "Was kostet das?",
+    ] {
+        assert!(!asks_about_the_past(other), "{other}");
+    }
+}

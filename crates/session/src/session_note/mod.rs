@@ -104,7 +104,7 @@ pub const FAILING: &str = "Still failing";
 pub const PASSED: &str = "Passed";
 
 /// Branches that say nothing, because most work is done on them.
-const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
+pub const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
 
 /// What is known of a session, from the journal or a transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub struct SessionDigest {
     pub compacted: Option<Compacted>,
     /// How often it ran, and the day of the last run, if it repeats an earlier session.
     pub runs: Option<(usize, NaiveDate)>,
-    /// The first branch that was checked out.
+    /// The branch that was checked out: at its end if that is known, else at first.
     pub git_branch: Option<String>,
     /// The edited files, the most edited first; relative to the project's folder if they are inside.
     pub files: Vec<String>,

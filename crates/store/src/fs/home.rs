@@ -75,7 +75,7 @@ impl Error {
 }
 
 /// The version of the index, which is part of its file's name.
-pub(crate) const INDEX_VERSION: i64 = 17;
+pub(crate) const INDEX_VERSION: i64 = 18;
 
 /// The folders below the root with machine-local files other than notes.
 const FOLDERS: [&str; 3] = ["derived", "trash", "log"];
@@ -170,6 +170,11 @@ impl Home {
     /// use their own beside it.
     pub fn index(&self) -> PathBuf {
         self.derived().join(format!("index-{INDEX_VERSION}.db"))
+    }
+
+    /// Returns the file of the indexed commits of projects, with the version of its tables in its name.
+    pub fn commits(&self) -> PathBuf {
+        self.derived().join("commits-1.db")
     }
 
     /// Returns the folder of files that can be deleted at any time: the index and the lock files.

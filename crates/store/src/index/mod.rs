@@ -7,6 +7,7 @@
 //! - No output depends on the order of indexing, because ties are broken by id. An updated index and
 //!   a rebuilt one give the same answers.
 
+mod branches;
 mod check_runs;
 mod cited;
 mod conditions;
@@ -39,6 +40,7 @@ use anamnesis_note::note::GLOBAL;
 use rusqlite::{Connection, ErrorCode};
 
 pub use self::{
+    branches::{BranchState, NotesBranch},
     check_runs::{MAX_OPEN_DAYS, OpenFailure},
     conditions::WordCondition,
     corrections::NoteCorrection,

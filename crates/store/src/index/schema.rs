@@ -6,8 +6,8 @@ use anamnesis_note::note::Note;
 use rusqlite::Connection;
 
 use super::{
-    Error, check_runs, cited, corrections, embeddings, links, postings, supersession, tasks,
-    triggers, usage,
+    Error, branches, check_runs, cited, corrections, embeddings, links, postings, supersession,
+    tasks, triggers, usage,
 };
 use crate::sqlite;
 
@@ -83,6 +83,7 @@ pub(super) const PARTS: &[Part] = &[
     embeddings::PART,
     corrections::PART,
     check_runs::PART,
+    branches::PART,
 ];
 
 /// Creates all tables and SQL indexes in an empty file.

@@ -108,7 +108,7 @@ pub struct Contents {
     pub source: Option<String>,
     /// The model, if the client sent it.
     pub model: Option<String>,
-    /// The git branch at its start.
+    /// The git branch: at its end if that is known, else at its start.
     pub branch: Option<String>,
     /// The prompts by number.
     pub prompts: Vec<StoredPrompt>,

@@ -42,7 +42,7 @@ pub use self::{
     },
     purge::Mentions,
     recall::{
-        Evidence, FILE, Given, Held, INHERITED, Ledger, OBSERVATION, POINTER, Run, STOPPED,
+        COMMIT, Evidence, FILE, Given, Held, INHERITED, Ledger, OBSERVATION, POINTER, Run, STOPPED,
         SUGGESTION, Seen, WARNING, WITHOUT_MEANING, Warned,
     },
     reference::Stale,
@@ -355,7 +355,7 @@ impl Journal {
                 to.agent,
                 evidence.and_then(|evidence| serde_json::to_string(evidence).ok()),
             ])?;
-            if ![SUGGESTION, INHERITED].contains(&to.lane) && shown.level != POINTER {
+            if ![COMMIT, SUGGESTION, INHERITED].contains(&to.lane) && shown.level != POINTER {
                 let note = shown.note.to_string();
                 of_session.execute(params![to.session, note, now.timestamp_millis()])?;
             }

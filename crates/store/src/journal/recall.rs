@@ -104,6 +104,8 @@ pub const INHERITED: &str = "inherited";
 pub const OBSERVATION: &str = "observation";
 /// The lane and level of suggestions to keep a sentence. Their `hash` is that of the sentence.
 pub const SUGGESTION: &str = "suggestion";
+/// The lane and level of commits. Their `hash` is the commit's id.
+pub const COMMIT: &str = "commit";
 /// The lane of pointers at a file.
 pub const FILE: &str = "file";
 /// The level of notes that only a pointer leads to. They are not counted as injected.
@@ -116,11 +118,12 @@ pub const STOPPED: &str = "stopped a call that it warns of";
 pub struct Given {
     /// The note's id.
     pub note: String,
-    /// SHA-256 of its body at that time, or what [`OBSERVATION`] and [`SUGGESTION`] say.
+    /// SHA-256 of its body at that time, or what [`COMMIT`], [`OBSERVATION`] and [`SUGGESTION`] say.
     pub hash: String,
     /// The occasion.
     pub lane: String,
-    /// How much of it: `body`, `part`, `heading`, `name` or `pointer`; else [`OBSERVATION`] or [`SUGGESTION`].
+    /// How much of it: `body`, `part`, `heading`, `name` or `pointer`; else [`COMMIT`], [`OBSERVATION`] or
+    /// [`SUGGESTION`].
     pub level: String,
     /// Why it was chosen, in words.
     pub reason: String,
@@ -135,7 +138,7 @@ pub struct Given {
 impl Given {
     /// Returns whether text of the note itself was injected.
     pub fn is_of_note(&self) -> bool {
-        ![OBSERVATION, SUGGESTION].contains(&self.level.as_str())
+        ![COMMIT, OBSERVATION, SUGGESTION].contains(&self.level.as_str())
     }
 }
 
@@ -161,11 +164,11 @@ impl Journal {
     /// session's own.
     pub fn ledger(&self, session: &str, agent: &str) -> Result<Ledger, Error> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT note, hash, level, lane = 'start' AND level <> 'body' FROM shown WHERE session = ?1 AND agent = ?2 AND lane <> ?3
+            "SELECT note, hash, level, lane = 'start' AND level <> 'body' FROM shown WHERE session = ?1 AND agent = ?2 AND lane NOT IN (?3, ?4)
                AND epoch = coalesce((SELECT epoch FROM session WHERE id = ?1), 0)
              ORDER BY at, position",
         )?;
-        let mut rows = statement.query([session, agent, SUGGESTION])?;
+        let mut rows = statement.query([session, agent, SUGGESTION, COMMIT])?;
         let mut ledger = Ledger::new();
         while let Some(row) = rows.next()? {
             let Ok(note) = row.get::<_, String>(0)?.parse() else {
@@ -214,11 +217,20 @@ impl Journal {
     }
 
     /// Returns the hashes of the sentences that a session was told to keep.
-    pub fn suggested(&self, session: &str) -> Result<BTreeSet<String>, Error> {
+    pub fn suggested(&self, session: &str) -> Result<Vec<String>, Error> {
+        self.hashes(session, SUGGESTION)
+    }
+
+    /// Returns the ids of the commits that a session was shown.
+    pub fn commits_shown(&self, session: &str) -> Result<Vec<String>, Error> {
+        self.hashes(session, COMMIT)
+    }
+
+    fn hashes(&self, session: &str, lane: &str) -> Result<Vec<String>, Error> {
         Ok(sqlite::rows(
             &self.connection,
             "SELECT hash FROM shown WHERE session = ? AND lane = ?",
-            [session, SUGGESTION],
+            [session, lane],
             |row| row.get(0),
         )?)
     }

@@ -342,6 +342,13 @@ impl Journal {
         })
     }
 
+    /// Stores the branch that a session has checked out.
+    pub fn set_branch(&self, session: &str, branch: Option<&str>) -> Result<(), Error> {
+        let sql = "UPDATE session SET branch = ? WHERE id = ?";
+        sqlite::run(&self.connection, sql, params![branch, session])?;
+        Ok(())
+    }
+
     /// Collects what a summary needs of a session: of the turns the first prompt and the last answer,
     /// and no tool event. A hook makes the summary after each answer.
     fn summary_digest(&self, session: &Session) -> Result<SessionDigest, Error> {

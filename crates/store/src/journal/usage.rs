@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Held, Journal, WITHOUT_MEANING, damage};
+use super::{COMMIT, Error, Held, Journal, WITHOUT_MEANING, damage};
 use crate::sqlite::{self, Compressed};
 
 /// The number of tool events of a turn that are examined, the last ones.
@@ -377,10 +377,10 @@ impl Journal {
         }
         let mut statement = connection.prepare(&format!(
             "SELECT note, session, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
-               AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} AND level <> ?3
+               AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} AND level NOT IN (?3, ?4)
              GROUP BY note, session"
         ))?;
-        let mut rows = statement.query(params![since, projects, POINTER])?;
+        let mut rows = statement.query(params![since, projects, POINTER, COMMIT])?;
         while let Some(row) = rows.next()? {
             let Ok(note) = row.get::<_, String>(0)?.parse() else {
                 continue;

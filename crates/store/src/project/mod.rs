@@ -16,6 +16,7 @@ use std::{
 };
 
 use anamnesis_note::{note::GLOBAL, project_key};
+pub(crate) use anamnesis_session::session_note::DEFAULT_BRANCHES;
 use git2::{Config, ConfigLevel};
 
 use crate::fs::file;
@@ -133,6 +134,19 @@ pub fn branch_of(folder: &Path) -> Option<String> {
     let text = String::from_utf8_lossy(&bytes);
     let branch = text.trim().strip_prefix("ref: refs/heads/")?;
     Some(branch.to_owned())
+}
+
+/// Returns whether most work is done on a branch, which therefore says nothing.
+pub fn is_default_branch(folder: &Path, branch: &str) -> bool {
+    let of_origin = || {
+        let repository = Repository::around(folder)?;
+        let head = repository.common.join("refs/remotes/origin/HEAD");
+        let (bytes, ..) = file::read_head(&head, MAX_MARKER_LENGTH).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let name = text.trim().strip_prefix("ref: refs/remotes/origin/")?;
+        Some(name == branch)
+    };
+    DEFAULT_BRANCHES.contains(&branch) || of_origin().unwrap_or(false)
 }
 
 /// Returns the folder of the enclosing repository with links resolved; none outside git.

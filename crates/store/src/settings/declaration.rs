@@ -119,7 +119,7 @@ settings! {
         tokens: u32 = 600, Kind::Number(4_000), "The maximum number of tokens of the notes per prompt.";
         pointers: bool = true, Kind::Switch, "Whether notes that may match come as one line with your prompts and at the files that they name.";
         semantic: Semantic = Semantic::Search, Kind::Choice(&["off", "search", "prompt"]), "Where an added embedding model compares meanings: nowhere, in searches, or with your prompts as well.";
-        prompt_line: bool = true, Kind::Switch, "Whether a line on your screen says what was injected with a prompt.";
+        history: bool = true, Kind::Switch, "Whether this machine indexes the commits of a project's repository, for searches and for prompts that ask why, when or who.";
     }
     /// The model for summaries and reflections, with its limits.
     reflection: Reflection {
@@ -134,7 +134,7 @@ settings! {
     }
     {
         review: Review = Review::Off, Kind::Choice(&["off", "proposals"]), "Whether notes by Claude or a model are used at once (off) or need your approval (proposals).";
-        session_line: SessionLine = SessionLine::On, Kind::Choice(&["on", "problems", "off"]), "When a session starts with one line on your screen.";
+        session_line: SessionLine = SessionLine::On, Kind::Choice(&["on", "problems", "off"]), "When a line on your screen says what was injected: at the start of a session and with prompts (on), only about problems at a start, or never.";
         paused: Paused = Paused::default(), Kind::Paused, "Where nothing is recorded or injected; `off` and `on` change it.";
         exclude: Vec<String> = Vec::new(), Kind::Folders, "Folders in which nothing is recorded or injected.";
     }

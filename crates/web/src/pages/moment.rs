@@ -7,7 +7,7 @@ use anamnesis_app::{
 };
 use anamnesis_session::event::PromptKind;
 use anamnesis_store::journal::{
-    Evidence, FILE, Given, INHERITED, POINTER, SUGGESTION, StoredPrompt,
+    COMMIT, Evidence, FILE, Given, INHERITED, POINTER, SUGGESTION, StoredPrompt,
 };
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
@@ -99,6 +99,7 @@ pub(crate) fn occasion(moment: &InjectionMoment<'_>) -> String {
         "prompt" => "For the prompt".to_owned(),
         "start" => "At the start".to_owned(),
         "agent" => "For a subagent".to_owned(),
+        COMMIT => "From the project's history".to_owned(),
         SUGGESTION => "Suggested to Claude".to_owned(),
         "tool" => "Warning before a tool".to_owned(),
         FILE => "At a file".to_owned(),
@@ -115,6 +116,7 @@ pub(crate) fn given_item(
     html! {
         li {
             @if given.is_of_note() { (title_of(received, &given.note)) }
+            @if given.level == COMMIT { span.title { (one_line(&received.commit(given))) } }
             div.facts {
                 span { (clean(&given.reason)) }
                 (evidence(given.evidence.as_ref(), moment))
@@ -143,8 +145,8 @@ pub(crate) fn evidence(evidence: Option<&Evidence>, moment: &InjectionMoment<'_>
             @if !evidence.matched.is_empty() {
                 span.matched { "has " (one_line(&evidence.matched.join(", "))) }
             }
-            // A file is found by its path, without a score.
-            @if moment.lane != FILE {
+            // A file is found by its path, and a commit by its words, without a score.
+            @if ![COMMIT, FILE].contains(&moment.lane) {
                 span { (format!("score {:.2}, needed {floor:.2}", evidence.score)) }
             }
         }

@@ -9,7 +9,7 @@ use anamnesis_app::{
     sync::short_batch,
 };
 use anamnesis_note::note::{Note, Scope, State};
-use anamnesis_recall::{correction::remarks_on, usefulness::last_used};
+use anamnesis_recall::{branch::branch_remark, correction::remarks_on, usefulness::last_used};
 use anamnesis_store::{
     index::{Entry, Index},
     journal::NoteCounts,
@@ -71,8 +71,9 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             }
             h1 { bdi { (line(&note.title)) } }
             (newer(&index, &entry)?)
-            @for remark in remarks_on(&index, id, now, |id| Context::short(&index, id))? {
-                p.message { (clean(&remark)) }
+            @let branch = branch_remark(&index, &note)?;
+            @for remark in remarks_on(&index, id, now, |id| Context::short(&index, id))?.iter().chain(&branch) {
+                p.message { (clean(remark)) }
             }
             @if entry.state == State::Forgotten {
                 p.message {

@@ -20,6 +20,8 @@ const TIMES: usize = 10;
 pub(super) const TITLE: &str = "Integration tests need the stub server";
 pub(super) const BODY: &str = "`make stub` binds port 9090; without it the login tests hang.";
 pub(super) const FITTING: &str = "Why do the integration tests hang without the stub server?";
+/// A prompt that shares less with the note.
+const MODERATE: &str = "The login tests are slow on my laptop";
 const UNFIT: &str = "Please draw a green bicycle on the front page";
 
 /// A matching prompt injects its note once per context, and again after a compaction. Other prompts
@@ -119,6 +121,117 @@ pub(super) fn pointer(stage: &Stage) -> Result<()> {
     let why = anamnesis(&machine, &["why", "last"])?;
     check(why.contains("names the file"), || {
         format!("the pointer is not explained in\n{why}")
+    })
+}
+
+/// A prompt that a note may answer brings a pointer. The model reads the note with it.
+pub(super) fn prompt_pointer(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    write(&machine, TITLE, BODY)?;
+    let note = store.wait_for("the note", |note| note.title() == TITLE)?;
+    write_newer(&machine)?;
+    let get = tool(
+        "mcp__plugin_anamnesis_memory__memory_get",
+        json!({ "ids": [note.short_id()] }),
+    );
+    let answer = text("Start the stub.");
+    machine.api().play(Script::turns([get, answer]));
+    ask(&machine, MODERATE, None)?;
+    let sent = last_request(&machine)?.text();
+    let call = format!("memory_get {}", note.short_id());
+    let blocks = context_blocks(&sent).into_iter();
+    let pointers: Vec<_> = blocks.filter(|block| block.contains(&call)).collect();
+    let words = "binds port 9090";
+    check(pointers.len() == 1 && !recalled_text(&pointers), || {
+        format!("the pointers of the prompt are {pointers:#?} in\n{sent}")
+    })?;
+    check(sent.contains(words), || {
+        format!("the note did not come with memory_get:\n{sent}")
+    })
+}
+
+/// Returns whether a block has a note in full.
+fn recalled_text(blocks: &[&str]) -> bool {
+    blocks.iter().any(|block| block.contains("Recalled notes"))
+}
+
+/// Runs git in the project.
+fn commit(machine: &Sandbox, file: &str, message: &str) -> Result<()> {
+    let path = machine.project().join(file);
+    fs::write(&path, message).context(path.display())?;
+    machine.git(["add", file])?;
+    machine.git(["commit", "--quiet", "-m", message])
+}
+
+/// A question why is answered from the project's commits, before there is a note of it; an order is not.
+pub(super) fn history(stage: &Stage) -> Result<()> {
+    const SUBJECT: &str = "Raise the upload timeout to 90 s";
+    let machine = stage.machine()?;
+    for (number, file) in ["cart.py", "mail.py", "search.py", "login.py"]
+        .iter()
+        .enumerate()
+    {
+        commit(&machine, file, &format!("Add part {number} of the shop"))?;
+    }
+    let reason = format!("{SUBJECT}\n\nThe proxy of the office needs 70 s to scan a file.");
+    commit(&machine, "upload.py", &reason)?;
+    say(&machine, "hi", None)?;
+    anamnesis(&machine, &["work"])?;
+    let told = |prompt: &str| -> Result<usize> {
+        say(&machine, prompt, None)?;
+        let sent = last_request(&machine)?.text();
+        let blocks = context_blocks(&sent).into_iter();
+        Ok(blocks.filter(|block| block.contains(SUBJECT)).count())
+    };
+    let count = told("Raise the upload timeout to 120 s")?;
+    check(count == 0, || format!("an order brought {count} commits"))?;
+    let count = told("Why did we raise the timeout of the upload?")?;
+    check(count == 1, || format!("a question brought {count} commits"))?;
+    let why = anamnesis(&machine, &["why", "last"])?;
+    check(
+        why.contains("the project's history") && why.contains(SUBJECT),
+        || format!("the commit is not explained in\n{why}"),
+    )
+}
+
+/// A note of a session on a branch says so to later sessions, until the branch is merged.
+pub(super) fn branch(stage: &Stage) -> Result<()> {
+    const DECISION: &str = "We keep prices in whole cents on this branch, never in floats";
+    const MARK: &str = "on branch feat/cents, not merged";
+    let machine = stage.machine()?;
+    let store = Store::new(&machine.home());
+    commit(&machine, "README", "Begin the shop")?;
+    machine.git(["switch", "--quiet", "-c", "feat/cents"])?;
+    let first = say(&machine, DECISION, None)?;
+    commit(&machine, "cart.py", "Keep prices in cents")?;
+    store.wait_for_session(&first.session)?;
+    machine.git(["switch", "--quiet", "main"])?;
+    anamnesis(&machine, &["work"])?;
+    let sent = |prompt: &str| -> Result<String> {
+        say(&machine, prompt, None)?;
+        Ok(last_request(&machine)?.text())
+    };
+    let before = sent("How are prices of the cart kept, in cents or in floats?")?;
+    check(before.contains(MARK), || {
+        format!("the branch is not in what the model is sent:\n{before}")
+    })?;
+    let merge = [
+        "merge",
+        "--quiet",
+        "--no-ff",
+        "-m",
+        "Merge branch 'feat/cents'",
+        "feat/cents",
+    ];
+    machine.git(merge)?;
+    anamnesis(&machine, &["work"])?;
+    let after = sent("Are prices of the cart kept in cents, or in floats?")?;
+    let is_told = context_blocks(&after)
+        .iter()
+        .any(|block| block.contains("whole cents"));
+    check(is_told && !after.contains("not merged"), || {
+        format!("after the merge the model is sent\n{after}")
     })
 }
 

@@ -416,13 +416,12 @@ pub(super) fn tasks(stage: &Stage) -> Result<()> {
     terminal.exit()
 }
 
-/// A line on the screen says what came with a prompt, if the person wants it.
+/// A line on the screen says what came with a prompt.
 pub(super) fn prompt_line(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::new(&machine.home());
     write(&machine, &store, STUB, BODY)?;
     recalling::write_newer(&machine)?;
-    anamnesis(&machine, &["config", "set", "recall.prompt_line", "on"])?;
     let answer = "Start the stub first: make stub.";
     machine.api().play(Script::turns([text(answer)]));
     let terminal = Terminal::start(&machine)?;

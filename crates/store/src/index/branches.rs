@@ -1,0 +1,117 @@
+//! The branches on which sessions worked, and whether they are merged. The deferred process asks the
+//! repository, because no hook runs git.
+
+use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_text::clean::one_line;
+use rusqlite::{Connection, Row, params};
+
+use super::{Error, Index, Part, refresh::inert};
+use crate::sqlite;
+
+const SCHEMA: &str = "
+CREATE TABLE note_branch (number INTEGER PRIMARY KEY, project TEXT NOT NULL, name TEXT NOT NULL) STRICT;
+CREATE TABLE branch (
+  project TEXT NOT NULL, name TEXT NOT NULL, tip TEXT NOT NULL, state INTEGER NOT NULL, PRIMARY KEY (project, name)
+) STRICT, WITHOUT ROWID;
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &["branch", "note_branch"],
+    insert,
+    remove,
+};
+
+/// What became of a branch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BranchState {
+    /// Nothing is known of it here.
+    #[default]
+    Unknown,
+    /// The default branch has its tip.
+    Merged,
+    /// The default branch lacks its tip.
+    Unmerged,
+    /// It was deleted, and its last known tip was not merged. A squash merge looks like that, too.
+    Gone,
+}
+
+impl BranchState {
+    const ALL: [Self; 4] = [Self::Unknown, Self::Merged, Self::Unmerged, Self::Gone];
+
+    fn read(row: &Row<'_>, column: usize) -> rusqlite::Result<Self> {
+        let number: Option<u8> = row.get(column)?;
+        let known = number.and_then(|number| Self::ALL.get(usize::from(number)));
+        Ok(known.copied().unwrap_or_default())
+    }
+}
+
+/// A branch that notes of a project name, with what was last found out about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotesBranch {
+    /// Its name.
+    pub name: String,
+    /// The commit that it pointed to; empty if it never was in the repository here.
+    pub tip: String,
+    /// What became of it.
+    pub state: BranchState,
+    /// Whether a session of this machine worked on it.
+    pub is_of_machine: bool,
+}
+
+fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+    let Some(branch) = &note.branch else {
+        return Ok(());
+    };
+    // The file may come from another machine.
+    let branch = one_line(&inert(branch));
+    let sql = "INSERT INTO note_branch VALUES (?, ?, ?)";
+    sqlite::run(connection, sql, params![number, note.project, branch]).map(drop)
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM note_branch WHERE number = ?";
+    sqlite::run(connection, sql, [number]).map(drop)
+}
+
+impl Index {
+    /// Returns the branch that a note names, and what became of it.
+    pub fn branch_of(&self, id: NoteId) -> Result<Option<(String, BranchState)>, Error> {
+        let sql = "SELECT note_branch.name, branch.state FROM note JOIN note_branch USING (number)
+             LEFT JOIN branch ON branch.project = note_branch.project AND branch.name = note_branch.name
+             WHERE note.id = ?";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, BranchState::read(row, 1)?));
+        Ok(sqlite::one(&self.connection, sql, [id.to_string()], read)?)
+    }
+
+    /// Returns the branches that notes of a project name.
+    pub fn branches(&self, project: &str, machine: &str) -> Result<Vec<NotesBranch>, Error> {
+        let sql = "SELECT note_branch.name, coalesce(branch.tip, ''), branch.state, max(machine_id = ?2)
+             FROM note_branch JOIN note USING (number)
+             LEFT JOIN branch ON branch.project = note_branch.project AND branch.name = note_branch.name
+             WHERE note_branch.project = ?1 GROUP BY note_branch.name";
+        let read = |row: &Row<'_>| {
+            Ok(NotesBranch {
+                name: row.get(0)?,
+                tip: row.get(1)?,
+                state: BranchState::read(row, 2)?,
+                is_of_machine: row.get(3)?,
+            })
+        };
+        let values = [project, machine];
+        Ok(sqlite::rows(&self.connection, sql, values, read)?)
+    }
+
+    /// Stores what was found out about branches of a project.
+    pub fn set_branches(&self, project: &str, branches: &[NotesBranch]) -> Result<(), Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        for NotesBranch {
+            name, tip, state, ..
+        } in branches
+        {
+            let sql = "INSERT OR REPLACE INTO branch VALUES (?, ?, ?, ?)";
+            sqlite::run(&transaction, sql, params![project, name, tip, *state as u8])?;
+        }
+        Ok(transaction.commit()?)
+    }
+}

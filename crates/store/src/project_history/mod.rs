@@ -1,0 +1,12 @@
+//! What a project's repository tells: its commits, indexed to search in them, and its branches.
+//!
+//! Only the deferred process reads a repository, with libgit2, which runs no hook, filter or program.
+
+mod commits;
+mod message;
+mod repository;
+
+pub use self::{
+    commits::{Commits, Error, IndexedCommit, Posting, ProjectCommit},
+    repository::ProjectRepository,
+};

@@ -1,0 +1,178 @@
+//! Reads the commits and branches of a project's repository.
+
+use std::{path::Path, time::Instant};
+
+use git2::{BranchType, Oid, Repository, Sort};
+
+use super::{ProjectCommit, message};
+use crate::{
+    index::{BranchState, NotesBranch},
+    project::{DEFAULT_BRANCHES, repository_around},
+};
+
+/// The maximum number of commits of a project, the newest.
+const MAX_COMMITS: usize = 20_000;
+
+/// A commit of more files says little about each of them.
+const MAX_FILES: usize = 20;
+
+/// A project's repository, of which only objects and references are read.
+pub struct ProjectRepository(Repository);
+
+impl ProjectRepository {
+    /// Opens the repository around a folder; `None` if there is none that libgit2 can open.
+    pub fn around(folder: &Path) -> Option<Self> {
+        let root = repository_around(folder)?;
+        Repository::open(root).ok().map(Self)
+    }
+
+    /// Returns the commits from which the history is read: what is checked out, and the default branch.
+    pub fn tips(&self) -> Vec<String> {
+        let head = self.0.head().ok().and_then(|head| head.target());
+        let tips = head.into_iter().chain(self.default_tips());
+        let mut tips: Vec<String> = tips.map(|id| id.to_string()).collect();
+        tips.sort();
+        tips.dedup();
+        tips
+    }
+
+    /// Returns the newest commits that lead to these tips, newest first.
+    pub fn commits(&self, tips: &[String]) -> Result<Vec<String>, git2::Error> {
+        let mut walk = self.0.revwalk()?;
+        walk.set_sorting(Sort::TIME)?;
+        for tip in tips {
+            walk.push(Oid::from_str(tip)?)?;
+        }
+        walk.take(MAX_COMMITS)
+            .map(|id| id.map(|id| id.to_string()))
+            .collect()
+    }
+
+    /// Reads commits until a time. A commit that cannot be read, or that says nothing about the project,
+    /// has no subject and no time.
+    pub fn read(&self, ids: &[String], until: Instant) -> Vec<ProjectCommit> {
+        let ids = ids.iter().take_while(|_| Instant::now() < until);
+        ids.map(|id| {
+            let read = self.read_one(id).unwrap_or_default();
+            ProjectCommit {
+                id: id.clone(),
+                ..read
+            }
+        })
+        .collect()
+    }
+
+    fn read_one(&self, id: &str) -> Option<ProjectCommit> {
+        let commit = self.0.find_commit(Oid::from_str(id).ok()?).ok()?;
+        let author = commit.author();
+        let author = String::from_utf8_lossy(author.name_bytes());
+        let text = String::from_utf8_lossy(commit.message_bytes());
+        let message = message::parse(&text, &author, commit.parent_count() > 1)?;
+        Some(ProjectCommit {
+            id: String::new(),
+            at: commit.time().seconds(),
+            subject: message.subject,
+            body: message.body,
+            files: self.files(&commit).unwrap_or_default(),
+            reverts: message.reverts,
+        })
+    }
+
+    /// Returns the files that a commit changed; none of the first commit, of a merge and of one that
+    /// changed many.
+    fn files(&self, commit: &git2::Commit<'_>) -> Option<Vec<String>> {
+        if commit.parent_count() != 1 {
+            return None;
+        }
+        let before = commit.parent(0).ok()?.tree().ok()?;
+        let after = commit.tree().ok()?;
+        let diff = self.0.diff_tree_to_tree(Some(&before), Some(&after), None);
+        let diff = diff.ok()?;
+        let files = diff.deltas().take(MAX_FILES + 1).filter_map(|delta| {
+            let path = delta.new_file().path()?;
+            Some(path.to_string_lossy().replace('\\', "/"))
+        });
+        let files: Vec<String> = files.collect();
+        (files.len() <= MAX_FILES).then_some(files)
+    }
+
+    /// Returns the tips of the default branch, here and at the remote `origin`.
+    fn default_tips(&self) -> Vec<Oid> {
+        let of_origin = self.0.find_reference("refs/remotes/origin/HEAD").ok();
+        let named = of_origin.and_then(|head| {
+            let target = head.symbolic_target().ok().flatten()?;
+            Some(target.strip_prefix("refs/remotes/origin/")?.to_owned())
+        });
+        let usual = DEFAULT_BRANCHES.map(str::to_owned);
+        let names = named.into_iter().chain(usual);
+        let tips = names.map(|name| {
+            let places = [
+                format!("refs/heads/{name}"),
+                format!("refs/remotes/origin/{name}"),
+            ];
+            let tips = places
+                .iter()
+                .filter_map(|name| self.0.refname_to_id(name).ok());
+            tips.collect::<Vec<Oid>>()
+        });
+        { tips }.find(|tips| !tips.is_empty()).unwrap_or_default()
+    }
+
+    /// Finds out what became of a branch.
+    pub fn state_of(&self, branch: &NotesBranch) -> NotesBranch {
+        let name = &branch.name;
+        let defaults = self.default_tips();
+        let is_merged = |tip: Oid| {
+            let has = |default: &Oid| {
+                *default == tip || self.0.graph_descendant_of(*default, tip).unwrap_or(false)
+            };
+            defaults.iter().any(has)
+        };
+        let (tip, state) = match (self.tip_of(name), Oid::from_str(&branch.tip)) {
+            _ if defaults.is_empty() => (None, BranchState::Unknown),
+            (Some(tip), _) if is_merged(tip) => (Some(tip), BranchState::Merged),
+            (Some(tip), _) => (Some(tip), BranchState::Unmerged),
+            (None, Ok(tip)) if is_merged(tip) => (Some(tip), BranchState::Merged),
+            (None, Ok(tip)) => (Some(tip), BranchState::Gone),
+            // Another index may have known that it was merged.
+            (None, Err(_)) if branch.state == BranchState::Gone => (None, BranchState::Gone),
+            (None, Err(_)) if self.names_merge(&defaults, name) => (None, BranchState::Merged),
+            (None, Err(_)) if branch.is_of_machine => (None, BranchState::Gone),
+            // It may be on the machine of its session only.
+            (None, Err(_)) => (None, BranchState::Unknown),
+        };
+        NotesBranch {
+            tip: tip.map_or_else(String::new, |tip| tip.to_string()),
+            state,
+            ..branch.clone()
+        }
+    }
+
+    fn tip_of(&self, name: &str) -> Option<Oid> {
+        let found = self.0.find_branch(name, BranchType::Local);
+        let origin = format!("origin/{name}");
+        let found = found.or_else(|_| self.0.find_branch(&origin, BranchType::Remote));
+        found.ok()?.get().target()
+    }
+
+    /// Returns whether a merge commit of the default branch names a branch.
+    fn names_merge(&self, defaults: &[Oid], name: &str) -> bool {
+        let marks = [format!("'{name}'"), format!("/{name}")];
+        let names = |id: Oid| {
+            let commit = self.0.find_commit(id).ok()?;
+            let subject = commit.summary().ok()??.to_owned();
+            let is_merge = commit.parent_count() > 1;
+            let mut words = subject.split_whitespace();
+            Some(is_merge && words.any(|word| marks.iter().any(|mark| word.ends_with(mark))))
+        };
+        let Ok(mut walk) = self.0.revwalk() else {
+            return false;
+        };
+        let pushed = defaults.iter().all(|tip| walk.push(*tip).is_ok());
+        pushed
+            && walk
+                .take(MAX_COMMITS)
+                .flatten()
+                .any(|id| names(id).unwrap_or(false))
+    }
+}
