@@ -21,7 +21,7 @@ pub(super) const TITLE: &str = "Integration tests need the stub server";
 pub(super) const BODY: &str = "`make stub` binds port 9090; without it the login tests hang.";
 pub(super) const FITTING: &str = "Why do the integration tests hang without the stub server?";
 /// A prompt that shares less with the note.
-const MODERATE: &str = "The login tests are slow on my laptop";
+const MODERATE: &str = "The login hangs on my laptop since yesterday";
 const UNFIT: &str = "Please draw a green bicycle on the front page";
 
 /// A matching prompt injects its note once per context, and again after a compaction. Other prompts
