@@ -132,10 +132,10 @@ pub fn for_prompt(
 ) -> Result<(Vec<FoundCommit>, Vec<ShownNote>), Error> {
     let question = prompt.about_the_past();
     if question.text().is_empty() || !context.config.recall.history {
-        return Ok(Default::default());
+        return Ok((Vec::new(), Vec::new()));
     }
     let Some(commits) = Commits::open(&context.home) else {
-        return Ok(Default::default());
+        return Ok((Vec::new(), Vec::new()));
     };
     let shown = journal.commits_shown(session)?;
     let found = at_prompt(&commits, &project.all_keys(), &question, &shown);

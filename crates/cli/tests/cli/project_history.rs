@@ -27,7 +27,12 @@ fn git(home: &TestHome, day: &str, arguments: &[&str]) -> String {
     let date = format!("2025-05-{day}T12:00:00Z");
     let output = Command::new("git")
         .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args(["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"])
+        .args([
+            "-c",
+            "commit.gpgsign=false",
+            "-c",
+            "core.hooksPath=/dev/null",
+        ])
         .args(arguments)
         .current_dir(home.project())
         .envs([("GIT_AUTHOR_DATE", &date), ("GIT_COMMITTER_DATE", &date)])
@@ -70,7 +75,12 @@ fn with_commits() -> TestHome {
 /// Starts a session, and waits until the history is read.
 fn start(home: &TestHome, time: &str) {
     let fields = json!({ "source": "startup" });
-    sessions::hook_at(home, time, &sessions::event(home, "SessionStart", SESSION, fields)).well();
+    sessions::hook_at(
+        home,
+        time,
+        &sessions::event(home, "SessionStart", SESSION, fields),
+    )
+    .well();
     home.settle();
     home.run("internal work").well();
 }
@@ -91,16 +101,27 @@ fn a_why_question_is_answered_from_the_history_once_and_an_order_never() {
     assert_eq!(lines.count(), 1, "{answer}");
     assert_eq!(prompt(&home, "03:02:00", WHY), "");
     // The words of the body count, too.
-    let answer = prompt(&home, "03:03:00", "Since when do mails go into a queue, and for which provider?");
+    let answer = prompt(
+        &home,
+        "03:03:00",
+        "Since when do mails go into a queue, and for which provider?",
+    );
     assert!(answer.contains("5 May 2025 Queue mails"), "{answer}");
 
     let why = home.run("why").well();
-    assert!(why.contains("from the project's history, prompt 4"), "{why}");
+    assert!(
+        why.contains("from the project's history, prompt 4"),
+        "{why}"
+    );
     assert!(why.contains(ANSWER), "{why}");
     let exact = home.run("why --exact").well();
     assert!(exact.contains(ANSWER), "{exact}");
     let json = home.run("why --json").json();
-    let given = json["moments"].as_array().unwrap().iter().flat_map(|moment| moment["given"].as_array().unwrap());
+    let given = json["moments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|moment| moment["given"].as_array().unwrap());
     let commits: Vec<_> = given.filter(|given| given["commit"].is_string()).collect();
     assert_eq!(commits.len(), 2, "{json}");
     assert!(commits[0]["id"].is_null(), "{json}");
@@ -116,13 +137,29 @@ fn searches_show_commits_after_notes() {
     let found = home.run("search uploads timeout").well();
     let (notes, commits) = found.split_once("commits\n").unwrap();
     assert!(notes.contains("Uploads"), "{found}");
-    assert!(commits.contains(ANSWER) && !commits.contains("Bump"), "{found}");
+    assert!(
+        commits.contains(ANSWER) && !commits.contains("Bump"),
+        "{found}"
+    );
     let recalled = home.run("recall upload timeout").well();
     assert!(recalled.contains(ANSWER), "{recalled}");
     let json = home.run("search --json upload timeout").json();
-    assert!(json["commits"][0].as_str().unwrap().ends_with(ANSWER), "{json}");
-    assert!(!home.run("search --kind fact upload timeout").well().contains("commits"));
-    assert!(!home.run("search --project github.com/acme/till timeout").well().contains("commits"));
+    assert!(
+        json["commits"][0].as_str().unwrap().ends_with(ANSWER),
+        "{json}"
+    );
+    assert!(
+        !home
+            .run("search --kind fact upload timeout")
+            .well()
+            .contains("commits")
+    );
+    assert!(
+        !home
+            .run("search --project github.com/acme/till timeout")
+            .well()
+            .contains("commits")
+    );
 }
 
 #[test]
@@ -164,7 +201,10 @@ fn the_history_is_not_read_where_it_is_switched_off() {
         commit(&home, "02", "upload.py", "Raise the upload timeout to 90 s");
         start(&home, "02:59:00");
         assert_eq!(prompt(&home, "03:00:00", WHY), "", "{setting}");
-        assert!(!home.store().join("derived/commits-1.db").exists(), "{setting}");
+        assert!(
+            !home.store().join("derived/commits-1.db").exists(),
+            "{setting}"
+        );
     }
     // Switched off later, it is removed.
     let home = with_commits();
@@ -179,7 +219,12 @@ fn the_history_is_not_read_where_it_is_switched_off() {
 #[test]
 fn a_purged_text_is_not_indexed_again() {
     let home = with_commits();
-    commit(&home, "07", "key.py", &format!("Rotate the key {SECRET} of the mailer"));
+    commit(
+        &home,
+        "07",
+        "key.py",
+        &format!("Rotate the key {SECRET} of the mailer"),
+    );
     start(&home, "03:00:00");
     let found = || home.run("search rotate key mailer").well();
     assert!(found().contains("Rotate the key"));
@@ -203,7 +248,10 @@ fn work(home: &TestHome) {
 fn a_note_of_a_branch_says_so_until_the_branch_is_merged() {
     let home = with_commits();
     work(&home);
-    let note = home.run("list --json").json()["notes"][0]["id"].as_str().unwrap().to_owned();
+    let note = home.run("list --json").json()["notes"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let show = |home: &TestHome| home.run(&format!("show {note}")).well();
     // On the default branch nothing is said.
     assert!(!show(&home).contains("on branch"));
@@ -217,7 +265,11 @@ fn a_note_of_a_branch_says_so_until_the_branch_is_merged() {
     let unmerged = "on branch feat/limits, not merged";
     let says = |home: &TestHome, expected: bool| {
         let show = format!("show {note}");
-        for command in [&show, "search rate limits login", "recall rate limits login"] {
+        for command in [
+            &show,
+            "search rate limits login",
+            "recall rate limits login",
+        ] {
             let text = home.run(command).well();
             assert_eq!(text.contains(unmerged), expected, "{command}: {text}");
         }
@@ -230,7 +282,18 @@ fn a_note_of_a_branch_says_so_until_the_branch_is_merged() {
     says(&home, true);
 
     git(&home, "08", &["switch", "--quiet", "main"]);
-    git(&home, "08", &["merge", "--quiet", "--no-ff", "-m", "Merge branch 'feat/limits'", "feat/limits"]);
+    git(
+        &home,
+        "08",
+        &[
+            "merge",
+            "--quiet",
+            "--no-ff",
+            "-m",
+            "Merge branch 'feat/limits'",
+            "feat/limits",
+        ],
+    );
     git(&home, "08", &["branch", "--quiet", "-d", "feat/limits"]);
     home.run("internal work").well();
     says(&home, false);
