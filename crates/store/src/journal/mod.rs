@@ -43,7 +43,7 @@ pub use self::{
     purge::Mentions,
     recall::{
         COMMIT, Evidence, FILE, Given, Held, INHERITED, Ledger, OBSERVATION, POINTER, Run, STOPPED,
-        SUGGESTION, Seen, WARNING, Warned,
+        SUGGESTION, Seen, WARNING, WITHOUT_MEANING, Warned,
     },
     reference::Stale,
     reflection::{ForgetRequest, Reflection},
