@@ -11,7 +11,6 @@ mod mcp_client;
 pub mod novelty;
 pub mod random;
 #[cfg(unix)]
-#[cfg(unix)]
 pub mod retention;
 
 use std::io;

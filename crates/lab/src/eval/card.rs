@@ -1,8 +1,10 @@
 //! A card of what is injected, how often it is right, and what it costs; and what other programs find
 //! among the same notes.
 //!
-//! Each prompt of a set is asked alone. A prompt without an answer that gets anything counts as false.
+//! Each prompt of a set is asked alone. A prompt without an answer that gets a note's text counts as false.
 //! Other programs search; the first three notes that they return count as injected, with their whole text.
+
+mod claude_mem;
 
 use std::{
     collections::HashMap,
@@ -16,13 +18,14 @@ use std::{
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::{
     evaluation::{mean, share},
-    render::{Budget, Level, recalled_block},
+    render::{Budget, Level, pointer_block, recalled_block},
 };
 use anamnesis_testkit::npm;
 use anamnesis_text::terms::terms;
 use chrono::Utc;
 use serde_json::{Value, json};
 
+use self::claude_mem::ClaudeMem;
 use super::{LIMITS, Question, Set, rows, text};
 use crate::{Result, at, mcp_client::Client, root, run as run_command, say, target_folder};
 
@@ -75,8 +78,8 @@ pub fn run(arguments: &Arguments) -> Result {
         writeln!(
             out,
             "\n### {}: {} notes, {} prompts with an answer, {} without\n\n\
-             | program | right | right or named | false | remarks | tokens per prompt | ms, median |\n\
-             | --- | --- | --- | --- | --- | --- | --- |",
+             | program | right | right or named | false | false or named | remarks | tokens per prompt | ms, median |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- |",
             if folder == &own {
                 "realistic, held half"
             } else {
@@ -95,6 +98,9 @@ pub fn run(arguments: &Arguments) -> Result {
             let cache = target_folder(&root()).join("card");
             for by_words in [false, true] {
                 programs.push(Box::new(ServerMemory::start(&cache, &notes, by_words)?));
+            }
+            for by_words in [false, true] {
+                programs.push(Box::new(ClaudeMem::start(&cache, &notes, by_words)?));
             }
             programs.push(Box::new(BasicMemory::start(
                 &cache,
@@ -142,7 +148,8 @@ trait Program {
 
 /// Asks a program all prompts; a line of the table.
 fn line(program: &mut dyn Program, prompts: &[&Question]) -> Result<String> {
-    let (mut right, mut named, mut false_ones) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut right, mut named) = (Vec::new(), Vec::new());
+    let (mut false_ones, mut false_or_named) = (Vec::new(), Vec::new());
     let (mut tokens, mut times, mut remarks) = (Vec::new(), Vec::new(), 0);
     for question in prompts {
         let asked = Instant::now();
@@ -153,7 +160,8 @@ fn line(program: &mut dyn Program, prompts: &[&Question]) -> Result<String> {
         remarks += given.remarks;
         let has = |notes: &[NoteId]| notes.iter().any(|id| question.right.contains(id));
         if question.right.is_empty() {
-            false_ones.push(!given.notes.is_empty() || !given.named.is_empty());
+            false_ones.push(!given.notes.is_empty());
+            false_or_named.push(!given.notes.is_empty() || !given.named.is_empty());
         } else {
             right.push(has(&given.notes));
             named.push(has(&given.notes) || has(&given.named));
@@ -168,11 +176,12 @@ fn line(program: &mut dyn Program, prompts: &[&Question]) -> Result<String> {
         share(answers).map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share))
     };
     Ok(format!(
-        "| {} | {} | {} | {} | {remarks} | {:.0} | {:.1} |",
+        "| {} | {} | {} | {} | {} | {remarks} | {:.0} | {:.1} |",
         program.name(),
         percent(right),
         percent(named),
         percent(false_ones),
+        percent(false_or_named),
         mean(tokens).unwrap_or_default(),
         1000.0 * median.as_secs_f64(),
     ))
@@ -198,11 +207,21 @@ impl Program for Own<'_> {
             .map(|given| given.recalled.clone())
             .collect();
         let remarks = notes.iter().map(|recalled| recalled.remarks.len()).sum();
-        let block = recalled_block(&notes, Budget(TOKENS), Utc::now(), NoteId::short);
+        // There are pointers only if no note is injected.
+        let pointers: Vec<_> = outcome
+            .pointers
+            .iter()
+            .map(|pointer| pointer.recalled.clone())
+            .collect();
+        let block = if pointers.is_empty() {
+            recalled_block(&notes, Budget(TOKENS), Utc::now(), NoteId::short)
+        } else {
+            pointer_block(&pointers, NoteId::short)
+        };
         let at_level = |is_named: bool| -> Vec<NoteId> {
             let levels = block.levels.iter();
             levels
-                .filter(|(_, level)| (*level == Level::Name) == is_named)
+                .filter(|(_, level)| matches!(level, Level::Name | Level::Pointer) == is_named)
                 .map(|(id, _)| *id)
                 .collect()
         };
