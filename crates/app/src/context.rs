@@ -13,7 +13,7 @@ use anamnesis_note::{
 };
 use anamnesis_store::{
     fs::{home::Home, log},
-    index::{self, Entry, Index, Look, Unresolvable},
+    index::{self, ALWAYS_CHECKED, Entry, Index, Unresolvable},
     journal::Journal,
     notes::{Notes, Problem, Stored},
     project::{IdentifiedProject, Places, Project},
@@ -30,9 +30,8 @@ use crate::{Error, environment::Environment, format, tool_caller::ToolCaller};
 /// The lock timeout of a command. Waiting is better than asking a person to try again.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The largest stores of which every file is checked for a summary, and for a search by a person.
+/// The largest store of which every file is checked for a summary.
 const MAX_LISTED: usize = 2_000;
-const MAX_SEARCHED: usize = 100_000;
 
 /// A store with its settings and the environment of this process.
 #[derive(Debug, Clone)]
@@ -238,24 +237,22 @@ impl Context {
             let opened = Index::in_step_or_as_is(&self.home, &self.notes, TIMEOUT);
             return Ok(self.or_in_memory(opened)?);
         }
-        self.index_with(Look::default())
+        self.index_with(ALWAYS_CHECKED)
     }
 
     /// Like [`Context::index`], but in a large store an edit in place is seen later.
     pub fn index_as_listed(&self) -> Result<Index, Error> {
-        self.index_with(Look::Changed { up_to: MAX_LISTED })
+        self.index_with(MAX_LISTED)
     }
 
     /// Like [`Context::index`], for a person who searches for what they may have edited just now.
     pub fn index_to_search(&self) -> Result<Index, Error> {
-        self.index_with(Look::Changed {
-            up_to: MAX_SEARCHED,
-        })
+        self.index_with(usize::MAX)
     }
 
-    /// Opens the index after a look at the selected files.
-    pub fn index_with(&self, look: Look) -> Result<Index, Error> {
-        let opened = Index::in_step_with(&self.home, &self.notes, look, TIMEOUT);
+    /// Like [`Context::index`]. Up to how many notes an edit in place is seen at once is given.
+    pub fn index_with(&self, always: usize) -> Result<Index, Error> {
+        let opened = Index::in_step_with(&self.home, &self.notes, always, TIMEOUT);
         Ok(self.or_in_memory(opened)?)
     }
 

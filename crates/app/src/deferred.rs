@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anamnesis_store::{
     former_usage,
     fs::lock::{self, Lock, Subject},
-    index::{Index, Look},
+    index::{ALWAYS_CHECKED, Index},
     journal::{self, DAMAGED_DAYS, Journal, NOTE, Pruned, Repair},
     project::Identities,
     spool::Spool,
@@ -446,8 +446,8 @@ const PRUNED: &str = "pruned";
 
 /// Refreshes the index, or rebuilds it if it cannot be used.
 fn refresh(context: &Context, check: bool) -> Result<(), Error> {
-    let look = if check { Look::Everything } else { Look::Daily };
-    let mut index = Index::in_step_with(&context.home, &context.notes, look, TIMEOUT)?;
+    let always = if check { usize::MAX } else { ALWAYS_CHECKED };
+    let mut index = Index::in_step_with(&context.home, &context.notes, always, TIMEOUT)?;
     if check {
         index = index.checked(&context.home, &context.notes, TIMEOUT)?;
     }

@@ -25,7 +25,7 @@ use anamnesis_store::{
         file::{private_options, sync_file, sync_folder, write_atomic},
         home::{Home, ensure_folder},
     },
-    index::{self, Index},
+    index::{self, EmbeddingCounts, Index},
     settings::config::Semantic,
 };
 use anamnesis_text::{
@@ -66,6 +66,20 @@ pub struct InstalledModel {
     /// The size of its file in bytes.
     pub bytes: u64,
     path: PathBuf,
+}
+
+/// The model and its vectors, as `config model` shows them.
+#[derive(Debug, Serialize)]
+pub struct ModelReport {
+    /// The SHA-256 of its file, in hexadecimal.
+    pub sha256: String,
+    /// The size of its file in bytes.
+    pub bytes: u64,
+    /// How many notes have a vector.
+    #[serde(flatten)]
+    pub counts: EmbeddingCounts,
+    /// Why it cannot be used, if it cannot.
+    pub fault: Option<String>,
 }
 
 impl InstalledModel {

@@ -21,6 +21,7 @@ use anamnesis_sync::{
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -283,6 +284,15 @@ impl<'a> Past<'a> {
             "notes": notes.collect::<Vec<_>>(),
         })
     }
+}
+
+/// Commits, as `log` lists them.
+#[derive(Serialize)]
+pub struct CommitList {
+    /// The commits, newest first.
+    pub commits: Vec<Value>,
+    /// Whether there are older ones.
+    pub more: bool,
 }
 
 /// Adds to tombstones, which have no title, the last one that the history has. A purged note has none

@@ -8,6 +8,7 @@ use anamnesis_store::{
     project::Project,
     settings::config::{Config, Headless, Paused},
 };
+use serde::Serialize;
 
 use crate::{Error, context::Context};
 
@@ -52,6 +53,15 @@ impl Off {
             Self::Project => "anamnesis on",
         }
     }
+}
+
+/// The state after `off` or `on`.
+#[derive(Serialize)]
+pub struct PauseOutcome<'a> {
+    /// The project; none for all.
+    pub project: Option<&'a str>,
+    /// Whether something switches the hooks off.
+    pub off: bool,
 }
 
 /// Returns what switches the hooks off for a session in any of these folders.

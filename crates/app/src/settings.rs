@@ -8,6 +8,7 @@ use anamnesis_store::settings::{
     config::{Config, Secret},
 };
 use anamnesis_text::clean::one_line;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -62,6 +63,45 @@ impl EffectiveSetting {
             },
         }
     }
+}
+
+/// A setting without credentials, for scripts.
+#[derive(Serialize)]
+pub struct SettingRow {
+    key: &'static str,
+    value: Value,
+    source: &'static str,
+    variable: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hides: Option<Value>,
+}
+
+impl SettingRow {
+    /// Returns the row of a setting.
+    pub fn new(setting: &Setting, found: &EffectiveSetting) -> Self {
+        Self {
+            key: setting.name,
+            value: public(setting, &found.value),
+            source: match found.source {
+                SettingSource::Variable(_) => "env",
+                SettingSource::File => "file",
+                SettingSource::Default => "default",
+            },
+            variable: setting.variable,
+            hides: found.hidden.as_ref().map(|value| public(setting, value)),
+        }
+    }
+}
+
+/// A changed setting without credentials, for scripts.
+#[derive(Serialize)]
+pub struct SettingChange {
+    /// The setting.
+    pub key: &'static str,
+    /// Its value; none if it was removed from the file.
+    pub value: Option<Value>,
+    /// The value in the file before.
+    pub was: Option<Value>,
 }
 
 /// The value without a file and without a variable.

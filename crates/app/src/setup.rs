@@ -7,6 +7,7 @@ use anamnesis_store::{
     settings::{self, config::Config},
 };
 use anamnesis_sync::remote::Remote;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     python_version::{self, PythonEntries},
     remote,
     settings::REMOTES,
+    terminal_command::{self, LinkTarget},
 };
 
 /// Timeout for the store's locks.
@@ -73,7 +75,34 @@ pub enum Wanted {
     Left(String),
 }
 
+/// How a machine is set up, for scripts.
+#[derive(Serialize)]
+pub struct MachineState {
+    store: String,
+    machine_id: String,
+    remote: Option<String>,
+    python_version: bool,
+    command: Option<String>,
+    on_path: bool,
+}
+
 impl Plan {
+    /// Returns how the machine is set up.
+    pub fn state(&self) -> MachineState {
+        let context = &self.context;
+        let is_ours = || matches!(terminal_command::place(context), LinkTarget::Ours);
+        let link = terminal_command::link(&context.environment).filter(|_| is_ours());
+        let store = context.home.as_named(context.home.root());
+        MachineState {
+            store: store.display().to_string(),
+            machine_id: self.machine.name.clone(),
+            remote: remote::address(context).map(remote::shown),
+            python_version: self.python.is_some(),
+            command: link.map(|link| link.display().to_string()),
+            on_path: terminal_command::is_found(context),
+        }
+    }
+
     /// Collects the state without changing anything.
     ///
     /// # Errors

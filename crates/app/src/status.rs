@@ -14,6 +14,8 @@ use anamnesis_store::{
     journal::Journal,
     project::Project,
 };
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     Error, claude_memory,
@@ -24,6 +26,7 @@ use crate::{
     purge::{LeftPlace, left},
     reflect,
     sync::{self, SyncStatus},
+    upkeep::FindingCounts,
 };
 
 /// The state of the memory in one folder.
@@ -42,8 +45,8 @@ pub struct Overview {
     pub counts: NoteTotals,
     /// The number of conflicting texts to decide about.
     pub conflicts: usize,
-    /// The numbers of sessions and bytes in the journal, if it can be read.
-    pub kept: Option<(usize, u64)>,
+    /// What is in the journal, if it can be read.
+    pub kept: Option<Kept>,
     /// What switches recording and recall off here.
     pub off: Option<Off>,
     /// When and with what the notes were synced.
@@ -58,8 +61,50 @@ pub struct Overview {
     pub purge_left: Vec<LeftPlace>,
     /// Notes that are not committed because of what is in them, in sentences.
     pub withheld: Vec<String>,
+    /// What the last check after a sync found, if anything.
+    pub upkeep: Option<FindingCounts>,
     /// The journal, if it can be opened.
     pub journal: Option<Journal>,
+}
+
+/// What is in the journal.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Kept {
+    /// The number of sessions.
+    pub sessions: usize,
+    /// The size of their rows.
+    pub bytes: u64,
+}
+
+/// The state for scripts.
+#[derive(Serialize)]
+pub struct StatusReport<'a> {
+    store: String,
+    version: &'static str,
+    machine_id: String,
+    off: bool,
+    off_because: Option<&'static str>,
+    project: ProjectStatus<'a>,
+    #[serde(flatten)]
+    counts: &'a NoteTotals,
+    sync: Value,
+    kept: Option<Kept>,
+    undistilled: Option<usize>,
+    upkeep: Option<&'a FindingCounts>,
+    withheld: &'a [String],
+    purge_left: Vec<&'a str>,
+    state: &'a HealthSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meaning: Option<EmbeddingCounts>,
+}
+
+#[derive(Serialize)]
+struct ProjectStatus<'a> {
+    key: &'a str,
+    notes: usize,
+    by_kind: &'a BTreeMap<&'static str, usize>,
+    given_at_start: usize,
+    tokens_at_start: usize,
 }
 
 impl Overview {
@@ -80,7 +125,11 @@ impl Overview {
         let of_folder = named.is_none().then_some(folder.as_path());
         let (injected, block) = at_start(context, &index, journal.as_ref(), &project, of_folder)?;
         let kept = journal.as_ref();
-        let kept = kept.and_then(|it| Some((it.count_kept().ok()?, it.used_bytes().ok()?)));
+        let kept = kept.and_then(|it| {
+            let (sessions, bytes) = (it.count_kept().ok()?, it.used_bytes().ok()?);
+            Some(Kept { sessions, bytes })
+        });
+        let upkeep = journal.as_ref().and_then(FindingCounts::load);
         Ok(Self {
             by_kind: index.count_kinds(&project.all_keys())?,
             injected,
@@ -105,10 +154,39 @@ impl Overview {
                 .as_ref()
                 .map(|journal| left::load(journal, context.environment.now))
                 .unwrap_or_default(),
+            upkeep: upkeep.filter(|found| found.actions + found.decisions > 0),
             journal,
             folder,
             project,
         })
+    }
+
+    /// The state for scripts.
+    pub fn report(&self, context: &Context) -> StatusReport<'_> {
+        let store = context.home.as_named(context.home.root());
+        StatusReport {
+            store: store.display().to_string(),
+            version: env!("CARGO_PKG_VERSION"),
+            machine_id: context.machine_id(),
+            off: self.off.is_some(),
+            off_because: self.off.map(Off::reason),
+            project: ProjectStatus {
+                key: &self.project.key,
+                notes: self.here(),
+                by_kind: &self.by_kind,
+                given_at_start: self.injected,
+                tokens_at_start: self.tokens,
+            },
+            counts: &self.counts,
+            sync: self.sync.json(),
+            kept: self.kept,
+            undistilled: self.undistilled,
+            upkeep: self.upkeep.as_ref(),
+            withheld: &self.withheld,
+            purge_left: self.purge_left.iter().map(|it| it.text.as_str()).collect(),
+            state: &self.verdict,
+            meaning: self.vectors,
+        }
     }
 
     /// The number of the project's notes.

@@ -17,6 +17,7 @@ use anamnesis_sync::{
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
@@ -58,7 +59,8 @@ const BACK_OFF_MINUTES: [i64; 5] = [1, 5, 15, 60, 240];
 const SHORT_BATCH: usize = 6;
 
 /// The sync history of this machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct History {
     /// When the remote last had everything, in milliseconds since 1970.
     pub in_step_at: Option<i64>,
@@ -82,35 +84,12 @@ impl History {
     /// Loads the history from the journal.
     pub fn load(journal: &Journal) -> Self {
         let text = journal.meta(HISTORY).ok().flatten().unwrap_or_default();
-        let says: Value = serde_json::from_str(&text).unwrap_or_default();
-        let time = |key: &str| says.get(key).and_then(Value::as_i64);
-        let words = |key: &str| says.get(key).and_then(Value::as_str).map(str::to_owned);
-        Self {
-            in_step_at: time("in_step_at"),
-            tried_at: time("tried_at"),
-            failing_since: time("failing_since"),
-            failures: time("failures")
-                .and_then(|number| usize::try_from(number).ok())
-                .unwrap_or(0),
-            error: words("error"),
-            advice: words("advice"),
-            is_offline: says.get("is_offline") == Some(&Value::Bool(true)),
-            held: words("held"),
-        }
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     fn save(&self, journal: &Journal) -> Result<(), journal::Error> {
-        let says = json!({
-            "in_step_at": self.in_step_at,
-            "tried_at": self.tried_at,
-            "failing_since": self.failing_since,
-            "failures": self.failures,
-            "error": self.error,
-            "advice": self.advice,
-            "is_offline": self.is_offline,
-            "held": self.held,
-        });
-        journal.set_meta(HISTORY, &says.to_string())
+        let text = serde_json::to_string(self).unwrap_or_default();
+        journal.set_meta(HISTORY, &text)
     }
 
     /// Adds the result of a sync.

@@ -8,6 +8,8 @@ use anamnesis_sync::{
     Act,
     history::{Event, Fate},
 };
+use serde::Serialize;
+use serde_json::Value;
 use ulid::Ulid;
 
 use crate::{Error, context::Context, format::quoted, history::Past, sync};
@@ -33,6 +35,19 @@ impl UndoOutcome<'_> {
         self.batch.is_some() || fates.any(|fate| !matches!(fate, Fate::Left(_)))
     }
 
+    /// The outcome for scripts.
+    pub fn report(&self) -> UndoReport {
+        let notes = self.notes.iter().map(|(id, fate)| {
+            let (did, why) = told(*fate);
+            UndoneNote { id: *id, did, why }
+        });
+        UndoReport {
+            undone: self.past.json(&self.event),
+            notes: notes.collect(),
+            batch: self.batch,
+        }
+    }
+
     /// A note's title, now or before; empty if unknown or withheld.
     pub fn title_of(&self, id: NoteId) -> String {
         let title = self.past.title_of(id);
@@ -40,6 +55,37 @@ impl UndoOutcome<'_> {
             return self.titles.get(&id).cloned().unwrap_or_default();
         }
         title
+    }
+}
+
+/// The outcome of an undo for scripts.
+#[derive(Serialize)]
+pub struct UndoReport {
+    undone: Value,
+    notes: Vec<UndoneNote>,
+    batch: Option<Ulid>,
+}
+
+#[derive(Serialize)]
+struct UndoneNote {
+    id: NoteId,
+    did: &'static str,
+    why: Option<&'static str>,
+}
+
+/// What happened to a note, in one word, and why.
+pub fn told(fate: Fate) -> (&'static str, Option<&'static str>) {
+    match fate {
+        Fate::Restored | Fate::Remembered => ("restored", None),
+        Fate::Forgotten => ("forgotten", None),
+        Fate::Merged => ("merged", Some("what came later stays")),
+        Fate::Removed => ("removed", None),
+        Fate::Proposed => (
+            "proposed",
+            Some("its original text is no longer in the trash"),
+        ),
+        Fate::Local => ("kept here", Some("on this machine only")),
+        Fate::Left(why) => ("left", Some(why)),
     }
 }
 

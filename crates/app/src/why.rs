@@ -9,13 +9,15 @@ use std::{
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::{Entry, Index},
-    journal::{Given, InjectedText, Journal, Run, Session},
+    journal::{COMMIT, Evidence, Given, Held, InjectedText, Journal, Run, Session},
 };
 use anamnesis_text::{clean::one_line, hash::text_hash};
+use serde::Serialize;
 
 use crate::{
     Error,
     context::{Context, TIMEOUT},
+    format::iso,
     history, project_history, session,
 };
 
@@ -181,6 +183,47 @@ impl<'a> ReceivedNotes<'a> {
         project_history::line_of(self.context, &given.hash)
     }
 
+    /// What the session received, for scripts.
+    pub fn report(&self) -> ReceivedReport<'_> {
+        let moments = self.moments().into_iter().map(|moment| ReportedMoment {
+            lane: moment.lane,
+            agent: Some(moment.agent).filter(|agent| !agent.is_empty()),
+            at: iso(moment.at),
+            given: moment
+                .given
+                .into_iter()
+                .map(|it| self.reported(it))
+                .collect(),
+            terms: moment.run.map(|run| run.terms),
+            searched: moment.run.map(|run| run.searched),
+            floor: moment.run.map(|run| run.floor),
+            reason: moment
+                .run
+                .map(|run| run.reason.as_str())
+                .filter(|reason| !reason.is_empty()),
+            held: moment.run.map_or(&[], |run| &run.held),
+        });
+        ReceivedReport {
+            session: &self.session.id,
+            project: &self.session.project,
+            moments: moments.collect(),
+        }
+    }
+
+    fn reported<'b>(&self, given: &'b Given) -> ReportedNote<'b> {
+        let is_commit = given.level == COMMIT;
+        ReportedNote {
+            id: (!is_commit).then_some(given.note.as_str()),
+            commit: is_commit.then_some(given.hash.as_str()),
+            body_sha256: given.is_of_note().then_some(given.hash.as_str()),
+            level: &given.level,
+            reason: &given.reason,
+            evidence: given.evidence.as_ref(),
+            title: self.entry(&given.note).map(|entry| entry.title),
+            changed: self.has_changed(given),
+        }
+    }
+
     /// Returns whether the note changed since its text was injected.
     pub fn has_changed(&self, given: &Given) -> bool {
         if !given.is_of_note() {
@@ -221,6 +264,72 @@ impl<'a> ReceivedNotes<'a> {
             }
         }
         places
+    }
+}
+
+/// What a session received, for scripts.
+#[derive(Serialize)]
+pub struct ReceivedReport<'a> {
+    session: &'a str,
+    project: &'a str,
+    moments: Vec<ReportedMoment<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReportedMoment<'a> {
+    lane: &'a str,
+    agent: Option<&'a str>,
+    at: String,
+    given: Vec<ReportedNote<'a>>,
+    terms: Option<usize>,
+    searched: Option<usize>,
+    floor: Option<f64>,
+    reason: Option<&'a str>,
+    held: &'a [Held],
+}
+
+#[derive(Serialize)]
+struct ReportedNote<'a> {
+    id: Option<&'a str>,
+    commit: Option<&'a str>,
+    body_sha256: Option<&'a str>,
+    level: &'a str,
+    reason: &'a str,
+    evidence: Option<&'a Evidence>,
+    title: Option<String>,
+    changed: bool,
+}
+
+/// The texts that a session received, byte for byte, for scripts.
+#[derive(Serialize)]
+pub struct ExactTexts<'a> {
+    session: Option<&'a str>,
+    texts: Vec<ExactText<'a>>,
+}
+
+#[derive(Serialize)]
+struct ExactText<'a> {
+    at: String,
+    event: &'a str,
+    agent: Option<&'a str>,
+    sha256: &'a str,
+    text: &'a str,
+}
+
+impl<'a> ExactTexts<'a> {
+    /// Lists the texts of a session.
+    pub fn new(session: Option<&'a Session>, texts: &'a [InjectedText]) -> Self {
+        let texts = texts.iter().map(|text| ExactText {
+            at: iso(text.at),
+            event: &text.event,
+            agent: Some(text.agent.as_str()).filter(|agent| !agent.is_empty()),
+            sha256: &text.hash,
+            text: &text.text,
+        });
+        Self {
+            session: session.map(|session| session.id.as_str()),
+            texts: texts.collect(),
+        }
     }
 }
 

@@ -493,15 +493,16 @@ impl DeclaredLinks {
 }
 
 /// A link between two notes, declared or derived.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Edge {
     /// Its source; either end of a symmetric relation.
     pub from: NoteId,
-    /// Its target.
-    pub to: NoteId,
     /// How they are related.
     pub relation: Relation,
+    /// Its target.
+    pub to: NoteId,
     /// Its weight along its direction, if that differs from the relation's.
+    #[serde(skip)]
     pub weight: Option<f64>,
 }
 

@@ -15,7 +15,9 @@ use anamnesis_store::{
     journal::Evidence,
     notes::Notes,
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer};
 
 use crate::{
     graph::Activated,
@@ -98,8 +100,43 @@ impl AnswerNote {
     }
 }
 
+#[derive(Serialize)]
+struct AnswerNoteFields<'a> {
+    id: NoteId,
+    kind: Kind,
+    title: String,
+    project: &'a str,
+    level: &'static str,
+    text: String,
+    weak: bool,
+    reason: &'static str,
+    evidence: &'a Evidence,
+    remarks: &'a [String],
+}
+
+impl Serialize for AnswerNote {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let note = &self.recalled.note;
+        let lines = self.text.lines();
+        let lines = lines.map(|line| line.strip_prefix("  ").unwrap_or(line));
+        let fields = AnswerNoteFields {
+            id: note.id,
+            kind: note.kind(),
+            title: one_line(&note.title),
+            project: &note.project,
+            level: self.level.as_str(),
+            text: lines.collect::<Vec<_>>().join("\n"),
+            weak: self.is_weak,
+            reason: self.reason.as_str(),
+            evidence: &self.evidence,
+            remarks: &self.recalled.remarks,
+        };
+        fields.serialize(serializer)
+    }
+}
+
 /// The answer to a question.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct MemoryAnswer {
     /// Matching notes, best first, then linked notes, then weak matches.
     pub notes: Vec<AnswerNote>,
@@ -111,8 +148,14 @@ pub struct MemoryAnswer {
     pub below_floor: usize,
     /// How many notes were searched.
     pub searched: usize,
+    /// The maximum size of the answer, in tokens.
+    pub budget: usize,
     /// The answer's approximate size for a model, in tokens.
+    #[serde(rename = "budget_used")]
     pub tokens: usize,
+    /// Whether more notes were asked for than an answer may have.
+    #[serde(rename = "capped")]
+    pub is_capped: bool,
 }
 
 /// Answers a question.
@@ -171,6 +214,8 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
     Ok(MemoryAnswer {
         below_floor: weak.len().saturating_sub(guessed),
         searched: ranked.searched,
+        budget: question.budget.0,
+        is_capped: question.k > MAX_K,
         ..chosen.fitted()?
     })
 }

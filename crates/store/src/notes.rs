@@ -238,24 +238,6 @@ impl Notes {
         listing
     }
 
-    /// Lists the selected folders, in the order of [`FOLDERS`], and nothing beside them.
-    pub fn list_folders(&self, selected: [bool; 6]) -> Listing {
-        let mut listing = Listing::default();
-        let folders = self
-            .home
-            .note_folders()
-            .zip(note_folder_places())
-            .zip(selected);
-        for ((path, (scope, folder)), is_selected) in folders {
-            if is_selected && self.is_folder(&path, &mut listing) {
-                self.list_folder(scope, folder, &path, &mut listing);
-            }
-        }
-        listing.notes.sort_by_key(|(path, _)| *path);
-        listing.problems.sort();
-        listing
-    }
-
     /// Lists one tree, as [`Notes::list`] lists both.
     pub fn list_scope(&self, scope: Scope) -> Listing {
         let mut listing = Listing::default();

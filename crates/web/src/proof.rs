@@ -57,13 +57,13 @@ pub fn proof_html(proof: &Proof) -> Result<String, Error> {
 }
 
 fn totals(proof: &Proof) -> Markup {
-    let sum = proof.totals();
+    let sum = &proof.totals;
     html! {
         dl {
             dt { "Prompts" } dd { (number(proof.prompts)) @if proof.with_memory > 0 {
                 ", " (number(proof.with_memory)) " of them in sessions that had notes already; not judged"
             } }
-            dt { "Would have got notes" } dd { (number(proof.given.len())) ", " (count(sum.tokens, "token")) }
+            dt { "Would have got notes" } dd { (number(proof.given)) ", " (count(sum.tokens, "token")) }
             dt { "Found again at a cost" } dd { (number(sum.found_again)) ", after " (number(sum.searches))
                 " searches and " (count(sum.files, "file")) }
             dt { "Said without a search" } dd { (number(sum.said)) }

@@ -17,6 +17,8 @@ use anamnesis_store::{
     journal::{self, HookRuns, Journal},
 };
 
+use serde::Serialize;
+
 pub use self::{claude::HOOK_PROGRAM, repair::repair, store::enclosing_repository};
 use self::{
     claude::{beside, hooks, plugin, program},
@@ -52,7 +54,8 @@ const REPAIR: &str = "anamnesis doctor --fix   (repairs a damaged journal.db)";
 const NAMED: usize = 5;
 
 /// What is known of the checked part, from best to worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Health {
     /// No fault is known.
     Well,
@@ -65,9 +68,10 @@ pub enum Health {
 }
 
 /// The result of a check: what was found, and how to fix it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckResult {
     /// The state of what was checked.
+    #[serde(rename = "level")]
     pub health: Health,
     /// What was found, in lines; the first one is the summary.
     pub lines: Vec<String>,
@@ -118,6 +122,29 @@ impl CheckResult {
 
 /// A named result. Several checks may have the same name.
 pub type NamedResult = (&'static str, CheckResult);
+
+/// The results of all checks, for scripts.
+#[derive(Serialize)]
+pub struct DoctorReport<'a> {
+    /// The results.
+    pub checks: Vec<ReportedCheck<'a>>,
+    /// The number of faults.
+    pub broken: usize,
+    /// The number of findings for a person.
+    pub look: usize,
+    /// What was repaired.
+    pub fixed: Vec<String>,
+}
+
+/// A result with its name.
+#[derive(Serialize)]
+pub struct ReportedCheck<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The result.
+    #[serde(flatten)]
+    pub result: &'a CheckResult,
+}
 
 /// How much time the checks may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,9 +276,10 @@ pub fn examine(context: &Context, depth: Depth) -> Vec<NamedResult> {
 }
 
 /// The summary for `status`.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct HealthSummary {
     /// Whether no fault is known.
+    #[serde(rename = "ok")]
     pub is_well: bool,
     /// The summary as text.
     pub text: String,

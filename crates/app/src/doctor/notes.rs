@@ -6,7 +6,7 @@ use anamnesis_note::{
     trigger::Trigger,
 };
 use anamnesis_store::{
-    index::{self, Filter, Index, Look},
+    index::{self, Filter, Index},
     notes::Problem,
 };
 use anamnesis_text::clean::one_line;
@@ -39,7 +39,7 @@ pub(super) fn open_index(
         Err(error) => CheckResult::well(format!("{error}; rebuilt from the notes")),
     };
     let index = match depth {
-        Depth::Thorough => context.index_with(Look::Everything),
+        Depth::Thorough => context.index_with(usize::MAX),
         Depth::Quick => context.index_as_listed(),
     };
     let index = index.map_err(|failure| {

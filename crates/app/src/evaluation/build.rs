@@ -19,12 +19,24 @@ use anamnesis_store::{
     journal::Journal,
 };
 use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
+use serde::Serialize;
 
 use crate::{
     Error,
     context::{Context, TIMEOUT},
     evaluation_set::{Case, Set},
 };
+
+/// What was added to a set.
+#[derive(Serialize)]
+pub struct AddedQuestions<'a> {
+    /// The number of questions.
+    pub added: usize,
+    /// How many of them nobody has approved.
+    pub unreviewed: usize,
+    /// The file of the set.
+    pub eval_set: &'a Path,
+}
 
 /// Which questions to make.
 pub struct Selection<'a> {

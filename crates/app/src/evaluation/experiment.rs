@@ -10,6 +10,7 @@ use anamnesis_distill::{
 };
 use anamnesis_note::note::Note;
 use anamnesis_store::{journal::Journal, notes::Stored};
+use serde::Serialize;
 
 use super::{figures::Figures, sandbox::Sandbox};
 use crate::{
@@ -45,6 +46,21 @@ pub struct TriedProject {
     pub notes: usize,
     /// How many notes were distilled or groups merged, or why the attempt failed.
     pub result: Result<usize, Error>,
+}
+
+/// The result of an experiment.
+#[derive(Serialize)]
+pub struct ExperimentReport {
+    /// The figures of the notes as they are.
+    pub before: Figures,
+    /// The figures after the model's changes.
+    pub after: Figures,
+    /// How many projects were distilled or merged.
+    pub reflected: usize,
+    /// How many projects have too few notes.
+    pub skipped: usize,
+    /// In how many projects it failed.
+    pub failed: usize,
 }
 
 /// Called with a project and the size of the request in tokens before the model is asked. The

@@ -9,6 +9,7 @@ use anamnesis_recall::{
     session_start::{self, DEFAULT_K, Request},
 };
 use anamnesis_store::index::{Entry, Filter, Index};
+use serde::Serialize;
 
 use crate::{Error, context::Context, embedding::QueryEncoder, evaluation_set::Case};
 
@@ -19,19 +20,40 @@ const DEPTHS: [usize; 4] = [1, 3, 5, 8];
 const RANKED: usize = 8;
 
 /// The figures of one measurement.
+#[derive(Serialize)]
 pub struct Figures {
-    /// The number of questions.
-    pub asked: usize,
-    /// Recall at each depth.
-    pub within: BTreeMap<usize, Option<f64>>,
-    /// The mean reciprocal rank.
-    pub reciprocal: Option<f64>,
+    /// How well searches find the right notes.
+    pub recall: RecallFigures,
+    /// The sizes of working sets.
+    pub working_set: WorkingSetFigures,
     /// How many notes can be found.
     pub notes: usize,
+}
+
+/// How well searches find the right notes.
+#[derive(Serialize)]
+pub struct RecallFigures {
+    /// The number of questions.
+    #[serde(rename = "n_cases")]
+    pub asked: usize,
+    /// Recall at each depth.
+    #[serde(rename = "recall_at")]
+    pub within: BTreeMap<usize, Option<f64>>,
+    /// The mean reciprocal rank.
+    #[serde(rename = "mrr")]
+    pub reciprocal: Option<f64>,
+    /// The number of questions that were left out because nobody approved them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreviewed: Option<usize>,
+}
+
+/// The sizes of working sets.
+#[derive(Serialize)]
+pub struct WorkingSetFigures {
     /// The mean number of tokens in the working set of a project.
-    pub tokens: Option<f64>,
+    pub mean_tokens: Option<f64>,
     /// The number of tokens in all titles and texts, at four characters each.
-    pub corpus: usize,
+    pub corpus_tokens: usize,
 }
 
 impl Figures {
@@ -61,16 +83,20 @@ impl Figures {
         let within = |depth: usize| share(places.iter().map(|places| places.is_within(depth)));
         let entries = index.list(&Filter::default(), usize::MAX)?;
         let lengths = entries.iter().map(|entry| usize::try_from(entry.length));
-        Ok(Self {
+        let recall = RecallFigures {
             asked: cases.len(),
-            within: depths
-                .into_iter()
-                .map(|depth| (depth, within(depth)))
-                .collect(),
+            within: depths.into_iter().map(|it| (it, within(it))).collect(),
             reciprocal: mean(places.iter().map(|places| places.reciprocal_rank(RANKED))),
+            unreviewed: None,
+        };
+        let working_set = WorkingSetFigures {
+            mean_tokens: mean_tokens(context, index, &entries)?,
+            corpus_tokens: lengths.flatten().sum::<usize>().div_ceil(4),
+        };
+        Ok(Self {
+            recall,
+            working_set,
             notes: entries.len(),
-            tokens: mean_tokens(context, index, &entries)?,
-            corpus: lengths.flatten().sum::<usize>().div_ceil(4),
         })
     }
 }

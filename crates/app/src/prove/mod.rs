@@ -109,13 +109,18 @@ pub struct Proof {
     /// The projects of the sessions.
     pub projects: usize,
     /// When the first and the last session began.
+    #[serde(skip)]
     pub span: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// The prompts of the person.
     pub prompts: usize,
     /// Prompts of sessions in which this program had injected notes. They are not judged.
     pub with_memory: usize,
-    /// The prompts that would have got notes, in the order of time.
-    pub given: Vec<Example>,
+    /// The number of prompts that would have got notes.
+    pub given: usize,
+    /// Their sums.
+    pub totals: Totals,
+    /// These prompts, in the order of time.
+    pub examples: Vec<Example>,
 }
 
 /// Sums over the prompts that would have got notes.
@@ -148,28 +153,27 @@ What a session got at its start: only prompts are played.
 Sessions whose transcripts the client has deleted.";
 
 impl Proof {
-    /// Adds up the prompts that would have got notes.
-    pub fn totals(&self) -> Totals {
-        let mut sum = Totals::default();
-        for example in &self.given {
-            sum.tokens += example.tokens;
-            sum.searches += example.searches;
-            sum.files += example.files;
-            match example.verdict {
-                Verdict::FoundAgain => sum.found_again += 1,
-                Verdict::Said => sum.said += 1,
-                Verdict::Nothing => {
-                    sum.nothing += 1;
-                    sum.tokens_for_nothing += example.tokens;
-                }
+    /// Adds a prompt that would have got notes.
+    fn add(&mut self, example: Example) {
+        let sum = &mut self.totals;
+        sum.tokens += example.tokens;
+        sum.searches += example.searches;
+        sum.files += example.files;
+        match example.verdict {
+            Verdict::FoundAgain => sum.found_again += 1,
+            Verdict::Said => sum.said += 1,
+            Verdict::Nothing => {
+                sum.nothing += 1;
+                sum.tokens_for_nothing += example.tokens;
             }
         }
-        sum
+        self.given += 1;
+        self.examples.push(example);
     }
 
     /// The examples with a verdict.
     pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &Example> {
-        self.given.iter().filter(move |it| it.verdict == verdict)
+        self.examples.iter().filter(move |it| it.verdict == verdict)
     }
 
     /// The best examples: what was found again after the most searches and files.
@@ -322,7 +326,7 @@ impl Player {
                     }
                     before.add(prompt);
                     let example = Self::judge(past, turn, prompt, &before, &answer);
-                    self.proof.given.push(example);
+                    self.proof.add(example);
                 }
             }
             add_to(&mut before, &turn.said);

@@ -7,6 +7,7 @@ use anamnesis_store::{
     journal::{Contents, Journal, LOST, Session, StoredEvent},
 };
 use anamnesis_text::{private_tokens, redact};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{Error, context::Context, format::iso};
@@ -40,6 +41,15 @@ pub fn write(
         separator = ",\n";
     }
     write("\n]\n}\n")
+}
+
+/// Sessions, as `sessions` lists them.
+#[derive(Serialize)]
+pub struct SessionList {
+    /// The newest sessions.
+    pub sessions: Vec<Value>,
+    /// How many there are.
+    pub total: usize,
 }
 
 /// The JSON keys that a list and a full session share.

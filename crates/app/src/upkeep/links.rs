@@ -5,17 +5,23 @@ use std::{collections::BTreeSet, time::Duration};
 use anamnesis_note::{id::NoteId, link::Relation};
 use anamnesis_recall::note_set::Knowledge as _;
 use anamnesis_store::index::{Entry, Filter, Index, LinkCounts, UnresolvedLink};
+use serde::Serialize;
 
 use crate::{Error, context::Context, recall::known};
 
 /// The links after a rebuild.
+#[derive(Serialize)]
 pub struct LinkReport {
     /// Links that are in the index.
+    #[serde(flatten)]
     pub stored: LinkCounts,
     /// Links between notes that cite the same file.
     pub file: usize,
-    /// Links that lead to no note, each with the short id of its note.
-    pub unresolved: Vec<(UnresolvedLink, String)>,
+    /// Links that lead to no note.
+    pub unresolved: Vec<UnresolvedLink>,
+    /// The short ids of their notes.
+    #[serde(skip)]
+    pub shorts: Vec<String>,
 }
 
 /// Rebuilds the index with its links. Notes are only read.
@@ -24,11 +30,9 @@ pub fn rebuild(context: &Context) -> Result<LinkReport, Error> {
     // Adds notes that were written during the rebuild.
     index.refresh(&context.notes)?;
     index.take_up_usage(&context.home)?;
-    let unresolved = index.unresolved_links()?.into_iter();
-    let unresolved = unresolved.map(|link| {
-        let short = Context::short(&index, link.note);
-        (link, short)
-    });
+    let unresolved = index.unresolved_links()?;
+    let shorts = unresolved.iter();
+    let shorts = shorts.map(|link| Context::short(&index, link.note));
     let journal = context.records()?;
     let known = known(context, &index, journal.as_ref());
     let notes = index.list(&Filter::default(), usize::MAX)?;
@@ -45,7 +49,8 @@ pub fn rebuild(context: &Context) -> Result<LinkReport, Error> {
     };
     Ok(LinkReport {
         file: count(Relation::File),
-        unresolved: unresolved.collect(),
+        shorts: shorts.collect(),
+        unresolved,
         stored: index.link_counts()?,
     })
 }

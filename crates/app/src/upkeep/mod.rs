@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use anamnesis_distill::upkeep::{self, Action, Plan};
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_store::{index::Index, journal::Journal, project::Project};
+use anamnesis_text::clean::one_line;
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use self::loaded::Loaded;
 use crate::{
@@ -71,6 +73,48 @@ impl Findings {
         }
     }
 
+    /// The findings for scripts, with the change that applied them.
+    pub fn report(&self, applied: bool, batch: Option<Ulid>) -> UpkeepReport {
+        let note = |id: &NoteId| NamedNote {
+            id: *id,
+            title: self.notes.get(id).map(|note| one_line(&note.title)),
+        };
+        let notes = |ids: &[NoteId]| ids.iter().map(note).collect();
+        let actions = self.plan.actions.iter().map(|action| match action {
+            Action::Replace {
+                keeper,
+                replaced,
+                is_exact,
+            } => ReportedAction::Replace {
+                note: note(keeper),
+                replaced: notes(replaced),
+                exact: *is_exact,
+            },
+            Action::Unlink { note: of, lines } => ReportedAction::Unlink {
+                note: note(of),
+                lines: lines
+                    .iter()
+                    .map(|(line, useless)| UselessLine {
+                        line: line.clone(),
+                        because: useless.as_str(),
+                    })
+                    .collect(),
+            },
+            Action::Split { note: of, parts } => ReportedAction::Split {
+                note: note(of),
+                parts: notes(parts),
+            },
+        });
+        let alike = self.plan.alike.iter();
+        UpkeepReport {
+            applied,
+            batch,
+            actions: actions.collect(),
+            alike: alike.map(|(one, other)| [one, other].map(note)).collect(),
+            left_alone: self.unchangeable,
+        }
+    }
+
     /// Makes the planned changes.
     pub fn apply(&self, context: &Context) -> Result<Done, Error> {
         let mut batch = Batch::new(context, "upkeep");
@@ -89,6 +133,46 @@ impl Findings {
         }
         Ok(done)
     }
+}
+
+/// Findings for scripts.
+#[derive(Serialize)]
+pub struct UpkeepReport {
+    applied: bool,
+    batch: Option<Ulid>,
+    actions: Vec<ReportedAction>,
+    alike: Vec<[NamedNote; 2]>,
+    left_alone: usize,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "action", rename_all = "lowercase")]
+enum ReportedAction {
+    Replace {
+        note: NamedNote,
+        replaced: Vec<NamedNote>,
+        exact: bool,
+    },
+    Unlink {
+        note: NamedNote,
+        lines: Vec<UselessLine>,
+    },
+    Split {
+        note: NamedNote,
+        parts: Vec<NamedNote>,
+    },
+}
+
+#[derive(Serialize)]
+struct NamedNote {
+    id: NoteId,
+    title: Option<String>,
+}
+
+#[derive(Serialize)]
+struct UselessLine {
+    line: String,
+    because: &'static str,
 }
 
 /// The notes of an action.

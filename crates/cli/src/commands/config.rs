@@ -7,13 +7,13 @@ use anamnesis_app::{
     environment::Environment,
     format::quoted,
     settings::{
-        self, EffectiveSetting, SettingSource, changeable, default, known, parse, public, shown,
-        word,
+        self, EffectiveSetting, SettingChange, SettingRow, SettingSource, changeable, default,
+        known, parse, public, shown, word,
     },
 };
 use anamnesis_store::settings::{Kind, SETTINGS, Setting, config::Config};
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::model;
 use crate::ui::{self, Outcome, Ui};
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         Some(Action::Test) => {
             let model = settings::test_model(context)?;
             let text = format!("{model} answers\n");
-            ui.done(args.json, json!({ "model": model }), &text)
+            ui.done(args.json, Value::from_iter([("model", model)]), &text)
         }
         Some(Action::Unset { key }) => {
             let setting = changeable(context, key)?;
@@ -92,10 +92,8 @@ fn list(context: &Context, json: bool, ui: &Ui) -> Outcome {
         .iter()
         .map(|setting| (setting, EffectiveSetting::new(context, &keys, setting)));
     if json {
-        let list: Vec<Value> = all
-            .map(|(setting, found)| as_json(setting, &found))
-            .collect();
-        ui.json(list)?;
+        let rows = all.map(|(setting, found)| SettingRow::new(setting, &found));
+        ui.json(rows.collect::<Vec<_>>())?;
     } else {
         ui.print(
             &all.map(|(setting, found)| as_line(setting, &found))
@@ -110,23 +108,6 @@ fn list(context: &Context, json: bool, ui: &Ui) -> Outcome {
 
 /// The hint for a `config.json` that cannot be parsed.
 const FIX: &str = "anamnesis config set or unset the setting, or fix the file";
-
-fn as_json(setting: &Setting, found: &EffectiveSetting) -> Value {
-    let mut row = json!({
-        "key": setting.name,
-        "value": public(setting, &found.value),
-        "source": match found.source {
-            SettingSource::Variable(_) => "env",
-            SettingSource::File => "file",
-            SettingSource::Default => "default",
-        },
-        "variable": setting.variable,
-    });
-    if let Some(hidden) = &found.hidden {
-        row["hides"] = public(setting, hidden);
-    }
-    row
-}
 
 fn as_line(setting: &Setting, found: &EffectiveSetting) -> String {
     let source = match found.source {
@@ -147,7 +128,7 @@ fn get(context: &Context, setting: &Setting, json: bool, ui: &Ui) -> Outcome {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let found = EffectiveSetting::new(context, &keys, setting);
     if json {
-        return ui.json(as_json(setting, &found));
+        return ui.json(SettingRow::new(setting, &found));
     }
     let value = public(setting, &found.value);
     let text = match &value {
@@ -171,11 +152,11 @@ fn change(
     ui: &Ui,
 ) -> Outcome {
     let before = settings::change(context, setting, value)?;
-    let fields = json!({
-        "key": setting.name,
-        "value": value.map(|value| public(setting, value)),
-        "was": before.as_ref().map(|value| public(setting, value)),
-    });
+    let fields = SettingChange {
+        key: setting.name,
+        value: value.map(|value| public(setting, value)),
+        was: before.as_ref().map(|value| public(setting, value)),
+    };
     let name = setting.name;
     let brief = |value: &Value| ui::shorten(&shown(setting, value), VALUE_WIDTH);
     let default = brief(&default(context, setting));

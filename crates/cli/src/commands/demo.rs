@@ -17,7 +17,7 @@ use anamnesis_store::{
     },
     notes::Notes,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::ui::{Outcome, Ui};
 
@@ -108,37 +108,29 @@ impl Stage {
         // The deferred process would build the index, but none runs here.
         self.command(&["internal", "reindex"], None)?;
         ui.print("1. A session starts. Injected:\n");
-        let first = self.hook(
-            &json!({ "hook_event_name": "SessionStart", "source": "startup" }),
-            SESSION,
-        )?;
+        let start = ["SessionStart", "source", "startup"];
+        let first = self.hook(start, SESSION)?;
         ui.print(&indented(
             context_of(&first).unwrap_or("nothing: there are no notes yet"),
         ));
         ui.print("\n2. It works, and ends. Its note, in markdown:\n");
-        self.hook(
-            &json!({ "hook_event_name": "SessionEnd", "reason": "prompt_input_exit" }),
-            SESSION,
-        )?;
+        self.hook(["SessionEnd", "reason", "prompt_input_exit"], SESSION)?;
         let notes = Notes::new(self.home.clone(), Duration::ZERO);
         let path = notes
             .find(NoteId::of_session(SESSION))
             .ok_or_else(|| Error::failed("the session left no note").hint("anamnesis doctor"))?;
         ui.print(&indented(&String::from_utf8_lossy(&notes.bytes(path)?)));
         ui.print("\n3. The next session starts. Injected:\n");
-        let next = self.hook(
-            &json!({ "hook_event_name": "SessionStart", "source": "startup" }),
-            "the next session",
-        )?;
+        let next = self.hook(start, "the next session")?;
         let context = context_of(&next)
             .ok_or_else(|| Error::failed("nothing was injected into the next session"))?;
         ui.print(&indented(context));
         Ok(())
     }
 
-    /// Runs one hook as the client does, and parses its answer.
-    fn hook(&self, event: &Value, session: &str) -> Result<Value, Error> {
-        let mut payload = event.clone();
+    /// Runs one hook as the client does, and parses its answer. The event has a field of its own.
+    fn hook(&self, [event, field, value]: [&str; 3], session: &str) -> Result<Value, Error> {
+        let mut payload = Value::from_iter([("hook_event_name", event), (field, value)]);
         payload["session_id"] = session.into();
         payload["cwd"] = self.project.to_string_lossy().into();
         payload["transcript_path"] = self.transcript.to_string_lossy().into();

@@ -12,7 +12,7 @@ use anamnesis_app::{
 use anamnesis_note::{draft::safe_line, note::NoteFile};
 use anamnesis_sync::history::Difference;
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::log::Args;
 use crate::ui::{self, Outcome, Ui};
@@ -82,7 +82,8 @@ fn note_text(past: &Past<'_>, difference: &Difference) -> String {
 }
 
 fn note_json(past: &Past<'_>, difference: &Difference) -> Value {
-    let mut json = json!({ "id": difference.id.to_string(), "did": did(difference) });
+    let id = difference.id.to_string();
+    let mut json = Value::from_iter([("id", id.as_str()), ("did", did(difference))]);
     if !past.is_withheld(difference.id) {
         json["before"] = difference.before.as_ref().map(text_of).into();
         json["after"] = difference.after.as_ref().map(text_of).into();

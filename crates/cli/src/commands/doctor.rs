@@ -4,14 +4,13 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     context::{Context, TIMEOUT},
-    doctor::{self, CheckResult, Depth, EVENTS, Health, NamedResult},
+    doctor::{self, CheckResult, Depth, DoctorReport, EVENTS, Health, NamedResult, ReportedCheck},
     environment::{Environment, VARIABLES},
     error::NEEDS_ATTENTION,
     format::milliseconds,
 };
 use anamnesis_store::journal;
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -49,8 +48,14 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let amount = |health| rows.iter().filter(|(_, it)| it.health == health).count();
     let (broken, look) = (amount(Health::Broken), amount(Health::Look));
     if args.json {
-        let checks: Vec<Value> = rows.iter().map(row_json).collect();
-        ui.json(json!({ "checks": checks, "broken": broken, "look": look, "fixed": fixed }))?;
+        let checks = rows.iter();
+        let checks = checks.map(|(name, result)| ReportedCheck { name, result });
+        ui.json(DoctorReport {
+            checks: checks.collect(),
+            broken,
+            look,
+            fixed,
+        })?;
     } else if args.report {
         ui.print(&report(&context, &rows));
     } else {
@@ -85,11 +90,6 @@ fn shown(health: Health) -> (char, &'static str) {
         Health::Look => ('!', "look"),
         Health::Broken => ('✗', "broken"),
     }
-}
-
-fn row_json((name, finding): &NamedResult) -> Value {
-    let (_, word) = shown(finding.health);
-    json!({ "name": name, "level": word, "lines": finding.lines, "hint": finding.hint })
 }
 
 fn row_text((name, finding): &NamedResult) -> String {

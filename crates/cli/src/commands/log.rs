@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     context::Context,
-    history::{self, Past},
+    history::{self, CommitList, Past},
     sync,
 };
-use serde_json::json;
 
 use super::diff;
 use crate::ui::{ListLength, Outcome, ProjectFilter, Ui};
@@ -61,8 +60,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.json {
         let past = past.as_ref();
         let commits = past.map(|past| events.iter().map(|event| past.json(event)).collect());
-        let commits: Vec<_> = commits.unwrap_or_default();
-        return ui.json(json!({ "commits": commits, "more": has_more }));
+        return ui.json(CommitList {
+            commits: commits.unwrap_or_default(),
+            more: has_more,
+        });
     }
     let lines = past
         .iter()

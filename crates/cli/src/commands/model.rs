@@ -1,14 +1,12 @@
 //! `model`: adds, removes and shows the embedding model.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
     context::Context,
-    embedding::{self, InstalledModel},
+    embedding::{self, InstalledModel, ModelReport},
     spawn,
 };
-use anamnesis_store::index::EmbeddingCounts;
-use serde_json::json;
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -64,17 +62,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::Error> {
     let model = InstalledModel::find(&context.home);
-    let EmbeddingCounts { done, total } = context.index_as_listed()?.count_embeddings()?;
+    let counts = context.index_as_listed()?.count_embeddings()?;
     let fault = model.as_ref().and_then(|model| model.check().err());
     if as_json {
-        let model = model.map(|model| {
-            let fault = fault.map(|error| error.to_string());
-            json!({
-                "sha256": model.sha256, "bytes": model.bytes, "vectors": done, "notes": total,
-                "fault": fault,
-            })
+        let model = model.map(|model| ModelReport {
+            sha256: model.sha256,
+            bytes: model.bytes,
+            counts,
+            fault: fault.map(|error| error.to_string()),
         });
-        ui.json(json!({ "model": model }))?;
+        ui.json(BTreeMap::from([("model", model)]))?;
         return Ok(());
     }
     ui.print(&match model {
@@ -87,8 +84,8 @@ fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::
                     "\nnot usable: {fault}; search uses words alone\n→ anamnesis config model add FILE"
                 )
             }),
-            ui::number(done),
-            ui::number(total),
+            ui::number(counts.done),
+            ui::number(counts.total),
         ),
         None => "no model: search uses words alone\n→ anamnesis config model add FILE\n".to_owned(),
     });

@@ -10,7 +10,7 @@ use std::{
 use anamnesis_app::{Error, context::Context, spawn};
 use anamnesis_store::fs::file;
 use anamnesis_web::{Options, Server};
-use serde_json::json;
+use serde_json::Value;
 
 use crate::ui::{Outcome, Ui};
 
@@ -119,7 +119,7 @@ fn in_background(args: &Args, page: &str, context: &Context, ui: &Ui) -> Outcome
 /// Prints the address, for scripts as JSON.
 fn say(address: &str, json: bool, ui: &Ui) {
     if json {
-        ui.raw(&format!("{:#}\n", json!({ "address": address })));
+        ui.raw(&format!("{:#}\n", Value::from_iter([("address", address)])));
     } else {
         // For an agent, too: it shows the address to the person, and the token is good once.
         ui.raw(&format!("{address}\n"));

@@ -7,12 +7,11 @@ use anamnesis_app::{
     context::Context,
     error::NEEDS_ATTENTION,
     format::quoted,
-    pause::{self, Off},
+    pause::{self, Off, PauseOutcome},
 };
 use anamnesis_note::draft::safe_line;
 use anamnesis_store::{project::Project, settings::config::Config};
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
 
 use crate::ui::{Outcome, Ui};
 
@@ -58,9 +57,9 @@ impl What {
     }
 
     /// What is printed as JSON.
-    fn fields(&self, project: &str, is_off: bool) -> Value {
+    fn fields<'a>(&self, project: &'a str, off: bool) -> PauseOutcome<'a> {
         let project = (!self.all).then_some(project);
-        json!({ "project": project, "off": is_off })
+        PauseOutcome { project, off }
     }
 
     /// The options that select the same projects again.

@@ -10,7 +10,6 @@ use anamnesis_app::{
 };
 use anamnesis_store::fs::file;
 use anamnesis_web::proof_html;
-use serde_json::{Value, json};
 
 use crate::ui::{self, Outcome, ProgressBar, Ui};
 
@@ -57,7 +56,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
     }
     if args.json {
-        return ui.json(as_json(&proof));
+        return ui.json(&proof);
     }
     ui.page(&text(&proof), "");
     Ok(ExitCode::SUCCESS)
@@ -68,21 +67,8 @@ fn searches(number: usize) -> String {
     format!("{} {plural}", ui::number(number))
 }
 
-fn as_json(proof: &Proof) -> Value {
-    json!({
-        "sessions": proof.sessions,
-        "skipped": proof.skipped,
-        "projects": proof.projects,
-        "prompts": proof.prompts,
-        "with_memory": proof.with_memory,
-        "given": proof.given.len(),
-        "totals": proof.totals(),
-        "examples": proof.given,
-    })
-}
-
 fn text(proof: &Proof) -> String {
-    let totals = proof.totals();
+    let totals = &proof.totals;
     let span = proof.span.map_or_else(String::new, |(first, last)| {
         let [first, last] = [first, last].map(|at| date(at.timestamp_millis()));
         format!(", {first} to {last}")
@@ -110,7 +96,7 @@ fn text(proof: &Proof) -> String {
         "would have got notes:",
         format!(
             "{}, {} tokens",
-            ui::count(proof.given.len(), "prompt"),
+            ui::count(proof.given, "prompt"),
             ui::number(totals.tokens)
         ),
     );

@@ -3,20 +3,28 @@
 use std::process::ExitCode;
 
 use anamnesis_app::{Error, context::Context, project_history, recall::known};
-use anamnesis_note::{link::Edge, note::Kind};
+use anamnesis_note::note::Kind;
 use anamnesis_recall::ask::{
-    AnswerNote, DEFAULT_BUDGET, DEFAULT_K, MAX_DEPTH, MAX_K, MemoryAnswer, Question, ask,
+    AnswerNote, DEFAULT_BUDGET, DEFAULT_K, MAX_DEPTH, MemoryAnswer, Question, ask,
 };
 use anamnesis_recall::render::{Budget, Level};
 use anamnesis_store::{index::Index, journal::Evidence};
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::why;
 use crate::{
     input::read_text,
     ui::{self, Outcome, ProjectFilter, Ui},
 };
+
+/// An answer for scripts.
+#[derive(Serialize)]
+struct Answered<'a> {
+    #[serde(flatten)]
+    answer: &'a MemoryAnswer,
+    commits: &'a [String],
+}
 
 /// Search notes and follow their links
 ///
@@ -97,7 +105,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(_) => Vec::new(),
     };
     if args.json {
-        ui.json(json(&answer, &question, &commits))?;
+        ui.json(&Answered {
+            answer: &answer,
+            commits: &commits,
+        })?;
     } else {
         ui.page(
             &shown(&answer, &commits, &index, context, args.explain)?,
@@ -186,47 +197,4 @@ fn note(
         text.push_str(&why::indented(&facts.join(" · ")));
     }
     Ok(text)
-}
-
-/// The answer for scripts.
-fn json(answer: &MemoryAnswer, question: &Question<'_>, commits: &[String]) -> Value {
-    json!({
-        "notes": answer.notes.iter().map(note_json).collect::<Vec<_>>(),
-        "warnings": answer.warnings.iter().map(note_json).collect::<Vec<_>>(),
-        "links": answer.links.iter().map(link_json).collect::<Vec<_>>(),
-        "commits": commits,
-        "below_floor": answer.below_floor,
-        "searched": answer.searched,
-        "budget": question.budget.0,
-        "budget_used": answer.tokens,
-        "capped": question.k > MAX_K,
-    })
-}
-
-fn note_json(found: &AnswerNote) -> Value {
-    let note = &found.recalled.note;
-    let lines = found.text.lines();
-    let lines: Vec<&str> = lines
-        .map(|line| line.strip_prefix("  ").unwrap_or(line))
-        .collect();
-    json!({
-        "id": note.id.to_string(),
-        "kind": note.kind().as_str(),
-        "title": one_line(&note.title),
-        "project": note.project,
-        "level": found.level.as_str(),
-        "text": lines.join("\n"),
-        "weak": found.is_weak,
-        "reason": found.reason.as_str(),
-        "evidence": found.evidence,
-        "remarks": found.recalled.remarks,
-    })
-}
-
-fn link_json(edge: &Edge) -> Value {
-    json!({
-        "from": edge.from.to_string(),
-        "relation": edge.relation.as_str(),
-        "to": edge.to.to_string(),
-    })
 }

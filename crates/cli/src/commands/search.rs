@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let past = args.at.as_ref().map(|date| At::new(context, date));
     let past = past.transpose()?;
-    let mut index = match &past {
+    let index = match &past {
         Some(past) => past.index()?,
         None => context.index_to_search()?,
     };
@@ -98,13 +98,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let vector = QueryEncoder::default().vector(context, &index, &query);
     let whole = hyphened(&query);
     let limit = args.limit.max(if whole.is_empty() { 0 } else { MAX_HITS });
-    let find = |index: &Index| {
-        search::search_with_meaning(index, &query, vector.as_deref(), &filter, limit)
-    };
-    let mut hits = find(&index)?;
-    if index.record_edited(&context.notes, hits.iter().map(|hit| &hit.entry))? {
-        hits = find(&index)?;
-    }
+    let mut hits = search::search_with_meaning(&index, &query, vector.as_deref(), &filter, limit)?;
     let has_whole = |hit: &Hit| {
         let body = stored(hit, past.as_ref(), context).map(|stored| stored.note().body);
         let text = format!("{}\n{}", hit.entry.title, body.unwrap_or_default()).to_lowercase();

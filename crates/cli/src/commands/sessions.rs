@@ -10,7 +10,7 @@ use anamnesis_app::{
     context::{Context, TIMEOUT},
     format::width,
     session::{
-        export::{head_json, inert},
+        export::{SessionList, head_json, inert},
         note_label, short, state,
     },
 };
@@ -19,7 +19,6 @@ use anamnesis_store::{
     journal::{Journal, Session},
 };
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
@@ -76,15 +75,18 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
     let total = journal.count_sessions(project.as_deref())?;
     let sessions = journal.sessions(project.as_deref(), limit)?;
     if args.json {
-        let mut list = Vec::new();
+        let mut list = SessionList {
+            sessions: Vec::new(),
+            total,
+        };
         for session in &sessions {
             let mut json = head_json(session, &index)?;
             json["prompts"] = session.prompts.into();
             json["tool_events"] = session.tool_events.into();
-            json["first_prompt"] = json!(session.first_prompt);
-            list.push(inert(context, json));
+            json["first_prompt"] = session.first_prompt.clone().into();
+            list.sessions.push(inert(context, json));
         }
-        return ui.json(json!({ "sessions": list, "total": total }));
+        return ui.json(list);
     }
     if total == 0 {
         let place = project.map_or_else(String::new, |key| format!(" of {}", one_line(&key)));

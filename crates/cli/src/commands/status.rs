@@ -1,12 +1,16 @@
 //! `status`: shows what the memory contains for this folder, and whether it is healthy.
 
+use std::process::ExitCode;
+
 use anamnesis_app::{
-    backfill, context::Context, pause::Off, reflect, status::Overview, upkeep::FindingCounts,
+    backfill,
+    context::Context,
+    reflect,
+    status::{Kept, Overview},
 };
 use anamnesis_note::{note::GLOBAL, project_key::is_shared};
 use anamnesis_store::settings::config::Retention;
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
 
 use super::project::explain;
 use crate::ui::{self, Outcome, Ui};
@@ -24,54 +28,25 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let status = Overview::of_project(context, args.project.as_deref())?;
-    let found = status.journal.as_ref().and_then(FindingCounts::load);
-    let found = found.filter(|found| found.actions + found.decisions > 0);
-    ui.shown(
-        args.json,
-        as_json(context, &status, found.as_ref()),
-        &text(context, &status, found.as_ref()),
-    )
-}
-
-fn as_json(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> Value {
-    let counts = &status.counts;
-    let kept = status.kept;
-    let mut json = json!({
-        "store": context.home.as_named(context.home.root()).display().to_string(),
-        "version": env!("CARGO_PKG_VERSION"),
-        "machine_id": context.machine_id(),
-        "off": status.off.is_some(),
-        "off_because": status.off.map(Off::reason),
-        "project": { "key": status.project.key, "notes": status.here(), "by_kind": status.by_kind,
-                     "given_at_start": status.injected, "tokens_at_start": status.tokens },
-        "total": counts.total,
-        "by_type": counts.by_type,
-        "by_project": counts.by_project,
-        "by_scope": counts.by_scope,
-        "by_workspace": counts.by_workspace,
-        "by_state": counts.by_state,
-        "sync": status.sync.json(),
-        "kept": kept.map(|(sessions, bytes)| json!({ "sessions": sessions, "bytes": bytes })),
-        "undistilled": status.undistilled,
-        "upkeep": found,
-        "withheld": status.withheld,
-        "purge_left": status.purge_left.iter().map(|place| &place.text).collect::<Vec<_>>(),
-        "state": { "ok": status.verdict.is_well, "text": status.verdict.text },
-    });
-    if let Some(vectors) = status.vectors {
-        json["meaning"] = json!({ "vectors": vectors.done, "notes": vectors.total });
+    if args.json {
+        return ui.json(status.report(context));
     }
-    json
+    ui.print(&text(context, &status));
+    Ok(ExitCode::SUCCESS)
 }
 
-fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> String {
+fn text(context: &Context, status: &Overview) -> String {
     let mut text = if status.counts.total == 0 {
         empty(context, status)
     } else {
         filled(context, status)
     };
     text.push_str(&status.sync.line(context.environment.now));
-    if let Some((sessions @ 1.., bytes)) = status.kept {
+    if let Some(Kept {
+        sessions: sessions @ 1..,
+        bytes,
+    }) = status.kept
+    {
         text.push_str(&kept_line(sessions, bytes, &context.config.retention));
     }
     let amount = |state: &str| status.counts.by_state.get(state).copied().unwrap_or(0);
@@ -92,7 +67,7 @@ fn text(context: &Context, status: &Overview, found: Option<&FindingCounts>) -> 
     if let Some(sessions) = status.undistilled {
         text.push_str(&format!("learn: {}\n", reflect::reminder(sessions)));
     }
-    if let Some(found) = found {
+    if let Some(found) = &status.upkeep {
         text.push_str(&format!(
             "tidy:  {} to put in order, {} for you to decide · anamnesis upkeep\n",
             ui::number(found.actions),

@@ -1,6 +1,6 @@
 //! `undo`: reverts a change.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anamnesis_app::{
     Error,
@@ -8,12 +8,11 @@ use anamnesis_app::{
     format::{ago, shorten},
     history::{self, Past},
     sync::{self, short_batch},
-    undo::{self, UndoOutcome},
+    undo::{self, UndoOutcome, told},
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_sync::history::Fate;
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
@@ -44,16 +43,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let undone = undo::undo(context, typed)?;
     if args.json {
-        let notes = undone.notes.iter().map(|(id, fate)| {
-            let (word, why) = told(*fate);
-            json!({ "id": id.to_string(), "did": word, "why": why })
-        });
-        let notes: Vec<_> = notes.collect();
-        ui.json(json!({
-            "undone": undone.past.json(&undone.event),
-            "notes": notes,
-            "batch": undone.batch.map(|batch| batch.to_string()),
-        }))?;
+        ui.json(undone.report())?;
     } else {
         ui.print(&text(&undone, context));
     }
@@ -93,12 +83,7 @@ fn text(undone: &UndoOutcome<'_>, context: &Context) -> String {
 fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     // Before the first commit the list is empty. That is not an error.
     let Some(past) = past else {
-        if args.json {
-            ui.json(json!({ "batches": [] }))?;
-        } else {
-            ui.print(NOTHING);
-        }
-        return Ok(ExitCode::SUCCESS);
+        return ui.shown(args.json, BTreeMap::from([("batches", [""; 0])]), NOTHING);
     };
     let actor = past.context.environment.is_agent.then_some("agent");
     // A session's note changes often, and is listed once.
@@ -111,7 +96,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     batches.truncate(args.limit);
     if args.json {
         let batches: Vec<_> = batches.iter().map(|event| past.json(event)).collect();
-        return ui.json(json!({ "batches": batches }));
+        return ui.json(BTreeMap::from([("batches", batches)]));
     }
     let mut text = String::new();
     for event in &batches {
@@ -127,22 +112,6 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-/// What happened to a note, in one word, and why.
-fn told(fate: Fate) -> (&'static str, Option<&'static str>) {
-    match fate {
-        Fate::Restored | Fate::Remembered => ("restored", None),
-        Fate::Forgotten => ("forgotten", None),
-        Fate::Merged => ("merged", Some("what came later stays")),
-        Fate::Removed => ("removed", None),
-        Fate::Proposed => (
-            "proposed",
-            Some("its original text is no longer in the trash"),
-        ),
-        Fate::Local => ("kept here", Some("on this machine only")),
-        Fate::Left(why) => ("left", Some(why)),
-    }
 }
 
 fn line(undone: &UndoOutcome<'_>, id: NoteId, fate: Fate) -> String {

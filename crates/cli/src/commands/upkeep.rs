@@ -15,8 +15,6 @@ use anamnesis_app::{
 use anamnesis_distill::upkeep::Action;
 use anamnesis_note::{id::NoteId, link::Relation};
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
-use ulid::Ulid;
 
 use super::bulk::{self, Apply};
 use crate::ui::{self, LIST_LENGTH, Outcome, ProjectFilter, Ui};
@@ -79,16 +77,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let report = Report(&findings);
     let is_applied = args.apply.is_meant();
     if !is_applied || findings.plan.actions.is_empty() {
-        if args.json {
-            ui.json(report.json(false, None))?;
-        } else {
-            ui.print(&report.text(is_applied));
-        }
-        return Ok(ExitCode::SUCCESS);
+        let json = findings.report(false, None);
+        return ui.shown(args.json, json, &report.text(is_applied));
     }
     let done = findings.apply(context)?;
     if args.json {
-        ui.json(report.json(true, done.batch))?;
+        ui.json(findings.report(true, done.batch))?;
         args.apply.sync_silently(context, ui);
     } else {
         ui.print(&report.text(true));
@@ -137,20 +131,7 @@ fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
     let report = links::rebuild(context)?;
     let (stored, unresolved) = (&report.stored, &report.unresolved);
     if json {
-        let unresolved = unresolved.iter().map(|(link, _)| {
-            json!({
-                "note": link.note.to_string(),
-                "text": link.text,
-                "reason": link.reason.to_string(),
-            })
-        });
-        ui.json(json!({
-            "declared": stored.declared,
-            "mentions": stored.mentions,
-            "session": stored.session,
-            "file": report.file,
-            "unresolved": unresolved.collect::<Vec<_>>(),
-        }))?;
+        ui.json(&report)?;
         return Ok(());
     }
     let mut text = format!(
@@ -169,7 +150,7 @@ fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
         let count = ui::number(unresolved.len());
         text.push_str(&format!("{count} {lead} nowhere:\n"));
     }
-    for (link, short) in unresolved.iter().take(LIST_LENGTH) {
+    for (link, short) in unresolved.iter().zip(&report.shorts).take(LIST_LENGTH) {
         let line = format!("#{short} {}: {}", one_line(&link.text), link.reason);
         text.push_str(&ui::shorten(&line, ui::width()));
         text.push('\n');
@@ -270,51 +251,6 @@ impl Report<'_> {
             text.push_str(&self.line("  says much the same as ", *other));
         }
         more(text, self.0.plan.alike.len());
-    }
-
-    fn json(&self, is_applied: bool, batch: Option<Ulid>) -> Value {
-        let note = |id: &NoteId| {
-            let title = self.0.notes.get(id).map(|note| one_line(&note.title));
-            json!({ "id": id.to_string(), "title": title })
-        };
-        let notes = |ids: &[NoteId]| ids.iter().map(note).collect::<Vec<_>>();
-        let actions = self.0.plan.actions.iter().map(|action| match action {
-            Action::Replace {
-                keeper,
-                replaced,
-                is_exact,
-            } => json!({
-                "action": "replace",
-                "note": note(keeper),
-                "replaced": notes(replaced),
-                "exact": is_exact,
-            }),
-            Action::Unlink { note: of, lines } => json!({
-                "action": "unlink",
-                "note": note(of),
-                "lines": lines.iter()
-                    .map(|(line, idle)| json!({ "line": line, "because": idle.as_str() }))
-                    .collect::<Vec<_>>(),
-            }),
-            Action::Split { note: of, parts } => json!({
-                "action": "split",
-                "note": note(of),
-                "parts": notes(parts),
-            }),
-        });
-        let pairs = |pairs: &[(NoteId, NoteId)]| {
-            let pairs = pairs.iter();
-            pairs
-                .map(|(one, other)| notes(&[*one, *other]))
-                .collect::<Vec<_>>()
-        };
-        json!({
-            "applied": is_applied,
-            "batch": batch.map(|batch| batch.to_string()),
-            "actions": actions.collect::<Vec<_>>(),
-            "alike": pairs(&self.0.plan.alike),
-            "left_alone": self.0.unchangeable,
-        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `why`: shows which notes a session received or not, with the reasons recorded at that time.
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     Error,
@@ -9,18 +9,17 @@ use anamnesis_app::{
     environment::Environment,
     format::width,
     recall::Lane,
-    why::{self, InjectionMoment, LAST, ReceivedNotes},
+    why::{self, ExactTexts, InjectionMoment, LAST, ReceivedNotes},
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::Index,
     journal::{
-        COMMIT, Evidence, FILE, Given, Held, INHERITED, POINTER, Run, SUGGESTION, WITHOUT_MEANING,
+        COMMIT, Evidence, FILE, Given, INHERITED, POINTER, Run, SUGGESTION, WITHOUT_MEANING,
     },
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -64,7 +63,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let typed = args.session.as_deref().unwrap_or(LAST);
     let Some(received) = why::load(context, typed)? else {
         if args.json {
-            ui.json(json!({ "session": null }))?;
+            ui.json(BTreeMap::from([("session", None::<&str>)]))?;
         } else {
             ui.print("no notes were injected yet\n→ anamnesis status\n");
         }
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         received,
     };
     if args.json {
-        ui.json(page.json())?;
+        ui.json(page.received.report())?;
     } else if let Some(text) = &args.text {
         ui.print(&page.saying(text));
     } else {
@@ -92,17 +91,7 @@ fn exact(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         None => (None, &[][..]),
     };
     if args.json {
-        let texts = texts.iter().map(|text| {
-            json!({
-                "at": ui::iso(text.at),
-                "event": text.event,
-                "agent": Some(&text.agent).filter(|agent| !agent.is_empty()),
-                "sha256": text.hash,
-                "text": text.text,
-            })
-        });
-        let texts: Vec<Value> = texts.collect();
-        return ui.json(json!({ "session": session.map(|session| &session.id), "texts": texts }));
+        return ui.json(ExactTexts::new(session, texts));
     }
     if texts.is_empty() {
         ui.print("no injected text is kept for that\n→ anamnesis why\n");
@@ -334,45 +323,6 @@ impl Page<'_> {
             reason.push_str(" · changed since");
         }
         self.line(&given.note) + &indented(&reason)
-    }
-
-    fn json(&self) -> Value {
-        let received = &self.received;
-        let session = &received.session;
-        let moments: Vec<Value> = received
-            .moments()
-            .iter()
-            .map(|moment| {
-                let given: Vec<Value> = moment
-                    .given
-                    .iter()
-                    .map(|given| {
-                        json!({
-                            "id": given.is_of_note().then_some(&given.note),
-                            "commit": (given.level == COMMIT).then_some(&given.hash),
-                            "body_sha256": given.is_of_note().then_some(&given.hash),
-                            "level": given.level,
-                            "reason": given.reason,
-                            "evidence": given.evidence,
-                            "title": received.entry(&given.note).map(|entry| entry.title),
-                            "changed": received.has_changed(given),
-                        })
-                    })
-                    .collect();
-                json!({
-                    "lane": moment.lane,
-                    "agent": Some(moment.agent).filter(|agent| !agent.is_empty()),
-                    "at": ui::iso(moment.at),
-                    "given": given,
-                    "terms": moment.run.map(|run| run.terms),
-                    "searched": moment.run.map(|run| run.searched),
-                    "floor": moment.run.map(|run| run.floor),
-                    "reason": moment.run.map(|run| &run.reason).filter(|reason| !reason.is_empty()),
-                    "held": moment.run.map_or(&[][..], |run: &Run| &run.held) as &[Held],
-                })
-            })
-            .collect();
-        json!({ "session": session.id, "project": session.project, "moments": moments })
     }
 }
 

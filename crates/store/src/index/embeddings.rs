@@ -48,11 +48,13 @@ pub struct PendingEmbedding {
 }
 
 /// How many notes have a vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct EmbeddingCounts {
     /// Notes with a vector.
+    #[serde(rename = "vectors")]
     pub done: usize,
     /// All notes that get one.
+    #[serde(rename = "notes")]
     pub total: usize,
 }
 

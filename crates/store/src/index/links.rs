@@ -16,6 +16,7 @@ use rusqlite::{
     Connection, OptionalExtension, Row, ToSql, params,
     types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef},
 };
+use serde::{Serialize, Serializer};
 
 use super::{
     Error, Index, Part,
@@ -218,14 +219,19 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
 }
 
 /// An unresolved link.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct UnresolvedLink {
     /// The note with the link.
     pub note: NoteId,
     /// The link: an id, a title, or an invalid line.
     pub text: String,
     /// Why it is unresolved.
+    #[serde(serialize_with = "as_text")]
     pub reason: UnresolvedReason,
+}
+
+fn as_text<S: Serializer>(reason: &UnresolvedReason, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(reason)
 }
 
 /// Why a link is unresolved.
@@ -246,7 +252,7 @@ pub enum UnresolvedReason {
 }
 
 /// Counts of links by their source.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LinkCounts {
     /// Lines of `links`, and ids in `supersedes`.
     pub declared: usize,

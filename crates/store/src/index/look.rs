@@ -1,219 +1,72 @@
-//! Selects the files that a refresh checks. See `docs/decisions/0006-index.md`.
+//! Decides whether a refresh has to check the files. See `docs/decisions/0006-index.md`.
 
 use std::time::{Duration, SystemTime};
 
-use rusqlite::{Connection, OptionalExtension};
-use serde::{Deserialize, Serialize};
+use rusqlite::Connection;
 
-use super::{
-    Error,
-    refresh::{Difference, KnownProblems, NO_STAMP, SAME_ID},
-};
-use crate::{
-    notes::{FOLDERS, NotePath, Notes},
-    sqlite,
-};
+use super::Error;
+use crate::sqlite;
 
-/// The largest store of which each refresh checks every file.
-const CHECKED: usize = 20_000;
+/// The largest store of which a refresh always checks every file, which shows edits in place.
+pub const ALWAYS_CHECKED: usize = 20_000;
 
-/// How long a look at every file is good for.
-const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a check of a larger store is good for, in seconds.
+const INTERVAL: u64 = 24 * 60 * 60;
 
-/// A folder that changed this short a time before it was listed is listed again: a later change may
-/// have the same time, because file systems use the time of the last timer interrupt.
+/// Files are checked again if a folder changed this short a time before they were listed: a later change
+/// may have the same time, because file systems use the time of the last timer interrupt.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The key in `meta`.
-const KEY: &str = "look";
+/// The keys in `meta` of the folder times, and of the time of the check in seconds since 1970; 0 if
+/// the files have to be checked again.
+pub(super) const FOLDER_TIMES: &str = "folder_times";
+const CHECKED_AT: &str = "checked_at";
 
-/// The files that a refresh checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// Every file.
-    Everything,
-    /// Every file once a day, otherwise as [`Look::default`].
-    Daily,
-    /// Every file of a store with at most so many notes, which shows edits in place; of a larger one,
-    /// the files of folders that changed.
-    Changed {
-        /// The number of notes.
-        up_to: usize,
-    },
+/// Returns whether the files were checked a short time ago, and no folder changed since.
+pub(super) fn is_recent(
+    connection: &Connection,
+    times: &str,
+    now: SystemTime,
+) -> Result<bool, Error> {
+    let known = sqlite::meta(connection, FOLDER_TIMES)?;
+    let age = checked_at(connection)?.map(|at| since_1970(now).as_secs().abs_diff(at));
+    Ok(known.as_deref() == Some(times) && age.is_some_and(|age| age < INTERVAL))
 }
 
-impl Default for Look {
-    fn default() -> Self {
-        Self::Changed { up_to: CHECKED }
+/// Records a check of the files that began at `now`. For a store that is always checked, it is recorded
+/// seldom, so that a command that finds nothing new does not change the index.
+pub(super) fn record_check(
+    connection: &Connection,
+    times: [i64; 6],
+    is_always: bool,
+    now: SystemTime,
+) -> Result<(), Error> {
+    let settled = since_1970(now).saturating_sub(TICK).as_nanos();
+    let is_settled = |time: &i64| u128::try_from(*time).is_ok_and(|time| time <= settled);
+    let at = if times.iter().all(is_settled) {
+        since_1970(now).as_secs()
+    } else {
+        0
+    };
+    let is_news = match checked_at(connection)? {
+        None => true,
+        Some(0) => !is_always,
+        Some(before) => before.abs_diff(at) > 600,
+    };
+    if is_news {
+        sqlite::set_meta(connection, CHECKED_AT, &at.to_string())?;
     }
+    Ok(())
 }
 
-/// What the earlier refreshes looked at, a row of `meta`.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct LookState {
-    /// The folder times, another row of `meta`; empty if they are not known.
-    #[serde(skip)]
-    times: String,
-    /// Folders that have to be listed again although their time is known.
-    unsettled: [bool; 6],
-    /// When everything was looked at, seconds since 1970.
-    everything_at: u64,
-    #[serde(skip)]
-    stored: String,
+fn checked_at(connection: &Connection) -> Result<Option<u64>, Error> {
+    let text = sqlite::meta(connection, CHECKED_AT)?;
+    Ok(text.and_then(|text| text.parse().ok()))
 }
 
-/// What a refresh looks at.
-pub(super) struct LookPlan {
-    pub(super) is_everything: bool,
-    /// The folders to list, in the order of [`FOLDERS`].
-    pub(super) folders: [bool; 6],
-}
-
-impl LookPlan {
-    /// Returns whether the refresh lists the folder of a file.
-    fn lists(&self, path: &str) -> bool {
-        let folder = FOLDERS.iter().zip(self.folders);
-        folder.into_iter().any(|(folder, is_listed)| {
-            is_listed
-                && path
-                    .strip_prefix(folder)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    }
-}
-
-impl LookState {
-    pub(super) fn read(connection: &Connection) -> Result<Self, Error> {
-        let stored = sqlite::meta(connection, KEY)?.unwrap_or_default();
-        Ok(Self {
-            times: sqlite::meta(connection, "folder_times")?.unwrap_or_default(),
-            stored: stored.clone(),
-            ..serde_json::from_str(&stored).unwrap_or_default()
-        })
-    }
-
-    pub(super) fn write(&self, connection: &Connection) -> Result<(), Error> {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        if text != self.stored {
-            connection.execute(
-                "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-                [KEY, &text],
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Decides what to look at.
-    pub(super) fn plan(
-        &self,
-        look: Look,
-        times: [i64; 6],
-        notes: usize,
-        now: SystemTime,
-    ) -> LookPlan {
-        let is_everything = match look {
-            Look::Everything => true,
-            Look::Daily => notes <= CHECKED || self.is_due(now),
-            Look::Changed { up_to } => notes <= up_to,
-        };
-        let known: Option<[i64; 6]> = serde_json::from_str(&self.times).ok();
-        let mut folders = [true; 6];
-        if let Some(known) = known.filter(|_| !is_everything) {
-            for (place, is_listed) in folders.iter_mut().enumerate() {
-                *is_listed = known[place] != times[place] || self.unsettled[place];
-            }
-        }
-        LookPlan {
-            is_everything,
-            folders,
-        }
-    }
-
-    fn is_due(&self, now: SystemTime) -> bool {
-        seconds(now).abs_diff(self.everything_at) >= INTERVAL.as_secs()
-    }
-
-    /// Remembers a look that began at `now`.
-    pub(super) fn looked(&mut self, plan: &LookPlan, times: [i64; 6], now: SystemTime) {
-        let settled = now
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let settled = settled.saturating_sub(TICK).as_nanos();
-        for (place, time) in times.iter().enumerate() {
-            let is_unsettled = u128::try_from(*time).is_ok_and(|time| time > settled);
-            if plan.is_everything {
-                // A small store is always looked at completely, so a write that only clears this is
-                // left out: a command that finds nothing new does not change the index.
-                self.unsettled[place] |= is_unsettled;
-            } else if plan.folders[place] {
-                self.unsettled[place] = is_unsettled;
-            }
-        }
-        // A small store is looked at by each command, which need not write this each time.
-        if plan.is_everything && self.everything_at.abs_diff(seconds(now)) > 600 {
-            self.everything_at = seconds(now);
-        }
-    }
-}
-
-impl Difference {
-    /// Returns whether the listed folders do not show which of several files with one id is indexed.
-    pub(super) fn needs_everything(
-        &self,
-        connection: &Connection,
-        plan: &LookPlan,
-        known_problems: &KnownProblems,
-    ) -> Result<bool, Error> {
-        if known_problems
-            .values()
-            .any(|(reason, _)| reason.starts_with(SAME_ID))
-        {
-            return Ok(true);
-        }
-        let mut indexed = connection.prepare_cached("SELECT folder FROM note WHERE id = ?")?;
-        for path in &self.unread {
-            let other: Option<u8> = indexed
-                .query_row([path.id.to_string()], |row| row.get(0))
-                .optional()?;
-            if other.is_some_and(|other| plan.folders.get(usize::from(other)) != Some(&true)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Adds files of the other folders that could not be read and were edited since. Of the known
-    /// problems, only those that are checked again are kept. Returns the number of files.
-    pub(super) fn add_repaired(
-        &mut self,
-        notes: &Notes,
-        plan: &LookPlan,
-        known_problems: &mut KnownProblems,
-    ) -> usize {
-        let mut checked = 0;
-        known_problems.retain(|path, (_, known)| {
-            if plan.lists(path) {
-                return true;
-            }
-            let Ok(path) = path.parse::<NotePath>() else {
-                return false;
-            };
-            checked += 1;
-            let stamp = notes.stamp(path);
-            let is_same = *known == NO_STAMP || stamp == Some(*known);
-            if !is_same && stamp.is_some() {
-                self.unread.push(path);
-            }
-            !is_same
-        });
-        checked
-    }
-}
-
-fn seconds(time: SystemTime) -> u64 {
+fn since_1970(time: SystemTime) -> Duration {
     time.duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -225,10 +78,10 @@ mod tests {
     use super::*;
     use crate::{
         index::{Filter, Index, Refreshed, tests::Fixture},
-        notes::Stored,
+        notes::{FOLDERS, NotePath, Stored},
     };
 
-    const FEW: Look = Look::Changed { up_to: 2 };
+    const FEW: usize = 2;
 
     /// Opens a folder, to set its time.
     #[cfg(unix)]
@@ -274,9 +127,9 @@ mod tests {
             }
         }
 
-        fn look(&self, look: Look) -> Refreshed {
+        fn look(&self, always: usize) -> Refreshed {
             let mut index = self.writer();
-            index.refresh_if_near(&self.notes, look).unwrap().unwrap()
+            index.refresh_if_near(&self.notes, always).unwrap().unwrap()
         }
 
         fn titles(&self) -> Vec<String> {
@@ -296,27 +149,18 @@ mod tests {
     }
 
     #[test]
-    fn a_large_store_is_not_looked_at_completely_by_each_refresh() {
-        let (fixture, _) = Fixture::large();
-        assert_eq!(fixture.look(FEW).checked, 0);
-        assert_eq!(fixture.look(Look::default()).checked, 6);
-        assert_eq!(fixture.look(Look::Everything).checked, 6);
-    }
-
-    #[test]
     fn a_new_replaced_or_removed_file_is_seen_by_its_folder() {
         let (fixture, notes) = Fixture::large();
         let added = fixture.add("added", |_| {});
-        // The folder has two notes and the new one.
-        let seen = fixture.look(Look::Changed { up_to: 0 });
-        assert_eq!((seen.checked, seen.read, seen.total), (3, 1, 7));
+        let seen = fixture.look(0);
+        assert_eq!((seen.read, seen.total), (1, 7));
         fixture.settle();
         fixture.look(FEW);
         let lock = fixture.notes.lock().unwrap();
         let renamed = |note: &mut anamnesis_note::note::Note| note.title = "renamed".to_owned();
         fixture.notes.update(&lock, notes[0].path, renamed).unwrap();
         fs::remove_file(added.path.absolute(&fixture.home)).unwrap();
-        let seen = fixture.look(Look::Changed { up_to: 0 });
+        let seen = fixture.look(0);
         assert_eq!((seen.read, seen.removed, seen.total), (1, 1, 6));
         assert!(fixture.titles().contains(&"renamed".to_owned()));
     }
@@ -326,41 +170,8 @@ mod tests {
         let (fixture, notes) = Fixture::large();
         fixture.edit_in_place(&notes[4], "edited in place");
         assert_eq!(fixture.look(FEW).read, 0);
-        assert_eq!(fixture.look(Look::default()).read, 1);
+        assert_eq!(fixture.look(ALWAYS_CHECKED).read, 1);
         assert!(fixture.titles().contains(&"edited in place".to_owned()));
-    }
-
-    #[test]
-    fn a_note_that_is_shown_is_read_again_if_it_was_edited_in_place() {
-        let (fixture, notes) = Fixture::large();
-        fixture.edit_in_place(&notes[3], "edited in place");
-        let mut index = fixture.writer();
-        let entries = index.list(&Filter::default(), 10).unwrap();
-        assert!(index.record_edited(&fixture.notes, &entries).unwrap());
-        let entries = index.list(&Filter::default(), 10).unwrap();
-        assert!(entries.iter().any(|entry| entry.title == "edited in place"));
-        assert!(!index.record_edited(&fixture.notes, &entries).unwrap());
-        // A file that is no note any more is reported by the next refresh.
-        fs::write(notes[4].path.absolute(&fixture.home), "no note").unwrap();
-        assert!(index.record_edited(&fixture.notes, &entries).unwrap());
-        drop(index);
-        fixture.look(Look::Changed { up_to: 0 });
-        let problems = Index::open(&fixture.home).unwrap().problems().unwrap();
-        assert_eq!(problems[0].path, notes[4].path.to_string());
-        // Repaired in place, it is a note again.
-        let text = notes[4].note().render();
-        fs::write(notes[4].path.absolute(&fixture.home), text).unwrap();
-        fixture.settle();
-        fixture.look(Look::Changed { up_to: 0 });
-        fixture.look(Look::Changed { up_to: 0 });
-        assert_eq!(fixture.titles().len(), 6);
-        assert!(
-            Index::open(&fixture.home)
-                .unwrap()
-                .problems()
-                .unwrap()
-                .is_empty()
-        );
     }
 
     #[test]
@@ -372,16 +183,32 @@ mod tests {
         folder
             .set_modified(SystemTime::now() + Duration::from_secs(60))
             .unwrap();
-        for _ in 0..3 {
-            assert_eq!(fixture.look(FEW).checked, 2);
-        }
+        fixture.look(FEW);
+        fixture.edit_in_place(&notes[4], "edited in place");
+        assert_eq!(fixture.look(FEW).read, 1);
         fixture.settle();
-        fixture.look(Look::Changed { up_to: 0 });
-        assert_eq!(fixture.look(Look::Changed { up_to: 0 }).checked, 0);
+        fixture.look(FEW);
+        fixture.edit_in_place(&notes[3], "edited later");
+        assert_eq!(fixture.look(FEW).read, 0);
     }
 
     #[test]
-    fn a_second_file_with_an_id_makes_a_refresh_look_at_everything() {
+    fn every_file_is_checked_once_a_day() {
+        let (fixture, _) = Fixture::large();
+        fixture.look(FEW);
+        let connection = fixture.writer().connection;
+        let times = sqlite::meta(&connection, FOLDER_TIMES).unwrap().unwrap();
+        let is_recent = |now| is_recent(&connection, &times, now).unwrap();
+        let now = SystemTime::now();
+        let day = Duration::from_secs(INTERVAL);
+        assert!(is_recent(now));
+        assert!(!is_recent(now + day));
+        // A clock that was wrong does not put it off.
+        assert!(!is_recent(now - 2 * day));
+    }
+
+    #[test]
+    fn of_two_files_with_one_id_the_other_is_indexed_when_the_first_is_gone() {
         let (fixture, notes) = Fixture::large();
         let other = NotePath {
             folder: NoteType::ALL[1],
@@ -399,22 +226,6 @@ mod tests {
         assert_eq!(fixture.look(FEW).total, 6);
         assert_eq!(problems(), []);
         assert_eq!(fixture.titles().len(), 6);
-    }
-
-    #[test]
-    fn everything_is_looked_at_once_a_day() {
-        let (fixture, _) = Fixture::large();
-        let state = LookState::read(&fixture.writer().connection).unwrap();
-        let now = SystemTime::now();
-        let plan = |now| {
-            state
-                .plan(Look::Daily, [0; 6], 1_000_000, now)
-                .is_everything
-        };
-        assert!(!plan(now));
-        assert!(plan(now + INTERVAL));
-        // A clock that was wrong does not put it off.
-        assert!(plan(now - 2 * INTERVAL));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use self::{
     embeddings::{EmbeddingCounts, PendingEmbedding},
     entry::Entry,
     links::{LinkCounts, UnresolvedLink, UnresolvedReason},
-    look::Look,
+    look::ALWAYS_CHECKED,
     postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
     query::{Filter, NoteTotals, Recent},
     rebuild::remove_others,
@@ -249,18 +249,19 @@ impl Index {
     /// If most files differ from the index (a copied store, a restored backup), it is rebuilt, which
     /// is faster than removing each old note.
     pub fn in_step(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
-        Self::in_step_with(home, notes, Look::default(), timeout)
+        Self::in_step_with(home, notes, ALWAYS_CHECKED, timeout)
     }
 
-    /// Like [`Index::in_step`], but checks the selected files.
+    /// Like [`Index::in_step`]. A store with more notes than `always` is checked only if a folder changed,
+    /// and once a day.
     pub fn in_step_with(
         home: &Home,
         notes: &Notes,
-        look: Look,
+        always: usize,
         timeout: Duration,
     ) -> Result<Self, Error> {
         let mut index = Self::open_to_write(home, notes, timeout)?;
-        let updated = match index.refresh_if_near(notes, look) {
+        let updated = match index.refresh_if_near(notes, always) {
             Ok(Some(_)) => index.take_up_usage(home).map(|_| true),
             Ok(None) => Ok(false),
             Err(error) => Err(error),

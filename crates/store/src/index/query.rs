@@ -8,6 +8,7 @@ use anamnesis_note::{
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use rusqlite::{Connection, params_from_iter, types::Value};
+use serde::Serialize;
 
 use super::{Entry, Error, Index, entry::may_surface};
 use crate::{
@@ -122,14 +123,14 @@ impl Filter {
 }
 
 /// Counts of notes for `status`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NoteTotals {
     /// All notes, including superseded ones, without tombstones.
     pub total: usize,
-    /// By project.
-    pub by_project: BTreeMap<String, usize>,
     /// By type.
     pub by_type: BTreeMap<String, usize>,
+    /// By project.
+    pub by_project: BTreeMap<String, usize>,
     /// By scope.
     pub by_scope: BTreeMap<String, usize>,
     /// By workspace, for the Python version's status.
@@ -137,6 +138,7 @@ pub struct NoteTotals {
     /// By state.
     pub by_state: BTreeMap<String, usize>,
     /// By the machine that wrote them.
+    #[serde(skip)]
     pub by_machine: BTreeMap<String, usize>,
 }
 

@@ -13,7 +13,7 @@ use rusqlite::{
 use ulid::Ulid;
 
 use super::{
-    Error, Index, Refreshed,
+    Error, Index,
     schema::{self, VERSION},
 };
 use crate::{
@@ -157,7 +157,7 @@ fn begin(fresh: &Path, timeout: Duration) -> Result<Connection, Error> {
 }
 
 /// Adds all notes to a file that is being built, and finishes it.
-fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<Refreshed, Error> {
+fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<(), Error> {
     let mut index = Index {
         connection,
         lock: None,
@@ -167,7 +167,7 @@ fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<Refreshed,
         "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;
          PRAGMA cache_size = -{BUILD_CACHE_KIB};"
     ))?;
-    let refreshed = index.refresh(notes)?;
+    index.refresh(notes)?;
     let transaction = index.connection.unchecked_transaction()?;
     // SQL indexes are faster to build at once.
     schema::create_sql_indexes(&transaction)?;
@@ -177,8 +177,7 @@ fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<Refreshed,
     index
         .connection
         .execute_batch("PRAGMA journal_mode = WAL;")?;
-    index.checkpoint()?;
-    Ok(refreshed)
+    index.checkpoint()
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

@@ -13,12 +13,12 @@ use anamnesis_note::{
 };
 use anamnesis_text::{clean::clean, redact::redact};
 use chrono::NaiveDate;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, params};
 
 use super::{
-    Entry, Error, Index, cited, corrections, counts,
+    Error, Index, cited, corrections, counts,
     entry::{path_of, stamp_of},
-    look::{Look, LookState},
+    look::{self, FOLDER_TIMES},
     postings::{Changes, NoteTerms},
     query::count,
     schema::PARTS,
@@ -43,14 +43,14 @@ const MANY_UNREAD: usize = 100;
 const READ_AHEAD: usize = 16;
 
 /// The stamp of a problem that is checked again each time, because it involves several files.
-pub(super) const NO_STAMP: Stamp = Stamp {
+const NO_STAMP: Stamp = Stamp {
     size: 0,
     modified: 0,
     inode: 0,
 };
 
 /// The reason of a file that is not indexed because another one has its id.
-pub(super) const SAME_ID: &str = "the same id as ";
+const SAME_ID: &str = "the same id as ";
 
 /// The result of a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,8 +61,6 @@ pub struct Refreshed {
     pub read: usize,
     /// The number of notes removed because their file is gone.
     pub removed: usize,
-    /// The number of files whose stamp was compared with the index.
-    pub checked: usize,
 }
 
 impl Index {
@@ -75,20 +73,21 @@ impl Index {
     /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
     /// index stays as it was.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
-        let done = self.refresh_rounds(notes, Look::Everything, &|_, _| false)?;
+        let done = self.refresh_rounds(notes, usize::MAX, &|_, _| false)?;
         Ok(done.unwrap_or_default())
     }
 
-    /// Updates the index from the selected files. Returns `None` if more than half of the indexed
-    /// notes, and at least [`MANY_OUTDATED`], are outdated.
+    /// Updates the index from the files. A store with more notes than `always` is checked only if a
+    /// folder changed, and once a day. Returns `None` if more than half of the indexed notes, and at
+    /// least [`MANY_OUTDATED`], are outdated.
     pub(super) fn refresh_if_near(
         &mut self,
         notes: &Notes,
-        look: Look,
+        always: usize,
     ) -> Result<Option<Refreshed>, Error> {
         let is_far =
             |outdated: usize, known: usize| outdated >= MANY_OUTDATED && 2 * outdated > known;
-        self.refresh_rounds(notes, look, &is_far)
+        self.refresh_rounds(notes, always, &is_far)
     }
 
     /// Refreshes until no folder changes meanwhile. `gives_up` gets the number of outdated and of
@@ -96,31 +95,24 @@ impl Index {
     fn refresh_rounds(
         &mut self,
         notes: &Notes,
-        mut look: Look,
+        mut always: usize,
         gives_up: &dyn Fn(usize, usize) -> bool,
     ) -> Result<Option<Refreshed>, Error> {
         let mut sum = Refreshed::default();
         for _ in 0..MAX_ROUNDS {
             let times = notes.folder_times();
-            let round = match self.refresh_once(notes, times, look, gives_up)? {
-                Round::NeedsEverything => {
-                    self.refresh_once(notes, times, Look::Everything, gives_up)?
-                }
-                round => round,
-            };
-            let Round::Done(round) = round else {
+            let Some(round) = self.refresh_once(notes, times, always, gives_up)? else {
                 return Ok(None);
             };
             sum = Refreshed {
                 total: round.total,
                 read: sum.read + round.read,
                 removed: sum.removed + round.removed,
-                checked: sum.checked + round.checked,
             };
             if notes.folder_times() == times {
                 break;
             }
-            look = Look::Changed { up_to: 0 };
+            always = 0;
         }
         Ok(Some(sum))
     }
@@ -129,33 +121,29 @@ impl Index {
         &mut self,
         notes: &Notes,
         times: [i64; 6],
-        look: Look,
+        always: usize,
         gives_up: &dyn Fn(usize, usize) -> bool,
-    ) -> Result<Round, Error> {
+    ) -> Result<Option<Refreshed>, Error> {
         let now = SystemTime::now();
         let transaction = self.connection.unchecked_transaction()?;
         let known_count = count(&transaction, counts::TOTAL)?;
-        let mut state = LookState::read(&transaction)?;
-        let plan = state.plan(look, times, known_count, now);
-        let selected = (!plan.is_everything).then_some(plan.folders);
-        let listing = selected.map_or_else(|| notes.list(), |folders| notes.list_folders(folders));
-        let mut known_problems = known_problems(&transaction)?;
-        let known = known_files(&transaction, selected)?;
-        let mut difference = difference(&listing, known, &known_problems);
-        let mut checked = listing.notes.len();
-        if !plan.is_everything {
-            if difference.needs_everything(&transaction, &plan, &known_problems)? {
-                return Ok(Round::NeedsEverything);
-            }
-            checked += difference.add_repaired(notes, &plan, &mut known_problems);
+        let (is_always, times_text) = (known_count <= always, folder_times_text(times));
+        if !is_always && look::is_recent(&transaction, &times_text, now)? {
+            return Ok(Some(Refreshed {
+                total: known_count,
+                ..Refreshed::default()
+            }));
         }
+        let listing = notes.list();
+        let known_problems = known_problems(&transaction)?;
+        let known = known_files(&transaction)?;
         let Difference {
             unread,
             outdated,
             mut problems,
-        } = difference;
+        } = difference(&listing, known, &known_problems);
         if gives_up(outdated.len(), known_count) {
-            return Ok(Round::GivenUp);
+            return Ok(None);
         }
         let mut changes = Changes::default();
         let removed = remove_outdated(&transaction, &outdated, &unread, &mut changes)?;
@@ -165,20 +153,16 @@ impl Index {
         if problems_changed || !unread.is_empty() || !outdated.is_empty() {
             settle(&transaction, changes)?;
         }
-        transaction.execute(
-            "INSERT INTO meta VALUES ('folder_times', ?1)
-             ON CONFLICT (key) DO UPDATE SET value = ?1 WHERE value <> ?1",
-            [folder_times_text(times)],
-        )?;
-        state.looked(&plan, times, now);
-        state.write(&transaction)?;
+        if sqlite::meta(&transaction, FOLDER_TIMES)?.as_ref() != Some(&times_text) {
+            sqlite::set_meta(&transaction, FOLDER_TIMES, &times_text)?;
+        }
+        look::record_check(&transaction, times, is_always, now)?;
         let total = count(&transaction, counts::TOTAL)?;
         transaction.commit()?;
-        Ok(Round::Done(Refreshed {
+        Ok(Some(Refreshed {
             total,
             read: unread.len(),
             removed,
-            checked,
         }))
     }
 
@@ -214,29 +198,9 @@ impl Index {
         Ok(())
     }
 
-    /// Updates those of the entries whose file was edited since it was indexed; returns whether there
-    /// are any. A refresh of a large store does not check every file.
-    pub fn record_edited<'a>(
-        &mut self,
-        notes: &Notes,
-        entries: impl IntoIterator<Item = &'a Entry>,
-    ) -> Result<bool, Error> {
-        let is_edited = |entry: &&Entry| notes.stamp(entry.path) != Some(entry.stamp);
-        let edited = entries.into_iter().filter(is_edited).map(Entry::id);
-        let edited: BTreeSet<NoteId> = edited.collect();
-        // An index without the lock is one of an earlier time or was opened to be read.
-        if edited.is_empty() || self.lock.is_none() {
-            return Ok(false);
-        }
-        let transaction = self.connection.unchecked_transaction()?;
-        record_ids(&transaction, notes, &edited)?;
-        transaction.commit()?;
-        Ok(true)
-    }
-
     /// Returns whether a folder changed since the last refresh.
     pub fn is_behind(&self, notes: &Notes) -> bool {
-        let recorded = sqlite::meta(&self.connection, "folder_times");
+        let recorded = sqlite::meta(&self.connection, FOLDER_TIMES);
         let current = folder_times_text(notes.folder_times());
         recorded.ok().flatten() != Some(current)
     }
@@ -282,21 +246,12 @@ fn record_ids(
     Ok(is_complete)
 }
 
-/// The result of a round of a refresh.
-enum Round {
-    Done(Refreshed),
-    /// Too many notes are outdated.
-    GivenUp,
-    /// A selection of the files does not show which of them are indexed.
-    NeedsEverything,
-}
-
 /// The differences between a listing of the files and the index.
-pub(super) struct Difference {
+struct Difference {
     /// Files that are new or changed.
-    pub(super) unread: Vec<NotePath>,
+    unread: Vec<NotePath>,
     /// Rows of `note` whose file changed or is gone: number and path, in the order of the numbers.
-    pub(super) outdated: Vec<(i64, NotePath)>,
+    outdated: Vec<(i64, NotePath)>,
     /// Files that are not indexed: duplicate ids, and files that could not be read before and did not
     /// change since.
     problems: Vec<(Problem, Stamp)>,
@@ -445,44 +400,22 @@ fn folder_times_text(times: [i64; 6]) -> String {
     serde_json::json!(times).to_string()
 }
 
-/// Returns the indexed files of all folders, or of the selected ones.
-fn known_files(
-    connection: &Connection,
-    folders: Option<[bool; 6]>,
-) -> rusqlite::Result<HashMap<NotePath, (i64, Stamp)>> {
-    const COLUMNS: &str = "SELECT number, id, folder, size, modified, inode FROM note";
-    let mut known = HashMap::new();
-    let mut add = |sql: &str, folder: Option<u8>| {
-        let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params_from_iter(folder))?;
-        while let Some(row) = rows.next()? {
-            known.insert(path_of(row, 1)?, (row.get(0)?, stamp_of(row, 3)?));
-        }
-        Ok::<_, rusqlite::Error>(())
-    };
-    let Some(folders) = folders else {
-        add(COLUMNS, None)?;
-        return Ok(known);
-    };
-    for (place, is_selected) in (0_u8..).zip(folders) {
-        if is_selected {
-            add(&format!("{COLUMNS} WHERE folder = ?"), Some(place))?;
-        }
-    }
-    Ok(known)
+/// Returns the indexed files.
+fn known_files(connection: &Connection) -> rusqlite::Result<HashMap<NotePath, (i64, Stamp)>> {
+    let sql = "SELECT number, id, folder, size, modified, inode FROM note";
+    sqlite::rows(connection, sql, [], |row| {
+        Ok((path_of(row, 1)?, (row.get(0)?, stamp_of(row, 3)?)))
+    })
 }
 
 /// The known problems by path: the reason, and the stamp of the file.
-pub(super) type KnownProblems = BTreeMap<String, (String, Stamp)>;
+type KnownProblems = BTreeMap<String, (String, Stamp)>;
 
 fn known_problems(connection: &Connection) -> rusqlite::Result<KnownProblems> {
-    let mut statement =
-        connection.prepare("SELECT path, reason, size, modified, inode FROM problem")?;
-    statement
-        .query_map([], |row| {
-            Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
-        })?
-        .collect()
+    let sql = "SELECT path, reason, size, modified, inode FROM problem";
+    sqlite::rows(connection, sql, [], |row| {
+        Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
+    })
 }
 
 /// Removes the note with an id.

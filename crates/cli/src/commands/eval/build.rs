@@ -5,13 +5,12 @@ use std::{path::PathBuf, process::ExitCode};
 use anamnesis_app::{
     Error,
     context::Context,
-    evaluation::build::{self, Selection},
+    evaluation::build::{self, AddedQuestions, Selection},
     evaluation_set::{Case, Set},
 };
 use anamnesis_distill::{model::Model, prompts::Prompt};
 use anamnesis_note::note::{Note, NoteType};
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -62,7 +61,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let cases = ask(&model, &notes, &prompts)?;
     let added = Set::append(context, &path, cases)?.len();
     if args.json {
-        return ui.json(json!({ "added": added, "unreviewed": added, "eval_set": path }));
+        return ui.json(AddedQuestions {
+            added,
+            unreviewed: added,
+            eval_set: &path,
+        });
     }
     let file = one_line(&context.shown(&path));
     ui.print(&if added == 0 {

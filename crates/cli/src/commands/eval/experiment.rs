@@ -5,14 +5,13 @@ use std::process::ExitCode;
 use anamnesis_app::{
     context::Context,
     evaluation::{
-        experiment::{Experiment, TriedProject},
+        experiment::{Experiment, ExperimentReport, TriedProject},
         figures::Figures,
     },
 };
 use anamnesis_text::clean::one_line;
-use serde_json::json;
 
-use super::run::{figures_json, missing};
+use super::run::missing;
 use crate::ui::{self, Outcome, Ui};
 
 /// Measure on a copy how a reflection would change recall
@@ -63,13 +62,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let failed = tried.projects.iter().filter(|tried| tried.result.is_err());
     let failed = failed.count();
     if args.json {
-        return ui.json(json!({
-            "before": figures_json(&before),
-            "after": figures_json(&after),
-            "reflected": tried.projects.len() - failed,
-            "skipped": tried.skipped,
-            "failed": failed,
-        }));
+        return ui.json(ExperimentReport {
+            before,
+            after,
+            reflected: tried.projects.len() - failed,
+            skipped: tried.skipped,
+            failed,
+        });
     }
     let mut text = format!(
         "on a copy, with {label}: {} tried, {} with too little, {failed} failed\n",
@@ -104,30 +103,31 @@ fn attempt(tried: &TriedProject, is_merge: bool) -> String {
 }
 
 fn table(before: &Figures, after: &Figures) -> String {
-    let questions = ui::count(before.asked, "question");
+    let questions = ui::count(before.recall.asked, "question");
     let mut text = format!("\n{questions:28} before    after\n");
     let mut row = |name: &str, [before, after]: [Option<f64>; 2], show: fn(f64) -> String| {
         let [before, after] = [before, after].map(|it| it.map_or("-".to_owned(), show));
         text.push_str(&format!("{name:24}{before:>11}{after:>9}\n"));
     };
-    for (depth, within) in &before.within {
-        let now = after.within.get(depth).copied().flatten();
+    let [recall, recall_now] = [before, after].map(|it| &it.recall);
+    for (depth, within) in &recall.within {
+        let now = recall_now.within.get(depth).copied().flatten();
         let name = format!("found among the first {depth}");
         row(&name, [*within, now], |share| {
             format!("{:.0} %", 100.0 * share)
         });
     }
-    row("MRR", [before.reciprocal, after.reciprocal], |rank| {
-        format!("{rank:.2}")
-    });
+    let ranks = [recall, recall_now].map(|it| it.reciprocal);
+    row("MRR", ranks, |rank| format!("{rank:.2}"));
     let tokens = |tokens: f64| format!("~{tokens:.0}");
+    let sizes = [before, after].map(|it| &it.working_set);
     row(
         "a session starts with",
-        [before.tokens, after.tokens],
+        sizes.map(|it| it.mean_tokens),
         tokens,
     );
     #[expect(clippy::cast_precision_loss, reason = "tokens of all notes")]
-    let corpus = [before, after].map(|figures| Some(figures.corpus as f64));
+    let corpus = sizes.map(|it| Some(it.corpus_tokens as f64));
     row("all notes", corpus, tokens);
     text
 }

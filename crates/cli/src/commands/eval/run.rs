@@ -11,7 +11,7 @@ use anamnesis_app::{
 };
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_text::clean::one_line;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -47,18 +47,19 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let set = set.ok_or_else(|| missing(context, &path))?;
     let cases = args.set.measured(&set);
     let index = context.index()?;
-    let figures = Figures::new(context, &index, &cases, args.k)?;
+    let mut figures = Figures::new(context, &index, &cases, args.k)?;
     let waiting = set.cases.len() - cases.len();
+    figures.recall.unreviewed = Some(waiting);
     let unknown = unknown_ids(&index, &cases)?;
     warn(&set, &unknown, ui);
     if args.json {
-        let mut json = figures_json(&figures);
-        json["recall"]["unreviewed"] = waiting.into();
+        let mut json = serde_json::to_value(&figures).map_err(Error::caused_by)?;
         let named = |lines: &[(usize, String)], name: &str| -> Value {
             let lines = lines.iter();
-            lines
-                .map(|(line, text)| json!({ "line": line, name: text }))
-                .collect()
+            let json = |(line, text): &(usize, String)| {
+                Value::from_iter([("line", Value::from(*line)), (name, text.as_str().into())])
+            };
+            lines.map(json).collect()
         };
         json["unknown_ids"] = named(&unknown, "id");
         json["bad_lines"] = named(&set.bad, "reason");
@@ -70,19 +71,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NEEDS_ATTENTION)
-    })
-}
-
-/// All figures, for scripts.
-pub(super) fn figures_json(figures: &Figures) -> Value {
-    let within = figures.within.iter();
-    let within: Map<String, Value> = within
-        .map(|(depth, share)| (depth.to_string(), json!(share)))
-        .collect();
-    json!({
-        "recall": { "n_cases": figures.asked, "recall_at": within, "mrr": figures.reciprocal },
-        "working_set": { "mean_tokens": figures.tokens, "corpus_tokens": figures.corpus },
-        "notes": figures.notes,
     })
 }
 
@@ -113,30 +101,29 @@ fn warn(set: &Set, unknown: &[(usize, String)], ui: &Ui) {
 }
 
 fn text(context: &Context, figures: &Figures, path: &Path, waiting: usize) -> String {
+    let recall = &figures.recall;
     let mut text = format!(
         "{} of {}, asked of {}\n",
-        ui::count(figures.asked, "question"),
+        ui::count(recall.asked, "question"),
         one_line(&context.shown(path)),
         ui::count(figures.notes, "note"),
     );
-    if figures.asked > 0 {
+    if recall.asked > 0 {
         text.push_str("\nfound among the first");
-        for depth in figures.within.keys() {
+        for depth in recall.within.keys() {
             text.push_str(&format!("{depth:>7}"));
         }
         text.push_str(&format!("     MRR\n{:21}", ""));
-        for within in figures.within.values() {
+        for within in recall.within.values() {
             text.push_str(&format!("{:>5.0} %", 100.0 * within.unwrap_or_default()));
         }
-        text.push_str(&format!(
-            "{:>8.2}\n\n",
-            figures.reciprocal.unwrap_or_default()
-        ));
+        let reciprocal = recall.reciprocal.unwrap_or_default();
+        text.push_str(&format!("{reciprocal:>8.2}\n\n"));
     }
-    if let Some(tokens) = figures.tokens {
+    if let Some(tokens) = figures.working_set.mean_tokens {
         text.push_str(&format!(
             "a session starts with ~{tokens:.0} tokens; all notes are ~{}\n",
-            ui::number(figures.corpus)
+            ui::number(figures.working_set.corpus_tokens)
         ));
     }
     if waiting > 0 {
@@ -146,7 +133,7 @@ fn text(context: &Context, figures: &Figures, path: &Path, waiting: usize) -> St
             ui::count(waiting, "question"),
             if waiting == 1 { "it" } else { "them" },
         ));
-    } else if figures.asked == 0 {
+    } else if recall.asked == 0 {
         text.push_str("→ anamnesis eval build\n");
     }
     text

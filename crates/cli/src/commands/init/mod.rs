@@ -19,7 +19,7 @@ use anamnesis_app::{
 use anamnesis_store::settings;
 use anamnesis_sync::HeldDecision;
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::dialogue::{Answers, Talk, Unsaid};
 use crate::ui::{self, Outcome, Ui};
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let kept = Ui::keeping();
     let code = set_up(args, environment.clone(), &kept)?;
     let after = Plan::new(&args.options(), environment)?;
-    ui.done(true, json_of(&after), &kept.into_text())?;
+    ui.done(true, after.state(), &kept.into_text())?;
     Ok(code)
 }
 
@@ -199,21 +199,6 @@ fn text(plan: &Plan) -> String {
         terminal_command::typed(context)
     ));
     text
-}
-
-/// The state as JSON.
-fn json_of(plan: &Plan) -> Value {
-    let context = &plan.context;
-    let link = terminal_command::link(&context.environment)
-        .filter(|_| matches!(terminal_command::place(context), LinkTarget::Ours));
-    json!({
-        "store": context.home.as_named(context.home.root()).display().to_string(),
-        "machine_id": plan.machine.name,
-        "remote": remote::address(context).map(remote::shown),
-        "python_version": plan.python.is_some(),
-        "command": link.map(|link| link.display().to_string()),
-        "on_path": terminal_command::is_found(context),
-    })
 }
 
 /// The lines with the store's path and the machine's name.

@@ -3,10 +3,10 @@
 use std::{fs::File, io::BufReader, process::ExitCode};
 
 use anamnesis_app::context::Context;
-use anamnesis_recall::render;
+use anamnesis_recall::render::{self, Chosen};
 use anamnesis_recall::session_start::{self, Request};
 use anamnesis_session::transcript::{self, TranscriptPart};
-use serde_json::json;
+use serde_json::Value;
 
 use super::session_folder;
 use crate::{
@@ -55,19 +55,20 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let set = session_start::working_set(&index, &context.notes, &request)?;
     if args.json {
-        let notes: Vec<serde_json::Value> = set
-            .with_texts()
-            .map(|chosen| {
-                json!({
-                    "id": chosen.note.id.to_string(),
-                    "title": chosen.note.title,
-                    "type": chosen.note.note_type.as_str(),
-                    "project": chosen.note.project,
-                    "reason": chosen.reason.as_str(),
-                })
-            })
-            .collect();
-        ui.json(json!({ "project": project.key, "notes": notes }))?;
+        let notes = set.with_texts().map(|Chosen { note, reason, .. }| {
+            Value::from_iter([
+                ("id", note.id.to_string().as_str()),
+                ("title", &note.title),
+                ("type", note.note_type.as_str()),
+                ("project", &note.project),
+                ("reason", reason.as_str()),
+            ])
+        });
+        let key = Value::from(project.key);
+        ui.json(Value::from_iter([
+            ("project", key),
+            ("notes", notes.collect()),
+        ]))?;
     } else {
         let block = render::start_block(&set.chosen, &set.said, &set.failing, request.now, |id| {
             Context::short(&index, id)

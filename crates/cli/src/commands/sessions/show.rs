@@ -20,7 +20,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::{clean, one_line};
 use chrono::DateTime;
-use serde_json::json;
+use serde_json::to_value;
 
 use super::{Outcome, open};
 use crate::ui::{self, Ui};
@@ -260,9 +260,10 @@ impl Page<'_> {
         }
         if self.is_full {
             for (name, value) in [
-                ("given", json!(event.input)),
-                ("gave", json!(event.response)),
+                ("given", to_value(&event.input)),
+                ("gave", to_value(&event.response)),
             ] {
+                let value = value.unwrap_or_default();
                 if !value.is_null() {
                     self.line(&format!("    {name}"));
                     // JSON already escapes control characters.
