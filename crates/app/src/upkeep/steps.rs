@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use anamnesis_distill::upkeep::{Action, chores, parts};
 use anamnesis_note::{
     id::NoteId,
-    note::{Note, Scope, Source, State},
+    note::{Note, Scope, State},
 };
 use anamnesis_store::index::Index;
+use anamnesis_text::clean::one_line;
 
 use super::loaded::Loaded;
 use crate::{Error, batch::Batch, context::Context};
@@ -16,73 +17,10 @@ use crate::{Error, batch::Batch, context::Context};
 pub struct StepPlan<'a> {
     /// The change, not yet made.
     pub batch: Batch<'a>,
-    /// What changes, in order.
-    pub changes: Vec<StepChange>,
-    /// Notes that stay as they are.
-    pub skipped: Vec<SkippedNote>,
-}
-
-/// One thing that a step changes.
-pub enum StepChange {
-    /// A note is superseded by another with the same text.
-    Duplicate {
-        /// The superseded note.
-        note: NoteId,
-        /// Its project.
-        project: String,
-        /// The remaining note.
-        keeper: NoteId,
-        /// The title of the remaining note.
-        title: String,
-    },
-    /// A note gets another source.
-    Provenance {
-        /// The note.
-        note: NoteId,
-        /// Its title.
-        title: String,
-        /// The old and the new source.
-        source: [Source; 2],
-    },
-    /// A note is written in the current format.
-    Format {
-        /// The note.
-        note: NoteId,
-        /// Its title.
-        title: String,
-        /// The old and the new project key, if they differ.
-        project: Option<[String; 2]>,
-        /// Whether the tags change.
-        has_new_tags: bool,
-        /// Whether the scope in the file changes.
-        has_new_scope: bool,
-    },
-    /// A note is split.
-    Split {
-        /// The note.
-        note: NoteId,
-        /// Its title.
-        title: String,
-        /// The ids and titles of its parts.
-        parts: Vec<(NoteId, String)>,
-    },
-    /// A note moves to another project.
-    Project {
-        /// The note.
-        note: NoteId,
-        /// The old and the new project key.
-        project: [String; 2],
-    },
-}
-
-/// A note that a step leaves as it is.
-pub enum SkippedNote {
-    /// The note cannot be written in the current format.
-    Unwritable(NoteId, String),
-    /// The note cannot be changed key by key.
-    Unchangeable(NoteId),
-    /// There is no note with this id.
-    Missing(String),
+    /// What changes, in order: one or more lines for each note.
+    pub changes: Vec<String>,
+    /// Notes that stay as they are, a line each.
+    pub skipped: Vec<String>,
 }
 
 impl<'a> StepPlan<'a> {
@@ -107,12 +45,11 @@ pub fn duplicates(context: &Context) -> Result<StepPlan<'_>, Error> {
         }
     }
     let change = |note: NoteId, keeper: NoteId| {
-        Some(StepChange::Duplicate {
-            note,
-            project: loaded.stored(note)?.note().project,
-            keeper,
-            title: loaded.stored(keeper)?.note().title,
-        })
+        let project = one_line(&loaded.stored(note)?.note().project);
+        let title = one_line(&loaded.stored(keeper)?.note().title);
+        Some(format!(
+            "remove {note} [{project}] dup of {keeper} '{title}'"
+        ))
     };
     let replaced = chores::replaced(&plan);
     step.changes = replaced
@@ -132,11 +69,9 @@ pub fn provenance(context: &Context) -> Result<StepPlan<'_>, Error> {
         if loaded.note_set.fixed.contains(&note.id) {
             continue;
         }
-        step.changes.push(StepChange::Provenance {
-            note: note.id,
-            title: note.title.clone(),
-            source: [note.source, source],
-        });
+        let (id, old, title) = (note.id, note.source, one_line(&note.title));
+        step.changes
+            .push(format!("{id} {old} -> {source} '{title}'"));
         step.batch.change(stored, &Note { source, ..note })?;
     }
     Ok(step)
@@ -158,19 +93,25 @@ pub fn format(context: &Context) -> Result<StepPlan<'_>, Error> {
         match stored.file.normalised(&after) {
             Ok(new) if stored.file.is_text(&new) => {}
             Ok(new) => {
-                step.changes.push(StepChange::Format {
-                    note: before.id,
-                    title: before.title.clone(),
-                    project: (before.project != after.project)
-                        .then(|| [before.project.clone(), after.project.clone()]),
-                    has_new_tags: before.tags != after.tags,
-                    has_new_scope: before.scope != after.scope,
-                });
+                let (old, new_project) = (&before.project, &after.project);
+                let project = format!("project {}", moved(old, new_project));
+                let mut what: Vec<&str> = [
+                    (old != new_project, &*project),
+                    (before.tags != after.tags, "tags"),
+                    (before.scope != after.scope, "scope"),
+                ]
+                .into_iter()
+                .filter_map(|(is_new, what)| is_new.then_some(what))
+                .collect();
+                if what.is_empty() {
+                    what.push("form");
+                }
+                let (what, title) = (what.join(", "), one_line(&before.title));
+                step.changes.push(format!("{} {what} '{title}'", before.id));
                 step.batch.overwrite(stored, new)?;
             }
             Err(error) => {
-                let skipped = SkippedNote::Unwritable(before.id, error.to_string());
-                step.skipped.push(skipped);
+                step.skipped.push(format!("{}: {error}", before.id));
             }
         }
     }
@@ -202,15 +143,12 @@ pub fn split<'a>(context: &'a Context, which: &LongNotes<'_>) -> Result<StepPlan
             continue;
         };
         let title = loaded.stored(*note).map(|stored| stored.note().title);
-        let part = |id: &NoteId| {
-            let made = plan.made.iter().find(|made| made.id == *id);
-            (*id, made.map(|made| made.title.clone()).unwrap_or_default())
-        };
-        step.changes.push(StepChange::Split {
-            note: *note,
-            title: title.unwrap_or_default(),
-            parts: parts.iter().map(part).collect(),
-        });
+        let title = one_line(&title.unwrap_or_default());
+        let mut lines = format!("{note} '{title}'");
+        for part in plan.made.iter().filter(|made| parts.contains(&made.id)) {
+            lines.push_str(&format!("\n  {} '{}'", part.id, one_line(&part.title)));
+        }
+        step.changes.push(lines);
     }
     for part in plan.made {
         step.batch.make(part);
@@ -261,13 +199,13 @@ pub fn migrate<'a>(context: &'a Context, map: &chores::KeyMap) -> Result<StepPla
             continue;
         };
         if loaded.note_set.fixed.contains(&note.id) {
-            step.skipped.push(SkippedNote::Unchangeable(note.id));
+            let id = note.id;
+            step.skipped
+                .push(format!("{id} cannot be changed key by key; left as it is"));
             continue;
         }
-        step.changes.push(StepChange::Project {
-            note: note.id,
-            project: [note.project.clone(), new.to_owned()],
-        });
+        let project = moved(&note.project, new);
+        step.changes.push(format!("{} {project}", note.id));
         let moved = Note {
             project: new.to_owned(),
             ..note.clone()
@@ -277,6 +215,11 @@ pub fn migrate<'a>(context: &'a Context, map: &chores::KeyMap) -> Result<StepPla
     let is_there = |id: &str| id.parse().is_ok_and(|id| loaded.stored(id).is_some());
     let missing = map.ids().filter(|id| !is_there(id));
     step.skipped
-        .extend(missing.map(|id| SkippedNote::Missing(id.to_owned())));
+        .extend(missing.map(|id| format!("there is no note {id}")));
     Ok(step)
+}
+
+/// Describes a changed project key.
+fn moved(old: &str, new: &str) -> String {
+    format!("{} -> {}", one_line(old), one_line(new))
 }

@@ -7,11 +7,9 @@ use anamnesis_app::{
     batch::{Batch, Done, check_person},
     context::Context,
     sync,
-    upkeep::steps::{SkippedNote, StepChange, StepPlan},
+    upkeep::steps::StepPlan,
 };
-use anamnesis_note::id::NoteId;
 use anamnesis_sync::HeldDecision;
-use anamnesis_text::clean::one_line;
 
 use super::sync::sentence;
 use crate::ui::{self, Outcome, Ui};
@@ -111,69 +109,11 @@ pub(crate) fn carry_out(
     ui: &Ui,
 ) -> Outcome {
     let verb = plan.batch.verb;
-    for skipped in &plan.skipped {
-        let reason = match skipped {
-            SkippedNote::Unwritable(note, error) => format!("{note}: {error}"),
-            SkippedNote::Unchangeable(note) => {
-                format!("{note} cannot be changed key by key; left as it is")
-            }
-            SkippedNote::Missing(id) => format!("there is no note {id}"),
-        };
+    for reason in &plan.skipped {
         ui.note(&format!("{verb}: {reason}\n"));
     }
-    for change in &plan.changes {
-        for line in lines(change) {
-            ui.print(&format!("{verb}: {line}\n"));
-        }
+    for line in plan.changes.iter().flat_map(|change| change.lines()) {
+        ui.print(&format!("{verb}: {line}\n"));
     }
     apply.finish(plan.batch, (plan.changes.len(), thing, done), ui)
-}
-
-/// Describes a change of a step.
-fn lines(change: &StepChange) -> Vec<String> {
-    let moved = |[old, new]: &[String; 2]| format!("{} -> {}", one_line(old), one_line(new));
-    let line = match change {
-        StepChange::Duplicate {
-            note,
-            project,
-            keeper,
-            title,
-        } => {
-            let (project, title) = (one_line(project), one_line(title));
-            format!("remove {note} [{project}] dup of {keeper} '{title}'")
-        }
-        StepChange::Provenance {
-            note,
-            title,
-            source: [old, new],
-        } => format!("{note} {old} -> {new} '{}'", one_line(title)),
-        StepChange::Format {
-            note,
-            title,
-            project,
-            has_new_tags,
-            has_new_scope,
-        } => {
-            let project = project.as_ref();
-            let mut what: Vec<String> = project
-                .map(|project| format!("project {}", moved(project)))
-                .into_iter()
-                .collect();
-            what.extend(has_new_tags.then(|| "tags".to_owned()));
-            what.extend(has_new_scope.then(|| "scope".to_owned()));
-            if what.is_empty() {
-                what.push("form".to_owned());
-            }
-            format!("{note} {} '{}'", what.join(", "), one_line(title))
-        }
-        StepChange::Split { note, title, parts } => {
-            let line = |id: &NoteId, title: &str| format!("{id} '{}'", one_line(title));
-            let parts = parts
-                .iter()
-                .map(|(id, title)| format!("  {}", line(id, title)));
-            return [line(note, title)].into_iter().chain(parts).collect();
-        }
-        StepChange::Project { note, project } => format!("{note} {}", moved(project)),
-    };
-    vec![line]
 }
