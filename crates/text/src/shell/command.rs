@@ -6,6 +6,7 @@
 
 pub mod check;
 
+use super::wrapped_at;
 use crate::truncate::line;
 
 /// The most characters of a command that are parsed.
@@ -16,8 +17,8 @@ pub const SETUP_PROGRAMS: [&str; 8] = [
     "cd", "export", "popd", "pushd", "set", "source", "unset", ".",
 ];
 
-/// Programs that run the command in their arguments.
-const WRAPPERS: [&str; 6] = ["command", "env", "exec", "nice", "nohup", "time"];
+/// Wrappers with which a command is another one: it runs as another user, or gets more arguments.
+const CHANGING_WRAPPERS: [&str; 3] = ["doas", "sudo", "xargs"];
 
 /// Programs that only filter or show the output of another one.
 pub const VIEWERS: [&str; 10] = [
@@ -31,12 +32,12 @@ pub const REPORTERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
 const REDIRECTS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
 
 /// Programs whose success or failure says nothing about the project.
-const EVERYDAY: [&str; 54] = [
-    "awk", "basename", "cat", "cd", "chmod", "chown", "cp", "curl", "cut", "date", "df", "diff",
-    "dirname", "du", "echo", "egrep", "env", "exit", "export", "false", "fd", "file", "find",
-    "grep", "head", "jq", "kill", "less", "ln", "ls", "mkdir", "mv", "pgrep", "pkill", "printf",
-    "ps", "pwd", "readlink", "rg", "rm", "rmdir", "sed", "sleep", "sort", "stat", "tail", "test",
-    "touch", "tree", "true", "type", "wc", "which", "[",
+const EVERYDAY: [&str; 55] = [
+    "awk", "basename", "cat", "cd", "chmod", "chown", "command", "cp", "curl", "cut", "date", "df",
+    "diff", "dirname", "du", "echo", "egrep", "env", "exit", "export", "false", "fd", "file",
+    "find", "grep", "head", "jq", "kill", "less", "ln", "ls", "mkdir", "mv", "pgrep", "pkill",
+    "printf", "ps", "pwd", "readlink", "rg", "rm", "rmdir", "sed", "sleep", "sort", "stat", "tail",
+    "test", "touch", "tree", "true", "type", "wc", "which", "[",
 ];
 
 /// Programs that only run tests.
@@ -373,24 +374,11 @@ fn push<'a>(steps: &mut Vec<Step<'a>>, before: Operator, text: &'a str, start: u
 
 /// Returns the words of a step without assignments, wrappers and redirections.
 fn words(step: &str) -> Vec<&str> {
-    let mut all = step
-        .split_whitespace()
-        .filter(|word| *word != "\\")
-        .peekable();
+    let all = step.split_whitespace().filter(|word| *word != "\\");
+    let all: Vec<&str> = all.skip_while(|word| is_assignment(word)).collect();
+    let from = wrapped_at(&all, |name| !CHANGING_WRAPPERS.contains(&name)).unwrap_or(0);
+    let mut all = all.into_iter().skip(from);
     let mut words = Vec::new();
-    while let Some(&word) = all.peek() {
-        if word == "timeout" {
-            all.next();
-            let is_option =
-                |word: &&str| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-            while all.next_if(is_option).is_some() {}
-        } else if WRAPPERS.contains(&word) || is_assignment(word) {
-            all.next();
-            while all.next_if(|word| word.starts_with('-')).is_some() {}
-        } else {
-            break;
-        }
-    }
     while let Some(word) = all.next() {
         let target = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
         match target.strip_prefix('>') {

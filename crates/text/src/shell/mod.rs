@@ -158,36 +158,35 @@ fn without_prefix(words: Vec<String>) -> Option<Vec<String>> {
     Some(command)
 }
 
-/// Returns the command inside one or several wrappers.
-fn wrapped_command(command: &[String]) -> Option<Vec<String>> {
+/// Returns the number of words before the command inside one or several wrappers of these names; 0 if
+/// there is no wrapper.
+fn wrapped_at(command: &[impl AsRef<str>], is_one: impl Fn(&str) -> bool) -> Option<usize> {
+    let word = |place: usize| command.get(place).map(AsRef::as_ref);
     let mut from = 0;
     loop {
-        let first = command.get(from)?;
+        let first = word(from)?;
         let name = name_of(first);
-        let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) else {
+        let mut known = WRAPPERS.iter().filter(|wrapper| is_one(wrapper.name));
+        let Some(wrapper) = known.find(|wrapper| wrapper.name == name) else {
             if from > 0 && is_assignment(first) {
                 from += 1;
                 continue;
             }
-            break;
+            return Some(from);
         };
         from += 1;
-        while let Some(option) = command.get(from).filter(|word| word.starts_with('-')) {
+        while let Some(option) = word(from).filter(|word| word.starts_with('-')) {
             from += 1;
             // `command -v` only locates a program.
             if name == "command" && option.contains(['v', 'V']) {
                 return None;
             }
-            if wrapper.with_value.contains(&option.as_str()) {
+            if wrapper.with_value.contains(&option) {
                 from += 1;
             }
         }
         from += wrapper.arguments;
     }
-    command
-        .get(from..)
-        .filter(|_| from > 0)
-        .map(<[String]>::to_vec)
 }
 
 /// Splits `--option=value` into two words, so that it equals `--option value`.
@@ -210,7 +209,8 @@ fn nested_commands(command: &[String]) -> Vec<Vec<String>> {
         return Vec::new();
     };
     if is_wrapper(program) {
-        return wrapped_command(command).into_iter().collect();
+        let inner = wrapped_at(command, |_| true).map(|from| command[from..].to_vec());
+        return inner.into_iter().collect();
     }
     if program == "find" {
         let runs = |word: &String| FIND_RUNS.contains(&word.as_str());

@@ -14,6 +14,7 @@ fn commands_with_the_same_work() {
         ("cargo test", "env A=b cargo test"),
         ("cargo test", "time cargo test"),
         ("cargo test", "timeout -k 5 60 cargo test"),
+        ("cargo test", "time nice -n 10 cargo test"),
         ("cargo test", "cargo test 2>&1 | tail -n 20"),
         ("cargo test", "cargo test 2>&1 | grep -v warning | head -50"),
         ("cargo test", "cargo test > out.log 2>&1"),
