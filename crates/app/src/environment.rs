@@ -83,89 +83,32 @@ variables! {
 /// Set by Claude Code for commands that it runs.
 pub(crate) const CLAUDE_CODE: &str = "CLAUDECODE";
 
-/// The variables that coding agents set for the commands that they run, and where that is said. What such
-/// a command writes is the agent's. Variables that a person's own terminal may have are left out, like
-/// `CURSOR_TRACE_ID`.
-pub const AGENT_VARIABLES: &[(&str, &str)] = &[
-    (CLAUDE_CODE, "https://code.claude.com/docs/en/env-vars"),
-    (
-        "AI_AGENT",
-        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/README.md",
-    ),
-    (
-        "CODEX_SANDBOX",
-        "https://github.com/openai/codex/blob/main/codex-rs/core/src/spawn.rs",
-    ),
-    (
-        "CODEX_SANDBOX_NETWORK_DISABLED",
-        "https://github.com/openai/codex/blob/main/codex-rs/core/src/spawn.rs",
-    ),
-    (
-        "CODEX_THREAD_ID",
-        "https://github.com/openai/codex/blob/main/codex-rs/protocol/src/shell_environment.rs",
-    ),
-    (
-        "CODEX_CI",
-        "https://github.com/openai/codex/blob/main/codex-rs/core/src/unified_exec/process_manager.rs",
-    ),
-    ("GEMINI_CLI", "https://geminicli.com/docs/tools/shell"),
-    (
-        "QWEN_CODE",
-        "https://github.com/QwenLM/qwen-code/blob/main/packages/core/src/services/shellExecutionService.ts",
-    ),
-    ("CURSOR_AGENT", "https://cursor.com/docs/agent/terminal"),
-    (
-        "COPILOT_AGENT",
-        "https://github.com/microsoft/vscode/pull/316267",
-    ),
-    (
-        "COPILOT_AGENT_SESSION_ID",
-        "https://github.com/moonrepo/proto/issues/1028",
-    ),
-    (
-        "COPILOT_AGENT_JOB_ID",
-        "https://github.com/moonrepo/proto/issues/1028",
-    ),
-    (
-        "COPILOT_CLI",
-        "https://github.com/cli/cli/blob/trunk/internal/agents/detect.go",
-    ),
-    (
-        "OPENCODE",
-        "https://github.com/sst/opencode/blob/dev/packages/opencode/src/index.ts",
-    ),
-    (
-        "OPENCODE_CLIENT",
-        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/src/index.ts",
-    ),
-    (
-        "AUGMENT_AGENT",
-        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/src/index.ts",
-    ),
-    (
-        "ANTIGRAVITY_AGENT",
-        "https://github.com/vercel/vercel/blob/main/packages/detect-agent/src/index.ts",
-    ),
-    (
-        "CLINE_ACTIVE",
-        "https://github.com/cline/cline/discussions/5366",
-    ),
-    (
-        "GOOSE_TERMINAL",
-        "https://block.github.io/goose/docs/guides/environment-variables",
-    ),
-    (
-        "AMP_CURRENT_THREAD_ID",
-        "https://github.com/phpstan/phpstan-src/blob/2.1.x/src/Internal/AgentDetector.php",
-    ),
-    (
-        "PI_CODING_AGENT",
-        "https://github.com/badlogic/pi-mono/tree/main/packages/coding-agent",
-    ),
-    (
-        "TRAE_AI_SHELL_ID",
-        "https://github.com/agentsmd/agents.md/issues/136",
-    ),
+/// The variables that coding agents set for the commands that they run; `docs/reference/environment.md`
+/// has the sources. What such a command writes is the agent's. Variables that a person's own terminal may
+/// have are left out, like `CURSOR_TRACE_ID`.
+pub const AGENT_VARIABLES: [&str; 22] = [
+    CLAUDE_CODE,
+    "AI_AGENT",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "CODEX_CI",
+    "GEMINI_CLI",
+    "QWEN_CODE",
+    "CURSOR_AGENT",
+    "COPILOT_AGENT",
+    "COPILOT_AGENT_SESSION_ID",
+    "COPILOT_AGENT_JOB_ID",
+    "COPILOT_CLI",
+    "OPENCODE",
+    "OPENCODE_CLIENT",
+    "AUGMENT_AGENT",
+    "ANTIGRAVITY_AGENT",
+    "CLINE_ACTIVE",
+    "GOOSE_TERMINAL",
+    "AMP_CURRENT_THREAD_ID",
+    "PI_CODING_AGENT",
+    "TRAE_AI_SHELL_ID",
 ];
 
 /// The variables that name a store, a remote, a model, an address, a key or another program's
@@ -338,10 +281,6 @@ pub const OF_A_SESSION: [&str; 4] = [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, 
 
 /// The values that Anamnesis takes from the environment.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a variable that is set or not"
-)]
 pub struct Environment {
     /// This program's file, which the deferred process runs, too.
     pub program: Option<PathBuf>,
@@ -414,7 +353,7 @@ impl Environment {
     pub fn read(caller: Caller) -> Self {
         // A client gives its own variables to hooks and servers as well, `AI_AGENT` among them.
         let counts = |name: &str| caller == Caller::Person || name == CLAUDE_CODE;
-        let is_agent = (AGENT_VARIABLES.iter()).any(|(name, _)| {
+        let is_agent = (AGENT_VARIABLES.iter()).any(|name| {
             env::var_os(name)
                 .filter(|_| counts(name))
                 .is_some_and(|value| !matches!(value.to_string_lossy().trim(), "" | "0" | "false"))
@@ -760,7 +699,7 @@ impl Environment {
     pub fn for_person(&self) -> Vec<(OsString, OsString)> {
         let mut variables: Vec<_> = self
             .counting(env::vars_os())
-            .filter(|(name, _)| !AGENT_VARIABLES.iter().any(|(agents, _)| name == agents))
+            .filter(|(name, _)| !AGENT_VARIABLES.iter().any(|agents| name == agents))
             .collect();
         if let Some(store) = &self.store {
             variables.push((HOME_FOLDER.into(), store.into()));
@@ -847,13 +786,12 @@ mod tests {
         let rows: Vec<&str> = page
             .lines()
             .filter(|line| line.starts_with("| `"))
+            .filter_map(|line| line.split(" | <").next())
             .collect();
         let variables = VARIABLES
             .iter()
             .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning));
-        let agents = AGENT_VARIABLES
-            .iter()
-            .map(|(name, source)| format!("| `{name}` | <{source}> |"));
+        let agents = AGENT_VARIABLES.iter().map(|name| format!("| `{name}`"));
         assert_eq!(rows, variables.chain(agents).collect::<Vec<_>>());
     }
 

@@ -332,7 +332,7 @@ fn a_command_of_any_agent_is_an_agents() {
             .run()
             .code
     };
-    for (name, _) in AGENT_VARIABLES {
+    for name in AGENT_VARIABLES {
         assert_eq!(set(name, "1"), Some(1), "{name}");
     }
     assert_eq!(set("AI_AGENT", "some-agent_2"), Some(1));
