@@ -130,6 +130,34 @@ pub(crate) fn one<T>(
     statement.query_row(params, read).optional()
 }
 
+/// Returns the first column of the first row of a query, if there is one.
+pub(crate) fn first<T: FromSql>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<Option<T>> {
+    one(connection, sql, params, |row| row.get(0))
+}
+
+/// Returns the first column of the row of a query.
+pub(crate) fn value<T: FromSql>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<T> {
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_row(params, |row| row.get(0))
+}
+
+/// Returns whether a query has a row.
+pub(crate) fn exists(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<bool> {
+    connection.prepare_cached(sql)?.exists(params)
+}
+
 /// Runs a statement. Returns how many rows it changed.
 pub(crate) fn run(
     connection: &Connection,

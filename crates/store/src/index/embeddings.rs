@@ -71,7 +71,7 @@ impl Index {
             return Ok(());
         }
         let transaction = self.connection.unchecked_transaction()?;
-        transaction.execute("DELETE FROM embedding", [])?;
+        sqlite::run(&transaction, "DELETE FROM embedding", [])?;
         sqlite::set_meta(&transaction, MODEL, name.unwrap_or_default())?;
         Ok(transaction.commit()?)
     }

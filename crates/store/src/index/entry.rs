@@ -42,10 +42,6 @@ pub(super) use {in_force, in_use, may_surface};
 
 /// A note as the index has it.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a column of its own, true of a note or not"
-)]
 pub struct Entry {
     /// The path of its file.
     pub path: NotePath,

@@ -13,7 +13,7 @@ use anamnesis_note::{
 };
 use anamnesis_text::{clean::one_line, hash::number_hash};
 use rusqlite::{
-    Connection, OptionalExtension, Row, ToSql, params,
+    Connection, Row, ToSql, params,
     types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef},
 };
 use serde::{Serialize, Serializer};
@@ -196,11 +196,10 @@ fn thousandths(weight: f64) -> i64 {
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    let title: Option<String> = sqlite::one(
+    let title: Option<String> = sqlite::first(
         connection,
         "SELECT title FROM note WHERE number = ?",
         [number],
-        |row| row.get(0),
     )?;
     if let Some(title) = title {
         sqlite::run(
@@ -314,13 +313,14 @@ impl Index {
         let mut degrees = HashMap::with_capacity(ids.len());
         let mut sessions = HashMap::new();
         for id in ids {
-            let to_note: i64 = self.connection.prepare_cached(DEGREE)?.query_row(
+            let to_note: i64 = sqlite::value(
+                &self.connection,
+                DEGREE,
                 params![
                     Target(Mention::Id(*id)),
                     self.title_key_of(*id)?,
                     i64::try_from(MAX_DEGREE).unwrap_or(i64::MAX)
                 ],
-                |row| row.get(0),
             )?;
             let declared = self.declared_links(*id)?;
             let from_note = declared.iter().filter(|link| link.forward > 0.0).count();
@@ -355,11 +355,10 @@ impl Index {
         for _ in 0..=MAX_STEPS {
             let mut next = Vec::new();
             for id in level {
-                let superseded: Option<bool> = sqlite::one(
+                let superseded: Option<bool> = sqlite::first(
                     &self.connection,
                     "SELECT superseded FROM note WHERE id = ?",
                     [id.to_string()],
-                    |row| row.get(0),
                 )?;
                 if superseded == Some(true) {
                     let newer = self.ids(SUPERSEDING, &id.to_string(), MAX_ROWS)?;
@@ -376,40 +375,32 @@ impl Index {
     /// Returns the declared links that may make a note outdated: those with tasks (`about`, `part-of`)
     /// and contradictions. A note at an end may not exist.
     pub fn links_for_review(&self) -> Result<Vec<Edge>, Error> {
-        let mut statement = self.connection.prepare_cached(FOR_REVIEW)?;
-        let rows = statement.query_map([], |row| {
-            let Target(target) = row.get("target")?;
-            let Mention::Id(to) = target else {
-                return Ok(None);
-            };
-            edge_to(row, to).map(Some)
+        let links: Vec<Option<Edge>> = sqlite::rows(&self.connection, FOR_REVIEW, [], |row| {
+            match row.get("target")? {
+                Target(Mention::Id(to)) => edge_to(row, to).map(Some),
+                Target(Mention::Title(_)) => Ok(None),
+            }
         })?;
-        Ok(rows
-            .filter_map(Result::transpose)
-            .collect::<Result<_, _>>()?)
+        Ok(links.into_iter().flatten().collect())
     }
 
     /// Returns the unresolved links, sorted.
     pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, Error> {
         let mut unresolved = Vec::new();
-        let mut statement = self
-            .connection
-            .prepare("SELECT note.id, target FROM link JOIN note USING (number)")?;
-        let mut is_forgotten = self
-            .connection
-            .prepare("SELECT state = 'forgotten' FROM note WHERE id = ?")?;
-        let rows = statement.query_map([], |row| Ok((id_of(row, "id")?, row.get("target")?)))?;
-        for row in rows {
-            let (note, Target(target)) = row?;
+        let sql = "SELECT note.id, target FROM link JOIN note USING (number)";
+        let links: Vec<_> = sqlite::rows(&self.connection, sql, [], |row| {
+            Ok((id_of(row, "id")?, row.get("target")?))
+        })?;
+        let is_forgotten = "SELECT state = 'forgotten' FROM note WHERE id = ?";
+        for (note, Target(target)) in links {
             let reason = match &target {
-                Mention::Id(id) => match is_forgotten
-                    .query_row([id.to_string()], |row| row.get(0))
-                    .optional()?
-                {
-                    None => UnresolvedReason::Missing,
-                    Some(true) => UnresolvedReason::Forgotten,
-                    Some(false) => continue,
-                },
+                Mention::Id(id) => {
+                    match sqlite::first(&self.connection, is_forgotten, [id.to_string()])? {
+                        None => UnresolvedReason::Missing,
+                        Some(true) => UnresolvedReason::Forgotten,
+                        Some(false) => continue,
+                    }
+                }
                 Mention::Title(title) => match self.with_title(title)?.len() {
                     0 => UnresolvedReason::Missing,
                     1 => continue,
@@ -422,17 +413,15 @@ impl Index {
             };
             unresolved.push(UnresolvedLink { note, text, reason });
         }
-        let mut statement = self
-            .connection
-            .prepare("SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)")?;
-        let rows = statement.query_map([], |row| {
+        let sql = "SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)";
+        let invalid: Vec<_> = sqlite::rows(&self.connection, sql, [], |row| {
             Ok(UnresolvedLink {
                 note: id_of(row, "id")?,
                 text: row.get("line")?,
                 reason: UnresolvedReason::Invalid(row.get("reason")?),
             })
         })?;
-        unresolved.extend(rows.collect::<Result<Vec<_>, _>>()?);
+        unresolved.extend(invalid);
         unresolved.sort();
         Ok(unresolved)
     }
@@ -448,31 +437,27 @@ impl Index {
             in_use!("newer")
         ))?;
         let (mut declared, mut mentions) = (0, 0);
-        let mut statement = self.connection.prepare(
-            "SELECT target, count(*) AS count, sum(relation = 'mentions') AS mentions
-             FROM link GROUP BY target",
-        )?;
-        let targets = statement.query_map([], |row| {
+        let sql = "SELECT target, count(*) AS count, sum(relation = 'mentions') AS mentions
+             FROM link GROUP BY target";
+        let targets: Vec<_> = sqlite::rows(&self.connection, sql, [], |row| {
             let counts: [i64; 2] = [row.get("count")?, row.get("mentions")?];
             let counts = counts.map(|count| usize::try_from(count).unwrap_or(0));
             Ok((row.get("target")?, counts))
         })?;
-        for row in targets {
-            let (Target(target), [count, mentioned]) = row?;
+        for (Target(target), [count, mentioned]) in targets {
             if self.resolved(&target)?.is_some() {
                 mentions += mentioned;
                 declared += count - mentioned;
             }
         }
         let mut session = 0;
-        let mut statement = self.connection.prepare(concat!(
+        let sql = concat!(
             "SELECT DISTINCT session FROM note
              WHERE session IS NOT NULL AND type <> 'episodic' AND ",
             in_use!("note")
-        ))?;
-        let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+        );
+        let names: Vec<String> = sqlite::rows(&self.connection, sql, [], |row| row.get(0))?;
         for name in names {
-            let name = name?;
             let members = self.in_session(&name)?.len();
             let own = self.own_note(&name)?.map_or(0, |_| members);
             session += members.saturating_sub(1) + own;
@@ -527,13 +512,11 @@ impl Index {
 
     /// Returns the durable notes of a session in the order of their creation, ties by id.
     fn in_session(&self, session: &str) -> Result<Vec<NoteId>, Error> {
-        let mut statement = self.connection.prepare_cached(IN_SESSION)?;
-        let limit = i64::try_from(MAX_IN_SESSION).unwrap_or(i64::MAX);
-        let rows = statement.query_map(params![session, limit], |row| {
+        let params = params![session, i64::try_from(MAX_IN_SESSION).unwrap_or(i64::MAX)];
+        let mut members: Vec<_> = sqlite::rows(&self.connection, IN_SESSION, params, |row| {
             let created_at: String = row.get("created_at")?;
             Ok((parse_timestamp(&created_at), id_of(row, "id")?))
         })?;
-        let mut members: Vec<_> = rows.collect::<Result<_, _>>()?;
         members.sort_unstable();
         Ok(members.into_iter().map(|(_, id)| id).collect())
     }
@@ -541,14 +524,15 @@ impl Index {
     /// Returns the session's own note, if it is active.
     fn own_note(&self, session: &str) -> Result<Option<NoteId>, Error> {
         let own = NoteId::of_session(session);
-        let is_there: bool = self
-            .connection
-            .prepare_cached(concat!(
+        let is_there: bool = sqlite::value(
+            &self.connection,
+            concat!(
                 "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND ",
                 in_use!("note"),
                 ")"
-            ))?
-            .query_row([own.to_string()], |row| row.get(0))?;
+            ),
+            [own.to_string()],
+        )?;
         Ok(is_there.then_some(own))
     }
 
@@ -562,11 +546,9 @@ impl Index {
 
     /// Returns the active notes with a title, at most two.
     fn with_title(&self, key: &str) -> Result<Vec<NoteId>, Error> {
-        let mut statement = self.connection.prepare_cached(BY_TITLE)?;
-        let rows = statement.query_map([number_hash(key)], |row| {
-            Ok((row.get::<_, String>("title")?, id_of(row, "id")?))
-        })?;
-        let found: Vec<(String, NoteId)> = rows.collect::<Result<_, _>>()?;
+        let read = |row: &Row<'_>| Ok((row.get("title")?, id_of(row, "id")?));
+        let found: Vec<(String, NoteId)> =
+            sqlite::rows(&self.connection, BY_TITLE, [number_hash(key)], read)?;
         let found = found
             .into_iter()
             .filter(|(title, _)| title_key(title) == key);
@@ -575,11 +557,10 @@ impl Index {
 
     /// Returns the key of a note's title.
     fn title_key_of(&self, id: NoteId) -> Result<Option<String>, Error> {
-        let title: Option<String> = sqlite::one(
+        let title: Option<String> = sqlite::first(
             &self.connection,
             "SELECT title FROM note WHERE id = ?",
             [id.to_string()],
-            |row| row.get(0),
         )?;
         Ok(title.map(|title| title_key(&title)))
     }
@@ -596,8 +577,8 @@ impl Index {
     fn resolved(&self, target: &Mention) -> Result<Option<NoteId>, Error> {
         match target {
             Mention::Id(id) => {
-                let mut statement = self.connection.prepare_cached(IN_USE)?;
-                Ok(statement.exists([id.to_string()])?.then_some(*id))
+                let is_in_use = sqlite::exists(&self.connection, IN_USE, [id.to_string()])?;
+                Ok(is_in_use.then_some(*id))
             }
             Mention::Title(title) => self.by_title(title),
         }
@@ -605,8 +586,8 @@ impl Index {
 
     /// Returns the links that a note declares, strongest first.
     fn declared_links(&self, id: NoteId) -> Result<Vec<DeclaredLink>, Error> {
-        let mut statement = self.connection.prepare_cached(FROM_NOTE)?;
-        let rows = statement.query_map([id.to_string()], |row| {
+        let id = [id.to_string()];
+        let mut links: Vec<_> = sqlite::rows(&self.connection, FROM_NOTE, id, |row| {
             let Target(target) = row.get("target")?;
             let Parsed(relation) = row.get("relation")?;
             let weight = row.get("weight")?;
@@ -618,7 +599,6 @@ impl Index {
                 forward,
             })
         })?;
-        let mut links: Vec<DeclaredLink> = rows.collect::<Result<_, _>>()?;
         links.sort_by(|a, b| {
             let order = b.forward.total_cmp(&a.forward);
             order.then_with(|| (&a.target, a.relation).cmp(&(&b.target, b.relation)))
@@ -646,10 +626,10 @@ impl Index {
 
     /// Reads the links to a note that name it in this way.
     fn links_to(&self, sql: &str, id: NoteId, name: &Target) -> Result<Vec<Edge>, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
-        let rows = statement.query_map(params![name, limit], |row| edge_to(row, id))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let params = params![name, i64::try_from(MAX_ROWS).unwrap_or(i64::MAX)];
+        Ok(sqlite::rows(&self.connection, sql, params, |row| {
+            edge_to(row, id)
+        })?)
     }
 
     fn ids(&self, sql: &str, name: &str, limit: usize) -> Result<Vec<NoteId>, Error> {
@@ -658,14 +638,12 @@ impl Index {
     }
 
     fn texts(&self, sql: &str, name: &str, limit: Option<usize>) -> Result<Vec<String>, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
         let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let read = |row: &Row<'_>| row.get(0);
-        let rows = match limit {
-            Some(limit) => statement.query_map(params![name, limit], read)?,
-            None => statement.query_map(params![name], read)?,
-        };
-        Ok(rows.collect::<Result<_, _>>()?)
+        Ok(match limit {
+            Some(limit) => sqlite::rows(&self.connection, sql, params![name, limit], read)?,
+            None => sqlite::rows(&self.connection, sql, [name], read)?,
+        })
     }
 }
 

@@ -341,10 +341,11 @@ impl Index {
 
     /// Returns the document frequency of a term, over all notes.
     pub fn frequency(&self, term: &str) -> Result<u32, Error> {
-        let sum: i64 = self
-            .connection
-            .prepare_cached("SELECT coalesce(sum(df), 0) FROM dictionary WHERE term = ?")?
-            .query_row([term], |row| row.get(0))?;
+        let sum: i64 = sqlite::value(
+            &self.connection,
+            "SELECT coalesce(sum(df), 0) FROM dictionary WHERE term = ?",
+            [term],
+        )?;
         Ok(u32::try_from(sum).unwrap_or(u32::MAX))
     }
 
@@ -396,10 +397,11 @@ impl Index {
     pub fn numbers_matching(&self, reference: &IdPrefix) -> Result<Vec<u32>, Error> {
         let mut numbers = Vec::new();
         for entry in self.matching(reference)? {
-            let number = self
-                .connection
-                .prepare_cached("SELECT number FROM note WHERE id = ?")?
-                .query_row([entry.id().to_string()], |row| row.get(0))?;
+            let number = sqlite::value(
+                &self.connection,
+                "SELECT number FROM note WHERE id = ?",
+                [entry.id().to_string()],
+            )?;
             numbers.push(number);
         }
         Ok(numbers)
@@ -480,9 +482,7 @@ impl Changes {
             }
         }
         self.documents.insert(note, None);
-        let id = connection
-            .prepare_cached("SELECT id FROM note WHERE number = ?")?
-            .query_row([number], |row| row.get(0))?;
+        let id = sqlite::value(connection, "SELECT id FROM note WHERE number = ?", [number])?;
         self.free.insert(id, number);
         Ok(())
     }
@@ -521,9 +521,11 @@ impl Changes {
             "INSERT OR IGNORE INTO project (key) VALUES (?)",
             [key],
         )?;
-        let number = connection
-            .prepare_cached("SELECT number FROM project WHERE key = ?")?
-            .query_row([key], |row| row.get(0))?;
+        let number = sqlite::value(
+            connection,
+            "SELECT number FROM project WHERE key = ?",
+            [key],
+        )?;
         self.projects.insert(key.to_owned(), number);
         Ok(number)
     }
@@ -533,7 +535,8 @@ impl Changes {
         self.write_postings(connection)?;
         self.write_documents(connection)?;
         // Removes projects without notes.
-        connection.execute(
+        sqlite::run(
+            connection,
             "DELETE FROM project WHERE NOT EXISTS (SELECT 1 FROM note WHERE note.project = project.key)",
             [],
         )?;
@@ -601,11 +604,10 @@ impl Changes {
             .map(|number| block_of(*number))
             .collect();
         for block in blocks {
-            let old: Option<Vec<u8>> = sqlite::one(
+            let old: Option<Vec<u8>> = sqlite::first(
                 connection,
                 "SELECT notes FROM document WHERE block = ?",
                 [block],
-                |row| row.get(0),
             )?;
             let mut notes = match old {
                 Some(bytes) => decode_block(&bytes).ok_or_else(damaged)?,

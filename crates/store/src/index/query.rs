@@ -244,9 +244,7 @@ impl Index {
     pub fn count(&self, filter: &Filter) -> Result<usize, Error> {
         let (conditions, values) = filter.conditions();
         let sql = format!("SELECT count(*) FROM note WHERE {conditions}");
-        let number: i64 = self
-            .connection
-            .query_row(&sql, params_from_iter(values), |row| row.get(0))?;
+        let number: i64 = sqlite::value(&self.connection, &sql, params_from_iter(values))?;
         Ok(usize::try_from(number).unwrap_or(0))
     }
 

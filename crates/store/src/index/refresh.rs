@@ -212,7 +212,8 @@ fn replace_folder_times(
     before: [i64; 6],
     after: [i64; 6],
 ) -> Result<(), Error> {
-    connection.execute(
+    sqlite::run(
+        connection,
         "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
         [folder_times_text(after), folder_times_text(before)],
     )?;
@@ -241,7 +242,11 @@ fn record_ids(
     }
     settle(connection, changes)?;
     if !is_complete {
-        connection.execute("UPDATE meta SET value = '' WHERE key = 'folder_times'", [])?;
+        sqlite::run(
+            connection,
+            "UPDATE meta SET value = '' WHERE key = 'folder_times'",
+            [],
+        )?;
     }
     Ok(is_complete)
 }
@@ -391,7 +396,7 @@ fn write_problems(
     }
     for path in known.keys() {
         changed = true;
-        connection.execute("DELETE FROM problem WHERE path = ?", [path])?;
+        sqlite::run(connection, "DELETE FROM problem WHERE path = ?", [path])?;
     }
     Ok(changed)
 }

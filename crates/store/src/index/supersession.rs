@@ -63,7 +63,7 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
     let edges = edges(connection)?;
     let hidden = hidden(&edges);
     let before = marked(connection)?;
-    connection.execute(NONE_SUPERSEDED, [])?;
+    sqlite::run(connection, NONE_SUPERSEDED, [])?;
     let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
     for id in hidden {
         statement.execute([id])?;

@@ -166,11 +166,11 @@ pub(super) fn has_none(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Writes into the header whether a note is a warning.
 pub(super) fn mark(connection: &Connection) -> rusqlite::Result<()> {
-    let has_some: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM warning_trigger) OR EXISTS (SELECT 1 FROM warning_word)",
-        )?
-        .query_row([], |row| row.get(0))?;
+    let has_some: bool = sqlite::value(
+        connection,
+        "SELECT EXISTS (SELECT 1 FROM warning_trigger) OR EXISTS (SELECT 1 FROM warning_word)",
+        [],
+    )?;
     if has_some == has_none(connection)? {
         let number = if has_some { 0 } else { NO_WARNINGS };
         connection.pragma_update(None, "application_id", number)?;

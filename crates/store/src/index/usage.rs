@@ -118,7 +118,7 @@ fn time(milliseconds: i64) -> DateTime<Utc> {
 }
 
 fn fill(connection: &Connection, counts: &UsageCounts) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM usage", [])?;
+    sqlite::run(connection, "DELETE FROM usage", [])?;
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let mut usage =
         connection.prepare_cached("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?;

@@ -17,7 +17,7 @@ impl Journal {
         now: DateTime<Utc>,
     ) -> Result<bool, Error> {
         // A single statement, so that only one of two processes gets the last place.
-        let taken = self.connection.execute(
+        let taken = self.run(
             "INSERT OR IGNORE INTO agent_note SELECT ?1, ?2, ?3
              WHERE (SELECT count(*) FROM agent_note WHERE session = ?1) < ?4",
             params![
@@ -28,18 +28,13 @@ impl Journal {
             ],
         )?;
         let has_place = "SELECT 1 FROM agent_note WHERE session = ? AND note = ?";
-        Ok(taken > 0
-            || self
-                .connection
-                .prepare_cached(has_place)?
-                .exists(params![session, note.to_string()])?)
+        Ok(taken > 0 || self.exists(has_place, params![session, note.to_string()])?)
     }
 
     /// Releases the reservation of a note that could not be written.
     pub fn give_place_back(&self, note: NoteId) -> Result<(), Error> {
-        self.connection
-            .execute("DELETE FROM agent_note WHERE note = ?", [note.to_string()])?;
-        Ok(())
+        self.run("DELETE FROM agent_note WHERE note = ?", [note.to_string()])
+            .map(drop)
     }
 }
 

@@ -6,7 +6,6 @@
 use rusqlite::params;
 
 use super::{Error, Journal};
-use crate::sqlite;
 
 /// The job kind for summarising a session with a model.
 pub const SUMMARY: &str = "summary";
@@ -76,21 +75,20 @@ impl Journal {
 
     /// Stores why the model's answer about a session was rejected.
     pub fn not_taken(&self, session: &str, reason: &str) -> Result<(), Error> {
-        self.connection.execute(
+        self.run(
             "UPDATE session SET asked_reason = ?2 WHERE id = ?1",
             [session, reason],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns when the model was asked about a session, and why its answer was rejected, if it was.
     pub fn asked_about(&self, session: &str) -> Result<Option<(i64, Option<String>)>, Error> {
-        Ok(sqlite::one(
-            &self.connection,
+        self.one(
             "SELECT asked_at, asked_reason FROM session WHERE id = ? AND asked_at IS NOT NULL",
             [session],
             |row| Ok((row.get(0)?, row.get(1)?)),
-        )?)
+        )
     }
 
     /// Returns the number of calls and tokens of a day.
@@ -105,54 +103,38 @@ impl Journal {
 
     /// Returns why the model's last answer was rejected; none if it was accepted.
     pub fn last_not_taken(&self) -> Result<Option<String>, Error> {
-        let reason: Option<Option<String>> = sqlite::one(
-            &self.connection,
-            "SELECT asked_reason FROM session WHERE asked_at IS NOT NULL ORDER BY asked_at DESC LIMIT 1",
-            [],
-            |row| row.get(0),
-        )?;
+        let reason: Option<Option<String>> = self.first("SELECT asked_reason FROM session WHERE asked_at IS NOT NULL ORDER BY asked_at DESC LIMIT 1", [])?;
         Ok(reason.flatten())
     }
 
     /// Queues a summary for each session that ended since `since`, has a note and nothing private.
     /// Returns how many.
     pub fn queue_summaries(&self, since: i64, now: i64) -> Result<usize, Error> {
-        Ok(self.connection.execute(
-            "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+        self.run("INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
              SELECT ?1, id, 0, 'queued', ?3, ?3 FROM session
              WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2
                AND is_private = 0 AND asked_at IS NULL
-               AND NOT EXISTS (SELECT 1 FROM prompt WHERE prompt.session = session.id AND privacy <> 'none')",
-            params![SUMMARY, since, now],
-        )?)
+               AND NOT EXISTS (SELECT 1 FROM prompt WHERE prompt.session = session.id AND privacy <> 'none')", params![SUMMARY, since, now])
     }
 
     /// Queues a reflection for each session that ended since `since` and has a note. Returns how
     /// many.
     pub fn queue_reflections(&self, since: i64, now: i64) -> Result<usize, Error> {
-        Ok(self.connection.execute(
-            "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+        self.run("INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
              SELECT ?1, id, 0, 'queued', ?3, ?3 FROM session
-             WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2",
-            params![REFLECTION, since, now],
-        )?)
+             WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2", params![REFLECTION, since, now])
     }
 
     /// Postpones a job. This does not count as a try.
     pub fn put_off(&self, job: &super::Job, until: i64) -> Result<(), Error> {
-        self.connection.execute(
-            "UPDATE job SET state = 'queued', free_at = ?4 WHERE kind = ?1 AND session = ?2 AND up_to = ?3",
-            params![job.kind, job.session, job.up_to, until],
-        )?;
-        Ok(())
+        self.run("UPDATE job SET state = 'queued', free_at = ?4 WHERE kind = ?1 AND session = ?2 AND up_to = ?3", params![job.kind, job.session, job.up_to, until]).map(drop)
     }
 
     /// Returns how many summaries are postponed to another day.
     pub fn put_off_summaries(&self, now: i64) -> Result<usize, Error> {
-        let count: i64 = self.connection.query_row(
+        let count: i64 = self.value(
             "SELECT count(*) FROM job WHERE kind = ? AND state = 'queued' AND free_at > ?",
             params![SUMMARY, now],
-            |row| row.get(0),
         )?;
         Ok(usize::try_from(count).unwrap_or(0))
     }

@@ -70,8 +70,7 @@ impl Journal {
         session: &str,
         number: i64,
     ) -> Result<Option<ForgettablePrompt>, Error> {
-        Ok(sqlite::one(
-            &self.connection,
+        self.one(
             "SELECT id, at, coalesce((SELECT min(later.at) FROM prompt AS later
                      WHERE later.session = ?1 AND later.number > ?2), ?3)
                  FROM prompt WHERE session = ?1 AND number = ?2 AND privacy <> ?4",
@@ -83,7 +82,7 @@ impl Journal {
                     until: row.get(2)?,
                 })
             },
-        )?)
+        )
     }
 
     /// Deletes the tool events, turn ends, tasks, observations and usage of a prompt. The ids of the
@@ -154,7 +153,7 @@ impl Journal {
             "UPDATE session SET observed = min(observed, ?2) WHERE id = ?1",
             "UPDATE turn_end SET after_event = min(after_event, ?2) WHERE session = ?1",
         ] {
-            self.connection.execute(statement, params![session, last])?;
+            self.run(statement, params![session, last])?;
         }
         Ok(())
     }
@@ -166,23 +165,15 @@ impl Journal {
         number: i64,
         tool_events: usize,
     ) -> Result<(), Error> {
-        self.connection
-            .execute("DELETE FROM summary WHERE session = ?", [session])?;
-        self.connection.execute(
-            "UPDATE prompt SET privacy = ?3, text = NULL, many_tags = 0 WHERE session = ?1 AND number = ?2",
-            params![session, number, Privacy::Full.as_str()],
-        )?;
+        self.run("DELETE FROM summary WHERE session = ?", [session])?;
+        self.run("UPDATE prompt SET privacy = ?3, text = NULL, many_tags = 0 WHERE session = ?1 AND number = ?2", params![session, number, Privacy::Full.as_str()])?;
         self.count_suppressed(session, number)?;
         // A later summary by the client may contain the forgotten prompt. It is not stored in a session
         // that is marked as private.
-        self.connection.execute(
-            "UPDATE session SET tool_events = max(0, tool_events - ?2), change = change + 1, is_private = 1,
+        self.run("UPDATE session SET tool_events = max(0, tool_events - ?2), change = change + 1, is_private = 1,
                first_prompt = (SELECT text FROM prompt WHERE prompt.session = session.id AND kind = 'person'
                                  AND text IS NOT NULL ORDER BY number LIMIT 1)
-             WHERE id = ?1",
-            params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)],
-        )?;
-        Ok(())
+             WHERE id = ?1", params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)]).map(drop)
     }
 
     /// Returns whether a prompt of the session was forgotten. Its transcript still has that prompt
@@ -193,17 +184,15 @@ impl Journal {
 
     /// Returns the number of the last tool event of a session; 0 if there is none.
     fn last_event(&self, session: &str) -> Result<i64, Error> {
-        Ok(self.connection.query_row(
+        self.value(
             "SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?",
             [session],
-            |row| row.get(0),
-        )?)
+        )
     }
 
     /// Deletes the observations that name forgotten tool events.
     fn forget_observations(&self, session: &str, events: &HashSet<String>) -> Result<(), Error> {
-        let rows: Vec<(String, String)> = sqlite::rows(
-            &self.connection,
+        let rows: Vec<(String, String)> = self.rows(
             "SELECT hash, body FROM observation WHERE session = ?",
             [session],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -214,7 +203,7 @@ impl Journal {
                 body.events.iter().any(|id| events.contains(id))
             });
             if is_of_them {
-                self.connection.execute(
+                self.run(
                     "DELETE FROM observation WHERE session = ? AND hash = ?",
                     [session, &hash],
                 )?;

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 
 use super::{Error, Journal, Mentions};
-use crate::sqlite::{self, Compressed};
+use crate::sqlite::Compressed;
 
 /// The table's name.
 pub(super) const TABLE: &str = "block";
@@ -50,8 +50,7 @@ impl Journal {
         text: &str,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
+        self.run(
             "INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?, ?)",
             params![
                 session,
@@ -61,29 +60,27 @@ impl Journal {
                 text_hash(text),
                 Compressed(text)
             ],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns the texts that hooks added to the contexts of a session, in order.
     pub fn injected_texts(&self, session: &str) -> Result<Vec<InjectedText>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT at, event, agent, hash, text FROM block WHERE session = ?
                  ORDER BY at, event, agent, rowid",
             [session],
             InjectedText::read,
-        )?)
+        )
     }
 
     /// Returns the last injections of all sessions, newest first: session, time and event.
     pub fn last_injections(&self, limit: usize) -> Result<Vec<(String, i64, String)>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT session, at, event FROM block ORDER BY rowid DESC LIMIT ?",
             [i64::try_from(limit).unwrap_or(i64::MAX)],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )?)
+        )
     }
 
     /// Returns the session and the time of the last injection at or before a time, in one session or in
@@ -95,12 +92,9 @@ impl Journal {
     ) -> Result<Option<(String, i64)>, Error> {
         let sql = "SELECT session, at FROM block WHERE at <= ?1 AND session = coalesce(?2, session)
                    ORDER BY at DESC LIMIT 1";
-        Ok(sqlite::one(
-            &self.connection,
-            sql,
-            params![at, session],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?)
+        self.one(sql, params![at, session], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
     }
 
     /// Removes notes from every injected text. `without` returns a text without the parts that hold or
@@ -138,10 +132,9 @@ impl Journal {
     ) -> Result<(), Error> {
         for (row, _, text) in self.changed_injected(change)? {
             if text.is_empty() {
-                self.connection
-                    .execute("DELETE FROM block WHERE rowid = ?", [row])?;
+                self.run("DELETE FROM block WHERE rowid = ?", [row])?;
             } else {
-                self.connection.execute(
+                self.run(
                     "UPDATE OR REPLACE block SET hash = ?, text = ? WHERE rowid = ?",
                     params![text_hash(&text), Compressed(text.as_str()), row],
                 )?;

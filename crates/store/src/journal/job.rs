@@ -5,7 +5,6 @@
 use rusqlite::{Row, params};
 
 use super::{Error, Journal, REFLECTION};
-use crate::sqlite;
 
 /// The job kind for writing the note of a session.
 pub const NOTE: &str = "note";
@@ -47,42 +46,29 @@ impl Journal {
     /// Queues a job. It replaces a queued job of the same kind and session. Returns whether one is
     /// queued now.
     pub fn queue(&self, kind: &str, session: &str, up_to: i64, now: i64) -> Result<bool, Error> {
-        sqlite::run(
-            &self.connection,
-            "DELETE FROM job WHERE kind = ? AND session = ? AND up_to < ? AND state = 'queued' AND tries = 0",
-            params![kind, session, up_to],
-        )?;
-        sqlite::run(
-            &self.connection,
+        self.run("DELETE FROM job WHERE kind = ? AND session = ? AND up_to < ? AND state = 'queued' AND tries = 0", params![kind, session, up_to])?;
+        self.run(
             "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
                  VALUES (?1, ?2, ?3, 'queued', ?4, ?4)",
             params![kind, session, up_to, now],
         )?;
-        let waits = self
-            .connection
-            .prepare_cached(
-                "SELECT 1 FROM job WHERE kind = ? AND session = ? AND up_to = ? AND state IN ('queued', 'leased')",
-            )?
-            .exists(params![kind, session, up_to])?;
-        Ok(waits)
+        self.exists("SELECT 1 FROM job WHERE kind = ? AND session = ? AND up_to = ? AND state IN ('queued', 'leased')", params![kind, session, up_to])
     }
 
     /// Leases the free job that was queued first. Reflections come last, because they use the notes and
     /// summaries that the other jobs write.
     pub fn lease(&self, now: i64) -> Result<Option<Job>, Error> {
-        let job = sqlite::one(&self.connection, &format!(
+        self.one(&format!(
                 "UPDATE job SET state = 'leased', free_at = ?1 + ?2, at = ?1
                  WHERE rowid = (SELECT rowid FROM job WHERE {IS_FREE} ORDER BY kind = ?3, free_at, rowid LIMIT 1)
                  RETURNING kind, session, up_to, tries"
-            ), params![now, LEASE, REFLECTION], job_of)?;
-        Ok(job)
+            ), params![now, LEASE, REFLECTION], job_of)
     }
 
     /// Marks a job as done.
     pub fn done(&self, job: &Job, now: i64) -> Result<(), Error> {
-        sqlite::run(&self.connection, "UPDATE job SET state = 'done', error = NULL, at = ?4
-                 WHERE kind = ?1 AND session = ?2 AND up_to <= ?3 AND state IN ('queued', 'leased')", params![job.kind, job.session, job.up_to, now])?;
-        Ok(())
+        self.run("UPDATE job SET state = 'done', error = NULL, at = ?4
+                 WHERE kind = ?1 AND session = ?2 AND up_to <= ?3 AND state IN ('queued', 'leased')", params![job.kind, job.session, job.up_to, now]).map(drop)
     }
 
     /// Records a failed try: the job is queued again, or failed for good after the last try.
@@ -94,8 +80,7 @@ impl Journal {
             Some(wait) => ("queued", now + wait),
             None => ("failed", now),
         };
-        sqlite::run(
-            &self.connection,
+        self.run(
             "UPDATE job SET state = ?4, tries = ?5, free_at = ?6, error = ?7, at = ?8
                  WHERE kind = ?1 AND session = ?2 AND up_to = ?3",
             params![
@@ -108,30 +93,23 @@ impl Journal {
                 reason,
                 now
             ],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Queues the failed jobs again. Returns how many.
     pub fn retry(&self, now: i64) -> Result<usize, Error> {
-        Ok(self.connection.execute(
-            "UPDATE job SET state = 'queued', tries = 0, free_at = ?1, at = ?1 WHERE state = 'failed'",
-            [now],
-        )?)
+        self.run("UPDATE job SET state = 'queued', tries = 0, free_at = ?1, at = ?1 WHERE state = 'failed'", [now])
     }
 
     /// Returns whether a job is free now.
     pub fn has_jobs(&self, now: i64) -> Result<bool, Error> {
-        let has_jobs = self
-            .connection
-            .prepare_cached(&format!("SELECT 1 FROM job WHERE {IS_FREE} LIMIT 1"))?
-            .exists([now])?;
-        Ok(has_jobs)
+        self.exists(&format!("SELECT 1 FROM job WHERE {IS_FREE} LIMIT 1"), [now])
     }
 
     /// Counts of jobs.
     pub fn jobs(&self) -> Result<Queue, Error> {
-        let queue = self.connection.query_row(
+        self.row(
             "SELECT count(*) FILTER (WHERE state IN ('queued', 'leased')), count(*) FILTER (WHERE state = 'failed'),
                (SELECT error FROM job WHERE error IS NOT NULL ORDER BY at DESC LIMIT 1)
              FROM job",
@@ -143,8 +121,7 @@ impl Journal {
                     last_error: row.get(2)?,
                 })
             },
-        )?;
-        Ok(queue)
+        )
     }
 }
 

@@ -26,11 +26,9 @@ impl Journal {
     }
 
     fn add_known(&self, notes: impl IntoIterator<Item = NoteId>) -> Result<(), Error> {
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT OR IGNORE INTO known_note VALUES (?)")?;
         for note in notes {
-            statement.execute([note.to_string()])?;
+            let sql = "INSERT OR IGNORE INTO known_note VALUES (?)";
+            self.run(sql, [note.to_string()])?;
         }
         Ok(())
     }
@@ -57,14 +55,11 @@ impl Journal {
         if self.meta(BEGUN)?.is_none() {
             return Ok(true);
         }
-        let known = self
-            .connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM known_note WHERE note = ?1)
+        self.value(
+            "SELECT EXISTS (SELECT 1 FROM known_note WHERE note = ?1)
                    OR EXISTS (SELECT 1 FROM written_here WHERE note = ?1)",
-            )?
-            .query_row([note.to_string()], |row| row.get(0))?;
-        Ok(known)
+            [note.to_string()],
+        )
     }
 }
 

@@ -8,7 +8,6 @@ use anamnesis_session::{
 use rusqlite::params;
 
 use super::{Error, Given, Journal, Session, StoredEvent};
-use crate::sqlite;
 
 /// The least number of characters of a session's id that are shown.
 const SHORT: usize = 8;
@@ -131,35 +130,32 @@ pub struct Contents {
 impl Journal {
     /// Counts the sessions of a project, or all.
     pub fn count_sessions(&self, project: Option<&str>) -> Result<usize, Error> {
-        let count: i64 = self
-            .connection
-            .prepare_cached("SELECT count(*) FROM session WHERE ?1 IS NULL OR project = ?1")?
-            .query_row([project], |row| row.get(0))?;
+        let count: i64 = self.value(
+            "SELECT count(*) FROM session WHERE ?1 IS NULL OR project = ?1",
+            [project],
+        )?;
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
     /// Counts the sessions that still have prompts, tool events or turn ends.
     pub fn count_kept(&self) -> Result<usize, Error> {
-        let count: i64 = self
-            .connection
-            .prepare_cached(
-                "SELECT count(*) FROM session WHERE
+        let count: i64 = self.value(
+            "SELECT count(*) FROM session WHERE
                    EXISTS (SELECT 1 FROM prompt WHERE prompt.session = session.id)
                    OR EXISTS (SELECT 1 FROM tool_event WHERE tool_event.session = session.id)
                    OR EXISTS (SELECT 1 FROM turn_end WHERE turn_end.session = session.id)",
-            )?
-            .query_row([], |row| row.get(0))?;
+            [],
+        )?;
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
     /// Returns the shortest prefix of a session's id that is unique, with at least eight characters.
     pub fn short_session_id(&self, id: &str) -> Result<String, Error> {
-        let neighbours: [Option<String>; 2] = self
-            .connection
-            .prepare_cached(
-                "SELECT (SELECT max(id) FROM session WHERE id < ?1), (SELECT min(id) FROM session WHERE id > ?1)",
-            )?
-            .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))?;
+        let neighbours: [Option<String>; 2] = self.row(
+            "SELECT (SELECT max(id) FROM session WHERE id < ?1), (SELECT min(id) FROM session WHERE id > ?1)",
+            [id],
+            |row| Ok([row.get(0)?, row.get(1)?]),
+        )?;
         let shared = |other: &String| {
             let pairs = id.chars().zip(other.chars());
             pairs.take_while(|(one, other)| one == other).count()
@@ -176,10 +172,9 @@ impl Journal {
         let Some(session) = self.session(id)? else {
             return Ok(None);
         };
-        let (source, model, branch) = self
-            .connection
-            .prepare_cached("SELECT source, model, branch FROM session WHERE id = ?")?
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let sql = "SELECT source, model, branch FROM session WHERE id = ?";
+        let (source, model, branch) =
+            self.row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         Ok(Some(Contents {
             session,
             source,
@@ -198,8 +193,7 @@ impl Journal {
 
     /// Returns the prompts of a session by number.
     pub fn prompts(&self, session: &str) -> Result<Vec<StoredPrompt>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT number, kind, privacy, text, suppressed, many_tags, at FROM prompt
                  WHERE session = ? ORDER BY number",
             [session],
@@ -216,13 +210,12 @@ impl Journal {
                     at: row.get(6)?,
                 })
             },
-        )?)
+        )
     }
 
     /// Returns the last failed tool calls of a session, newest first.
     pub fn failed_tools(&self, session: &str, limit: usize) -> Result<Vec<FailedTool>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT prompt, tool, error FROM tool_event
                  WHERE session = ? AND outcome = 'failed' ORDER BY number DESC LIMIT ?",
             params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
@@ -233,12 +226,12 @@ impl Journal {
                     error: row.get(2)?,
                 })
             },
-        )?)
+        )
     }
 
     fn turn_ends(&self, session: &str) -> Result<Vec<StoredTurnEnd>, Error> {
         // If the client does not name the prompt, it is the newest one at that time.
-        Ok(sqlite::rows(&self.connection, "SELECT coalesce(
+        self.rows("SELECT coalesce(
                    (SELECT prompt.number FROM prompt WHERE prompt.session = ?1 AND prompt.id = turn_end.prompt_id),
                    (SELECT max(prompt.number) FROM prompt WHERE prompt.session = ?1 AND turn_end.prompt_id = ''
                       AND prompt.at <= turn_end.at)),
@@ -255,12 +248,11 @@ impl Journal {
                     text: row.get(5)?,
                     at: row.get(6)?,
                 })
-            })?)
+            })
     }
 
     fn delegations(&self, session: &str) -> Result<Vec<StoredDelegation>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT id, kind, prompt, at FROM delegation WHERE session = ? ORDER BY at, rowid",
             [session],
             |row| {
@@ -271,12 +263,11 @@ impl Journal {
                     at: row.get(3)?,
                 })
             },
-        )?)
+        )
     }
 
     fn summaries(&self, session: &str) -> Result<Vec<StoredSummary>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT maker, up_to, body FROM summary WHERE session = ? ORDER BY maker",
             [session],
             |row| {
@@ -287,12 +278,11 @@ impl Journal {
                     summary: serde_json::from_str(&body).unwrap_or_default(),
                 })
             },
-        )?)
+        )
     }
 
     fn jobs_of(&self, session: &str) -> Result<Vec<StoredJob>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT kind, state, tries, error, at FROM job WHERE session = ? ORDER BY at, rowid",
             params![session],
             |row| {
@@ -304,7 +294,7 @@ impl Journal {
                     at: row.get(4)?,
                 })
             },
-        )?)
+        )
     }
 }
 

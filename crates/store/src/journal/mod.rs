@@ -74,7 +74,9 @@ use anamnesis_text::{
     private_tokens::{Hash, Key, PrivateTokens},
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, ErrorCode, config::DbConfig, params, params_from_iter};
+use rusqlite::{
+    Connection, ErrorCode, Params, Row, config::DbConfig, params, params_from_iter, types::FromSql,
+};
 use ulid::Ulid;
 
 use self::schema::VERSION;
@@ -210,6 +212,61 @@ pub struct Journal {
     connection: Connection,
 }
 
+/// The helpers of [`sqlite`].
+impl Journal {
+    fn rows<T, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<C, Error> {
+        Ok(sqlite::rows(&self.connection, sql, params, read)?)
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Error> {
+        Ok(sqlite::one(&self.connection, sql, params, read)?)
+    }
+
+    fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row(params, read)?)
+    }
+
+    fn first<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>, Error> {
+        Ok(sqlite::first(&self.connection, sql, params)?)
+    }
+
+    fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<T, Error> {
+        Ok(sqlite::value(&self.connection, sql, params)?)
+    }
+
+    fn exists(&self, sql: &str, params: impl Params) -> Result<bool, Error> {
+        Ok(sqlite::exists(&self.connection, sql, params)?)
+    }
+
+    fn run(&self, sql: &str, params: impl Params) -> Result<usize, Error> {
+        Ok(sqlite::run(&self.connection, sql, params)?)
+    }
+
+    fn note_ids<C: FromIterator<NoteId>>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<C, Error> {
+        Ok(sqlite::note_ids(&self.connection, sql, params)?)
+    }
+}
+
 impl Journal {
     /// Opens the journal; creates it if it does not exist.
     ///
@@ -308,17 +365,16 @@ impl Journal {
     /// It is recorded before the file is written. If the process is killed in between, both the old
     /// and the new body count as ours.
     pub fn session_body_written(&self, session: &str, body: &str) -> Result<(), Error> {
-        self.connection.execute(
+        self.run(
             "INSERT OR IGNORE INTO session_body VALUES (?, ?)",
             params![session, text_hash(body)],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns whether capture wrote this body for the session. Otherwise a person changed it.
     pub fn is_session_body(&self, session: &str, body: &str) -> Result<bool, Error> {
-        let found = sqlite::one(
-            &self.connection,
+        let found = self.one(
             "SELECT 1 FROM session_body WHERE session = ? AND hash = ?",
             params![session, text_hash(body)],
             |_| Ok(()),
@@ -334,16 +390,11 @@ impl Journal {
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         let first = self.next_position(to.session, now)?;
-        let mut statement = self.connection.prepare_cached(
-            "INSERT INTO shown VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-               coalesce((SELECT epoch FROM session WHERE id = ?1), 0), ?10)",
-        )?;
-        let mut of_session = self
-            .connection
-            .prepare_cached("INSERT OR IGNORE INTO shown_note VALUES (?, ?, ?)")?;
         for (position, shown) in (first..).zip(notes) {
             let evidence = shown.evidence.as_ref();
-            statement.execute(params![
+            let sql = "INSERT INTO shown VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+               coalesce((SELECT epoch FROM session WHERE id = ?1), 0), ?10)";
+            let values = params![
                 to.session,
                 now.timestamp_millis(),
                 position,
@@ -354,10 +405,12 @@ impl Journal {
                 shown.reason,
                 to.agent,
                 evidence.and_then(|evidence| serde_json::to_string(evidence).ok()),
-            ])?;
+            ];
+            self.run(sql, values)?;
             if ![COMMIT, SUGGESTION, INHERITED].contains(&to.lane) && shown.level != POINTER {
                 let note = shown.note.to_string();
-                of_session.execute(params![to.session, note, now.timestamp_millis()])?;
+                let sql = "INSERT OR IGNORE INTO shown_note VALUES (?, ?, ?)";
+                self.run(sql, params![to.session, note, now.timestamp_millis()])?;
             }
         }
         Ok(())
@@ -366,7 +419,7 @@ impl Journal {
     /// Returns the notes that were shown in a session, including those with the title only.
     pub fn notes_shown_in(&self, session: &str) -> Result<BTreeSet<NoteId>, Error> {
         let sql = "SELECT DISTINCT note FROM shown WHERE session = ?";
-        Ok(sqlite::note_ids(&self.connection, sql, [session])?)
+        self.note_ids(sql, [session])
     }
 
     /// Records a run of a hook.
@@ -378,7 +431,7 @@ impl Journal {
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         let microseconds = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        sqlite::run(&self.connection, "INSERT INTO hook VALUES (?1, ?2, ?3, 1, ?4, ?5, iif(?5 IS NULL, NULL, ?2), ?5 IS NOT NULL)
+        self.run("INSERT INTO hook VALUES (?1, ?2, ?3, 1, ?4, ?5, iif(?5 IS NULL, NULL, ?2), ?5 IS NOT NULL)
                  ON CONFLICT (event) DO UPDATE SET
                    last_at = excluded.last_at, day = excluded.day,
                    times = substr(CAST(times || excluded.times AS BLOB), -?6),
@@ -390,27 +443,22 @@ impl Journal {
                 microseconds.to_le_bytes(),
                 error,
                 i64::try_from(TIMED_RUNS * TIME_LENGTH).unwrap_or(0),
-            ])?;
-        Ok(())
+            ]).map(drop)
     }
 
     /// Records an error of a hook's last run after that run was recorded.
     pub fn run_failed(&self, event: &str, error: &str) -> Result<(), Error> {
-        self.connection.execute(
+        self.run(
             "UPDATE hook SET error = ?2, error_at = last_at, is_failing = 1 WHERE event = ?1",
             [event, error],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns statistics of the hooks, by event.
     pub fn hook_runs(&self, now: DateTime<Utc>) -> Result<Vec<HookRuns>, Error> {
         let today = day_of(now);
-        let runs = sqlite::rows(
-            &self.connection,
-            "SELECT event, last_at, iif(day = ?, today, 0), times, error, error_at, is_failing FROM hook",
-            [today],
-            |row| {
+        self.rows("SELECT event, last_at, iif(day = ?, today, 0), times, error, error_at, is_failing FROM hook", [today], |row| {
                 let times: Vec<u8> = row.get(3)?;
                 let mut times: Vec<u32> = times
                     .chunks_exact(TIME_LENGTH)
@@ -433,15 +481,12 @@ impl Journal {
                     last_error: error.zip(row.get(5)?),
                     is_failing: row.get(6)?,
                 })
-            },
-        )?;
-        Ok(runs)
+            })
     }
 
     /// Returns the private and purged tokens that texts of a session must not repeat.
     pub fn echoes(&self, session: &str) -> Result<PrivateTokens, Error> {
-        let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlite::rows(
-            &self.connection,
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = self.rows(
             "SELECT key, hash FROM private_token WHERE session = ?",
             [session],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -457,9 +502,7 @@ impl Journal {
 
     /// Returns SQLite's journal mode: `wal`, or another one if the file system does not support it.
     pub fn log_mode(&self) -> Result<String, Error> {
-        Ok(self
-            .connection
-            .query_row("PRAGMA journal_mode", [], |row| row.get(0))?)
+        self.value("PRAGMA journal_mode", [])
     }
 
     /// Returns whether the write-ahead log should be checkpointed.
@@ -480,31 +523,25 @@ impl Journal {
     /// Returns the values of several keys of `meta`; missing keys are left out.
     pub fn metas(&self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
         let places = vec!["?"; names.len()].join(", ");
-        let values = sqlite::rows(
-            &self.connection,
+        self.rows(
             &format!("SELECT key, value FROM meta WHERE key IN ({places})"),
             params_from_iter(names),
             |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-        Ok(values)
+        )
     }
 
     /// Returns all values of `meta` whose key begins with `prefix`.
     pub fn metas_under(&self, prefix: &str) -> Result<BTreeMap<String, String>, Error> {
-        let values = sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT key, value FROM meta WHERE substr(key, 1, length(?1)) = ?1",
             [prefix],
             |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-        Ok(values)
+        )
     }
 
     /// Deletes a value of `meta`.
     pub fn remove_meta(&self, key: &str) -> Result<(), Error> {
-        self.connection
-            .execute("DELETE FROM meta WHERE key = ?", [key])?;
-        Ok(())
+        self.run("DELETE FROM meta WHERE key = ?", [key]).map(drop)
     }
 
     /// Returns when the first session was seen, milliseconds since 1970. Anything older precedes the
@@ -516,9 +553,7 @@ impl Journal {
     /// Returns when the first session of a host other than Claude Code began, milliseconds since 1970.
     pub fn host_since(&self, host: Host) -> Result<Option<i64>, Error> {
         let sql = "SELECT min(started_at) FROM session WHERE host = ?1";
-        Ok(self
-            .connection
-            .query_row(sql, [host.as_str()], |row| row.get(0))?)
+        self.value(sql, [host.as_str()])
     }
 
     /// Records that recording was resumed, for a project or for all.
@@ -549,28 +584,24 @@ impl Journal {
         }
         let half = || Ulid::generate().random() & u128::from(u64::MAX);
         // If another process creates it at the same time, the first value wins.
-        self.connection.execute(
+        self.run(
             "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING",
             [name, &format!("{:016x}{:016x}", half(), half())],
         )?;
-        Ok(self
-            .connection
-            .query_row("SELECT value FROM meta WHERE key = ?", [name], |row| {
-                row.get(0)
-            })?)
+        self.value("SELECT value FROM meta WHERE key = ?", [name])
     }
 
     /// Records that a person wrote this content of a note on this machine.
     pub fn written_here(&self, note: NoteId, file: &[u8], now: DateTime<Utc>) -> Result<(), Error> {
-        self.connection.execute(
+        self.run(
             "INSERT OR IGNORE INTO written_here VALUES (?, ?, ?)",
             params![
                 note.to_string(),
                 text_hash(&String::from_utf8_lossy(file)),
                 now.timestamp_millis()
             ],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Records that a text was forgotten, as a hash with a key of this machine.
@@ -578,38 +609,30 @@ impl Journal {
         let Some(key) = self.text_key(body)? else {
             return Ok(());
         };
-        self.connection.execute(
+        self.run(
             "INSERT OR REPLACE INTO forgotten (text_key, note, at) VALUES (?, ?, ?)",
             params![key, note.to_string(), now.timestamp_millis()],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns whether a person wrote or approved exactly this file of a note on this machine.
     pub fn was_written_here(&self, note: NoteId, file: &[u8]) -> Result<bool, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM written_here WHERE note = ? AND hash = ?)",
-            )?
-            .query_row(
-                params![note.to_string(), text_hash(&String::from_utf8_lossy(file))],
-                |row| row.get(0),
-            )?)
+        self.value(
+            "SELECT EXISTS (SELECT 1 FROM written_here WHERE note = ? AND hash = ?)",
+            params![note.to_string(), text_hash(&String::from_utf8_lossy(file))],
+        )
     }
 
     /// Returns a number that changes when another connection changes the journal.
     pub fn data_version(&self) -> Result<i64, Error> {
-        Ok(self
-            .connection
-            .query_row("PRAGMA data_version", [], |row| row.get(0))?)
+        self.value("PRAGMA data_version", [])
     }
 
     /// Deletes the record that a note was forgotten.
     pub fn remembered(&self, note: NoteId) -> Result<(), Error> {
-        self.connection
-            .execute("DELETE FROM forgotten WHERE note = ?", [note.to_string()])?;
-        Ok(())
+        self.run("DELETE FROM forgotten WHERE note = ?", [note.to_string()])
+            .map(drop)
     }
 
     /// Returns when the same text was forgotten here, milliseconds since 1970.
@@ -617,13 +640,7 @@ impl Journal {
         let Some(key) = self.text_key(body)? else {
             return Ok(None);
         };
-        let at = sqlite::one(
-            &self.connection,
-            "SELECT at FROM forgotten WHERE text_key = ?",
-            [key],
-            |row| row.get(0),
-        )?;
-        Ok(at)
+        self.first("SELECT at FROM forgotten WHERE text_key = ?", [key])
     }
 
     /// Returns a keyed hash of a text, ignoring white space and letter case; none for an empty text.

@@ -84,10 +84,7 @@ impl Journal {
                 );
                 journal.each_mention(&table, needle, &mut mentions, |masked, key| {
                     let values = masked.iter().chain(key);
-                    journal
-                        .connection
-                        .execute(&change, params_from_iter(values))?;
-                    Ok(())
+                    journal.run(&change, params_from_iter(values)).map(drop)
                 })?;
             }
             let masked = |_: &str, block: &InjectedText| Ok(needle.mask_text(&block.text));
@@ -178,16 +175,14 @@ impl Journal {
     }
 
     fn tables(&self) -> Result<Vec<Table>, Error> {
-        let names: Vec<String> = sqlite::rows(
-            &self.connection,
+        let names: Vec<String> = self.rows(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
             [],
             |row| row.get(0),
         )?;
         let mut tables = Vec::new();
         for name in names {
-            let columns: Vec<(String, String, i64)> = sqlite::rows(
-                &self.connection,
+            let columns: Vec<(String, String, i64)> = self.rows(
                 "SELECT name, type, pk FROM pragma_table_info(?)",
                 [&name],
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),

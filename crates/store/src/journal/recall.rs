@@ -12,7 +12,6 @@ use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Journal};
-use crate::sqlite;
 
 /// Why a note matched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -152,12 +151,11 @@ impl Run {
 impl Journal {
     /// Records that the session's context is empty, so that notes may be injected again.
     pub fn context_emptied(&self, session: &str) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
+        self.run(
             "UPDATE session SET epoch = epoch + 1 WHERE id = ?",
             [session],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns the notes that a context has seen since it was last empty; `agent` is empty for the
@@ -227,12 +225,11 @@ impl Journal {
     }
 
     fn hashes(&self, session: &str, lane: &str) -> Result<Vec<String>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT hash FROM shown WHERE session = ? AND lane = ?",
             [session, lane],
             |row| row.get(0),
-        )?)
+        )
     }
 
     /// Returns the task of a starting subagent of this type: the oldest one without a subagent.
@@ -241,40 +238,36 @@ impl Journal {
         session: &str,
         kind: &str,
     ) -> Result<Option<(String, String)>, Error> {
-        Ok(sqlite::one(
-            &self.connection,
+        self.one(
             "SELECT id, prompt FROM delegation WHERE session = ? AND kind = ? AND agent IS NULL
                  ORDER BY at, rowid LIMIT 1",
             [session, kind],
             |row| Ok((row.get(0)?, row.get(1)?)),
-        )?)
+        )
     }
 
     /// Returns the prompts that tools of this session scheduled.
     pub fn scheduled_prompts(&self, session: &str) -> Result<Vec<String>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT prompt FROM delegation WHERE session = ? AND kind IN (?, ?)",
             [session, TOOLS[0], TOOLS[1]],
             |row| row.get(0),
-        )?)
+        )
     }
 
     /// Records which subagent took a task.
     pub fn delegation_taken(&self, session: &str, id: &str, agent: &str) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
+        self.run(
             "UPDATE delegation SET agent = ? WHERE session = ? AND id = ?",
             [agent, session, id],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Stores one run of recall.
     pub fn recalled(&self, session: &str, run: &Run) -> Result<(), Error> {
         let held = serde_json::to_string(&run.held).unwrap_or_default();
-        sqlite::run(
-            &self.connection,
+        self.run(
             "INSERT OR REPLACE INTO recall VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
                 session,
@@ -288,14 +281,13 @@ impl Journal {
                 run.reason,
                 held,
             ],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns every run of recall of a session, in order.
     pub fn recalls(&self, session: &str) -> Result<Vec<Run>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT lane, agent, at, terms, searched, floor, given, reason, held FROM recall
                  WHERE session = ? ORDER BY at, lane, agent",
             [session],
@@ -313,13 +305,12 @@ impl Journal {
                     held: serde_json::from_str(&held).unwrap_or_default(),
                 })
             },
-        )?)
+        )
     }
 
     /// Returns every note injected into a session, in order.
     pub fn given(&self, session: &str) -> Result<Vec<Given>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT note, hash, lane, level, reason, agent, at, evidence FROM shown
                  WHERE session = ? ORDER BY at, position",
             [session],
@@ -336,24 +327,22 @@ impl Journal {
                     evidence: evidence.and_then(|text| serde_json::from_str(&text).ok()),
                 })
             },
-        )?)
+        )
     }
 
     /// Returns the session with the latest run of recall.
     pub fn last_recalling_session(&self) -> Result<Option<String>, Error> {
-        Ok(sqlite::one(&self.connection, "SELECT id FROM session WHERE EXISTS (SELECT 1 FROM shown WHERE shown.session = session.id)
+        self.first("SELECT id FROM session WHERE EXISTS (SELECT 1 FROM shown WHERE shown.session = session.id)
                    OR EXISTS (SELECT 1 FROM recall WHERE recall.session = session.id)
-                 ORDER BY seen_at DESC, id DESC LIMIT 1", [], |row| row.get(0))?)
+                 ORDER BY seen_at DESC, id DESC LIMIT 1", [])
     }
 
     /// Returns the next free position at one moment. Several hooks of one event run at the same time.
     pub(super) fn next_position(&self, session: &str, now: DateTime<Utc>) -> Result<i64, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT coalesce(max(position) + 1, 0) FROM shown WHERE session = ? AND at = ?",
-            )?
-            .query_row(params![session, now.timestamp_millis()], |row| row.get(0))?)
+        self.value(
+            "SELECT coalesce(max(position) + 1, 0) FROM shown WHERE session = ? AND at = ?",
+            params![session, now.timestamp_millis()],
+        )
     }
 }
 

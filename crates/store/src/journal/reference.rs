@@ -50,7 +50,7 @@ impl Journal {
     /// Returns the notes that cite something that is gone, in order.
     pub fn citing_gone(&self) -> Result<Vec<NoteId>, Error> {
         let sql = "SELECT DISTINCT note FROM seen_citation WHERE gone_at IS NOT NULL ORDER BY note";
-        Ok(sqlite::note_ids(&self.connection, sql, [])?)
+        self.note_ids(sql, [])
     }
 
     fn add_stale(
@@ -81,8 +81,7 @@ impl Journal {
         projects: &[String],
     ) -> Result<HashMap<NoteId, i64>, Error> {
         let places = vec!["?"; projects.len()].join(", ");
-        let rows: Vec<(String, i64)> = sqlite::rows(
-            &self.connection,
+        let rows: Vec<(String, i64)> = self.rows(
             &format!(
                 "SELECT note, seen_at FROM seen_citation WHERE kind = '' AND project IN ({places})"
             ),
@@ -116,14 +115,9 @@ impl Journal {
         now: i64,
     ) -> Result<(), Error> {
         let note = note.to_string();
-        sqlite::run(
-            &self.connection,
-            "DELETE FROM seen_citation WHERE note = ?",
-            [&note],
-        )?;
+        self.run("DELETE FROM seen_citation WHERE note = ?", [&note])?;
         for known in references {
-            sqlite::run(
-                &self.connection,
+            self.run(
                 "INSERT INTO seen_citation VALUES (?, ?, ?, ?, ?, ?, ?)",
                 params![
                     note,
@@ -137,12 +131,11 @@ impl Journal {
             )?;
         }
         // A row without a kind says when the note was checked.
-        sqlite::run(
-            &self.connection,
+        self.run(
             "INSERT INTO seen_citation VALUES (?1, '', '', ?2, ?3, NULL, '')",
             params![note, project, now],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Deletes the citations of notes.

@@ -216,7 +216,7 @@ impl Journal {
         let by_agent = request as i64;
         if self.mark_forgotten(note, by_agent)? == 0 {
             // A note without text has no hash, but the person must be told.
-            self.connection.execute(
+            self.run(
                 "INSERT INTO forgotten (text_key, note, at, by_agent) VALUES (?1, ?1, ?2, ?3)",
                 params![note.to_string(), now.timestamp_millis(), by_agent],
             )?;
@@ -230,10 +230,10 @@ impl Journal {
     }
 
     fn mark_forgotten(&self, note: NoteId, by_agent: i64) -> Result<usize, Error> {
-        Ok(self.connection.execute(
+        self.run(
             "UPDATE forgotten SET by_agent = ?2 WHERE note = ?1",
             params![note.to_string(), by_agent],
-        )?)
+        )
     }
 
     /// Returns the notes that agents forgot and the person was not told of, newest first.

@@ -149,13 +149,11 @@ impl Journal {
     /// repair, and no start of it was taken since.
     pub fn is_unsure(&self, session: &str) -> Result<bool, Error> {
         // A compacted session continues its last prompt, which may be private.
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM meta WHERE key = ?1)
+        self.value(
+            "SELECT EXISTS (SELECT 1 FROM meta WHERE key = ?1)
                    AND NOT EXISTS (SELECT 1 FROM session WHERE id = ?2 AND source <> 'compact')",
-            )?
-            .query_row([UNSURE, session], |row| row.get(0))?)
+            [UNSURE, session],
+        )
     }
 
     /// Returns whether a repair may have lost private tokens that a text of a time repeats.
@@ -186,7 +184,7 @@ impl Journal {
             |names: &[&str]| incomplete.iter().any(|it| names.contains(&it.as_str()));
         if is_incomplete(&DIGESTED) {
             // A note of before is not replaced by one of the rows that are left.
-            self.connection.execute("DELETE FROM session_body", [])?;
+            self.run("DELETE FROM session_body", [])?;
         }
         if is_incomplete(&["meta"]) {
             // Recording may have been off, or a prompt forgotten: no earlier transcript is read.
@@ -198,9 +196,8 @@ impl Journal {
     }
 
     fn set_if_missing(&self, key: &str, value: &str) -> Result<(), Error> {
-        self.connection
-            .execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", [key, value])?;
-        Ok(())
+        self.run("INSERT OR IGNORE INTO meta VALUES (?, ?)", [key, value])
+            .map(drop)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Error, Journal, job};
-use crate::{settings::config::Retention, sqlite};
+use crate::settings::config::Retention;
 
 /// The time after which a transaction begins no further statement. With the last statement and the
 /// commit it stays under 50 ms, so that no hook waits longer.
@@ -106,27 +106,15 @@ const DELEGATIONS: Table = Table {
     ..EVENTS
 };
 
-const SHOWN: Table = Table {
-    name: "shown",
-    key: "rowid",
-    may_go: "TRUE",
-    ..EVENTS
-};
-
-const RECALLS: Table = Table {
-    name: "recall",
-    ..SHOWN
-};
-
-const BLOCKS: Table = Table {
-    name: "block",
-    ..SHOWN
-};
-
-const AGENT_NOTES: Table = Table {
-    name: "agent_note",
-    ..SHOWN
-};
+/// A table of which every old row may be deleted.
+const fn expiring(name: &'static str) -> Table {
+    Table {
+        name,
+        key: "rowid",
+        may_go: "TRUE",
+        ..EVENTS
+    }
+}
 
 const JOBS_DONE: Table = Table {
     name: "job",
@@ -168,10 +156,10 @@ impl Journal {
             (EVENTS, events),
             (TURN_ENDS, events),
             (DELEGATIONS, events),
-            (SHOWN, events),
-            (RECALLS, events),
-            (BLOCKS, events),
-            (AGENT_NOTES, events),
+            (expiring("shown"), events),
+            (expiring("recall"), events),
+            (expiring("block"), events),
+            (expiring("agent_note"), events),
             (PROMPTS, events),
             (JOBS_DONE, before(JOBS_DONE_DAYS)),
             (JOBS_FAILED, before(JOBS_FAILED_DAYS)),
@@ -217,15 +205,12 @@ impl Journal {
     }
 
     fn pragma(&self, name: &str) -> Result<i64, Error> {
-        Ok(self
-            .connection
-            .query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
+        self.value(&format!("PRAGMA {name}"), [])
     }
 
     /// Queues the notes of sessions that changed after their end. Returns how many.
     pub fn queue_due_notes(&self, now: i64) -> Result<usize, Error> {
-        let due: Vec<String> = sqlite::rows(
-            &self.connection,
+        let due: Vec<String> = self.rows(
             "SELECT id FROM session WHERE state = 'completed' AND noted < change",
             [],
             |row| row.get(0),
@@ -238,12 +223,9 @@ impl Journal {
 
     /// Queues the note of a session in its current state. Returns whether one is pending.
     pub(super) fn queue_note(&self, session: &str, now: i64) -> Result<bool, Error> {
-        let state: Option<(i64, i64)> = self
-            .connection
-            .prepare_cached("SELECT change, noted FROM session WHERE id = ?")?
-            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .next()
-            .transpose()?;
+        let sql = "SELECT change, noted FROM session WHERE id = ?";
+        let state: Option<(i64, i64)> =
+            self.one(sql, [session], |row| Ok((row.get(0)?, row.get(1)?)))?;
         match state {
             Some((change, noted)) if noted < change => self.queue(job::NOTE, session, change, now),
             _ => Ok(false),
@@ -279,7 +261,7 @@ impl<'a> Upkeep<'a> {
         if journal.needs_room(retention)? {
             let ceiling = ceiling(retention);
             let goal = ceiling - ceiling / SPARE;
-            for table in [BLOCKS, EVENTS, TURN_ENDS, PROMPTS] {
+            for table in [expiring("block"), EVENTS, TURN_ENDS, PROMPTS] {
                 let is_enough = || Ok(journal.used_bytes()? <= goal);
                 self.let_go(table, now - YOUNG, is_enough)?;
             }
@@ -332,7 +314,7 @@ impl<'a> Upkeep<'a> {
                     };
                     if count > 0 {
                         if is_raw {
-                            sqlite::run(&journal.connection, &mark, [last, end, before])?;
+                            journal.run(&mark, [last, end, before])?;
                         }
                         rows += delete.execute([last, end, before])?;
                     }

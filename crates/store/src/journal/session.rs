@@ -12,7 +12,6 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 
 use super::{Error, Journal, forget, take::LOST};
-use crate::sqlite;
 
 /// The maker of summaries and observations that no model wrote.
 const RULE: &str = "rule";
@@ -145,73 +144,56 @@ impl Session {
 impl Journal {
     /// Returns a session.
     pub fn session(&self, id: &str) -> Result<Option<Session>, Error> {
-        Ok(sqlite::one(
-            &self.connection,
+        self.one(
             &format!("SELECT {COLUMNS} FROM session WHERE id = ?"),
             [id],
             session_of,
-        )?)
+        )
     }
 
     /// Returns whether a part of a session is private or may be. An unknown session is not private.
     pub fn has_private_part(&self, session: &str) -> Result<bool, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?1 AND is_private = 1)
-                   OR EXISTS (SELECT 1 FROM prompt WHERE session = ?1 AND privacy <> 'none')",
-            )?
-            .query_row([session], |row| row.get::<_, bool>(0))?
-            || self.is_unsure(session)?)
+        let sql = "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?1 AND is_private = 1)
+                   OR EXISTS (SELECT 1 FROM prompt WHERE session = ?1 AND privacy <> 'none')";
+        Ok(self.value(sql, [session])? || self.is_unsure(session)?)
     }
 
     /// Returns when the last prompt of a session arrived, milliseconds since 1970.
     pub fn last_prompt_at(&self, session: &str) -> Result<Option<i64>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached("SELECT max(at) FROM prompt WHERE session = ?")?
-            .query_row([session], |row| row.get(0))?)
+        self.value("SELECT max(at) FROM prompt WHERE session = ?", [session])
     }
 
     /// Returns the session of these projects that was answered at this time, in milliseconds since
     /// 1970, give or take some seconds.
     pub fn answered_at(&self, projects: &[String], at: i64) -> Result<Option<String>, Error> {
         let keys = serde_json::to_string(projects).unwrap_or_default();
-        Ok(sqlite::one(
-            &self.connection,
+        self.first(
             "SELECT session.id FROM turn_end JOIN session ON session.id = turn_end.session
                  WHERE turn_end.speaker = 'main' AND turn_end.at BETWEEN ?1 - ?2 AND ?1 + ?2
                    AND session.project IN (SELECT value FROM json_each(?3))
                  ORDER BY abs(turn_end.at - ?1), turn_end.number DESC LIMIT 1",
             params![at, ANSWER_TOLERANCE, keys],
-            |row| row.get(0),
-        )?)
+        )
     }
 
     /// Returns the sessions of a project, or all, most recent first.
     pub fn sessions(&self, project: Option<&str>, limit: usize) -> Result<Vec<Session>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        Ok(sqlite::rows(
-            &self.connection,
-            &format!(
+        self.rows(&format!(
                 "SELECT {COLUMNS} FROM session WHERE ?1 IS NULL OR project = ?1 ORDER BY seen_at DESC, id LIMIT ?2"
-            ),
-            params![project, limit],
-            session_of,
-        )?)
+            ), params![project, limit], session_of)
     }
 
     /// Returns up to five sessions whose id begins with this text, an exact match first.
     pub fn sessions_named(&self, beginning: &str) -> Result<Vec<Session>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             &format!(
                 "SELECT {COLUMNS} FROM session WHERE substr(id, 1, length(?1)) = ?1
                  ORDER BY id = ?1 DESC, seen_at DESC LIMIT 5"
             ),
             [beginning],
             session_of,
-        )?)
+        )
     }
 
     /// Returns the lost sessions: the client has ended or, where `is_running` cannot tell, nothing
@@ -221,8 +203,7 @@ impl Journal {
         now: i64,
         is_running: impl Fn(ClientProcess) -> Option<bool>,
     ) -> Result<Vec<Session>, Error> {
-        let open: Vec<Session> = sqlite::rows(
-            &self.connection,
+        let open: Vec<Session> = self.rows(
             &format!("SELECT {COLUMNS} FROM session WHERE state <> 'completed' ORDER BY seen_at"),
             [],
             session_of,
@@ -258,11 +239,8 @@ impl Journal {
     pub fn give_up(&self, session: &Session, now: i64) -> Result<(), Error> {
         self.in_transaction(|journal| {
             // It counts as ended at its last event.
-            let given_up = journal.connection.execute(
-                "UPDATE session SET change = change + 1, state = 'completed', ended_at = seen_at, end_reason = ?
-                 WHERE id = ? AND state <> 'completed' AND seen_at = ?",
-                params![LOST, session.id, session.seen_at],
-            )?;
+            let given_up = journal.run("UPDATE session SET change = change + 1, state = 'completed', ended_at = seen_at, end_reason = ?
+                 WHERE id = ? AND state <> 'completed' AND seen_at = ?", params![LOST, session.id, session.seen_at])?;
             if given_up > 0 {
                 journal.settle(&session.id, now)?;
                 journal.queue_note(&session.id, now)?;
@@ -299,8 +277,7 @@ impl Journal {
 
     /// Returns the client's last summary of a session.
     fn compacted(&self, id: &str) -> Result<Option<Compacted>, Error> {
-        Ok(sqlite::one(
-            &self.connection,
+        self.one(
             "SELECT text, NOT EXISTS (
                    SELECT 1 FROM turn_end AS later WHERE later.session = turn_end.session
                      AND speaker = 'main' AND later.number > turn_end.number)
@@ -311,7 +288,7 @@ impl Journal {
                 let (text, is_last) = (row.get(0)?, row.get(1)?);
                 Ok(Compacted { text, is_last })
             },
-        )?)
+        )
     }
 
     /// Returns the runs of the prompt of a session that ended, such as a scheduled one: sessions of its
@@ -323,7 +300,7 @@ impl Journal {
         if prompt.split_whitespace().count() < MIN_WORDS {
             return Ok(None);
         }
-        let ids: Vec<String> = sqlite::rows(&self.connection, "SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
+        let ids: Vec<String> = self.rows("SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
                    AND state = 'completed' AND is_private = 0 AND NOT EXISTS (
                      SELECT 1 FROM file_use WHERE session = session.id AND action IN ('edited', 'created'))
                    AND NOT EXISTS (
@@ -354,10 +331,8 @@ impl Journal {
     fn summary_digest(&self, session: &Session) -> Result<SessionDigest, Error> {
         let id = &session.id;
         let answer = self.last_words(id)?;
-        let (git_branch, name) = self
-            .connection
-            .prepare_cached("SELECT branch, title FROM session WHERE id = ?")?
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let sql = "SELECT branch, title FROM session WHERE id = ?";
+        let (git_branch, name) = self.row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut digest = SessionDigest {
             git_branch,
             name,
@@ -379,13 +354,11 @@ impl Journal {
 
     /// Returns the text of the last turn that has one.
     fn last_words(&self, id: &str) -> Result<Option<String>, Error> {
-        Ok(sqlite::one(
-            &self.connection,
+        self.first(
             "SELECT text FROM turn_end WHERE session = ? AND speaker = 'main' AND text IS NOT NULL
                  ORDER BY at DESC, number DESC LIMIT 1",
             [id],
-            |row| row.get(0),
-        )?)
+        )
     }
 
     /// Adds the files that a session edited or read.
@@ -399,13 +372,9 @@ impl Journal {
         digest.files = self.files_used(session, "'edited', 'created'", earlier.files_edited)?;
         digest.files_read = self.files_used(session, "'read'", earlier.files_read)?;
         if i64::try_from(digest.files.len()).is_ok_and(|count| count >= MAX_NAMED) {
-            let edits: i64 = self.connection.query_row(
-                "SELECT count(*) FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
+            let edits: i64 = self.value("SELECT count(*) FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
                    AND path NOT IN (SELECT path FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
-                                    GROUP BY path ORDER BY min(event) LIMIT ?2)",
-                params![session.id, MAX_NAMED],
-                |row| row.get(0),
-            )?;
+                                    GROUP BY path ORDER BY min(event) LIMIT ?2)", params![session.id, MAX_NAMED])?;
             digest.edits_left_out = usize::try_from(edits).unwrap_or(0);
         }
         Ok(())
@@ -424,8 +393,7 @@ impl Journal {
         } else {
             "event NOT IN (SELECT number FROM tool_event WHERE session = ?1 AND prompt IS NULL)"
         };
-        let found: Vec<String> = sqlite::rows(
-            &self.connection,
+        let found: Vec<String> = self.rows(
             &format!(
                 "SELECT path FROM file_use WHERE session = ?1 AND action IN ({actions}) AND {used}
                  GROUP BY path ORDER BY count(*) DESC, min(event) LIMIT {MAX_NAMED}"
@@ -444,8 +412,7 @@ impl Journal {
 
     /// Adds the commands that passed and the patterns of searches, each at its last occurrence.
     fn add_subjects(&self, id: &str, digest: &mut SessionDigest) -> Result<(), Error> {
-        let subjects: Vec<(String, String)> = sqlite::rows(
-            &self.connection,
+        let subjects: Vec<(String, String)> = self.rows(
             "SELECT tool, subject FROM tool_event WHERE session = ? AND subject IS NOT NULL
                  ORDER BY number DESC LIMIT 100",
             [id],
@@ -465,12 +432,10 @@ impl Journal {
 
     /// Counts the failed tool events of a session.
     fn failures(&self, id: &str) -> Result<usize, Error> {
-        let count: i64 = self
-            .connection
-            .prepare_cached(
-                "SELECT count(*) FROM tool_event WHERE session = ? AND outcome = 'failed'",
-            )?
-            .query_row([id], |row| row.get(0))?;
+        let count: i64 = self.value(
+            "SELECT count(*) FROM tool_event WHERE session = ? AND outcome = 'failed'",
+            [id],
+        )?;
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
@@ -502,7 +467,7 @@ impl Journal {
     /// Returns when the last prompt was sent if its answer is not stored yet and may be stored,
     /// milliseconds since 1970.
     pub fn unanswered_since(&self, id: &str) -> Result<Option<i64>, Error> {
-        let prompt: Option<(i64, bool)> = sqlite::one(&self.connection, "SELECT at, privacy = 'full' OR EXISTS (
+        let prompt: Option<(i64, bool)> = self.one("SELECT at, privacy = 'full' OR EXISTS (
                    SELECT 1 FROM turn_end WHERE turn_end.session = prompt.session AND speaker = 'main'
                      AND text IS NOT NULL AND turn_end.at >= prompt.at)
                  FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -510,28 +475,23 @@ impl Journal {
     }
 
     fn last_event_at(&self, id: &str) -> Result<Option<i64>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT max(at) FROM (
+        self.value(
+            "SELECT max(at) FROM (
                    SELECT max(at) AS at FROM tool_event WHERE session = ?1
                    UNION ALL SELECT max(at) FROM turn_end WHERE session = ?1
                    UNION ALL SELECT max(at) FROM prompt WHERE session = ?1)",
-            )?
-            .query_row([id], |row| row.get(0))?)
+            [id],
+        )
     }
 
     /// Returns the extent of a session's records.
     pub fn extent(&self, id: &str) -> Result<Extent, Error> {
-        let (prompt, action): (Option<i64>, Option<i64>) = self
-            .connection
-            .prepare_cached(
-                "SELECT (SELECT min(at) FROM prompt WHERE session = ?1),
+        let sql = "SELECT (SELECT min(at) FROM prompt WHERE session = ?1),
                    (SELECT min(at) FROM (
                       SELECT min(at) AS at FROM tool_event WHERE session = ?1
-                      UNION ALL SELECT min(at) FROM turn_end WHERE session = ?1))",
-            )?
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                      UNION ALL SELECT min(at) FROM turn_end WHERE session = ?1))";
+        let (prompt, action): (Option<i64>, Option<i64>) =
+            self.row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Extent {
             first_at: prompt.into_iter().chain(action).min(),
             has_action: action.is_some(),
@@ -546,19 +506,15 @@ impl Journal {
         };
         let summary = summary::summarize(&self.summary_digest(&session)?);
         let body = serde_json::to_string(&summary).unwrap_or_default();
-        sqlite::run(&self.connection, "INSERT INTO summary VALUES (?1, ?2, (SELECT prompts FROM session WHERE id = ?1), ?3, ?4)
+        self.run("INSERT INTO summary VALUES (?1, ?2, (SELECT prompts FROM session WHERE id = ?1), ?3, ?4)
                  ON CONFLICT (session, maker) DO UPDATE SET
                    up_to = excluded.up_to, body = excluded.body, at = excluded.at
-                   WHERE body <> excluded.body OR up_to <> excluded.up_to", params![id, RULE, body, now])?;
-        Ok(())
+                   WHERE body <> excluded.body OR up_to <> excluded.up_to", params![id, RULE, body, now]).map(drop)
     }
 
     /// Observes the new tool events and those that are not settled yet.
     fn observe(&self, id: &str, now: i64) -> Result<(), Error> {
-        let observed: i64 = self
-            .connection
-            .prepare_cached("SELECT observed FROM session WHERE id = ?")?
-            .query_row([id], |row| row.get(0))?;
+        let observed: i64 = self.value("SELECT observed FROM session WHERE id = ?", [id])?;
         let mut events = self.tool_events_after(
             id,
             observed,
@@ -572,11 +528,8 @@ impl Journal {
             .map(|stored| (stored.number, stored.event))
             .unzip();
         let found = observe::observations(&events);
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT OR IGNORE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?)")?;
         for observation in &found.observations {
-            statement.execute(params![
+            let values = params![
                 id,
                 observation.hash(),
                 observation.kind.as_str(),
@@ -584,15 +537,16 @@ impl Journal {
                 serde_json::to_string(observation).unwrap_or_default(),
                 RULE,
                 now,
-            ])?;
+            ];
+            let sql = "INSERT OR IGNORE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?)";
+            self.run(sql, values)?;
         }
         if let Some(number) = found
             .settled
             .checked_sub(1)
             .and_then(|last| numbers.get(last))
         {
-            sqlite::run(
-                &self.connection,
+            self.run(
                 "UPDATE session SET observed = ? WHERE id = ?",
                 params![number, id],
             )?;
@@ -602,19 +556,16 @@ impl Journal {
 
     /// Returns the summary of a session: a model's if there is one, otherwise the rule-made one.
     pub fn summary(&self, id: &str) -> Result<Option<Summary>, Error> {
-        let body: Option<String> = sqlite::one(
-            &self.connection,
+        let body: Option<String> = self.first(
             "SELECT body FROM summary WHERE session = ? ORDER BY maker = 'rule' LIMIT 1",
             [id],
-            |row| row.get(0),
         )?;
         Ok(body.and_then(|body| serde_json::from_str(&body).ok()))
     }
 
     /// Returns the observations of a session, oldest first.
     pub fn observations(&self, id: &str) -> Result<Vec<Observation>, Error> {
-        let bodies: Vec<String> = sqlite::rows(
-            &self.connection,
+        let bodies: Vec<String> = self.rows(
             "SELECT body FROM observation WHERE session = ? ORDER BY rowid",
             [id],
             |row| row.get(0),
@@ -627,19 +578,17 @@ impl Journal {
 
     /// Records that the note of a session was written from this value of `change`.
     pub fn noted(&self, id: &str, change: i64, now: i64) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
+        self.run(
             "UPDATE session SET noted = max(noted, ?2), noted_at = ?3 WHERE id = ?1",
             params![id, change, now],
         )?;
         // Private tokens are needed until the last note of the session is written.
-        sqlite::run(
-            &self.connection,
+        self.run(
             "DELETE FROM private_token WHERE session = ?1
                    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND state = 'completed')",
             [id],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Deletes all records of a session. Returns whether there were any.
@@ -651,16 +600,11 @@ impl Journal {
                 "DELETE FROM shown_note WHERE session = ?",
                 "DELETE FROM agent_note WHERE session = ?",
             ] {
-                journal.connection.execute(statement, [id])?;
+                journal.run(statement, [id])?;
             }
-            journal
-                .connection
-                .execute("DELETE FROM meta WHERE key = ?", [forget::key_of(id)])?;
+            journal.run("DELETE FROM meta WHERE key = ?", [forget::key_of(id)])?;
             // Foreign keys delete its prompts, events and other rows.
-            Ok(journal
-                .connection
-                .execute("DELETE FROM session WHERE id = ?", [id])?
-                > 0)
+            Ok(journal.run("DELETE FROM session WHERE id = ?", [id])? > 0)
         })
     }
 
@@ -675,24 +619,20 @@ impl Journal {
         limit: i64,
     ) -> Result<Vec<StoredEvent>, Error> {
         let order = if newest { "DESC" } else { "ASC" };
-        let mut events: Vec<StoredEvent> = sqlite::rows(&self.connection, &format!(
+        let mut events: Vec<StoredEvent> = self.rows(&format!(
                 "SELECT number, id, prompt, tool, input, response, outcome, error, duration_ms, agent_id, agent_type,
                    is_from_batch, many_tags, at
                  FROM tool_event WHERE session = ? AND number > ? AND ({of}) ORDER BY number {order} LIMIT ?"
             ), params![id, number, limit], event_of)?;
-        let mut files = self
-            .connection
-            .prepare_cached("SELECT path, action FROM file_use WHERE event = ? ORDER BY path")?;
         for stored in &mut events {
-            stored.event.files = files
-                .query_map([stored.number], |row| {
-                    let action: String = row.get(1)?;
-                    Ok(FileUse {
-                        path: row.get(0)?,
-                        action: FileAction::parse(&action).unwrap_or(FileAction::Read),
-                    })
-                })?
-                .collect::<Result<_, _>>()?;
+            let sql = "SELECT path, action FROM file_use WHERE event = ? ORDER BY path";
+            stored.event.files = self.rows(sql, [stored.number], |row| {
+                let action: String = row.get(1)?;
+                Ok(FileUse {
+                    path: row.get(0)?,
+                    action: FileAction::parse(&action).unwrap_or(FileAction::Read),
+                })
+            })?;
         }
         Ok(events)
     }

@@ -11,11 +11,11 @@ use anamnesis_session::{
     transcript::scheduled,
 };
 use anamnesis_text::hash::text_hash;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use serde_json::json;
 
 use super::{Error, Journal, SINCE};
-use crate::{spool::Waiting, sqlite};
+use crate::spool::Waiting;
 
 /// The number of tool events of a session that are stored in full.
 const MAX_WHOLE_EVENTS: i64 = 5_000;
@@ -116,8 +116,7 @@ impl Journal {
                 }
             }
             RecordedEvent::Ended { reason } => {
-                sqlite::run(
-                    &self.connection,
+                self.run(
                     "UPDATE session SET change = change + (state <> 'completed'),
                            state = 'completed', ended_at = ?, end_reason = ? WHERE id = ?",
                     params![record.at, reason, session],
@@ -191,15 +190,13 @@ impl Journal {
         if record.private || record.surroundings != bare {
             return Ok(None);
         }
-        let before = sqlite::one(
-            &self.connection,
+        self.one(
             "UPDATE session SET started_at = min(started_at, ?2), seen_at = max(seen_at, ?2),
                    transcript = coalesce(?3, transcript)
                  WHERE id = ?1 RETURNING state, end_reason, tool_events",
             params![record.session, record.at, transcript],
             Before::read,
-        )?;
-        Ok(before)
+        )
     }
 
     /// Creates the session's row, or adds missing values.
@@ -207,8 +204,7 @@ impl Journal {
         if let Some(before) = self.take_known(record)? {
             return Ok(before);
         }
-        let known = sqlite::one(
-            &self.connection,
+        let known = self.one(
             "SELECT state, end_reason, tool_events FROM session WHERE id = ?",
             [&record.session],
             Before::read,
@@ -216,7 +212,7 @@ impl Journal {
         let surroundings = &record.surroundings;
         let client = surroundings.client;
         // A session whose start was not recorded may be partial; see `take_start`.
-        sqlite::run(&self.connection, "INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
+        self.run("INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
                    is_private, started_at, seen_at, is_partial, host, title)
                  VALUES (?1, coalesce(?2, 'global'), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, 1, ?10, ?11)
                  ON CONFLICT (id) DO UPDATE SET
@@ -241,8 +237,7 @@ impl Journal {
                 surroundings.title,
             ])?;
         if known.is_none() {
-            sqlite::run(
-                &self.connection,
+            self.run(
                 "INSERT OR IGNORE INTO meta VALUES (?, ?)",
                 params![SINCE, record.at.to_string()],
             )?;
@@ -258,7 +253,7 @@ impl Journal {
         // A new session is recorded from its start. A resumed one may have a part from before the
         // installation.
         let is_new = matches!(source, "startup" | "clear" | "fork");
-        sqlite::run(&self.connection, "UPDATE session SET source = coalesce(source, ?2), model = coalesce(model, ?3),
+        self.run("UPDATE session SET source = coalesce(source, ?2), model = coalesce(model, ?3),
                    is_partial = CASE WHEN ?4 THEN 0 ELSE is_partial END,
                    state = CASE WHEN prompts = 0 AND tool_events = 0 AND state = 'active' THEN 'initialized'
                            ELSE state END
@@ -272,27 +267,18 @@ impl Journal {
     }
 
     fn reopen(&self, session: &str) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
+        self.run(
             "UPDATE session SET state = 'active', ended_at = NULL, end_reason = NULL WHERE id = ?",
             [session],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     fn take_echoes(&self, record: &Record) -> Result<(), Error> {
-        if record.echoes.is_empty() {
-            return Ok(());
-        }
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT OR IGNORE INTO private_token VALUES (?, ?, ?)")?;
         for echo in &record.echoes {
-            statement.execute(params![
-                record.session,
-                echo.key.to_bytes(),
-                echo.hash.to_bytes(),
-            ])?;
+            let sql = "INSERT OR IGNORE INTO private_token VALUES (?, ?, ?)";
+            let (key, hash) = (echo.key.to_bytes(), echo.hash.to_bytes());
+            self.run(sql, params![record.session, key, hash])?;
         }
         Ok(())
     }
@@ -302,33 +288,26 @@ impl Journal {
         let (kind, text) = (prompt.kind(), prompt.text());
         let session = &record.session;
         let is_known = if let Some(id) = &record.prompt_id {
-            self.connection
-                .prepare_cached("SELECT 1 FROM prompt WHERE session = ? AND id = ?")?
-                .exists(params![session, id])?
+            self.exists(
+                "SELECT 1 FROM prompt WHERE session = ? AND id = ?",
+                params![session, id],
+            )?
         } else {
-            self.connection
-                .prepare_cached(
-                    "SELECT 1 FROM prompt WHERE session = ? AND text IS ? AND kind = ? AND abs(at - ?) < ?",
-                )?
-                .exists(params![session, text, kind.as_str(), record.at, SAME_PROMPT])?
+            self.exists("SELECT 1 FROM prompt WHERE session = ? AND text IS ? AND kind = ? AND abs(at - ?) < ?", params![session, text, kind.as_str(), record.at, SAME_PROMPT])?
         };
         if is_known {
             return Ok(false);
         }
+        // After damage the count may be lower than the last number.
         let number: i64 = self
-            .connection
-            .prepare_cached(
-                // After damage the count may be lower than the last number.
+            .value(
                 "UPDATE session SET change = change + 1,
                    prompts = 1 + max(prompts, coalesce((SELECT max(number) FROM prompt WHERE session = ?1), 0)),
                    first_prompt = CASE WHEN ?2 THEN coalesce(first_prompt, ?3) ELSE first_prompt END
                  WHERE id = ?1 RETURNING prompts",
-            )?
-            .query_row(params![session, kind == PromptKind::Person, text], |row| {
-                row.get(0)
-            })?;
-        sqlite::run(
-            &self.connection,
+                params![session, kind == PromptKind::Person, text],
+            )?;
+        self.run(
             "INSERT INTO prompt (session, id, number, kind, privacy, text, many_tags, at)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             params![
@@ -346,11 +325,7 @@ impl Journal {
             if prompt.privacy() == Privacy::Full {
                 self.suppress_all_of(session, id, number)?;
             } else {
-                sqlite::run(
-                    &self.connection,
-                    "UPDATE tool_event SET prompt = ?3 WHERE session = ?1 AND prompt_id = ?2 AND prompt IS NULL",
-                    params![session, id, number],
-                )?;
+                self.run("UPDATE tool_event SET prompt = ?3 WHERE session = ?1 AND prompt_id = ?2 AND prompt IS NULL", params![session, id, number])?;
             }
         }
         Ok(true)
@@ -362,20 +337,18 @@ impl Journal {
              SELECT session, ?3, id FROM tool_event WHERE session = ?1 AND prompt_id = ?2
              UNION ALL
              SELECT session, ?3, 'turn ' || agent_id FROM turn_end WHERE session = ?1 AND prompt_id = ?2";
-        self.connection
-            .execute(collected, params![session, id, number])?;
+        self.run(collected, params![session, id, number])?;
         for statement in [
             "DELETE FROM tool_event WHERE session = ? AND prompt_id = ?",
             "DELETE FROM turn_end WHERE session = ? AND prompt_id = ?",
         ] {
-            self.connection.execute(statement, params![session, id])?;
+            self.run(statement, params![session, id])?;
         }
         self.count_suppressed(session, number)
     }
 
     fn suppress(&self, session: &str, number: i64, event: &str) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
+        self.run(
             "INSERT OR IGNORE INTO suppressed VALUES (?, ?, ?)",
             params![session, number, event],
         )?;
@@ -383,14 +356,13 @@ impl Journal {
     }
 
     pub(super) fn count_suppressed(&self, session: &str, number: i64) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
+        self.run(
             "UPDATE prompt SET suppressed =
                    (SELECT count(*) FROM suppressed WHERE session = ?1 AND prompt = ?2)
                  WHERE session = ?1 AND number = ?2",
             params![session, number],
-        )?;
-        Ok(())
+        )
+        .map(drop)
     }
 
     /// Returns whether events of this prompt are not stored, or may not be. A caller can then skip
@@ -410,19 +382,13 @@ impl Journal {
                     .is_none_or(|privacy| privacy == Privacy::Full),
             })
         };
-        let owner = match prompt_id {
-            Some(id) => self
-                .connection
-                .prepare_cached("SELECT number, privacy FROM prompt WHERE session = ? AND id = ?")?
-                .query_row([session, id], read),
-            None => self
-                .connection
-                .prepare_cached(
-                    "SELECT number, privacy FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
-                )?
-                .query_row([session], read),
-        };
-        Ok(owner.optional()?)
+        if let Some(id) = prompt_id {
+            let sql = "SELECT number, privacy FROM prompt WHERE session = ? AND id = ?";
+            return self.one(sql, [session, id], read);
+        }
+        let sql =
+            "SELECT number, privacy FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1";
+        self.one(sql, [session], read)
     }
 
     fn add_delegation(
@@ -432,12 +398,7 @@ impl Journal {
         kind: &str,
         prompt: &str,
     ) -> Result<(), Error> {
-        sqlite::run(
-            &self.connection,
-            "INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)",
-            params![record.session, id, kind, prompt, record.at],
-        )?;
-        Ok(())
+        self.run("INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)", params![record.session, id, kind, prompt, record.at]).map(drop)
     }
 
     /// Stores a tool event. Returns whether it is new.
@@ -458,8 +419,7 @@ impl Journal {
         if let Some(prompt) = scheduled::prompt_of(event) {
             self.add_delegation(record, &event.id, &event.tool, prompt)?;
         }
-        let known: Option<(i64, bool)> = sqlite::one(
-            &self.connection,
+        let known: Option<(i64, bool)> = self.one(
             "SELECT number, is_from_batch FROM tool_event WHERE session = ? AND id = ?",
             params![session, event.id],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -470,20 +430,14 @@ impl Journal {
         }
         let is_whole = stored < MAX_WHOLE_EVENTS;
         let (input, response) = (event.input.as_ref(), event.response.as_ref());
-        let number: i64 = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO tool_event (session, id, prompt, prompt_id, tool, subject, input, response, outcome,
+        let number: i64 = self.value("INSERT INTO tool_event (session, id, prompt, prompt_id, tool, subject, input, response, outcome,
                    error, duration_ms, agent_id, agent_type, is_from_batch, many_tags, at)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                  ON CONFLICT (session, id) DO UPDATE SET
                    input = excluded.input, response = excluded.response, outcome = excluded.outcome,
                    error = excluded.error, duration_ms = excluded.duration_ms, subject = excluded.subject,
                    is_from_batch = excluded.is_from_batch, many_tags = excluded.many_tags
-                 RETURNING number",
-            )?
-            .query_row(
-                params![
+                 RETURNING number", params![
                     session,
                     event.id,
                     owner.map(|owner| owner.number),
@@ -500,17 +454,15 @@ impl Journal {
                     event.is_from_batch,
                     event.many_tags,
                     record.at,
-                ],
-                |row| row.get(0),
-            )?;
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT OR REPLACE INTO file_use VALUES (?, ?, ?, ?)")?;
+                ])?;
         for file in &event.files {
-            statement.execute(params![number, session, file.path, file.action.as_str()])?;
+            let sql = "INSERT OR REPLACE INTO file_use VALUES (?, ?, ?, ?)";
+            self.run(
+                sql,
+                params![number, session, file.path, file.action.as_str()],
+            )?;
         }
-        sqlite::run(
-            &self.connection,
+        self.run(
             "UPDATE session SET tool_events = tool_events + ?2, change = change + 1 WHERE id = ?1",
             params![session, i64::from(known.is_none())],
         )?;
@@ -535,23 +487,20 @@ impl Journal {
             // The client's summary may paraphrase private text.
             return Ok(());
         }
-        let last_event: i64 = self
-            .connection
-            .prepare_cached("SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?")?
-            .query_row([session], |row| row.get(0))?;
+        let last_event: i64 = self.value(
+            "SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?",
+            [session],
+        )?;
         if text.is_none() {
-            let last_end: i64 = self
-                .connection
-                .prepare_cached(
-                    "SELECT coalesce(max(after_event), 0) FROM turn_end WHERE session = ?",
-                )?
-                .query_row([session], |row| row.get(0))?;
+            let last_end: i64 = self.value(
+                "SELECT coalesce(max(after_event), 0) FROM turn_end WHERE session = ?",
+                [session],
+            )?;
             if last_end == last_event {
                 return Ok(());
             }
         }
-        let stored = sqlite::run(
-            &self.connection,
+        let stored = self.run(
             "INSERT OR IGNORE INTO turn_end
                    (session, prompt_id, agent_id, agent_type, speaker, hash, text, after_event, at)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -568,8 +517,7 @@ impl Journal {
             ],
         )?;
         if stored > 0 && speaker == Speaker::Main {
-            sqlite::run(
-                &self.connection,
+            self.run(
                 "UPDATE session SET change = change + 1 WHERE id = ?",
                 [session],
             )?;
@@ -578,23 +526,16 @@ impl Journal {
     }
 
     fn has_private_region(&self, session: &str) -> Result<bool, Error> {
-        let is_private = sqlite::one(
-            &self.connection,
-            "SELECT is_private FROM session WHERE id = ?",
-            [session],
-            |row| row.get(0),
-        )?;
+        let is_private = self.first("SELECT is_private FROM session WHERE id = ?", [session])?;
         Ok(is_private.unwrap_or(false))
     }
 
     /// Returns whether an open session has no note or an outdated one.
     fn is_note_old(&self, session: &str, now: i64) -> Result<bool, Error> {
-        let is_old = sqlite::one(
-            &self.connection,
+        let is_old = self.first(
             "SELECT noted < change AND state <> 'completed'
                    AND (noted_at IS NULL OR noted_at < ? - ?) FROM session WHERE id = ?",
             params![now, MAX_NOTE_AGE, session],
-            |row| row.get(0),
         )?;
         Ok(is_old.unwrap_or(false))
     }

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use anamnesis_note::id::NoteId;
 use anamnesis_session::event::{Privacy, PromptKind, ToolInput};
 use chrono::{DateTime, Utc};
-use rusqlite::params;
+use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::{COMMIT, Error, Held, Journal, WITHOUT_MEANING, damage};
-use crate::sqlite::{self, Compressed};
+use crate::sqlite::Compressed;
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
@@ -132,11 +132,7 @@ impl Journal {
     /// Returns what a session or subagent did since the last prompt; nothing if the prompt is
     /// private.
     pub fn last_turn(&self, session: &str, agent: &str) -> Result<Option<LastTurn>, Error> {
-        let prompt = sqlite::one(
-            &self.connection,
-            "SELECT number, text, privacy, at FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
-            [session],
-            |row| {
+        let prompt = self.one("SELECT number, text, privacy, at FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [session], |row| {
                 let privacy: String = row.get(2)?;
                 Ok((
                     row.get::<_, u32>(0)?,
@@ -144,16 +140,14 @@ impl Journal {
                     privacy,
                     row.get::<_, i64>(3)?,
                 ))
-            },
-        )?;
+            })?;
         let Some((number, prompt, privacy, at)) = prompt else {
             return Ok(None);
         };
         if privacy == Privacy::Full.as_str() {
             return Ok(None);
         }
-        let mut events: Vec<TurnEvent> = sqlite::rows(
-            &self.connection,
+        let mut events: Vec<TurnEvent> = self.rows(
             "SELECT tool, input, at FROM tool_event
                  WHERE session = ?1 AND coalesce(agent_id, '') = ?2 AND at >= ?3
                    AND (prompt = ?5 OR prompt IS NULL) AND number >
@@ -180,12 +174,11 @@ impl Journal {
 
     /// Returns the last prompts of a session, newest first; empty texts for those that are not stored.
     pub fn last_prompts(&self, session: &str, limit: usize) -> Result<Vec<String>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT coalesce(text, '') FROM prompt WHERE session = ? ORDER BY number DESC LIMIT ?",
             params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
             |row| row.get(0),
-        )?)
+        )
     }
 
     /// Records that a context used notes in a turn. Of two records on one note, the more certain one
@@ -218,24 +211,22 @@ impl Journal {
 
     /// Returns the notes that a session used, each with the number of the prompt.
     pub fn used_in(&self, session: &str) -> Result<Vec<(i64, String)>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT DISTINCT turn, note FROM use WHERE session = ? ORDER BY turn, note",
             [session],
             |row| Ok((row.get(0)?, row.get(1)?)),
-        )?)
+        )
     }
 
     /// Returns a value that changes whenever the counts of use do.
     pub fn usage_stamp(&self) -> Result<String, Error> {
-        Ok(self.connection.query_row(
+        self.value(
             "SELECT format('%d %d %d %d %d', (SELECT count(*) FROM shown_note),
                (SELECT coalesce(max(at), 0) FROM shown_note), count(*), coalesce(max(at), 0),
                coalesce(sum(is_certain), 0)) || coalesce((SELECT value FROM meta WHERE key = ?), '')
              FROM use",
             [FORMER],
-            |row| row.get(0),
-        )?)
+        )
     }
 
     /// Returns the counts of use of all sessions, by the middle of their month.
@@ -282,7 +273,7 @@ impl Journal {
         let sql = format!(
             "SELECT min({MONTH}) FROM (SELECT at FROM shown_note UNION ALL SELECT at FROM use) AS a"
         );
-        Ok(self.connection.query_row(&sql, [], |row| row.get(0))?)
+        self.value(&sql, [])
     }
 
     /// Returns the receipts that an earlier version kept in the journal, as lines.
@@ -294,7 +285,7 @@ impl Journal {
             return Ok(None);
         }
         let sql = "SELECT coalesce(group_concat(text, ''), '') FROM receipt";
-        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
+        self.value(sql, [])
     }
 
     pub(crate) fn drop_former_receipts(&self) -> Result<(), Error> {
@@ -316,17 +307,16 @@ impl Journal {
     /// projects; without any, about all sessions.
     pub fn usage_report(&self, since: i64, projects: &[String]) -> Result<Report, Error> {
         let number = |count: i64| usize::try_from(count).unwrap_or(0);
-        let connection = &self.connection;
         let is_chosen = "at >= ?1 AND (?2 = '[]' OR session IN
           (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
         let projects = serde_json::json!(projects).to_string();
-        let (prompts, sessions) = connection.query_row(
+        let (prompts, sessions) = self.row(
             &format!("SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND kind = ?3"),
             params![since, projects, PromptKind::Person.as_str()],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         // `memory_get` takes ids of any length, which end like the note's.
-        let (pointers, opened): (i64, i64) = connection.query_row(
+        let (pointers, opened): (i64, i64) = self.row(
             &format!(
                 "SELECT count(*), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM tool_event AS call
                    WHERE call.session = shown.session AND call.at >= shown.at AND call.tool GLOB '*memory_get'
@@ -336,15 +326,11 @@ impl Journal {
             params![since, projects, POINTER],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
-        let mut blocks = (0, 0);
-        let mut statement =
-            connection.prepare(&format!("SELECT text FROM block WHERE {is_chosen}"))?;
-        let mut rows = statement.query(params![since, projects])?;
-        while let Some(row) = rows.next()? {
-            let Compressed::<String>(text) = row.get(0)?;
-            blocks = (blocks.0 + 1, blocks.1 + text.chars().count());
-        }
-        let (asked, silent, given, without_meaning) = connection.query_row(
+        let sql = format!("SELECT text FROM block WHERE {is_chosen}");
+        let count = |row: &Row<'_>| Ok(row.get::<_, Compressed<String>>(0)?.0.chars().count());
+        let lengths: Vec<usize> = self.rows(&sql, params![since, projects], count)?;
+        let blocks = (lengths.len(), lengths.iter().sum());
+        let (asked, silent, given, without_meaning) = self.row(
             &format!(
                 "SELECT count(*), count(*) FILTER (WHERE given = 0), coalesce(sum(given), 0),
                    count(*) FILTER (WHERE reason LIKE '%' || ?3)
@@ -364,18 +350,15 @@ impl Journal {
             without_meaning: number(without_meaning),
             ..Report::default()
         };
-        let mut statement = connection.prepare(&format!(
-            "SELECT held FROM recall WHERE {is_chosen} AND held <> '[]'"
-        ))?;
-        let mut rows = statement.query(params![since, projects])?;
-        while let Some(row) = rows.next()? {
-            let held: String = row.get(0)?;
+        let sql = format!("SELECT held FROM recall WHERE {is_chosen} AND held <> '[]'");
+        let held: Vec<String> = self.rows(&sql, params![since, projects], |row| row.get(0))?;
+        for held in held {
             let held: Vec<Held> = serde_json::from_str(&held).unwrap_or_default();
             for held in held {
                 *report.held.entry(held.reason).or_default() += 1;
             }
         }
-        let mut statement = connection.prepare(&format!(
+        let mut statement = self.connection.prepare(&format!(
             "SELECT note, session, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
                AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} AND level NOT IN (?3, ?4)
              GROUP BY note, session"
@@ -396,13 +379,11 @@ impl Journal {
     /// Returns the searches at prompts by day since a time: how many there were, and how many of
     /// them injected nothing. Days count from 1970.
     pub fn searches_by_day(&self, since: i64) -> Result<BTreeMap<i64, (i64, i64)>, Error> {
-        let mut statement = self.connection.prepare(
-            "SELECT at / 86400000, count(*), count(*) FILTER (WHERE given = 0)
-             FROM recall WHERE at >= ? AND lane = 'prompt' GROUP BY 1",
-        )?;
-        let rows =
-            statement.query_map([since], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT at / 86400000, count(*), count(*) FILTER (WHERE given = 0)
+             FROM recall WHERE at >= ? AND lane = 'prompt' GROUP BY 1";
+        self.rows(sql, [since], |row| {
+            Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))
+        })
     }
 }
 
