@@ -267,10 +267,6 @@ fn erf(x: f32) -> f32 {
     (1.0 - polynomial * (-x * x).exp()).copysign(x)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "numbers of tokens and dimensions"
-)]
 fn count(count: usize) -> f32 {
     count as f32
 }

@@ -205,10 +205,6 @@ impl Comparison {
             product += part.dot(signed);
             squares += signed.dot(signed);
         }
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "24 bits are enough for a cosine"
-        )]
         let [product, squares] = [product, squares].map(|sum| sum.reduce_add() as f32);
         let lengths = self.length * squares.sqrt();
         if lengths > 0.0 {

@@ -60,7 +60,6 @@ const SESSION: &str = "one-session";
 
 /// Measure time and memory of the release build against the budgets
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Arguments {
     /// Use small stores and few runs
     #[arg(long)]

@@ -712,7 +712,6 @@ fn ndcg(ranks: &RelevantRanks, relevant: usize, depth: usize) -> f64 {
     if best > 0.0 { gained / best } else { 0.0 }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "ranks and numbers of notes")]
 fn number(count: usize) -> f64 {
     count as f64
 }
@@ -818,7 +817,6 @@ impl GatePoint {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a number of notes")]
 fn count(notes: usize) -> f64 {
     notes as f64
 }

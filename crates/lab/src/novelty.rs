@@ -216,7 +216,6 @@ fn negate(text: &str) -> Option<String> {
     (!after.starts_with("not ")).then(|| format!("{before}not {after}"))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a few hundred texts")]
 fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }

@@ -544,7 +544,6 @@ pub fn file_edges(citing: &[NoteId]) -> Vec<Edge> {
     if count > MAX_CITING {
         return Vec::new();
     }
-    #[expect(clippy::cast_precision_loss, reason = "at most ten")]
     let weight = Relation::File.weights().0 / (1.0 + count as f64).log2();
     let pairs = citing.iter().enumerate();
     pairs

@@ -54,7 +54,6 @@ pub fn share(answers: impl IntoIterator<Item = bool>) -> Option<f64> {
     mean(answers.map(|is_so| if is_so { 1.0 } else { 0.0 }))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of questions and notes")]
 fn number(count: usize) -> f64 {
     count as f64
 }

@@ -234,13 +234,11 @@ pub fn spread<G: Graph>(
     Ok(activated)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "at most sixteen")]
 fn sqrt_degree(links: usize) -> f64 {
     (links.max(1) as f64).sqrt()
 }
 
 /// The share of incoming activation that a note of this degree keeps.
-#[expect(clippy::cast_precision_loss, reason = "counted up to a thousand")]
 fn hub_share(degree: Option<usize>) -> f64 {
     MAX_LINKS as f64 / degree.unwrap_or(0).max(MAX_LINKS) as f64
 }

@@ -135,7 +135,6 @@ pub(crate) fn add_meaning(
 /// expected to exceed their mean.
 ///
 /// Cramér, "Mathematical Methods of Statistics" (1946), 28.6.
-#[expect(clippy::cast_precision_loss, reason = "a number of notes")]
 fn expected_highest(count: usize) -> f32 {
     let logarithm = (count.max(3) as f32).ln();
     let most = (2.0 * logarithm).sqrt();
@@ -145,7 +144,6 @@ fn expected_highest(count: usize) -> f32 {
 /// Returns mean and standard deviation of the cosines, those of the prior included.
 fn distribution(found: &HashMap<u32, f32>) -> (f32, f32) {
     let cosines = || found.values().copied();
-    #[expect(clippy::cast_precision_loss, reason = "a number of notes")]
     let count = found.len() as f32 + PRIOR_NOTES;
     let mean = (cosines().sum::<f32>() + PRIOR_NOTES * PRIOR_MEAN) / count;
     let squares = cosines().map(|cosine| (cosine - mean) * (cosine - mean));

@@ -36,7 +36,6 @@ const PER_SENTENCE: f32 = 0.15;
 
 impl Floor {
     /// Returns the threshold for the best of this many sentences.
-    #[expect(clippy::cast_precision_loss, reason = "a handful of sentences")]
     pub fn threshold(self, sentences: usize) -> f32 {
         let floor = match self {
             Self::Usual => 0.55,

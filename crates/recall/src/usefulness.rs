@@ -35,16 +35,11 @@ pub fn decay_factor(month: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
 /// Returns the days from one time to another, 0 if it is in the future.
 pub(crate) fn days_between(then: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
     // Exact for any two times of the calendar.
-    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 seconds")]
     let seconds = (now - then).num_seconds().max(0) as f64;
     seconds / 86_400.0
 }
 
 /// Converts a count for decaying.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a count that is large is not exact"
-)]
 pub(crate) fn amount(count: u64) -> f64 {
     count as f64
 }

@@ -24,9 +24,7 @@ pub fn weighted_jaccard<T: Ord>(
 pub fn trigram_dice(one: &str, other: &str) -> f32 {
     let (one, other) = (trigrams(one), trigrams(other));
     let common = one.iter().filter(|part| other.contains(part)).count();
-    #[expect(clippy::cast_precision_loss, reason = "words are short")]
-    let dice = 2.0 * common as f32 / (one.len() + other.len()) as f32;
-    dice
+    2.0 * common as f32 / (one.len() + other.len()) as f32
 }
 
 /// Returns the distinct trigrams of a word. A sorted list is faster to make than a set.

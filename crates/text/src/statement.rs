@@ -539,7 +539,6 @@ fn digits_at(text: &str) -> Option<(String, usize)> {
     Some((if is_plain { digits.to_owned() } else { number }, at))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "words of a sentence")]
 fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 {
         0.0

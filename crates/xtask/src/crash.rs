@@ -44,10 +44,6 @@ use tempfile::TempDir;
 
 /// Try to lose notes: kill processes, race them, fill disks
 #[derive(clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a run of its own and excludes the others"
-)]
 pub(crate) struct Arguments {
     /// Number of processes to kill; more if a moment was hit too rarely
     #[arg(long, value_name = "COUNT", default_value_t = 200)]

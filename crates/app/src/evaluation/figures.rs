@@ -119,7 +119,6 @@ pub fn unknown_ids(index: &Index, cases: &[(usize, &Case)]) -> Result<Vec<(usize
 }
 
 /// The mean number of tokens that a session of a project starts with.
-#[expect(clippy::cast_precision_loss, reason = "tokens of a block")]
 fn mean_tokens(context: &Context, index: &Index, entries: &[Entry]) -> Result<Option<f64>, Error> {
     let projects: BTreeSet<&str> = entries.iter().map(|entry| entry.project.as_str()).collect();
     let now = context.environment.now;

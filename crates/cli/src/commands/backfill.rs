@@ -24,10 +24,6 @@ use crate::ui::{self, LIST_LENGTH, Outcome, ProgressBar, Ui};
 /// repeated at any time: sessions that already have a note, are forgotten, excluded or paused are
 /// left alone.
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
 pub(crate) struct Args {
     /// Use the sessions of this program: claude, codex or gemini
     #[arg(long, value_name = "HOST", default_value = "claude", value_parser = parse_host)]

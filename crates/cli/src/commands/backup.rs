@@ -17,7 +17,6 @@ use crate::ui::{self, Outcome, ProgressBar, Ui};
 /// checked after writing. With --restore, the store is replaced by the file; the store that was there
 /// is kept beside it. End all sessions first.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// The file: a new one, or with --restore a backup
     file: PathBuf,

@@ -16,10 +16,6 @@ use crate::ui::{self, Outcome, Ui};
 
 /// Check everything and say how to fix it
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
 pub(crate) struct Args {
     /// Fix what needs no decision: file modes, the index, damaged or pending records
     #[arg(long)]

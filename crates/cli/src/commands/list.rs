@@ -16,10 +16,6 @@ use crate::ui::{self, ListLength, Outcome, Ui};
 ///
 /// Newest first. Includes superseded notes, marked as such.
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
 pub(crate) struct Args {
     /// List the notes of this project [default: that of this folder]
     #[arg(long, value_name = "KEY", conflicts_with_all = ["global", "everywhere"])]

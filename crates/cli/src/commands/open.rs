@@ -22,10 +22,6 @@ use crate::ui::{Outcome, Ui};
 /// Over ssh, forward the port: `ssh -L 8080:127.0.0.1:8080 HOST`, then there
 /// `anamnesis open --port 8080 --print`.
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
 pub(crate) struct Args {
     /// A page by its name in the address, such as `live`, or a note's id
     #[arg(value_name = "PAGE|ID", default_value = "notes")]

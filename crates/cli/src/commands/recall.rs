@@ -32,10 +32,6 @@ struct Answered<'a> {
 /// them, and warnings. Notes of this project come first. With --project, those for all projects are
 /// included. Nothing is recorded.
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the command line"
-)]
 pub(crate) struct Args {
     /// The question
     #[arg(required_unless_present = "stdin")]

@@ -39,7 +39,6 @@ const MAX_SOURCES: usize = 5;
 /// may be outdated; `p` does the same and replaces the similar note; `r` forgets the note. Exit
 /// code 3: notes are pending.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// Only these: ids of notes, or the name of a reflection for the rest of its notes
     ids: Vec<String>,

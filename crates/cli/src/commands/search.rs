@@ -42,7 +42,6 @@ const SNIPPET_INDENT: usize = "7Q4KZ9  preference  ".len();
 /// (anamnesis config model), notes of similar meaning match as well. Superseded and forgotten notes are
 /// left out. Pending and muted notes are shown with their state.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// The words to search for
     #[arg(required_unless_present = "stdin")]

@@ -108,7 +108,6 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
 }
 
 fn share(part: usize, whole: usize) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "shown without digits")]
     let share = (whole > 0).then(|| 100.0 * part as f64 / whole as f64);
     share.map_or_else(String::new, |share| format!(" ({share:.0} %)"))
 }

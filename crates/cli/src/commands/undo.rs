@@ -83,7 +83,11 @@ fn text(undone: &UndoOutcome<'_>, context: &Context) -> String {
 fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     // Before the first commit the list is empty. That is not an error.
     let Some(past) = past else {
-        return ui.shown(args.json, BTreeMap::from([("batches", [""; 0])]), NOTHING);
+        return ui.shown(
+            args.json,
+            BTreeMap::from([("batches", Vec::<String>::new())]),
+            NOTHING,
+        );
     };
     let actor = past.context.environment.is_agent.then_some("agent");
     // A session's note changes often, and is listed once.

@@ -155,7 +155,6 @@ fn line(program: &mut dyn Program, prompts: &[&Question]) -> Result<String> {
         let asked = Instant::now();
         let given = program.ask(question)?;
         times.push(asked.elapsed());
-        #[expect(clippy::cast_precision_loss, reason = "a mean of small numbers")]
         tokens.push(given.tokens as f64);
         remarks += given.remarks;
         let has = |notes: &[NoteId]| notes.iter().any(|id| question.right.contains(id));

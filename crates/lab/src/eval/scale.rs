@@ -80,7 +80,6 @@ pub(super) fn run(largest: usize) -> Result {
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for a person to read")]
 fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }

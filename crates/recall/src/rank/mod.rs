@@ -493,11 +493,7 @@ impl<'a> Searched<'a> {
             }
         });
         let mut parts: Vec<Part<'_>> = parts.collect();
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            reason = "a mean of whole numbers"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "a mean of whole numbers")]
         let mean = (length / count.max(1) as f64).max(1.0) as f32;
         for length_norm in parts.iter_mut().flat_map(|part| &mut part.length_norms) {
             if *length_norm > 0.0 {
@@ -533,7 +529,6 @@ impl<'a> Searched<'a> {
     }
 
     /// The divisor of `fit`: among more notes, the best one matches better by chance.
-    #[expect(clippy::cast_precision_loss, reason = "a logarithm of it is taken")]
     fn fit_divisor(&self) -> f32 {
         let count = self.count as f32;
         (1.0 + count + rarity::SMALL_STORE * smallness(self.count))
@@ -551,7 +546,6 @@ pub fn term_idf(index: &Index, doc_count: usize, term: &str) -> Result<f64, Erro
 }
 
 /// BM25's inverse document frequency of a term in `doc_freq` of `doc_count` notes.
-#[expect(clippy::cast_precision_loss, reason = "a logarithm of it is taken")]
 pub(crate) fn idf(doc_count: usize, doc_freq: u32) -> f32 {
     expected_idf(doc_count as f32, doc_freq as f32)
 }

@@ -62,10 +62,6 @@ pub(super) struct Segment {
 
 /// A term of a segment.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about a word"
-)]
 pub(super) struct QueryTerm {
     pub(super) term: String,
     pub(super) written: String,

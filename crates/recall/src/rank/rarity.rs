@@ -42,7 +42,6 @@ fn listed(term: &str) -> Option<f32> {
 }
 
 /// Returns the idf of a term in `doc_freq` of so many notes and in `background` of the passages.
-#[expect(clippy::cast_precision_loss, reason = "a count of notes")]
 pub(super) fn rarity(notes: usize, doc_freq: u32, background: f32) -> f32 {
     expected_idf(
         notes as f32 + BACKGROUND_NOTES,
@@ -51,13 +50,11 @@ pub(super) fn rarity(notes: usize, doc_freq: u32, background: f32) -> f32 {
 }
 
 /// Returns how small a store is, from 1 (no notes) to 0.
-#[expect(clippy::cast_precision_loss, reason = "a count of notes")]
 pub(super) fn smallness(notes: usize) -> f32 {
     SMALL_STORE / (notes as f32 + SMALL_STORE)
 }
 
 /// Returns whether a store is more than half small.
-#[expect(clippy::cast_precision_loss, reason = "a count of notes")]
 pub(super) fn is_small_store(notes: usize) -> bool {
     (notes as f32) < SMALL_STORE
 }

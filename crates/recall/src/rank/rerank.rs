@@ -350,7 +350,6 @@ fn similarity(a: &str, b: &str) -> f32 {
     if shared < MIN_SIMILARITY { 0.0 } else { shared }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "words are short")]
 fn length(word: &str) -> f32 {
     word.len() as f32
 }

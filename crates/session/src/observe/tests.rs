@@ -687,12 +687,7 @@ proptest! {
     /// A repeated call gives nothing new.
     #[test]
     fn a_longer_session_gives_the_same_and_more(events in sessions(), part in 0.0..1.0) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_precision_loss,
-            clippy::cast_sign_loss,
-            reason = "a share of a short list"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a short list")]
         let seen = (events.len() as f64 * part) as usize;
         let whole = observations(&events).observations;
         let first = observations(&events[..seen]);

@@ -15,10 +15,6 @@ pub(super) type Text<'a> = Option<Cow<'a, str>>;
 
 /// One line of a transcript.
 #[derive(Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the client writes each of these flags on its own"
-)]
 pub(super) struct Record<'a> {
     /// The top-level `type`. Records of other types contain messages, too.
     pub(super) kind: Text<'a>,

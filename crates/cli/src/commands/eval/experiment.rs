@@ -126,7 +126,6 @@ fn table(before: &Figures, after: &Figures) -> String {
         sizes.map(|it| it.mean_tokens),
         tokens,
     );
-    #[expect(clippy::cast_precision_loss, reason = "tokens of all notes")]
     let corpus = sizes.map(|it| Some(it.corpus_tokens as f64));
     row("all notes", corpus, tokens);
     text

@@ -32,10 +32,6 @@ use crate::ui::{self, Outcome, Ui};
 ///
 /// A remote belongs to one person: it stores the notes of all projects, including session notes.
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
 pub(crate) struct Args {
     /// The repository: git@HOST:PATH, ssh://…, https://… or a folder
     #[arg(long, value_name = "URL", conflicts_with = "local_only")]
