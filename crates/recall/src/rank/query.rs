@@ -175,6 +175,7 @@ impl Query {
     }
 
     /// Returns the sentences that ask why, when or who.
+    #[must_use]
     pub fn about_the_past(&self) -> Self {
         let asking = self.segments.iter();
         let asking = asking.filter(|segment| asks_about_the_past(&segment.text));

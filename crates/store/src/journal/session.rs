@@ -322,7 +322,7 @@ impl Journal {
     /// Stores the branch that a session has checked out.
     pub fn set_branch(&self, session: &str, branch: Option<&str>) -> Result<(), Error> {
         let sql = "UPDATE session SET branch = ? WHERE id = ?";
-        sqlite::run(&self.connection, sql, params![branch, session])?;
+        self.run(sql, params![branch, session])?;
         Ok(())
     }
 

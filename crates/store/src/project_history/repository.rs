@@ -104,18 +104,17 @@ impl ProjectRepository {
             Some(target.strip_prefix("refs/remotes/origin/")?.to_owned())
         });
         let usual = DEFAULT_BRANCHES.map(str::to_owned);
-        let names = named.into_iter().chain(usual);
-        let tips = names.map(|name| {
+        let mut tips = named.into_iter().chain(usual).map(|name| {
             let places = [
                 format!("refs/heads/{name}"),
                 format!("refs/remotes/origin/{name}"),
             ];
-            let tips = places
+            let found = places
                 .iter()
                 .filter_map(|name| self.0.refname_to_id(name).ok());
-            tips.collect::<Vec<Oid>>()
+            found.collect::<Vec<Oid>>()
         });
-        { tips }.find(|tips| !tips.is_empty()).unwrap_or_default()
+        tips.find(|tips| !tips.is_empty()).unwrap_or_default()
     }
 
     /// Finds out what became of a branch.
