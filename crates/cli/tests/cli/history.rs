@@ -58,7 +58,7 @@ fn before_the_first_commit_there_is_no_history() {
     let home = home();
     let log = home.run("log");
     assert_eq!(log.code, Some(0), "{log:?}");
-    assert!(log.stdout.starts_with("0 commits"), "{log:?}");
+    assert!(log.stdout.starts_with("0 changes"), "{log:?}");
     for command in ["diff 7Q4KZ9", "show 7Q4KZ9 --at 2026-01-01"] {
         let output = home.run(command);
         assert_eq!(output.code, Some(1), "{command}");
