@@ -129,9 +129,8 @@ impl ProjectRepository {
         };
         let (tip, state) = match (self.tip_of(name), Oid::from_str(&branch.tip)) {
             _ if defaults.is_empty() => (None, BranchState::Unknown),
-            (Some(tip), _) if is_merged(tip) => (Some(tip), BranchState::Merged),
+            (Some(tip), _) | (None, Ok(tip)) if is_merged(tip) => (Some(tip), BranchState::Merged),
             (Some(tip), _) => (Some(tip), BranchState::Unmerged),
-            (None, Ok(tip)) if is_merged(tip) => (Some(tip), BranchState::Merged),
             (None, Ok(tip)) => (Some(tip), BranchState::Gone),
             // Another index may have known that it was merged.
             (None, Err(_)) if branch.state == BranchState::Gone => (None, BranchState::Gone),
