@@ -114,7 +114,7 @@ fn a_why_question_is_answered_from_the_history_once_and_an_order_never() {
         "{why}"
     );
     assert!(why.contains(ANSWER), "{why}");
-    let exact = home.run("why --exact").well();
+    let exact = home.run("why --exact").stdout;
     assert!(exact.contains(ANSWER), "{exact}");
     let json = home.run("why --json").json();
     let given = json["moments"]
