@@ -29,7 +29,7 @@ use anamnesis_store::{
 use anamnesis_text::{
     clean::one_line,
     private_tokens::PrivateTokens,
-    shell::{command::name_of, commands},
+    shell::{commands, name_of},
 };
 use chrono::{DateTime, Utc};
 use serde::Serialize;

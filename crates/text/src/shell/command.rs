@@ -6,7 +6,7 @@
 
 pub mod check;
 
-use super::wrapped_at;
+use super::wrapper::{is_assignment, name_of, wrapped_at};
 use crate::truncate::line;
 
 /// The most characters of a command that are parsed.
@@ -392,23 +392,9 @@ fn words(step: &str) -> Vec<&str> {
     words
 }
 
-/// Returns whether a word is an assignment: `RUST_LOG=debug`.
-pub fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && !name.starts_with(|c: char| c.is_ascii_digit())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
-}
-
 /// Returns the name of the program without its folder.
 fn program<'a>(words: &[&'a str]) -> &'a str {
     name_of(words.first().copied().unwrap_or_default())
-}
-
-/// Returns the last component of a path.
-pub fn name_of(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 /// Returns the program and its arguments without options.

@@ -8,10 +8,15 @@
 //! text.
 
 pub mod command;
+mod wrapper;
 
 use std::collections::VecDeque;
 
-use crate::shell::command::{RUNNERS, is_assignment, name_of};
+pub use self::wrapper::{is_wrapper, name_of};
+use self::{
+    command::RUNNERS,
+    wrapper::{is_assignment, wrapped_at},
+};
 
 /// The most words of a script that are kept. A longer script is data.
 const MAX_WORDS: usize = 20_000;
@@ -32,71 +37,6 @@ const SHELLS: [&str; 5] = ["bash", "dash", "ksh", "sh", "zsh"];
 
 /// Options of `find` that take a command.
 const FIND_RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
-
-/// A program that runs the command in its arguments.
-struct Wrapper {
-    name: &'static str,
-    /// Options that take the next word as their value.
-    with_value: &'static [&'static str],
-    /// The number of its own arguments before the command.
-    arguments: usize,
-}
-
-const fn wrapper(name: &'static str, with_value: &'static [&'static str]) -> Wrapper {
-    Wrapper {
-        name,
-        with_value,
-        arguments: 0,
-    }
-}
-
-const WRAPPERS: [Wrapper; 14] = [
-    wrapper("builtin", &[]),
-    wrapper("command", &[]),
-    wrapper("doas", &["-C", "-u"]),
-    wrapper("env", &["-C", "-u", "--chdir", "--unset"]),
-    wrapper("exec", &["-a"]),
-    wrapper("ionice", &["-c", "-n", "--class", "--classdata"]),
-    wrapper("nice", &["-n", "--adjustment"]),
-    wrapper("nohup", &[]),
-    wrapper("setsid", &[]),
-    wrapper(
-        "stdbuf",
-        &["-e", "-i", "-o", "--error", "--input", "--output"],
-    ),
-    wrapper(
-        "sudo",
-        &[
-            "-C", "-D", "-R", "-T", "-U", "-g", "-h", "-p", "-r", "-t", "-u", "--chdir",
-            "--chroot", "--group", "--host", "--prompt", "--user",
-        ],
-    ),
-    wrapper("time", &["-f", "-o", "--format", "--output"]),
-    Wrapper {
-        name: "timeout",
-        with_value: &["-k", "-s", "--kill-after", "--signal"],
-        arguments: 1,
-    },
-    wrapper(
-        "xargs",
-        &[
-            "-E",
-            "-I",
-            "-L",
-            "-P",
-            "-a",
-            "-d",
-            "-n",
-            "-s",
-            "--arg-file",
-            "--delimiter",
-            "--max-args",
-            "--max-lines",
-            "--max-procs",
-            "--replace",
-        ],
-    ),
-];
 
 /// Returns the words of every command that a script runs: the program's name without its folder,
 /// then its arguments, unquoted, with `--option=value` as two words.
@@ -144,11 +84,6 @@ pub fn assigned(script: &str, variable: &str) -> Option<String> {
     values.next()
 }
 
-/// Returns whether a program only runs the command in its arguments.
-pub fn is_wrapper(program: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| wrapper.name == program)
-}
-
 /// Removes keywords and assignments before a command, and the folder of its program.
 fn without_prefix(words: Vec<String>) -> Option<Vec<String>> {
     let is_before = |word: &String| KEYWORDS.contains(&word.as_str()) || is_assignment(word);
@@ -156,37 +91,6 @@ fn without_prefix(words: Vec<String>) -> Option<Vec<String>> {
     let program = command.first_mut()?;
     *program = name_of(program).to_owned();
     Some(command)
-}
-
-/// Returns the number of words before the command inside one or several wrappers of these names; 0 if
-/// there is no wrapper.
-fn wrapped_at(command: &[impl AsRef<str>], is_one: impl Fn(&str) -> bool) -> Option<usize> {
-    let word = |place: usize| command.get(place).map(AsRef::as_ref);
-    let mut from = 0;
-    loop {
-        let first = word(from)?;
-        let name = name_of(first);
-        let mut known = WRAPPERS.iter().filter(|wrapper| is_one(wrapper.name));
-        let Some(wrapper) = known.find(|wrapper| wrapper.name == name) else {
-            if from > 0 && is_assignment(first) {
-                from += 1;
-                continue;
-            }
-            return Some(from);
-        };
-        from += 1;
-        while let Some(option) = word(from).filter(|word| word.starts_with('-')) {
-            from += 1;
-            // `command -v` only locates a program.
-            if name == "command" && option.contains(['v', 'V']) {
-                return None;
-            }
-            if wrapper.with_value.contains(&option) {
-                from += 1;
-            }
-        }
-        from += wrapper.arguments;
-    }
 }
 
 /// Splits `--option=value` into two words, so that it equals `--option value`.
