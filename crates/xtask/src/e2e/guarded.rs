@@ -78,7 +78,10 @@ pub(super) fn older_index(stage: &Stage) -> Result<()> {
         .context(folder.display())?
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|extension| extension == "db"));
+        .find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("index-") && name.ends_with(".db")
+        });
     let index = index.ok_or_else(|| TestFailure::new("there is no index"))?;
     let older = folder.join("index-1.db");
     fs::rename(&index, &older).context(older.display())?;
