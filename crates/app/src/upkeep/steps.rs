@@ -145,7 +145,7 @@ pub fn split<'a>(context: &'a Context, which: &LongNotes<'_>) -> Result<StepPlan
         let title = loaded.stored(*note).map(|stored| stored.note().title);
         let title = one_line(&title.unwrap_or_default());
         let mut lines = format!("{note} '{title}'");
-        let made = |id| plan.made.iter().find(|made| made.id == *id);
+        let made = |id: &NoteId| plan.made.iter().find(|made| made.id == *id);
         for part in parts.iter().filter_map(made) {
             lines.push_str(&format!("\n  {} '{}'", part.id, one_line(&part.title)));
         }
