@@ -124,10 +124,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         });
     }
     if hits.is_empty() && commits.is_empty() {
-        let then = past.as_ref().map_or_else(String::new, |past| {
-            format!(" at {}", history::shown_time(past.time))
-        });
-        let has = if past.is_some() { "had" } else { "has" };
+        let at = |past: &At<'_>| ("had", format!(" at {}", history::shown_time(past.time)));
+        let (has, then) = past.as_ref().map_or(("has", String::new()), at);
         ui.print(&format!("no note {has} any of these words{then}\n"));
         return Ok(ExitCode::SUCCESS);
     }

@@ -197,7 +197,6 @@ fn answer_event(
         watchdog.extend(DeadlineExtension::Typed);
     }
     let plan = plan(&payload);
-    let (worker, note) = (plan.worker, plan.note);
     let safe = match plan.action {
         Action::Prompt(raw) => Some(match hook.all_private_tokens() {
             Some(tokens) => SafePrompt::new(raw, Some(tokens)),
@@ -230,7 +229,7 @@ fn answer_event(
         // Nor would the summary that these ask for be read.
         handled.answer.instructions = None;
     }
-    if let Some(tag) = note {
+    if let Some(tag) = plan.note {
         hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);
     }
     for error in &handled.errors {
@@ -249,7 +248,7 @@ fn answer_event(
             String::new()
         },
         start_work: is_first_request
-            || match worker {
+            || match plan.worker {
                 Worker::Never => false,
                 Worker::Checkpoint => has_long_log(),
                 Worker::Pending => handled.start_work || has_long_log(),

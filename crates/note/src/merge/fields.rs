@@ -169,14 +169,8 @@ pub(super) fn join(
         model: sides.origin(|note| &note.model, &None),
         session: sides.origin(|note| &note.session, &None),
         host: sides.origin(|note| &note.host, &None),
-        // A session that goes on may be on another branch, which is no conflict that a person has to solve.
-        branch: choose(
-            &base.note.branch,
-            &winner.note.branch,
-            &loser.note.branch,
-            &mut false,
-        )
-        .clone(),
+        // A session that goes on may be on another branch.
+        branch: sides.choose_silently(|note| &note.branch),
         supersedes: sides.unite(|note| &note.supersedes),
         created_at: sides.origin(|note| &note.created_at, &String::new()),
         updated_at: later(&winner.note.updated_at, &loser.note.updated_at).to_owned(),
@@ -191,13 +185,7 @@ pub(super) fn join(
         enforce: sides.choose(|note| &note.enforce),
         status: sides.choose(|note| &note.status),
         pinned: sides.choose(|note| &note.pinned),
-        // Two ratings are no conflict that a person has to solve.
-        rating: *choose(
-            &base.note.rating,
-            &winner.note.rating,
-            &loser.note.rating,
-            &mut false,
-        ),
+        rating: sides.choose_silently(|note| &note.rating),
         verified: winner
             .note
             .verified
@@ -490,6 +478,13 @@ impl Sides<'_> {
         let values = [self.base, self.winner, self.loser].map(field);
         let [base, winner, loser] = values;
         choose(base, winner, loser, &mut self.clash).clone()
+    }
+
+    /// Returns the value of the side that changed it. Two changes are no conflict that a person has to
+    /// solve.
+    fn choose_silently<T: Clone + PartialEq>(&self, field: impl Fn(&Note) -> &T) -> T {
+        let [base, winner, loser] = [self.base, self.winner, self.loser].map(field);
+        choose(base, winner, loser, &mut false).clone()
     }
 
     /// Returns the value of the base, because the origin of a note does not change. If the base has
