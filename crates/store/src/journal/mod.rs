@@ -212,7 +212,7 @@ pub struct Journal {
     connection: Connection,
 }
 
-/// The helpers of [`sqlite`].
+/// The helpers of `sqlite`.
 impl Journal {
     fn rows<T, C: FromIterator<T>>(
         &self,
