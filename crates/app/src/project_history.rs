@@ -112,7 +112,7 @@ fn read_branches(
     let machine = context.machine_id();
     for key in project.own_keys() {
         let named = Index::open(&context.home)?.branches(&key, &machine)?;
-        let found = named.iter().map(|branch| repository.state_of(branch));
+        let found = repository.states_of(&named).into_iter();
         let changed: Vec<_> = found.filter(|found| !named.contains(found)).collect();
         if !changed.is_empty() {
             Index::open_if_usable(&context.home, TIMEOUT)?.set_branches(&key, &changed)?;
@@ -122,7 +122,7 @@ fn read_branches(
 }
 
 /// Finds the commits of a project that answer a prompt, which the session was not shown yet, with their
-/// records. A record names the session's own note, because a commit is no note.
+/// records. A record names the session's own note, because a commit has no note of its own.
 pub fn for_prompt(
     context: &Context,
     journal: &Journal,

@@ -10,6 +10,7 @@ use anamnesis_app::{
     remember, suggestion, sync,
 };
 use anamnesis_note::id::NoteId;
+use anamnesis_recall::rank::Query;
 use anamnesis_recall::render::{self, Block};
 use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
 use anamnesis_session::{
@@ -18,7 +19,7 @@ use anamnesis_session::{
 };
 use anamnesis_store::{
     index::{self, Index},
-    journal::{COMMIT, SUGGESTION, ShownNote},
+    journal::{COMMIT, Journal, SUGGESTION, ShownNote},
     settings::config::SessionLine,
 };
 use anamnesis_text::clean::one_line;
@@ -48,7 +49,6 @@ impl Hook {
             }
             if let Some(prompt) = prompt {
                 self.recall(Lane::Prompt, prompt, &mut handled);
-                self.history(prompt, &mut handled);
                 self.suggest(prompt, &mut handled);
             }
             return handled;
@@ -111,18 +111,15 @@ impl Hook {
                 }
             }
         }
+        if lane == Lane::Prompt {
+            self.history(journal, &query, handled);
+        }
     }
 
     /// Names commits that answer a prompt which asks why, when or who.
-    fn history(&self, prompt: &SafePrompt, handled: &mut Handled) {
-        let (Ok(journal), Ok(query)) = (
-            &self.journal,
-            recall::question(prompt, &self.context.config.recall),
-        ) else {
-            return;
-        };
+    fn history(&self, journal: &Journal, query: &Query, handled: &mut Handled) {
         let (context, project) = (&self.context, self.project());
-        match project_history::for_prompt(context, journal, project, &self.session_id, &query) {
+        match project_history::for_prompt(context, journal, project, &self.session_id, query) {
             Ok((commits, shown)) if !commits.is_empty() => {
                 handled.add_context(&render::commit_block(&commits));
                 handled.given.push((COMMIT, shown));

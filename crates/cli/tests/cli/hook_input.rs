@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::Child,
 };
 
@@ -207,14 +207,10 @@ fn a_payload_that_comes_after_the_answer_is_recorded() {
     assert!(session.contains("Prices are in cents"), "{session}");
 }
 
+/// Makes reading the project's name hang: its `.git` is a file, and git's settings are a pipe. Returns the
+/// pipe, and the settings beside it.
 #[cfg(unix)]
-#[test]
-fn a_prompt_whose_recall_hangs_is_recorded() {
-    let home = home();
-    home.hook(&home.start(SESSION, "startup")).well();
-    home.settle();
-    // The folder is no longer the root of a repository, so recall needs the project's name, and
-    // reading it never ends.
+fn with_hanging_config(home: &TestHome) -> (PathBuf, PathBuf) {
     let git = home.project().join(".git");
     let moved = home.project().join("moved.git");
     fs::rename(&git, &moved).unwrap();
@@ -224,6 +220,18 @@ fn a_prompt_whose_recall_hangs_is_recorded() {
     fs::rename(&config, &put_by).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&config).status();
     assert!(made.unwrap().success());
+    (config, put_by)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_prompt_whose_recall_hangs_is_recorded() {
+    let home = home();
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.settle();
+    // The folder is no longer the root of a repository, so recall needs the project's name, and
+    // reading it never ends.
+    let (config, put_by) = with_hanging_config(&home);
 
     let mut payload = home.payload("UserPromptSubmit", SESSION);
     payload["prompt"] = "Prices are in cents".into();
@@ -243,15 +251,7 @@ fn an_event_whose_record_hangs_is_recorded_by_another_process() {
     let home = home();
     home.settle();
     // Recording a prompt of an unknown session needs the project's name, and reading it never ends.
-    let git = home.project().join(".git");
-    let moved = home.project().join("moved.git");
-    fs::rename(&git, &moved).unwrap();
-    fs::write(&git, "gitdir: moved.git\n").unwrap();
-    let config = moved.join("config");
-    let put_by = config.with_extension("old");
-    fs::rename(&config, &put_by).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(&config).status();
-    assert!(made.unwrap().success());
+    let (config, put_by) = with_hanging_config(&home);
 
     let mut payload = home.payload("UserPromptSubmit", SESSION);
     payload["prompt"] = "Prices are in cents".into();

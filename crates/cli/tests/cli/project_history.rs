@@ -125,7 +125,7 @@ fn a_why_question_is_answered_from_the_history_once_and_an_order_never() {
     let commits: Vec<_> = given.filter(|given| given["commit"].is_string()).collect();
     assert_eq!(commits.len(), 2, "{json}");
     assert!(commits[0]["id"].is_null(), "{json}");
-    // A commit is no note that the session was shown.
+    // A commit does not count as a note that was shown.
     assert!(!home.run("stats").well().contains("never used"));
 }
 

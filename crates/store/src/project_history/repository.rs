@@ -1,6 +1,6 @@
 //! Reads the commits and branches of a project's repository.
 
-use std::{path::Path, time::Instant};
+use std::{cell::LazyCell, path::Path, time::Instant};
 
 use git2::{BranchType, Oid, Repository, Sort};
 
@@ -117,10 +117,29 @@ impl ProjectRepository {
         tips.find(|tips| !tips.is_empty()).unwrap_or_default()
     }
 
-    /// Finds out what became of a branch.
-    pub fn state_of(&self, branch: &NotesBranch) -> NotesBranch {
-        let name = &branch.name;
+    /// Finds out what became of branches.
+    pub fn states_of(&self, branches: &[NotesBranch]) -> Vec<NotesBranch> {
         let defaults = self.default_tips();
+        // Only a branch that is nowhere any more needs the walk.
+        let merges = LazyCell::new(|| self.merge_subjects(&defaults));
+        let names_merge = |name: &str| {
+            let marks = [format!("'{name}'"), format!("/{name}")];
+            let mut words = merges.iter().flat_map(|subject| subject.split_whitespace());
+            words.any(|word| marks.iter().any(|mark| word.ends_with(mark)))
+        };
+        let states = branches.iter();
+        states
+            .map(|branch| self.state_of(branch, &defaults, names_merge))
+            .collect()
+    }
+
+    fn state_of(
+        &self,
+        branch: &NotesBranch,
+        defaults: &[Oid],
+        names_merge: impl Fn(&str) -> bool,
+    ) -> NotesBranch {
+        let name = &branch.name;
         let is_merged = |tip: Oid| {
             let has = |default: &Oid| {
                 *default == tip || self.0.graph_descendant_of(*default, tip).unwrap_or(false)
@@ -134,7 +153,7 @@ impl ProjectRepository {
             (None, Ok(tip)) => (Some(tip), BranchState::Gone),
             // Another index may have known that it was merged.
             (None, Err(_)) if branch.state == BranchState::Gone => (None, BranchState::Gone),
-            (None, Err(_)) if self.names_merge(&defaults, name) => (None, BranchState::Merged),
+            (None, Err(_)) if names_merge(name) => (None, BranchState::Merged),
             (None, Err(_)) if branch.is_of_machine => (None, BranchState::Gone),
             // It may be on the machine of its session only.
             (None, Err(_)) => (None, BranchState::Unknown),
@@ -153,24 +172,20 @@ impl ProjectRepository {
         found.ok()?.get().target()
     }
 
-    /// Returns whether a merge commit of the default branch names a branch.
-    fn names_merge(&self, defaults: &[Oid], name: &str) -> bool {
-        let marks = [format!("'{name}'"), format!("/{name}")];
-        let names = |id: Oid| {
+    /// Returns the subjects of the newest merge commits of the default branch.
+    fn merge_subjects(&self, defaults: &[Oid]) -> Vec<String> {
+        let subject = |id: Oid| {
             let commit = self.0.find_commit(id).ok()?;
             let subject = commit.summary().ok()??.to_owned();
-            let is_merge = commit.parent_count() > 1;
-            let mut words = subject.split_whitespace();
-            Some(is_merge && words.any(|word| marks.iter().any(|mark| word.ends_with(mark))))
+            (commit.parent_count() > 1).then_some(subject)
         };
         let Ok(mut walk) = self.0.revwalk() else {
-            return false;
+            return Vec::new();
         };
-        let pushed = defaults.iter().all(|tip| walk.push(*tip).is_ok());
-        pushed
-            && walk
-                .take(MAX_COMMITS)
-                .flatten()
-                .any(|id| names(id).unwrap_or(false))
+        if defaults.iter().any(|tip| walk.push(*tip).is_err()) {
+            return Vec::new();
+        }
+        let newest = walk.take(MAX_COMMITS).flatten();
+        newest.filter_map(subject).collect()
     }
 }
