@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 #[cfg(unix)]
-use std::{env, fs, fs::File, path::PathBuf, process::Child};
+use std::{fs, fs::File, path::PathBuf, process::Child};
 
 #[cfg(unix)]
 use anamnesis_lab::bench::cost;
@@ -244,11 +244,13 @@ impl StaticBuild {
         }
         let log = target_folder(root).join("static.log");
         let output = File::create(&log).map_err(at(&log))?;
+        // By cargo: an earlier step may have replaced this program.
+        let by_cargo = cargo(root);
         let mut build = Command::new("nice");
         build
             .args(["-n", "19"])
-            .arg(env::current_exe()?)
-            .args(["platforms", STATIC_TARGET])
+            .arg(by_cargo.get_program())
+            .args(["xtask", "platforms", STATIC_TARGET])
             .current_dir(root)
             .stdout(output.try_clone()?)
             .stderr(output);
