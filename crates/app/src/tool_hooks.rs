@@ -236,6 +236,7 @@ fn noted(
             note_type: NoteType::Episodic,
             now: context.environment.now,
             only_pinned: false,
+            with_reflected: false,
             limit: MAX_SESSIONS,
         };
         entries.extend(index.recent(query).ok()?);

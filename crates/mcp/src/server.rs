@@ -125,7 +125,11 @@ impl Server {
         match spawn::run_for_person(environment, &command) {
             Ok(mut said) => {
                 if left > 0 {
-                    said.push_str(&format!("{left} left; still pending: anamnesis review\n"));
+                    let said_so_far = said.trim_end().len();
+                    said.truncate(said_so_far);
+                    said.push_str(&format!(
+                        "\n{left} not taken, still pending: anamnesis review\n"
+                    ));
                 }
                 CallToolResult::structured(json!({ "said": said, "left": 0 }))
             }

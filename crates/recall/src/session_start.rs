@@ -13,6 +13,7 @@ use std::{
 use crate::{
     branch::branch_remark,
     correction::{Shown, with_corrections},
+    knowledge::StoreKnowledge,
     last_sessions::{Situation, by_worth},
     note_set::Knowledge,
     render::{Chosen, MAX_GLOBAL, Reason},
@@ -23,7 +24,7 @@ use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{GLOBAL, Kind, Note, NoteType, Visibility},
 };
-use anamnesis_session::session_note::{FAILING, part_of};
+use anamnesis_session::session_note::{FAILING, part_of, says_the_same};
 use anamnesis_store::{
     fs::file::Stamp,
     index::{Entry, Error, Index, OpenFailure, Recent},
@@ -103,7 +104,7 @@ impl WorkingSet {
     }
 }
 
-/// Chooses the working set and reads its notes.
+/// Chooses the working set and reads its notes, with what corrects them and what they cite that is gone.
 ///
 /// Only chosen files are read: a file that changed since it was indexed is used as it is now, and one
 /// that is gone or no longer qualifies is dropped.
@@ -112,21 +113,37 @@ pub fn working_set(
     notes: &Notes,
     request: &Request<'_>,
 ) -> Result<WorkingSet, Error> {
+    let set = selected(index, notes, request)?;
+    let mut chosen = corrected(index, notes, request, set.chosen)?;
+    let knowledge = StoreKnowledge {
+        index,
+        journal: request.journal,
+        now: request.now,
+    };
+    mark_stale(&mut chosen, &knowledge);
+    Ok(WorkingSet { chosen, ..set })
+}
+
+fn selected(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<WorkingSet, Error> {
     let tasks = open_tasks(index, notes, request)?;
     let entries = latest_sessions(index, request)?;
-    let sessions = indexed_texts(index, &entries)?;
-    let read = |note: NoteId| {
-        let entry = entries.iter().find(|entry| entry.id() == note)?;
-        current(notes, entry, request, Reason::LastSession)
-    };
-    let said = instructions(&sessions, |session| {
+    let mut sessions = indexed_texts(index, &entries)?;
+    let entry_of = |note: NoteId| entries.iter().find(|entry| entry.id() == note);
+    // What a reflection has used still quotes the person.
+    let read_for =
+        |note, reason| entry_of(note).and_then(|entry| current(notes, entry, request, reason));
+    let mut said = instructions(&sessions, |session| {
         let is_captured = |note: &Note| {
             text_hash(&note.body) == text_hash(&session.body)
                 && (request.journal)
                     .is_some_and(|journal| session_note::is_as_captured(journal, note))
         };
-        read(session.id).as_ref().is_some_and(is_captured)
+        read_for(session.id, Reason::ThisSession)
+            .as_ref()
+            .is_some_and(is_captured)
     });
+    sessions.retain(|note| entry_of(note.id).is_some_and(|entry| !entry.reflected));
+    let read = |note| read_for(note, Reason::LastSession);
     let failing = open_failures(index, notes, request)?;
     let with_tasks = tasks.iter().filter_map(|task| task.note.session.as_deref());
     let situation = Situation {
@@ -153,16 +170,25 @@ pub fn working_set(
             add(note, reason);
         }
     }
-    let sorted = by_worth(sessions, &situation).into_iter();
+    // The last session is told in full, whatever others left open.
+    let earlier = sessions.split_off(sessions.len().min(1));
+    let sorted = sessions.into_iter().chain(by_worth(earlier, &situation));
     for note in sorted.filter_map(|note| read(note.id)).take(places) {
         add(note, Reason::LastSession);
     }
+    said.retain(|said| !chosen.iter().any(|chosen| tells(&chosen.note, &said.text)));
     chosen.extend(tasks);
     Ok(WorkingSet {
         chosen,
         said,
         failing,
     })
+}
+
+/// Returns whether a durable note tells an instruction, with its title or a line.
+fn tells(note: &Note, instruction: &str) -> bool {
+    let mut lines = std::iter::once(note.title.as_str()).chain(note.body.lines());
+    note.note_type != NoteType::Episodic && lines.any(|line| says_the_same(line, instruction))
 }
 
 /// Returns the checks that still fail and that the files of their notes still name.
@@ -202,7 +228,7 @@ fn changed_at(folder: &Path, file: &str) -> Option<DateTime<Utc>> {
 }
 
 /// Adds to each note what it cites and is gone, as it is injected with a prompt.
-pub fn mark_stale(chosen: &mut [Chosen], knowledge: &impl Knowledge) {
+fn mark_stale(chosen: &mut [Chosen], knowledge: &impl Knowledge) {
     let ids: Vec<NoteId> = chosen.iter().map(|chosen| chosen.note.id).collect();
     let mut stale = knowledge.stale(&ids);
     for chosen in chosen {
@@ -222,7 +248,7 @@ impl Shown for Chosen {
 
 /// Puts the later notes directly before the notes that they correct, and says so. Adds the branch of each
 /// session's note that is not merged.
-pub fn corrected(
+fn corrected(
     index: &Index,
     notes: &Notes,
     request: &Request<'_>,
@@ -283,6 +309,7 @@ fn recent(
             note_type,
             now: request.now,
             only_pinned: false,
+            with_reflected: note_type == NoteType::Episodic,
             limit,
         })?);
     }
@@ -324,6 +351,7 @@ fn candidates(
             note_type,
             now: request.now,
             only_pinned: false,
+            with_reflected: false,
             limit: MAX_GLOBAL,
         })
     };
@@ -387,6 +415,7 @@ fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
                 note_type,
                 now: request.now,
                 only_pinned: true,
+                with_reflected: false,
                 limit: fetch_limit(request),
             })?);
         }
@@ -593,7 +622,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_session_that_left_something_failing_comes_before_newer_ones() {
+    fn after_the_last_session_one_that_left_something_failing_comes_first() {
         let fixture = Fixture::new();
         for number in 1..=3 {
             fixture.add("", session(&format!("session {number}"), number));
@@ -606,7 +635,7 @@ pub(crate) mod tests {
             fixture.add(&format!("fact {number}"), |_| {});
         }
         let selected = fixture.selected(8);
-        assert_eq!(selected[6..], ["the cart fails", "session 1"]);
+        assert_eq!(selected[6..], ["session 1", "the cart fails"]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Declared {
     pub choices: Vec<String>,
     /// The tasks that were open at the end.
     pub open_tasks: Vec<String>,
-    /// The commits and pull requests: `1a2b3c4 subject`.
+    /// The commits and pull requests: `1a2b3c4 subject`, without a hash if git did not print it.
     pub commits: Vec<String>,
 }
 
@@ -113,6 +113,9 @@ impl Declared {
         let mut made: Vec<String> = Vec::new();
         if commits {
             made.extend(output.lines().filter_map(commit_of));
+            if made.is_empty() && event.outcome == Outcome::Ok {
+                made.extend(quiet_commit(command));
+            }
             if command.contains("--amend") && !made.is_empty() {
                 self.commits.pop();
             }
@@ -134,7 +137,14 @@ impl Declared {
 
 /// Returns the subject of a line of [`Declared::commits`].
 pub(crate) fn subject_of(commit: &str) -> &str {
-    commit.split_once(' ').map_or("", |(_, subject)| subject)
+    match commit.split_once(' ') {
+        Some((id, subject)) if id.starts_with('#') || is_hash(id) => subject,
+        _ => commit,
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    HASH_LENGTHS.contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 fn lines(text: Option<&str>) -> impl Iterator<Item = String> {
@@ -146,9 +156,29 @@ fn lines(text: Option<&str>) -> impl Iterator<Item = String> {
 fn commit_of(printed: &str) -> Option<String> {
     let (made, subject) = printed.trim().strip_prefix('[')?.split_once("] ")?;
     let (_, hash) = made.rsplit_once(' ')?;
-    let is_hash = HASH_LENGTHS.contains(&hash.len()) && hash.chars().all(|c| c.is_ascii_hexdigit());
     let subject = line(without_line_numbers(subject), MAX_SUBJECT);
-    is_hash.then(|| format!("{hash:.7} {subject}"))
+    is_hash(hash).then(|| format!("{hash:.7} {subject}"))
+}
+
+/// Returns the subject that a quiet `git commit` was given: `git commit -qm "subject"`.
+fn quiet_commit(command: &str) -> Option<String> {
+    let (_, arguments) = command.split_once("commit ")?;
+    let message = arguments.find(['"', '\''])?;
+    let (options, quoted) = arguments.split_at(message);
+    let is_short = |option: &str, letter| {
+        option.starts_with('-') && !option.starts_with("--") && option.contains(letter)
+    };
+    let mut named = options.split_whitespace();
+    let is_quiet = named.any(|option| option == "--quiet" || is_short(option, 'q'));
+    let is_message = options
+        .split_whitespace()
+        .last()
+        .is_some_and(|option| option == "--message" || is_short(option, 'm'));
+    let mut text = quoted.chars();
+    let quote = text.next()?;
+    let subject: String = text.take_while(|c| *c != quote && *c != '\n').collect();
+    let is_plain = !subject.is_empty() && !subject.starts_with("$(");
+    (is_quiet && is_message && is_plain).then(|| line(&subject, MAX_SUBJECT))
 }
 
 /// Returns the first line of a subject that was written as numbered lines: `   1  Add x   2   3  Why`.
@@ -346,6 +376,8 @@ mod tests {
                 "git commit -F message",
                 "[fix/x 4d5e6f7]    1 Fix the login    2    3 It read an old key.",
             ),
+            bash("git add . && git commit -qm \"Add refunds\"", ""),
+            bash("git commit -m 'Not quiet'", "nothing to commit"),
             bash("grep -r 'git commit'", "[section] not a commit"),
             bash("git log", "[main 5e6f7a8] quoted"),
         ];
@@ -355,7 +387,8 @@ mod tests {
                 "1a2b3c4 Add the cart",
                 "3c4d5e6 Fix the cart's sum",
                 "#12 Read the port",
-                "4d5e6f7 Fix the login"
+                "4d5e6f7 Fix the login",
+                "Add refunds"
             ]
         );
     }

@@ -29,13 +29,20 @@ pub fn add_prompt(turns: &mut Vec<Turn>, prompt: String) {
 /// The commands of this program are left out: what is typed after them becomes a note by itself.
 pub fn command_arguments(prompt: &str) -> Option<&str> {
     const MIN_WORDS: usize = 4;
-    let (name, arguments) = prompt
+    let (_, arguments) = prompt
         .trim()
         .strip_prefix('/')?
         .split_once(char::is_whitespace)?;
-    let is_own = name.starts_with("anamnesis:") || name.starts_with("memory-");
     let arguments = arguments.trim();
-    (!is_own && arguments.split_whitespace().count() >= MIN_WORDS).then_some(arguments)
+    (!is_own_command(prompt) && arguments.split_whitespace().count() >= MIN_WORDS)
+        .then_some(arguments)
+}
+
+/// Returns whether a prompt is a slash command of this program. What the model answers to it says
+/// nothing about the person's work.
+pub fn is_own_command(prompt: &str) -> bool {
+    let name = prompt.trim_start().strip_prefix('/').unwrap_or_default();
+    name.starts_with("anamnesis:") || name.starts_with("memory-")
 }
 
 /// Sets the answer of the last turn.

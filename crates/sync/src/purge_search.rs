@@ -49,7 +49,7 @@ impl Occurrences {
 pub struct Written {
     /// The number of commits.
     pub commits: usize,
-    /// The time of the first pushed commit; `None` if none was pushed.
+    /// The time of the first pushed commit, which may have been pushed later; `None` if none was pushed.
     pub pushed_at: Option<DateTime<Utc>>,
 }
 

@@ -5,7 +5,6 @@
 
 use anamnesis_note::{
     draft::{Draft, NoteChange, saved},
-    id::IdPrefix,
     link::{Link, Relation},
     note::{Kind, State, Status},
 };
@@ -305,8 +304,8 @@ pub fn asked_for(prompt: &RawPrompt) -> Option<Asked<'_>> {
     let id = id.trim_start();
     let mut all = Status::ALL.iter().copied();
     let change = all.find(|status| word_of(*status) == word);
-    // `done with it all` is a task.
-    let change = change.filter(|_| id.is_empty() || IdPrefix::parse(id).is_ok());
+    // `done with it all` is a task, `done nope12` has a wrong id.
+    let change = change.filter(|_| !id.contains(char::is_whitespace));
     let change = change.map(|status| Asked::Set(status, id));
     Some(change.unwrap_or(Asked::Add(text)))
 }
@@ -403,6 +402,10 @@ mod tests {
                 Some(Asked::Set(Status::Pending, "#9hkd3t")),
             ),
             ("/memory-task done it all", Some(Asked::Add("done it all"))),
+            (
+                "/memory-task done nope12",
+                Some(Asked::Set(Status::Done, "nope12")),
+            ),
             ("/memory-task done", Some(Asked::Set(Status::Done, ""))),
             (
                 "/memory-task finish 9HKD3T",

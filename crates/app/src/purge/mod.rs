@@ -84,7 +84,7 @@ pub struct PurgeOutcome {
     pub remaining: BTreeSet<String>,
     /// Other notes with the same text. A purge of notes leaves them.
     pub other_notes: Vec<String>,
-    /// When the text was first pushed to the remote.
+    /// The time of the first commit with the text that was pushed to the remote, perhaps later.
     pub pushed_at: Option<DateTime<Utc>>,
     /// The remote, for people.
     pub remote: Option<String>,
@@ -305,7 +305,7 @@ impl<'a> PurgePlan<'a> {
             steps.push(match (done.pushed_at, &done.remote) {
                 (Some(since), Some(place)) => {
                     let lasted = lasted(since, self.context.environment.now);
-                    format!("change the secret: it was on {place} for {lasted}")
+                    format!("change the secret: it was on {place} for up to {lasted}")
                 }
                 _ => "if it is a secret, change it: it was on this disk".to_owned(),
             });
@@ -650,7 +650,7 @@ fn note_place(note: &PlannedNote, now: DateTime<Utc>) -> FoundPlace {
         Some(written) => {
             let commits = count(written.commits, "commit");
             match written.pushed_at {
-                Some(at) => format!("{commits}, pushed {}", ago(at, now)),
+                Some(at) => format!("{commits}, the first {}, pushed", ago(at, now)),
                 None => format!("{commits}, not pushed"),
             }
         }

@@ -9,7 +9,6 @@ use anamnesis_note::{
     note::{Note, Source, parse_timestamp},
 };
 use anamnesis_recall::{
-    knowledge::StoreKnowledge,
     render::{self, Block, Chosen, Level, Reason},
     session_start::{self, DEFAULT_K, Request, WorkingSet},
     standing,
@@ -114,10 +113,7 @@ impl Hook {
             mut chosen,
             said,
             failing,
-        } = match session_start::working_set(index, notes, &request).and_then(|set| {
-            let chosen = session_start::corrected(index, notes, &request, set.chosen)?;
-            Ok(WorkingSet { chosen, ..set })
-        }) {
+        } = match session_start::working_set(index, notes, &request) {
             Ok(set) => set,
             Err(error) => {
                 handled.index_failed(&error);
@@ -138,12 +134,6 @@ impl Hook {
                     .is_some_and(|seen| seen.with_text && seen.hash == text_hash(&chosen.note.body))
             });
         }
-        let knowledge = StoreKnowledge {
-            index,
-            journal,
-            now: request.now,
-        };
-        session_start::mark_stale(&mut chosen, &knowledge);
         for chosen in &mut chosen {
             let remark = project.remark_on(&chosen.note.project);
             chosen.remarks.extend(remark);

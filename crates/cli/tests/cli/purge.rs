@@ -138,13 +138,13 @@ fn a_text_is_masked_everywhere() {
     let shown = purge_text(&home, &format!("{SECRET}\n"));
     snapshot!(shown.shown(), @r#"
     exit 0
-    note     #C3N8TR fact "Set up staging" · 1 commit, pushed just now
+    note     #C3N8TR fact "Set up staging" · 1 commit, the first just now, pushed
     file     log/anamnesis.log
     records  1 prompt, 1 tool event, 1 other record of one session
     Claude   ~/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20.jsonl
              its transcript: not ours, left alone
     done; 5 places masked, 0 left here.
-    Now: 1. change the secret: it was on [ROOT]/remote.git for a moment
+    Now: 1. change the secret: it was on [ROOT]/remote.git for up to a moment
          2. remove Claude's transcript, or let it expire
     "#);
     assert_eq!(holding(&home.store()), [""; 0]);
@@ -233,7 +233,7 @@ fn a_note_is_purged_by_its_id() {
     run(&home, "sync").well();
     snapshot!(run(&home, "purge C3N8TR").shown(), @r#"
     exit 2
-    note     #C3N8TR fact "Set up staging" · 1 commit, pushed just now
+    note     #C3N8TR fact "Set up staging" · 1 commit, the first just now, pushed
     on stderr:
     anamnesis: 0 places: cannot ask for confirmation (no terminal); pass --yes
     → anamnesis purge C3N8TR --yes
@@ -241,7 +241,7 @@ fn a_note_is_purged_by_its_id() {
     home.write("quarantine/git-20260101T020304Z/.git/HEAD", "");
     snapshot!(run(&home, "purge C3N8TR --yes").shown(), @r#"
     exit 0
-    note     #C3N8TR fact "Set up staging" · 1 commit, pushed just now
+    note     #C3N8TR fact "Set up staging" · 1 commit, the first just now, pushed
     purged #C3N8TR: a tombstone stays, the text is in no file and no commit here
     Now: 1. a damaged repository that was set aside may hold it: rm -rf ~/.anamnesis/quarantine/git-20260101T020304Z
     "#);
@@ -371,7 +371,7 @@ fn what_cannot_be_purged_is_said() {
     ");
     snapshot!(command(&home, "purge --find").input(SECRET).run().shown(), @r#"
     exit 2
-    note     #C3N8TR fact "Set up staging" · 1 commit, pushed just now
+    note     #C3N8TR fact "Set up staging" · 1 commit, the first just now, pushed
     file     log/anamnesis.log
     records  1 prompt, 1 tool event, 1 other record of one session
     Claude   ~/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20.jsonl
@@ -391,7 +391,7 @@ fn what_cannot_be_purged_is_said() {
     assert!(before.iter().all(|name| after.contains(name)), "{after:?}");
     snapshot!(purge_text(&home, SECRET).shown(), @r#"
     exit 1
-    note     #C3N8TR fact "Set up staging" · 1 commit, pushed just now
+    note     #C3N8TR fact "Set up staging" · 1 commit, the first just now, pushed
     file     log/anamnesis.log
     records  1 prompt, 1 tool event, 1 other record of one session
     Claude   ~/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20.jsonl

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use anamnesis_session::session_note::labelled;
+use anamnesis_session::{
+    directive::{Directive, directive, stands_alone},
+    session_note::{labelled, tells_result},
+};
 use anamnesis_text::{
     statement::Statement,
     terms::terms,
@@ -43,17 +46,20 @@ const MAX_FILES: usize = 4;
 const REQUESTS: [&str; 2] = ["Ask", "Asked"];
 
 /// What a session's start does not show of any session, besides requests: what the session itself dealt
-/// with, and checks that passed.
-const NOT_AT_START: [&str; 3] = ["Found", "Failed and fixed", "Passed"];
+/// with, checks that passed, and files, which the commits have.
+const NOT_AT_START: [&str; 4] = ["Found", "Failed and fixed", "Passed", "Files"];
 
 /// What a start shows of the last session only. Of 13 lines of earlier outcomes, a reader found none
 /// useful, and their next steps may have been taken since.
-const OF_LAST_SESSION: [&str; 3] = ["Outcome", "Files", "Next steps"];
+const OF_LAST_SESSION: [&str; 2] = ["Outcome", "Next steps"];
 
 /// The parts that an answer of the agent supplies, and the length in characters up to which a line of
 /// them has to name something.
 const ANSWERED: [&str; 2] = ["Outcome", "Found"];
 const MAX_REMARK: usize = 60;
+
+/// From this length in bytes, a sentence that points to something tells enough besides.
+const MIN_POINTING: usize = 100;
 
 /// With fewer words, only a line with equal words says the same.
 const MIN_REPEATED: usize = 4;
@@ -89,20 +95,35 @@ impl Purpose<'_> {
     }
 }
 
+/// Returns whether a line of a part can be understood without what it refers to. Items of a list and
+/// offers of the agent cannot.
+fn is_understood_alone(label: &str, text: &str) -> bool {
+    match label {
+        "Outcome" => tells_result(text),
+        "Said" => {
+            stands_alone(text)
+                || directive(text) == Some(Directive::Rule)
+                || text.len() >= MIN_POINTING
+        }
+        _ => true,
+    }
+}
+
 /// A line of a note.
 struct Line {
     label: Option<String>,
     text: String,
     worth: f32,
-    /// It names nothing.
-    is_remark: bool,
+    /// It names nothing, or is not understood alone.
+    is_weak: bool,
 }
 
 /// Returns the lines that serve a purpose best, in the order of the note, within a length in
 /// characters. Empty if not even one line fits.
 ///
-/// Left out are what the title or another line says, lines in `known`, remarks that name nothing,
-/// announcements of a list, absolute paths, and parts without a line.
+/// Left out are what the title or another line says, lines in `known`, announcements of a list, absolute
+/// paths, parts without a line, and unless there are no others, remarks that name nothing and, at a start,
+/// lines that are not understood alone.
 pub(super) fn shortened(
     title: &str,
     body: &str,
@@ -191,16 +212,20 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         for _ in 0..matched {
             worth += MATCHED_WORD;
         }
+        let is_alone = || match purpose {
+            Purpose::Prompt(_) => true,
+            _ => of.is_none_or(|of| is_understood_alone(of, &text)),
+        };
         lines.push(Line {
-            is_remark: matched == 0 && is_answer && is_remark(&text),
+            is_weak: matched == 0 && (is_answer && is_remark(&text) || !is_alone()),
             label: of.map(str::to_owned),
             text,
             worth,
         });
     }
-    // A remark is better than a title alone.
-    if lines.iter().any(|line| !line.is_remark) {
-        lines.retain(|line| !line.is_remark);
+    // A weak line is better than a title alone.
+    if lines.iter().any(|line| !line.is_weak) {
+        lines.retain(|line| !line.is_weak);
     }
     lines
 }
@@ -293,7 +318,7 @@ mod tests {
     const BODY: &str = "\
         **Ask:** Deploy the app. to staging, please\n\n**Said:**\n- use `make deploy-staging`\n\
         - never touch the login\n\n**Decided:**\n- the port is 9090 because 8080 is taken\n\n\
-        **Outcome:** Version is 2 now.\n\n**Files:** /home/ann/x.rs, a.rs, b.rs, c.rs, d.rs, e.rs";
+        **Outcome:** The version of staging is 2 now.\n\n**Files:** /home/ann/x.rs, a.rs, b.rs, c.rs, d.rs, e.rs";
 
     /// Returns the last session's purpose without words.
     fn purpose(wanted: &BTreeSet<String>) -> Purpose<'_> {
@@ -316,8 +341,13 @@ mod tests {
         assert_eq!(
             short(1000, &[], &["never touch the login"]),
             "**Said:** use `make deploy-staging`\n\
-             **Decided:** the port is 9090 because 8080 is taken\n**Outcome:** Version is 2 now.\n\
-             **Files:** a.rs, b.rs, c.rs, d.rs"
+             **Decided:** the port is 9090 because 8080 is taken\n\
+             **Outcome:** The version of staging is 2 now."
+        );
+        let files = short(1000, &["rust"], &[]);
+        assert!(
+            files.ends_with("**Files:** a.rs, b.rs, c.rs, d.rs"),
+            "{files}"
         );
     }
 
@@ -365,6 +395,24 @@ mod tests {
             format!(
                 "{of_earlier}\n**Outcome:** The port of `api` is 9090.\n**Next steps:** deploy it"
             )
+        );
+    }
+
+    #[test]
+    fn a_start_shows_no_line_that_needs_another_one_or_offers_something() {
+        let body = "**Said:**\n- No, we simply don't support this notation\n- use tabs in `Makefile`\n\n\
+            **Outcome:**\n- `staging` — `preview` — Preview\n- Try restarting the app, it should be found now.\n\
+            - Stash the unrelated changes first\n- The api reads its port from `app.toml`.";
+        let wanted = wanted(&["notation".to_owned(), "preview".to_owned()]);
+        let short = |purpose| shortened("x", body, 500, purpose, &[]);
+        assert_eq!(
+            short(Purpose::LastSession),
+            "**Said:** use tabs in `Makefile`\n**Outcome:** The api reads its port from `app.toml`."
+        );
+        let matched = short(Purpose::Prompt(&wanted));
+        assert!(
+            matched.contains("this notation") && matched.contains("Preview"),
+            "{matched}"
         );
     }
 

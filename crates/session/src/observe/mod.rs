@@ -62,7 +62,7 @@ const SURROUNDINGS: &str = "\
     administrator|license|quota|rate limit";
 
 /// What is between a failure and its remedy.
-const ARROW: &str = " → ";
+pub(crate) const ARROW: &str = " → ";
 
 /// The heading in a session note for what failed and was fixed.
 pub const FIXED: &str = "Failed and fixed";
@@ -121,7 +121,8 @@ pub struct Observation {
 impl Observation {
     /// Returns the SHA-256, in hex, that identifies the observation.
     ///
-    /// It depends only on the completing event, because an event completes at most one observation.
+    /// It depends only on the completing event, because an event completes at most one observation: a
+    /// failure is over where the command passes or fails in another way.
     /// Neither the number of earlier events nor the wording of a later release changes it.
     pub fn hash(&self) -> String {
         let completed_by = self.events.last().map_or(&self.title, |id| id);
@@ -421,19 +422,33 @@ impl<'a> Scan<'a> {
         self.failures = failures;
         self.spans
             .extend(fixed.iter().map(|failure| (failure.index, index)));
-        let observation = if fixed.is_empty() {
-            self.workaround(index, event, command)
-                .or_else(|| self.tested_change(index, event, command))
-        } else {
-            if command.is_test() {
-                self.remember_test(agent(event), index);
-            }
-            self.bugfix(index, event, &fixed)
+        if fixed.is_empty() {
+            let observation = self
+                .workaround(index, event, command)
+                .or_else(|| self.tested_change(index, event, command));
+            self.observations.extend(observation);
+            return;
+        }
+        if command.is_test() {
+            self.remember_test(agent(event), index);
+        }
+        // Each error has the changes that followed it. It is over where the command fails with another.
+        let is_same = |one: &FailedCommand<'_>, next: &FailedCommand<'_>| {
+            let changes = self.edits(one.index + 1, next.index, |_| true);
+            one.error == next.error || changes.is_empty()
         };
-        self.observations.extend(observation);
+        let errors: Vec<&[FailedCommand<'a>]> = fixed.chunk_by(is_same).collect();
+        let ends = errors.iter().skip(1).filter_map(|next| next.first());
+        let ends = ends.map(|next| next.index).chain([index]);
+        let found = errors.iter().zip(ends).filter_map(|(failures, end)| {
+            let completing = self.events.get(end).unwrap_or(event);
+            self.bugfix(end, completing, failures)
+        });
+        let found: Vec<Observation> = found.collect();
+        self.observations.extend(found);
     }
 
-    /// Observes a failed command that passes after edits.
+    /// Observes a failed command that fails no more in this way after edits.
     fn bugfix(
         &self,
         index: usize,

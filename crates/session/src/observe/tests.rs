@@ -111,14 +111,12 @@ fn what_failed_and_passes_after_an_edit_is_a_bugfix() {
     [
       {
         "kind": "bugfix",
-        "title": "`cargo test cart` passes again after a change of src/cart.rs and 1 more file",
+        "title": "`cargo test cart` passes again after a change of src/cart.rs",
         "subtitle": "error[E0425]: cannot find value `total` in this scope",
-        "narrative": "`cargo test cart` failed: error[E0425]: cannot find value `total` in this scope. It passed after a change of src/cart.rs and 1 more file.",
+        "narrative": "`cargo test cart` failed: error[E0425]: cannot find value `total` in this scope. It passed after a change of src/cart.rs.",
         "facts": [
           "error[E0425]: cannot find value `total` in this scope",
-          "error: mismatched sums",
-          "Changed src/cart.rs",
-          "Changed src/till.rs"
+          "Changed src/cart.rs"
         ],
         "concepts": [
           "problem-solution"
@@ -127,18 +125,40 @@ fn what_failed_and_passes_after_an_edit_is_a_bugfix() {
           "src/main.rs"
         ],
         "files_modified": [
-          "src/cart.rs",
-          "src/till.rs"
+          "src/cart.rs"
         ],
         "events": [
           "t0",
           "t2",
+          "t3"
+        ],
+        "error_signature": "error[e0425]: cannot find value 'total' in this scope"
+      },
+      {
+        "kind": "bugfix",
+        "title": "`cargo test cart` passes again after a change of src/till.rs and 1 more file",
+        "subtitle": "error: mismatched sums",
+        "narrative": "`cargo test cart` failed: error: mismatched sums. It passed after a change of src/till.rs and 1 more file.",
+        "facts": [
+          "error: mismatched sums",
+          "Changed src/till.rs",
+          "Changed src/cart.rs"
+        ],
+        "concepts": [
+          "problem-solution"
+        ],
+        "files_read": [],
+        "files_modified": [
+          "src/till.rs",
+          "src/cart.rs"
+        ],
+        "events": [
           "t3",
           "t4",
           "t5",
           "t6"
         ],
-        "error_signature": "error[e0425]: cannot find value 'total' in this scope"
+        "error_signature": "error: mismatched sums"
       }
     ]
     "#);

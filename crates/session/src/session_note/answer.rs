@@ -73,7 +73,7 @@ const REMARKS: &str = "\
 
 /// Beginnings of lines that offer what the items of the list below them say.
 const OFFERING: &str = "\
-    if you|if you'd|would you|do you|should i|shall i|let me know|you could|you can|i can|i could|we could|\
+    if you|if you'd|would you|do you|should i|shall i|let me know|you could|you can|i can|i could|we could|try|\
     next steps|options|如果|需要|要不要|si quieres|si vous|wenn du|falls du";
 
 /// Returns the statements of an answer: sentences and list items, without code and offers.
@@ -151,6 +151,13 @@ pub(super) fn is_whole(statement: &str) -> bool {
         && (is_dense(statement) || words.iter().count() >= MIN_WORDS)
         && !refers(statement)
         && !is_remark(statement)
+}
+
+/// Returns whether a statement tells a result that can be understood alone: a whole sentence that offers
+/// nothing, or a command with its failure.
+pub fn tells_result(statement: &str) -> bool {
+    is_whole(statement) && !Words::new(statement).begin(OFFERING)
+        || statement.starts_with('`') && failure_weight(statement) > 0.0
 }
 
 /// Returns whether a statement begins with what was done to something with a name.

@@ -27,7 +27,10 @@ use anamnesis_text::{
 };
 use chrono::{DateTime, NaiveDate, Utc};
 
-pub use self::compaction::{Compacted, INSTRUCTIONS};
+pub use self::{
+    answer::tells_result,
+    compaction::{Compacted, INSTRUCTIONS},
+};
 pub use crate::note_parts::{labelled, part_of};
 
 use self::{
@@ -272,8 +275,9 @@ pub fn fix_lines(observations: &[Observation], turns: &[Turn]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for fix in fixes {
         let line = observe::fix_line(fix, statements.iter());
-        let command = observe::failed_check(&line).map(|(command, _)| command);
-        lines.retain(|known| observe::failed_check(known).map(|(command, _)| command) != command);
+        // The last fix of the same failure.
+        let failure = |line: &str| line.split(observe::ARROW).next().map(str::to_owned);
+        lines.retain(|known| failure(known) != failure(&line));
         lines.push(line);
     }
     lines

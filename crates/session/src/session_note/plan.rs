@@ -1,6 +1,10 @@
 //! Reads the plan that a person approved.
 
-use super::{ParsedDigest, SessionDigest, choose::repeats, choose::word_set};
+use super::{
+    ParsedDigest, SessionDigest,
+    choose::{repeats, word_set},
+    title::MAX_TITLE,
+};
 use crate::{
     phrases::Words,
     prose::{shorten, without_bold, without_marker},
@@ -49,7 +53,8 @@ pub(super) fn heading(plan: &str) -> Option<String> {
 /// Returns one line with the plan's heading, unless it is the title, and its first steps.
 pub(super) fn line(parsed: &ParsedDigest, title: &str) -> Option<String> {
     let plan = approved(parsed.digest)?;
-    let heading = heading(plan).filter(|heading| !repeats(&word_set(heading), &word_set(title)));
+    let in_title = |heading: &str| word_set(&shorten(heading, MAX_TITLE - 2));
+    let heading = heading(plan).filter(|heading| !repeats(&in_title(heading), &word_set(title)));
     let steps = steps(plan).collect::<Vec<_>>().join("; ");
     let text = match (heading, steps.is_empty()) {
         (Some(heading), false) => format!("{heading}: {steps}"),

@@ -183,18 +183,24 @@ pub(super) fn names_subject(sentence: &str) -> bool {
         );
     let naming = naming_words(sentence).len();
     naming >= if refers { MANY } else { 1 }
-        && has_word(sentence)
+        && has_words(sentence)
         && sentence.starts_with(|c: char| c.is_alphanumeric() || "`\"'@/#*([".contains(c))
         && !sentence.ends_with(['(', '{', '[', '=', ';'])
 }
 
-/// Returns whether a sentence has more than one word, and one that is no path.
-fn has_word(sentence: &str) -> bool {
-    let mut words = sentence
-        .split(' ')
-        .filter(|word| word.chars().any(char::is_alphabetic));
-    let is_path = |word: &&str| word.starts_with('@') || word.contains('/');
-    sentence.contains(' ') && !words.all(|word| is_path(&word))
+/// Returns whether a sentence has two words or a quoted one besides names of code, paths and options: a
+/// line of code and a command have not.
+fn has_words(sentence: &str) -> bool {
+    let is_code = |word: &str| {
+        word.starts_with(['@', '-'])
+            || word
+                .trim_end_matches(['.', ':', ','])
+                .contains(['/', '.', '=', '_', '('])
+    };
+    let words = sentence.split(' ').filter(|word| {
+        word.chars().any(char::is_alphabetic) && (!is_code(word) || word.starts_with('`'))
+    });
+    words.count() >= 2
 }
 
 /// Returns what is continued, if it has a number or a name.

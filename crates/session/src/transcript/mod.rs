@@ -200,8 +200,9 @@ struct Session<'a> {
     /// The tool calls, if they were asked for.
     tools: ToolCalls,
     log: HostLog,
-    /// Whether this turn's prompt was fully private, or the turn entered an excluded folder.
-    is_private_turn: bool,
+    /// Whether this turn's prompt was fully private or one of our commands, or the turn entered an
+    /// excluded folder.
+    is_skipped_turn: bool,
     /// Whether the person named the session.
     is_named_by_person: bool,
     /// The id of the last counted prompt.
@@ -273,7 +274,7 @@ impl Session<'_> {
             return;
         }
         if self.is_in_excluded_folder(&record) {
-            self.is_private_turn = true;
+            self.is_skipped_turn = true;
             return;
         }
         match record.kind.as_deref() {
@@ -361,7 +362,7 @@ impl Session<'_> {
             }
         }
         if results > 0 {
-            if !self.is_private_turn && record.denial.is_none() {
+            if !self.is_skipped_turn && record.denial.is_none() {
                 self.transcript.failures += failures;
                 self.transcript.tools_run += results;
                 self.take_tools(line);
@@ -382,7 +383,8 @@ impl Session<'_> {
     }
 
     fn take_prompt(&mut self, content: &Content, id: Text, time: PromptTime) {
-        let prompt = Prompt::new(&joined(content));
+        let text = joined(content);
+        let prompt = Prompt::new(&text);
         self.transcript.private |= prompt.private;
         match prompt.kind {
             PromptKind::Local | PromptKind::Notification => return,
@@ -390,8 +392,9 @@ impl Session<'_> {
             _ => self.count_prompt(id),
         }
         // Only a person's prompt ends a private turn, and only if the model has finished it.
-        self.is_private_turn &= time == PromptTime::InTurn;
-        self.is_private_turn |= prompt.kind == PromptKind::Private;
+        self.is_skipped_turn &= time == PromptTime::InTurn;
+        self.is_skipped_turn |= prompt.kind == PromptKind::Private
+            || prompt.kind == PromptKind::Command && turn::is_own_command(command_name(&text));
         if prompt.kind == PromptKind::Person {
             self.end_answer();
             turn::add_prompt(&mut self.transcript.turns, truncated(prompt.text));
@@ -408,7 +411,7 @@ impl Session<'_> {
     }
 
     fn take_assistant(&mut self, record: Record, line: &str) {
-        if self.is_private_turn {
+        if self.is_skipped_turn {
             return;
         }
         let is_said = !record.is_sidechain
@@ -586,6 +589,12 @@ fn joined<'a>(content: &'a Content) -> Cow<'a, str> {
     });
     let first = texts.next().unwrap_or_default();
     texts.fold(Cow::Borrowed(first), |joined, text| joined + "\n" + text)
+}
+
+/// Returns the slash command that a message starts, as the client records it.
+fn command_name(text: &str) -> &str {
+    let name = text.split_once("<command-name>").map(|(_, rest)| rest);
+    name.unwrap_or(text)
 }
 
 /// Cuts a masked text to the maximum size.

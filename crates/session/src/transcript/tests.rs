@@ -464,6 +464,20 @@ fn a_private_prompt_hides_what_follows() {
     }
 }
 
+#[test]
+fn what_is_answered_to_our_own_command_is_no_outcome() {
+    let lines = [
+        user("Fix the parser"),
+        says("m1", "Fixed."),
+        user("<command-message>open</command-message>\n<command-name>/memory-open</command-name>"),
+        says("m2", "The page is open."),
+    ];
+    assert_eq!(
+        transcript(lines.concat()).outcome.as_deref(),
+        Some("Fixed.")
+    );
+}
+
 /// CAP-03.
 #[test]
 fn an_excluded_folder_hides_the_rest_of_the_turn() {

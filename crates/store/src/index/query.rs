@@ -10,7 +10,10 @@ use chrono::{DateTime, NaiveDate, Utc};
 use rusqlite::{Connection, params_from_iter, types::Value};
 use serde::Serialize;
 
-use super::{Entry, Error, Index, entry::may_surface};
+use super::{
+    Entry, Error, Index,
+    entry::{in_force, may_surface},
+};
 use crate::{
     notes::Problem,
     sqlite::{self, Compressed},
@@ -153,6 +156,8 @@ pub struct Recent<'a> {
     pub now: DateTime<Utc>,
     /// Only pinned notes.
     pub only_pinned: bool,
+    /// Also session notes that a reflection has used.
+    pub with_reflected: bool,
     /// The maximum number of notes.
     pub limit: usize,
 }
@@ -251,7 +256,11 @@ impl Index {
     /// Returns notes of a project and a type that may be injected automatically, newest first. See
     /// [`Visibility::may_surface`](anamnesis_note::note::Visibility::may_surface).
     pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
-        const CONDITIONS: &str = concat!("project = ? AND type = ? AND ", may_surface!());
+        let conditions = if query.with_reflected {
+            concat!("project = ? AND type = ? AND ", in_force!())
+        } else {
+            concat!("project = ? AND type = ? AND ", may_surface!())
+        };
         const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
         let now = timestamp(query.now);
         let values = |now: &str| {
@@ -272,7 +281,7 @@ impl Index {
                 ("", "")
             };
             format!(
-                "SELECT * FROM note {index} WHERE {CONDITIONS} AND updated_at {comparison} ? {pinned} {ORDER}"
+                "SELECT * FROM note {index} WHERE {conditions} AND updated_at {comparison} ? {pinned} {ORDER}"
             )
         };
         let mut entries = self.entries(&sql(">"), values(&now))?;

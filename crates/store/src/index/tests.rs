@@ -672,6 +672,7 @@ fn the_newest_come_first_and_the_future_is_now() {
     let index = fixture.refreshed();
     let query = Recent {
         only_pinned: false,
+        with_reflected: false,
         project: "global",
         note_type: NoteType::Semantic,
         now: now(),

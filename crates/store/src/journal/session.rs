@@ -467,11 +467,14 @@ impl Journal {
     /// Returns when the last prompt was sent if its answer is not stored yet and may be stored,
     /// milliseconds since 1970.
     pub fn unanswered_since(&self, id: &str) -> Result<Option<i64>, Error> {
-        let prompt: Option<(i64, bool)> = self.one("SELECT at, privacy = 'full' OR EXISTS (
+        let prompt: Option<(i64, bool, Option<String>)> = self.one("SELECT at, privacy = 'full' OR EXISTS (
                    SELECT 1 FROM turn_end WHERE turn_end.session = prompt.session AND speaker = 'main'
-                     AND text IS NOT NULL AND turn_end.at >= prompt.at)
-                 FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(prompt.and_then(|(at, is_over)| (!is_over).then_some(at)))
+                     AND text IS NOT NULL AND turn_end.at >= prompt.at), text
+                 FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        Ok(prompt.and_then(|(at, is_over, text)| {
+            let is_own = text.is_some_and(|text| turn::is_own_command(&text));
+            (!is_over && !is_own).then_some(at)
+        }))
     }
 
     fn last_event_at(&self, id: &str) -> Result<Option<i64>, Error> {

@@ -9,6 +9,7 @@ use anamnesis_session::{
     observe,
     prompt::SafePrompt,
     transcript::scheduled,
+    turn,
 };
 use anamnesis_text::hash::text_hash;
 use rusqlite::{Row, params};
@@ -59,6 +60,7 @@ impl Before {
 struct Owner {
     number: i64,
     is_private: bool,
+    is_own_command: bool,
 }
 
 /// Returns the part of a tool call that a summary names: the pattern of a search, or a command that
@@ -380,14 +382,18 @@ impl Journal {
                 // An unknown value may be damage, so it counts as private.
                 is_private: Privacy::parse(&row.get::<_, String>(1)?)
                     .is_none_or(|privacy| privacy == Privacy::Full),
+                is_own_command: row
+                    .get::<_, Option<String>>(2)?
+                    .is_some_and(|command| turn::is_own_command(&command)),
             })
         };
         if let Some(id) = prompt_id {
-            let sql = "SELECT number, privacy FROM prompt WHERE session = ? AND id = ?";
+            let sql = "SELECT number, privacy, CASE kind WHEN 'command' THEN text END FROM prompt
+                 WHERE session = ? AND id = ?";
             return self.one(sql, [session, id], read);
         }
-        let sql =
-            "SELECT number, privacy FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1";
+        let sql = "SELECT number, privacy, CASE kind WHEN 'command' THEN text END FROM prompt
+             WHERE session = ? ORDER BY number DESC LIMIT 1";
         self.one(sql, [session], read)
     }
 
@@ -478,11 +484,11 @@ impl Journal {
         let session = &record.session;
         let agent = record.agent.as_ref();
         let agent_id = agent.map_or("", |agent| agent.id.as_str());
-        if let Some(owner) = self.owner(&record.session, record.prompt_id.as_deref())?
-            && owner.is_private
-        {
+        let owner = self.owner(&record.session, record.prompt_id.as_deref())?;
+        if let Some(owner) = owner.as_ref().filter(|owner| owner.is_private) {
             return self.suppress(session, owner.number, &format!("turn {agent_id}"));
         }
+        let text = text.filter(|_| owner.is_none_or(|owner| !owner.is_own_command));
         if speaker == Speaker::Compact && self.has_private_region(session)? {
             // The client's summary may paraphrase private text.
             return Ok(());

@@ -643,6 +643,26 @@ fn a_turn_has_one_end_for_each_text() {
 }
 
 #[test]
+fn what_is_answered_to_our_own_command_is_no_outcome() {
+    let (_folder, journal) = journal_with_session("s");
+    let of_turn = |turn: i64, record: Record| Record {
+        prompt_id: Some(format!("p-{turn}")),
+        at: record.at + turn,
+        ..record
+    };
+    let records = [
+        of_turn(1, prompted("s", "Fix the price")),
+        of_turn(1, spoke("s", "The price is in cents now.")),
+        of_turn(2, prompted("s", "/anamnesis:memory-open")),
+        of_turn(2, spoke("s", "The page is open.")),
+    ];
+    take(&journal, &records);
+    let digest = journal.session_digest("s").unwrap().unwrap();
+    assert_eq!(digest.outcome(), Some("The price is in cents now."));
+    assert_eq!(journal.unanswered_since("s").unwrap(), None);
+}
+
+#[test]
 fn states_follow_the_events() {
     let (_folder, journal) = journal_with_session("s");
     let state = || journal.session("s").unwrap().unwrap().state;

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::BufReader, process::ExitCode};
 
-use anamnesis_app::context::Context;
+use anamnesis_app::{claude_memory, context::Context};
 use anamnesis_recall::render::{self, Chosen};
 use anamnesis_recall::session_start::{self, Request};
 use anamnesis_session::transcript::{self, TranscriptPart};
@@ -33,12 +33,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let input = hook_input();
-    let project = if let Some(key) = &args.project {
-        context.project(Some(key))
-    } else {
-        let begun = input.transcript_path.as_deref().and_then(begun_in);
-        context.project_of(&session_folder(begun, input.cwd))
+    let begun = input.transcript_path.as_deref().and_then(begun_in);
+    let folder = session_folder(begun, input.cwd);
+    let project = match &args.project {
+        Some(key) => context.project(Some(key)),
+        None => context.project_of(&folder),
     };
+    let journal = context.journal();
     // The session start blocks on this command, so it does not wait for another writer of the
     // index.
     let index = context.index_without_waiting()?;
@@ -48,10 +49,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         k: usize::try_from(args.k).unwrap_or(0),
         session: None,
         resumed: None,
-        folder: None,
+        folder: Some(&folder),
         now: context.environment.now,
-        had: &[],
-        journal: None,
+        had: &claude_memory::copies(journal.as_ref(), &project.key),
+        journal: journal.as_ref(),
     };
     let set = session_start::working_set(&index, &context.notes, &request)?;
     if args.json {
