@@ -1432,7 +1432,7 @@ fn each_note_of_a_reflection_is_taken_or_left() {
     let said = done["result"]["structuredContent"]["said"]
         .as_str()
         .unwrap();
-    assert!(said.contains("1 left; still pending"), "{said}");
+    assert!(said.contains("\n1 not taken, still pending"), "{said}");
     client.leave();
     let state = |title: &str| {
         let path = home

@@ -188,19 +188,26 @@ pub(super) fn names_subject(sentence: &str) -> bool {
         && !sentence.ends_with(['(', '{', '[', '=', ';'])
 }
 
-/// Returns whether a sentence has two words or a quoted one besides names of code, paths and options: a
-/// line of code and a command have not.
+/// Returns whether a sentence has words besides names of code, paths and options. A line of code has not,
+/// and a command only the name of a program.
 fn has_words(sentence: &str) -> bool {
     let is_code = |word: &str| {
-        word.starts_with(['@', '-'])
-            || word
-                .trim_end_matches(['.', ':', ','])
-                .contains(['/', '.', '=', '_', '('])
+        let name = word.trim_end_matches(['.', ':', ',']);
+        word.starts_with(['@', '-']) || name.contains(['/', '.', '=', '_', '('])
     };
-    let words = sentence.split(' ').filter(|word| {
-        word.chars().any(char::is_alphabetic) && (!is_code(word) || word.starts_with('`'))
-    });
-    words.count() >= 2
+    let words: Vec<&str> = sentence
+        .split(' ')
+        .filter(|word| word.chars().any(char::is_alphabetic))
+        .collect();
+    let is_word = |word: &&&str| word.starts_with('`') || !is_code(word);
+    let plain: Vec<String> = words
+        .iter()
+        .filter(is_word)
+        .map(|word| word.to_lowercase())
+        .collect();
+    let is_verb = |word: &String| COMMON.split('|').any(|common| common == word);
+    let is_assignment = sentence.split(' ').any(|word| word == "=");
+    words.len() >= 2 && !is_assignment && (plain.len() >= 2 || plain.iter().any(is_verb))
 }
 
 /// Returns what is continued, if it has a number or a name.

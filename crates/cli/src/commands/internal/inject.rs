@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::BufReader, process::ExitCode};
 
-use anamnesis_app::{claude_memory, context::Context};
+use anamnesis_app::context::Context;
 use anamnesis_recall::render::{self, Chosen};
 use anamnesis_recall::session_start::{self, Request};
 use anamnesis_session::transcript::{self, TranscriptPart};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         resumed: None,
         folder: Some(&folder),
         now: context.environment.now,
-        had: &claude_memory::copies(journal.as_ref(), &project.key),
+        had: &[],
         journal: journal.as_ref(),
     };
     let set = session_start::working_set(&index, &context.notes, &request)?;
