@@ -223,9 +223,18 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
             worth,
         });
     }
-    // A weak line is better than a title alone.
-    if lines.iter().any(|line| !line.is_weak) {
+    // Of the last session and at a prompt, a weak line is better than a title alone.
+    let is_earlier = matches!(purpose, Purpose::EarlierSession);
+    if is_earlier || lines.iter().any(|line| !line.is_weak) {
         lines.retain(|line| !line.is_weak);
+    }
+    if !matches!(purpose, Purpose::Prompt(_)) {
+        // A reader found what an answer tells first useful, and of the rest only failures.
+        let mut is_told = false;
+        lines.retain(|line| {
+            let is_outcome = line.label.as_deref() == Some("Outcome");
+            !is_outcome || line.text.starts_with('`') || !std::mem::replace(&mut is_told, true)
+        });
     }
     lines
 }
@@ -361,9 +370,10 @@ mod tests {
             let wanted = wanted(&words);
             shortened("Blue header", body, 1000, purpose(&wanted), &[])
         };
+        let first = "**Said:** use `tabs`\n**Outcome:** The header of `app.css` is blue.";
+        assert_eq!(short(&[]), first);
         let told = "**Said:** use `tabs`\n**Outcome:**\n- The header of `app.css` is blue.\n\
              - The header is 40 px high.";
-        assert_eq!(short(&[]), told);
         // A prompt brings them; those that have a word of it come first.
         let asked = "**Asked:**\n- make the header blue\n- keep the footer as it is\n";
         assert_eq!(short(&["footer"]), format!("{asked}{told}"));

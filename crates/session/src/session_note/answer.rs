@@ -69,7 +69,7 @@ const REMARKS: &str = "\
     you're absolutely|you are right|you are correct|you're welcome|you're correct|ah|i see|\
     let me|now let me|now i|i'll|i will|i'm|i've|i can|i understand|i apologize|let's|sure|\
     thank|thanks|here's|here is|here are|would you|do you want|all done|all clean|all set|\
-    summary|hello|committed|is there|the changes are|我将|我来|我先|我会|让我|现在我";
+    summary|hello|committed|looking at|is there|the changes are|我将|我来|我先|我会|让我|现在我";
 
 /// Beginnings of lines that offer what the items of the list below them say.
 const OFFERING: &str = "\

@@ -497,7 +497,9 @@ fn asks(sentence: &str) -> bool {
 
 fn body(parsed: &ParsedDigest, title: &str) -> String {
     let digest = parsed.digest;
-    let ask = ask(&parsed.prompts);
+    let rules = rules(parsed);
+    let said = said(&parsed.prompts, &rules);
+    let ask = ask(&parsed.prompts, &Known::new(&[&rules[..], &said].concat()));
     let mut body = String::new();
     if word_set(&ask) != word_set(title) {
         paragraph(&mut body, "Ask", &ask);
@@ -511,9 +513,7 @@ fn body(parsed: &ParsedDigest, title: &str) -> String {
     {
         paragraph(&mut body, "Branch", branch);
     }
-    let rules = rules(parsed);
     list(&mut body, RULES_LABEL, &rules);
-    let said = said(&parsed.prompts, &ask, &rules);
     list(&mut body, SAID_LABEL, &said);
     let known = [&rules[..], &said, &[ask, title.to_owned()]].concat();
     let messages = summarised(digest, Section::Messages);
@@ -571,11 +571,12 @@ fn body(parsed: &ParsedDigest, title: &str) -> String {
 }
 
 /// Returns the request, with the error that was pasted with it.
-fn ask(prompts: &[TypedPrompt]) -> String {
+fn ask(prompts: &[TypedPrompt], known: &Known) -> String {
     let Some(first) = prompts.first() else {
         return String::new();
     };
-    let sentences: Vec<&str> = first.sentences().map(String::as_str).collect();
+    let sentences = first.sentences().filter(|sentence| !known.has(sentence));
+    let sentences: Vec<&str> = sentences.map(String::as_str).collect();
     let mut ask = shorten(&sentences.join(" "), MAX_ASK);
     if let Some(error) = &first.prose.error
         && !ask.contains(error.as_str())
@@ -621,10 +622,10 @@ fn rules(parsed: &ParsedDigest) -> Vec<String> {
 }
 
 /// Chooses what the person said besides the request and the standing instructions.
-fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
+fn said(prompts: &[TypedPrompt], rules: &[String]) -> Vec<String> {
     let limits = grown(SAID, prompts.len());
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
-    let asked = Known::new(&[ask.to_owned()]);
+    let asked = Known::new(&[ask(prompts, &Known::new(&[]))]);
     let rules = Known::new(rules);
     let mut candidates: Vec<Candidate> = Vec::new();
     for prompt in prompts {
@@ -635,7 +636,9 @@ fn said(prompts: &[TypedPrompt], ask: &str, rules: &[String]) -> Vec<String> {
             weight,
         } in prompt.statements()
         {
-            let is_asked = prompt.turn == first && asked.has(&text);
+            // What else the first prompt says is its request.
+            let is_asked =
+                prompt.turn == first && directive::directive(&text).is_none() && asked.has(&text);
             if !is_asked && !rules.has(&text) {
                 candidates.push(Candidate {
                     weight: weight + later,

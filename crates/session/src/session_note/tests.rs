@@ -234,12 +234,34 @@ fn a_reported_error_is_no_title_if_the_answer_tells_more() {
 }
 
 #[test]
+fn what_holds_beyond_the_first_request_is_said_and_not_asked() {
+    let digest = changed(&[(
+        "Do not stash anything in this repository. Add a limit to the login page.",
+        "The login page has a limit of five tries now.",
+    )]);
+    let (_, body) = note(&digest);
+    assert!(body.contains("Do not stash anything"), "{body}");
+    assert_eq!(body.matches("stash").count(), 1, "{body}");
+    assert!(!body.contains("**Ask:** Do not"), "{body}");
+}
+
+#[test]
 fn a_request_that_names_nothing_is_no_title() {
     let answer = "Let me look.\nThe `limits` table had no index, so each request read it whole.";
     for (prompt, commits, title) in [
         (
             "please fix this issue",
             &["1a2b3c4 Index the limits"][..],
+            "Index the limits",
+        ),
+        (
+            "python src/web/example.py",
+            &["1a2b3c4 Index the limits"],
+            "Index the limits",
+        ),
+        (
+            "version = self.hatch.version.cached",
+            &["1a2b3c4 Index the limits"],
             "Index the limits",
         ),
         (

@@ -174,9 +174,9 @@ pub(super) fn names_subject(sentence: &str) -> bool {
         return sentence.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_DENSE;
     }
     let words = Words::new(sentence);
-    let refers = words
-        .begin("this|that|it|these|fix it|fix this|do it|do this|continue|resume|go on|keep going")
-        || words.contain("this error|this issue|this problem|this message|this warning")
+    let refers = words.begin(
+        "this|that|it|these|then|fix it|fix this|do it|do this|continue|resume|go on|keep going",
+    ) || words.contain("this error|this issue|this problem|this message|this warning")
         || matches!(
             words.iter().last(),
             Some("this" | "that" | "these" | "those")
