@@ -24,7 +24,7 @@ use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{GLOBAL, Kind, Note, NoteType, Visibility},
 };
-use anamnesis_session::session_note::{FAILING, part_of, says_the_same};
+use anamnesis_session::session_note::{FAILING, REPEATED, part_of, says_the_same};
 use anamnesis_store::{
     fs::file::Stamp,
     index::{Entry, Error, Index, OpenFailure, Recent},
@@ -170,9 +170,11 @@ fn selected(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Worki
             add(note, reason);
         }
     }
-    // The last session is told in full, whatever others left open.
-    let earlier = sessions.split_off(sessions.len().min(1));
-    let sorted = sessions.into_iter().chain(by_worth(earlier, &situation));
+    // The last session is told in full, whatever others left open. A scheduled run is not it.
+    let is_run = |note: &Note| part_of(&note.body, REPEATED).next().is_some();
+    let last = sessions.iter().position(|note| !is_run(note));
+    let last = last.map(|last| sessions.remove(last));
+    let sorted = last.into_iter().chain(by_worth(sessions, &situation));
     for note in sorted.filter_map(|note| read(note.id)).take(places) {
         add(note, Reason::LastSession);
     }
@@ -636,6 +638,12 @@ pub(crate) mod tests {
         }
         let selected = fixture.selected(8);
         assert_eq!(selected[6..], ["session 1", "the cart fails"]);
+        // A scheduled run is not the last session.
+        fixture.add("", |note| {
+            session("heartbeat", 0)(note);
+            note.body = "**Repeated:** × 60, last 28 Nov 2025".to_owned();
+        });
+        assert_eq!(fixture.selected(8)[6], "session 1");
     }
 
     #[test]

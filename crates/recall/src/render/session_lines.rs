@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::{
-    directive::{Directive, directive, stands_alone},
+    directive::{Directive, directive, is_question, stands_alone},
     session_note::{labelled, tells_result},
 };
 use anamnesis_text::{
@@ -200,7 +200,9 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         let matched = purpose.matched(&found);
         let is_request = of.is_some_and(|of| REQUESTS.contains(&of));
         let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
-        let is_shown = of.is_none_or(|of| purpose.shows(of));
+        // A question without its answer tells nothing.
+        let is_answered = || of == Some("Outcome") && is_question(title);
+        let is_shown = of.is_none_or(|of| purpose.shows(of) || is_answered());
         let is_empty_answer = || is_code_alone(&text) || repeats_commit(&text);
         let tells_nothing = text.ends_with([':', '：']) || is_answer && is_empty_answer();
         if !is_shown || tells_nothing && matched == 0 {
@@ -400,6 +402,11 @@ mod tests {
         let short = |purpose| shortened("Ports", body, 500, purpose, &[]);
         let of_earlier = "**Said:** never use 8080\n**Committed:** 1a2b3c4 Move the api";
         assert_eq!(short(Purpose::EarlierSession), of_earlier);
+        let answered = shortened("Where is the api?", body, 500, Purpose::EarlierSession, &[]);
+        assert!(
+            answered.contains("**Outcome:** The port of `api` is 9090."),
+            "{answered}"
+        );
         assert_eq!(
             short(Purpose::LastSession),
             format!(

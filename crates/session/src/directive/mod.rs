@@ -522,7 +522,8 @@ pub fn asks_about_the_past(sentence: &str) -> bool {
     words.contain(PAST) && words.without(NOT_PAST).contain(PAST)
 }
 
-pub(crate) fn is_question(sentence: &str) -> bool {
+/// Returns whether a sentence ends with a question mark.
+pub fn is_question(sentence: &str) -> bool {
     sentence
         .trim_end_matches(['"', ')', '*', ' ', '!'])
         .ends_with(['?', '？'])

@@ -103,6 +103,8 @@ const MAX_RULES: usize = 4;
 
 /// The label of the checks that failed when they last ran.
 pub const FAILING: &str = "Still failing";
+/// The label of the number of runs of a scheduled prompt.
+pub const REPEATED: &str = "Repeated";
 /// The label of the checks that passed when they last ran.
 pub const PASSED: &str = "Passed";
 
@@ -506,7 +508,7 @@ fn body(parsed: &ParsedDigest, title: &str) -> String {
     }
     if let Some((runs, day)) = digest.runs {
         let last = day.format("%-d %b %Y");
-        paragraph(&mut body, "Repeated", &format!("× {runs}, last {last}"));
+        paragraph(&mut body, REPEATED, &format!("× {runs}, last {last}"));
     }
     if let Some(branch) = &digest.git_branch
         && !DEFAULT_BRANCHES.contains(&branch.as_str())
