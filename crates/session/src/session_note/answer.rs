@@ -148,6 +148,7 @@ pub(super) fn is_whole(statement: &str) -> bool {
     let begins = statement.trim_start_matches(['`', '"', '(', '@', '.', '/', '-']);
     text.ends_with(['.', '!', '。', '！'])
         && !begins.starts_with(char::is_lowercase) | statement.starts_with('`')
+        && !begins.starts_with('→')
         && (is_dense(statement) || words.iter().count() >= MIN_WORDS)
         && !refers(statement)
         && !is_remark(statement)
