@@ -205,74 +205,42 @@ impl<'a> Examined<'a> {
     }
 }
 
-/// How many rows a check has.
-enum CheckKind {
-    One(fn(&Examined<'_>) -> CheckResult),
-    /// Nothing, if there is no fault.
-    Maybe(fn(&Examined<'_>) -> Option<CheckResult>),
-    Any(fn(&Examined<'_>) -> Vec<CheckResult>),
-}
+/// The rows of the checks so far.
+struct Rows(Vec<NamedResult>);
 
-impl CheckKind {
-    fn run(&self, subject: &Examined<'_>) -> Vec<CheckResult> {
-        match self {
-            Self::One(check) => vec![check(subject)],
-            Self::Maybe(check) => check(subject).into_iter().collect(),
-            Self::Any(check) => check(subject),
-        }
+impl Rows {
+    /// Adds the rows of a check: none, if it finds no fault and says nothing then.
+    fn add(&mut self, name: &'static str, found: impl IntoIterator<Item = CheckResult>) {
+        self.0.extend(found.into_iter().map(|row| (name, row)));
     }
 }
 
-/// Whether a check needs a usable store.
-#[derive(PartialEq)]
-enum Needs {
-    Store,
-    Nothing,
-}
-
-/// The checks, in the order of their rows.
-const CHECKS: &[(&str, Needs, CheckKind)] = &[
-    ("plugin", Needs::Nothing, CheckKind::One(plugin)),
-    ("program", Needs::Nothing, CheckKind::Maybe(program)),
-    ("hooks", Needs::Nothing, CheckKind::One(hooks)),
-    ("recording", Needs::Store, CheckKind::One(recording)),
-    (
-        "store",
-        Needs::Nothing,
-        CheckKind::One(|it| it.store.clone()),
-    ),
-    (
-        "variables",
-        Needs::Nothing,
-        CheckKind::Maybe(ignored_variables),
-    ),
-    ("records", Needs::Store, CheckKind::Maybe(damage)),
-    ("records", Needs::Store, CheckKind::Any(records)),
-    ("notes", Needs::Store, CheckKind::Maybe(readable)),
-    ("warnings", Needs::Store, CheckKind::Maybe(triggers)),
-    ("unsaved", Needs::Store, CheckKind::Maybe(notes::unsaved)),
-    ("index", Needs::Store, CheckKind::Maybe(notes::index)),
-    ("privacy", Needs::Store, CheckKind::One(privacy)),
-    ("projects", Needs::Store, CheckKind::Maybe(projects)),
-    ("sync", Needs::Store, CheckKind::One(synced)),
-    (
-        "repository",
-        Needs::Store,
-        CheckKind::Any(replaced_repositories),
-    ),
-    ("model", Needs::Store, CheckKind::Maybe(named_model)),
-    ("meaning", Needs::Store, CheckKind::Maybe(embedding_model)),
-    ("beside", Needs::Nothing, CheckKind::One(beside)),
-];
-
-/// Runs the checks, always in the same order.
+/// Runs the checks, always in the same order. Most need a usable store.
 pub fn examine(context: &Context, depth: Depth) -> Vec<NamedResult> {
-    let subject = Examined::open(context, depth);
-    let checks = CHECKS.iter();
-    let checks = checks.filter(|(_, needs, _)| subject.is_usable || *needs == Needs::Nothing);
-    checks
-        .flat_map(|(name, _, check)| check.run(&subject).into_iter().map(move |row| (*name, row)))
-        .collect()
+    let it = &Examined::open(context, depth);
+    let mut rows = Rows(Vec::new());
+    rows.add("plugin", [plugin(it)]);
+    rows.add("program", program(it));
+    rows.add("hooks", [hooks(it)]);
+    rows.add("recording", it.is_usable.then(|| recording(it)));
+    rows.add("store", [it.store.clone()]);
+    rows.add("variables", ignored_variables(it));
+    if it.is_usable {
+        rows.add("records", damage(it));
+        rows.add("records", records(it));
+        rows.add("notes", readable(it));
+        rows.add("warnings", triggers(it));
+        rows.add("unsaved", notes::unsaved(it));
+        rows.add("index", notes::index(it));
+        rows.add("privacy", [privacy(it)]);
+        rows.add("projects", projects(it));
+        rows.add("sync", [synced(it)]);
+        rows.add("repository", replaced_repositories(it));
+        rows.add("model", named_model(it));
+        rows.add("meaning", embedding_model(it));
+    }
+    rows.add("beside", [beside(it)]);
+    rows.0
 }
 
 /// The summary for `status`.
