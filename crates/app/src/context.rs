@@ -314,6 +314,13 @@ impl Context {
     /// # Errors
     /// The source is the [`Unresolvable`], unless the index cannot be read.
     pub fn resolve(index: &Index, typed: &str) -> Result<Entry, Error> {
+    /// Logs a failure that keeps nothing else from being done.
+    pub fn log_error<T>(&self, what: &str, result: Result<T, impl fmt::Display>) {
+        if let Err(error) = result {
+            self.log(&format!("{what}: {error}"));
+        }
+    }
+
         let explain = |cause: &Unresolvable| match cause {
             Unresolvable::NotAnId => not_an_id(typed),
             Unresolvable::Nothing(reference) => no_note(reference),

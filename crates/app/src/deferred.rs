@@ -92,9 +92,7 @@ pub fn run(environment: Environment, check: bool) -> Result<(), Error> {
         be_humble();
         outcome = work(&context, check);
         if outcome.is_ok() {
-            if let Err(error) = embedding::follow_plugin(&context) {
-                context.log(&format!("work: {}", error.message()));
-            }
+            context.log_error("work", embedding::follow_plugin(&context));
             make_vectors(&context);
         }
         if journal::damage_was_seen() {
@@ -142,18 +140,14 @@ fn work(context: &Context, check: bool) -> Result<(), Error> {
         let Some(journal) = context.journal_within(TIMEOUT) else {
             break;
         };
-        if let Err(error) = terminal_command::keep(context, &journal) {
-            context.log(&format!("work: the command in bin/: {error}"));
-        }
-        if let Err(error) = python_version::note_hooks(&context.environment, &journal) {
-            context.log(&format!("work: {error}"));
-        }
+        let kept = terminal_command::keep(context, &journal);
+        context.log_error("work: the command in bin/", kept);
+        let hooks = python_version::note_hooks(&context.environment, &journal);
+        context.log_error("work", hooks);
         citation_check::follow(context, &journal);
         project_history::follow(context, &journal);
-        if exchange(context, &journal, done.notes > 0)
-            && let Err(failure) = upkeep::count_after_sync(context, &journal)
-        {
-            context.log(&format!("work: {}", failure.message()));
+        if exchange(context, &journal, done.notes > 0) {
+            context.log_error("work", upkeep::count_after_sync(context, &journal));
         }
         // The network may be slow. A process that was started meanwhile found the lock held and
         // left.
@@ -167,10 +161,8 @@ fn work(context: &Context, check: bool) -> Result<(), Error> {
 /// Records the project keys that sessions have shown for folders. After an error, the next pass
 /// retries.
 fn settle_projects(context: &Context, journal: &Journal) {
-    let now = context.environment.now;
-    if let Err(error) = Identities::new(journal, &context.home, now, TIMEOUT).settle() {
-        context.log(&format!("work: {error}"));
-    }
+    let identities = Identities::new(journal, &context.home, context.environment.now, TIMEOUT);
+    context.log_error("work", identities.settle());
 }
 
 /// Takes the lock of the deferred process; `None` if another process holds it.
@@ -273,9 +265,7 @@ fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
 
 /// Returns whether there is new work that can be done now.
 fn is_called(context: &Context, journal: &Journal) -> bool {
-    if let Err(error) = summary::queue(context, journal) {
-        context.log(&format!("work: {error}"));
-    }
+    context.log_error("work", summary::queue(context, journal));
     let now = now(context);
     !Spool::new(&context.home).is_empty()
         || journal.has_jobs(now).unwrap_or(false)
@@ -406,9 +396,7 @@ fn take_up(
             journal.make_room(retention, now)?
         };
         sandbox::sweep(&context.home);
-        if let Err(failure) = forget_questions(context) {
-            context.log(&format!("work: {}", failure.message()));
-        }
+        context.log_error("work", forget_questions(context));
         journal.set_meta(PRUNED, &today)?;
     }
     Ok(())

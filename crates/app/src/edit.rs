@@ -155,9 +155,7 @@ pub fn commit(context: &Context, stored: &Stored, act: &str) -> Option<Ulid> {
         let now = context.environment.now;
         let bytes = context.notes.bytes(stored.path).map_err(Error::from);
         let recorded = bytes.and_then(|bytes| Ok(journal.written_here(id, &bytes, now)?));
-        if let Err(error) = recorded {
-            context.log(&format!("{act}: {error}"));
-        }
+        context.log_error(act, recorded);
     }
     sync::commit(context, act, [id])
 }

@@ -60,11 +60,8 @@ pub fn follow(context: &Context, journal: &Journal) {
     } else {
         Commits::remove(&context.home).map_err(Error::caused_by)
     };
-    for done in [read, read_branches(context, &project, &repository)] {
-        if let Err(error) = done {
-            context.log(&format!("work: {}", error.message()));
-        }
-    }
+    context.log_error("work", read);
+    context.log_error("work", read_branches(context, &project, &repository));
 }
 
 fn read_commits(

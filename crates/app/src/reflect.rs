@@ -224,14 +224,10 @@ impl<'a> Question<'a> {
             return Ok(());
         };
         for path in made {
-            if let Err(error) = context.notes.remove(&lock, path) {
-                context.log(&format!("reflect: {error}"));
-            }
+            context.log_error("reflect", context.notes.remove(&lock, path));
         }
         for (path, bytes) in before {
-            if let Err(error) = context.notes.overwrite(&lock, path, &bytes) {
-                context.log(&format!("reflect: {error}"));
-            }
+            context.log_error("reflect", context.notes.overwrite(&lock, path, &bytes));
         }
         Err(error)
     }

@@ -70,9 +70,8 @@ pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
 
 /// Starts the deferred process for a tool's changes. If it cannot be started, the next hook does it.
 pub fn work_soon(context: &Context) {
-    if let Err(error) = start_work(&context.environment, false) {
-        context.log(&format!("cannot start the deferred process: {error}"));
-    }
+    let started = start_work(&context.environment, false);
+    context.log_error("cannot start the deferred process", started);
 }
 
 /// Starts a process that records the event of this payload with the environment's time, and does not

@@ -388,8 +388,8 @@ impl<'a> Carrier<'a> {
         let backend = backend(context, journal, remote, answer, timeout).on_step(move |step| {
             let at = context.environment.current_time().timestamp_millis();
             let value = format!("{} {at}", step_name(step));
-            if let Some(Err(error)) = journal.map(|journal| journal.set_meta(STEP, &value)) {
-                context.log(&format!("sync: {error}"));
+            if let Some(journal) = journal {
+                context.log_error("sync", journal.set_meta(STEP, &value));
             }
         });
         Self {
@@ -449,9 +449,7 @@ impl<'a> Carrier<'a> {
     /// Syncs, and records the result.
     pub fn sync(&self) -> Result<Synced, anamnesis_sync::Error> {
         let result = self.backend.sync();
-        if let Err(error) = self.keep(&result) {
-            self.context.log(&format!("sync: {error}"));
-        }
+        self.context.log_error("sync", self.keep(&result));
         for problem in result.iter().flat_map(|synced| &synced.problems) {
             let reason = one_line(&problem.reason);
             self.context
@@ -618,9 +616,8 @@ fn commit_folder(context: &Context, timeout: Duration) -> Result<(), anamnesis_s
     if let Ok(committed) = &committed
         && committed.problems.iter().any(|it| it.reason == WITHHELD)
         && let Some(journal) = context.journal()
-        && let Err(error) = keep_withheld(&journal, committed)
     {
-        context.log(&format!("commit: {error}"));
+        context.log_error("commit", keep_withheld(&journal, committed));
     }
     committed.map(drop)
 }

@@ -179,24 +179,18 @@ pub fn forget_notes(
         gone.push(path.id);
         Ok(())
     });
-    if let Some(journal) = &journal
-        && let Err(error) = journal.forget_injected(&gone, render::without)
-    {
-        context.log(&format!("forget: {error}"));
+    if let Some(journal) = &journal {
+        context.log_error("forget", journal.forget_injected(&gone, render::without));
     }
     done?;
     // An index of another version has the text, too.
     let others = index::remove_others(&context.home, Duration::ZERO);
     let index = context.index().and_then(|index| Ok(index.checkpoint()?));
-    let journal = journal.map_or(Ok(()), |journal| journal.checkpoint());
-    // The next process folds the logs in.
-    let others = others.err().map(|error| Error::failed(error.to_string()));
-    for error in [index.err(), journal.err().map(Error::from), others]
-        .into_iter()
-        .flatten()
-    {
-        context.log(&format!("forget: {error}"));
+    context.log_error("forget", index);
+    if let Some(journal) = journal {
+        context.log_error("forget", journal.checkpoint());
     }
+    context.log_error("forget", others);
     Ok(())
 }
 
@@ -230,10 +224,8 @@ fn forget_note(
         }
         Ok(())
     };
-    if let (Some(journal), Ok(text)) = (journal, text)
-        && let Err(error) = record(journal, &text)
-    {
-        context.log(&format!("forget: {error}"));
+    if let (Some(journal), Ok(text)) = (journal, text) {
+        context.log_error("forget", record(journal, &text));
     }
     Ok(())
 }
