@@ -8,7 +8,7 @@
 //! - without a log: as a file that does not change, which is checked at the end.
 
 use std::{
-    fs,
+    fmt, fs,
     io::{self, Read},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -45,31 +45,15 @@ const WITHOUT_LOCKS: &str = if cfg!(windows) {
 /// The first bytes of every database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// The database cannot be read.
+/// The database cannot be read, or not as a whole. Nothing is imported then.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be opened.
-    #[error("cannot read {path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// SQLite refused.
-    #[error("cannot read the database {path}: {source}")]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: rusqlite::Error,
-    },
-    /// A query does not end.
-    #[error("the database {0} has more than {MAX_ROWS} rows in one table; nothing was imported")]
-    Endless(PathBuf),
-    /// Another program wrote it meanwhile.
-    #[error("the database {0} was changed while it was read; nothing was imported")]
-    Changed(PathBuf),
+#[error("{0}")]
+pub struct Error(String);
+
+impl Error {
+    fn unreadable(path: &Path, error: &dyn fmt::Display) -> Self {
+        Self(format!("cannot read {}: {error}", path.display()))
+    }
 }
 
 /// A row as an object, or why one of its texts cannot be used.
@@ -96,10 +80,7 @@ impl ForeignDatabase {
     /// # Errors
     /// If it cannot be opened or read.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |error: io::Error| Error::unreadable(path, &error);
         let (mut open, metadata) = file::open_single(path).map_err(failed)?;
         let mut head = [0; 20];
         open.read_exact(&mut head).map_err(failed)?;
@@ -123,10 +104,7 @@ impl ForeignDatabase {
             (true, false, _) => "&immutable=1",
         };
         let database = Self {
-            connection: connect(path, mode).map_err(|source| Error::Sqlite {
-                path: path.to_owned(),
-                source,
-            })?,
+            connection: connect(path, mode).map_err(|error| Error::unreadable(path, &error))?,
             path: path.to_owned(),
             unlocked: (!mode.is_empty()).then(|| Stamp::from_metadata(&metadata)),
         };
@@ -137,7 +115,7 @@ impl ForeignDatabase {
 
     /// Returns the version that the program set.
     pub fn version(&self) -> Result<i64, Error> {
-        sqlite::version(&self.connection).map_err(|source| self.failed(source))
+        sqlite::version(&self.connection).map_err(|error| Error::unreadable(&self.path, &error))
     }
 
     /// Returns the columns of a table; none if it is missing.
@@ -148,7 +126,7 @@ impl ForeignDatabase {
             let names = statement.query_map([table], |row| row.get(0))?;
             names.collect()
         };
-        query().map_err(|source| self.failed(source))
+        query().map_err(|error| Error::unreadable(&self.path, &error))
     }
 
     /// Returns the rows of a table in an order; none if it is missing.
@@ -168,9 +146,12 @@ impl ForeignDatabase {
             let rows = statement.query_map([], |row| row_of(row, &names))?;
             rows.take(MAX_ROWS + 1).collect()
         };
-        let rows = query().map_err(|source| self.failed(source))?;
+        let rows = query().map_err(|error| Error::unreadable(&self.path, &error))?;
         if rows.len() > MAX_ROWS {
-            return Err(Error::Endless(self.path.clone()));
+            return Err(Error(format!(
+                "the database {} has more than {MAX_ROWS} rows in one table; nothing was imported",
+                self.path.display()
+            )));
         }
         Ok(rows)
     }
@@ -178,20 +159,16 @@ impl ForeignDatabase {
     /// Checks that the file is unchanged, if it was read without locks.
     ///
     /// # Errors
-    /// [`Error::Changed`].
+    /// It was changed.
     pub fn check(&self) -> Result<(), Error> {
         let now = fs::symlink_metadata(&self.path).map(|metadata| Stamp::from_metadata(&metadata));
         match (&self.unlocked, now) {
             (Some(before), Ok(now)) if now == *before => Ok(()),
-            (Some(_), _) => Err(Error::Changed(self.path.clone())),
+            (Some(_), _) => Err(Error(format!(
+                "the database {} was changed while it was read; nothing was imported",
+                self.path.display()
+            ))),
             (None, _) => Ok(()),
-        }
-    }
-
-    fn failed(&self, source: rusqlite::Error) -> Error {
-        Error::Sqlite {
-            path: self.path.clone(),
-            source,
         }
     }
 }
@@ -339,7 +316,8 @@ mod tests {
             .execute_batch("INSERT INTO note VALUES ('b')")
             .unwrap();
         drop(another);
-        assert!(matches!(database.check(), Err(Error::Changed(_))));
+        let error = database.check().unwrap_err().to_string();
+        assert!(error.contains("was changed"), "{error}");
     }
 
     #[test]
@@ -380,7 +358,8 @@ mod tests {
         writer.execute_batch(endless).unwrap();
         drop(writer);
         let read = ForeignDatabase::open(&path).unwrap().rows_of("note", "");
-        assert!(matches!(read, Err(Error::Endless(_))));
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains("more than"), "{error}");
     }
 
     #[test]
