@@ -57,13 +57,12 @@ pub fn suggestion(
                 "anamnesis: \"{quote}\" sounds lasting, and no note has it. \
                  If it holds beyond this session, keep it with memory_write (kind preference)."
             ),
-            shown: ShownNote {
-                note: NoteId::of_session(session),
-                hash: text_hash(sentence),
-                level: SUGGESTION,
-                reason: "a sentence of the prompt sounds lasting, and no note had it",
-                evidence: None,
-            },
+            shown: ShownNote::new(
+                NoteId::of_session(session),
+                text_hash(sentence),
+                SUGGESTION,
+                "a sentence of the prompt sounds lasting, and no note had it",
+            ),
         }));
     }
     Ok(None)

@@ -122,13 +122,7 @@ pub fn warn<'a>(
         .levels
         .first()
         .map_or("body", |(_, level)| level.as_str());
-    let shown = |reason| ShownNote {
-        note: note.id,
-        hash: text_hash(&note.body),
-        level,
-        reason,
-        evidence: None,
-    };
+    let shown = |reason| ShownNote::new(note.id, text_hash(&note.body), level, reason);
     Ok(Some(match (found.action, &found.trigger) {
         (WarningAction::Deny, Some(trigger)) => AtTool {
             context: None,
@@ -170,13 +164,7 @@ pub fn mended(
     Some(AtTool {
         context: Some(block.text),
         denial: None,
-        shown: ShownNote {
-            note: id,
-            hash,
-            level: OBSERVATION,
-            reason,
-            evidence: None,
-        },
+        shown: ShownNote::new(id, hash, OBSERVATION, reason),
     })
 }
 

@@ -557,12 +557,9 @@ fn shown(chosen: &[Chosen], block: &Block) -> Vec<ShownNote> {
     chosen
         .iter()
         .zip(&block.levels)
-        .map(|(chosen, (id, level))| ShownNote {
-            note: *id,
-            hash: text_hash(&chosen.note.body),
-            level: level.as_str(),
-            reason: chosen.reason.as_str(),
-            evidence: None,
+        .map(|(chosen, (id, level))| {
+            let hash = text_hash(&chosen.note.body);
+            ShownNote::new(*id, hash, level.as_str(), chosen.reason.as_str())
         })
         .collect()
 }

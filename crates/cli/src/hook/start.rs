@@ -144,13 +144,13 @@ impl Hook {
         let mut given = shown(&chosen, &block);
         for known in said {
             if given.iter().all(|shown| shown.note != known.note) {
-                given.push(ShownNote {
-                    note: known.note,
-                    hash: known.hash,
-                    level: Level::Name.as_str(),
-                    reason: standing::REASON,
-                    evidence: None,
-                });
+                let level = Level::Name.as_str();
+                given.push(ShownNote::new(
+                    known.note,
+                    known.hash,
+                    level,
+                    standing::REASON,
+                ));
             }
         }
         handled.given.push(("start", given));
@@ -322,12 +322,9 @@ impl Hook {
 /// What a forked session has in its history: the notes that were injected there, and what is in that
 /// session's own note.
 fn inherited(index: &Index, notes: &Notes, history: &str, ledger: &Ledger) -> Vec<ShownNote> {
-    let shown = |note: NoteId, hash: String, level: Level| ShownNote {
-        note,
-        hash,
-        level: level.as_str(),
-        reason: "in the history of the session that this one was forked from",
-        evidence: None,
+    let shown = |note: NoteId, hash: String, level: Level| {
+        let reason = "in the history of the session that this one was forked from";
+        ShownNote::new(note, hash, level.as_str(), reason)
     };
     let own = NoteId::of_session(history);
     let entry = index.get(own).ok().flatten();

@@ -163,6 +163,19 @@ pub struct ShownNote {
     /// Why it matched, if it was searched for.
     pub evidence: Option<Evidence>,
 }
+impl ShownNote {
+    /// A note that was shown without evidence.
+    pub fn new(note: NoteId, hash: String, level: &'static str, reason: &'static str) -> Self {
+        Self {
+            note,
+            hash,
+            level,
+            reason,
+            evidence: None,
+        }
+    }
+}
+
 
 /// The context and the occasion of an injection.
 #[derive(Debug, Clone, Copy)]
