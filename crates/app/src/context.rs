@@ -1,6 +1,7 @@
 //! The context of a command: the store, the settings, the project and who runs it.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -18,7 +19,6 @@ use anamnesis_store::{
     notes::{Notes, Problem, Stored},
     project::{IdentifiedProject, Places, Project},
     settings::{config::Config, exclude::Exclusions},
-    writing,
 };
 use anamnesis_text::{
     clean::{clean, one_line},
@@ -72,8 +72,7 @@ impl Context {
     /// Like [`Context::new`], but without the check for broken links, which `doctor` reports itself.
     pub fn unchecked(environment: Environment, timeout: Duration) -> Result<Self, Error> {
         let root = environment.store.clone().ok_or_else(|| {
-            Error::environment("no home folder is known".to_owned())
-                .hint("set HOME or ANAMNESIS_HOME")
+            Error::failed("no home folder is known".to_owned()).hint("set HOME or ANAMNESIS_HOME")
         })?;
         let home = Home::new(root);
         let config = Config::load(&home);
@@ -285,7 +284,13 @@ impl Context {
 
     /// Indexes a note that was just written, if the index lock is free within `timeout`.
     pub fn take_up(&self, stored: &Stored, timeout: Duration) {
-        writing::take_up(&self.home, stored, timeout, self.environment.now);
+        let opened = Index::open_if_usable(&self.home, timeout);
+        let recorded = opened.and_then(|mut index| index.record(stored));
+        // Without an index, the next command builds one with this note.
+        if !matches!(recorded, Err(index::Error::Missing)) {
+            let what = format!("{} is not in the index yet", stored.path);
+            self.log_error(&what, recorded);
+        }
     }
 
     /// Opens the journal. On failure the error is logged and the command continues without it.
@@ -309,11 +314,6 @@ impl Context {
         log::append(&self.home, self.environment.now, text);
     }
 
-    /// Finds the one note that matches what was typed.
-    ///
-    /// # Errors
-    /// The source is the [`Unresolvable`], unless the index cannot be read.
-    pub fn resolve(index: &Index, typed: &str) -> Result<Entry, Error> {
     /// Logs a failure that keeps nothing else from being done.
     pub fn log_error<T>(&self, what: &str, result: Result<T, impl fmt::Display>) {
         if let Err(error) = result {
@@ -321,6 +321,11 @@ impl Context {
         }
     }
 
+    /// Finds the one note that matches what was typed.
+    ///
+    /// # Errors
+    /// The source is the [`Unresolvable`], unless the index cannot be read.
+    pub fn resolve(index: &Index, typed: &str) -> Result<Entry, Error> {
         let explain = |cause: &Unresolvable| match cause {
             Unresolvable::NotAnId => not_an_id(typed),
             Unresolvable::Nothing(reference) => no_note(reference),

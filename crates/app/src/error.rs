@@ -4,9 +4,7 @@ use std::{error, fmt, process::ExitCode};
 
 use anamnesis_distill::reflection;
 use anamnesis_note::draft::InvalidDraft;
-use anamnesis_store::{
-    claude_memory, index, journal, notes, settings::config, synced_lines, writing,
-};
+use anamnesis_store::{claude_memory, index, journal, notes, settings::config, synced_lines};
 
 /// The exit code of a command that succeeded and found a problem that needs the user.
 pub const NEEDS_ATTENTION: u8 = 3;
@@ -61,9 +59,8 @@ impl Error {
         Self::new(Kind::Usage, message)
     }
 
-    /// The machine does not meet a requirement of the operation.
-    pub fn environment(message: impl Into<String>) -> Self {
-        Self::failed(message)
+    pub(crate) fn full(message: impl Into<String>) -> Self {
+        Self::new(Kind::Full, message)
     }
 
     /// The operation failed with the message of its cause.
@@ -213,18 +210,6 @@ impl From<notes::Error> for Error {
         Self {
             hint,
             ..Self::caused_by(error).kind_of(kind)
-        }
-    }
-}
-
-impl From<writing::Error> for Error {
-    fn from(error: writing::Error) -> Self {
-        match error {
-            writing::Error::Notes(error) => error.into(),
-            writing::Error::Journal(error) => error.into(),
-            writing::Error::Full(_) => Self::caused_by(error)
-                .kind_of(Kind::Full)
-                .hint("edit one of them, or ask the user to type /memory-remember TEXT"),
         }
     }
 }

@@ -110,8 +110,7 @@ fn missing_in<'a>(text: &'a str, other: &str) -> impl Iterator<Item = &'a str> {
 /// Plans to add our hooks to a host, or to remove them. Files that are as wanted are left out.
 pub fn plan(context: &Context, host: &str, is_undo: bool) -> Result<Vec<FileChange>, Error> {
     let home = context.environment.user_home.as_deref();
-    let home =
-        home.ok_or_else(|| Error::environment("no home folder is known: HOME is not set"))?;
+    let home = home.ok_or_else(|| Error::failed("no home folder is known: HOME is not set"))?;
     let files = FILES.iter().filter(|file| file.host.as_str() == host);
     let mut changes = Vec::new();
     for wanted in files {
@@ -149,7 +148,7 @@ pub fn apply(context: &Context, changes: &[FileChange]) -> Result<(), Error> {
         let home = context.environment.user_home.as_deref();
         let program = Path::new(PROGRAM).with_file_name(terminal_command::program());
         if !home.is_some_and(|home| home.join(program).is_file()) {
-            return Err(Error::environment(
+            return Err(Error::failed(
                 "cannot add hooks: they start ~/.anamnesis/bin/anamnesis, and the store is elsewhere",
             )
             .hint("make ~/.anamnesis a link to the store"));

@@ -12,7 +12,6 @@ use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
     notes::Stored,
-    writing::Writer,
 };
 use anamnesis_text::clean::one_line;
 
@@ -158,22 +157,81 @@ fn named(index: &Index, id: NoteId) -> (String, String) {
     (short, note)
 }
 
-/// Writes a new note and adds it to the journal and the index.
+/// Writes a new note and adds it to the journal and the index. An agent's counts to `counted_to`, or
+/// else to the session that it names.
 ///
-/// An agent's note counts to `counted_to`, or else to the session that it names.
+/// # Errors
+/// The file cannot be written, or an agent has reached the limit. Nothing of the note is on disk.
 pub fn save(
     context: &Context,
     journal: Option<&Journal>,
     note: &Note,
     counted_to: Option<&str>,
 ) -> Result<Stored, Error> {
-    let writer = Writer {
-        home: &context.home,
-        notes: &context.notes,
-        journal,
-        counted_to,
-        now: context.environment.now,
-        index_timeout: INDEX_TIMEOUT,
-    };
-    Ok(writer.save(note)?)
+    let counted = journal.filter(|_| note.is_by_agent());
+    if let Some(journal) = counted {
+        let session = counted_to.or(note.session.as_deref());
+        take_place(context, journal, session, note.id)?;
+    }
+    let lock = context.notes.lock();
+    let created = lock.and_then(|lock| context.notes.create(&lock, note));
+    if let (Err(_), Some(journal)) = (&created, counted) {
+        journal.give_place_back(note.id)?;
+    }
+    let stored = created?;
+    if let Some(journal) = journal.filter(|_| !note.is_by_agent()) {
+        let (file, now) = (note.render(), context.environment.now);
+        let remembered = journal.remembered(note.id);
+        let known = remembered.and_then(|()| journal.written_here(note.id, file.as_bytes(), now));
+        context.log_error("write", known);
+    }
+    context.take_up(&stored, INDEX_TIMEOUT);
+    Ok(stored)
+}
+
+/// Counts a note that an agent writes or forgets, in its session or else on this day.
+pub(crate) fn take_place(
+    context: &Context,
+    journal: &Journal,
+    session: Option<&str>,
+    note: NoteId,
+) -> Result<(), Error> {
+    let now = context.environment.now;
+    let day = now.date_naive().to_string();
+    let limit = agent_policy::MAX_NOTES;
+    if journal.take_place(session.unwrap_or(&day), note, limit, now)? {
+        return Ok(());
+    }
+    Err(Error::full(format!(
+        "agents have written or forgotten {limit} notes in this session; no more are taken"
+    ))
+    .hint("edit one of them, or ask the user to type /memory-remember TEXT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use anamnesis_note::note::NoteType;
+
+    use super::*;
+    use crate::environment::{Caller, Environment};
+
+    #[test]
+    fn a_note_that_is_written_before_the_index_leaves_no_line_in_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::read(Caller::Person);
+        environment.store = Some(folder.path().join("store"));
+        let context = Context::open(environment).unwrap();
+        let now = context.environment.now;
+        let note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
+        let lock = context.notes.lock().unwrap();
+        let stored = context.notes.create(&lock, &note).unwrap();
+        let log = || fs::read_to_string(context.home.log()).unwrap_or_default();
+        context.take_up(&stored, Duration::ZERO);
+        assert_eq!(log(), "");
+        fs::write(context.home.index(), "damaged").unwrap();
+        context.take_up(&stored, Duration::ZERO);
+        assert!(log().contains("is not in the index yet"), "{}", log());
+    }
 }

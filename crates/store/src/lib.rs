@@ -19,6 +19,5 @@ pub mod session_note;
 pub mod settings;
 pub mod spool;
 pub mod synced_lines;
-pub mod writing;
 
 mod sqlite;

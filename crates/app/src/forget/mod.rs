@@ -15,7 +15,6 @@ use anamnesis_store::{
     index::{self, Entry, Index},
     journal::{self, ForgetRequest, Journal},
     notes::NotePath,
-    writing,
 };
 use anamnesis_text::clean::one_line;
 use schemars::JsonSchema;
@@ -27,6 +26,7 @@ use crate::{
     context::Context,
     evaluation_set, remote,
     sync::{self, short_batch},
+    write::take_place,
 };
 
 /// How many characters of a reason are logged.
@@ -207,7 +207,7 @@ fn forget_note(
         _ => None,
     };
     if let (Some(journal), Some(ForgetRequest::Agent)) = (journal, &request) {
-        writing::take_place(journal, counted_to, path.id, now)?;
+        take_place(context, journal, counted_to, path.id)?;
     }
     let lock = context.notes.lock()?;
     let text = context

@@ -79,7 +79,7 @@ fn from_claude(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .or(context.environment.claude_folder.as_ref())
         .and_then(|folder| std::path::absolute(folder).ok())
         .ok_or_else(|| {
-            Error::environment("no folder of Claude Code is known".to_owned())
+            Error::failed("no folder of Claude Code is known".to_owned())
                 .hint("anamnesis import --claude-home DIR")
         })?;
     if named.is_some() && !folder.join("projects").is_dir() {

@@ -149,7 +149,7 @@ fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Ou
     context
         .home
         .create()
-        .map_err(|error| Error::environment(error.to_string()).hint("anamnesis doctor"))?;
+        .map_err(|error| Error::failed(error.to_string()).hint("anamnesis doctor"))?;
     host_setup::apply(&context, &changes)?;
     ui.print("init: done\n");
     if host == "codex" && !args.undo {
@@ -243,7 +243,7 @@ fn carry_out(mut plan: Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> 
     plan.context
         .home
         .create()
-        .map_err(|error| Error::environment(error.to_string()).hint("anamnesis doctor"))?;
+        .map_err(|error| Error::failed(error.to_string()).hint("anamnesis doctor"))?;
     talk.say(&head(&plan));
     talk.say(&warnings(&plan));
     settle_remote(&mut plan, args, talk)?;
