@@ -190,9 +190,7 @@ fn write(change: &FileChange) -> io::Result<()> {
 }
 
 fn backup(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(BACKUP);
-    name.into()
+    file::with_suffix(path, BACKUP)
 }
 
 /// Reads a file; `None` if there is none. Refuses links, which would be replaced by a file.

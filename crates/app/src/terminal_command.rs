@@ -12,7 +12,10 @@ use std::{
 };
 
 use anamnesis_store::{
-    fs::{file::Stamp, home},
+    fs::{
+        file::{self, Stamp},
+        home,
+    },
     journal::Journal,
 };
 use serde_json::Value;
@@ -155,10 +158,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     // A leftover temporary file belongs to a killed process: the deferred process holds its lock
     // here, and otherwise a person runs this in a terminal.
     let temporary = to.with_extension("new");
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    file::remove(&temporary)?;
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

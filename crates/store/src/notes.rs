@@ -586,12 +586,7 @@ impl Notes {
     /// Deletes a note from the trash, so that it cannot be restored.
     pub fn drop_trashed(&self, id: NoteId) -> Result<(), Error> {
         let path = self.trash_path(id);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("remove", &path)(error))
-            }
-            _ => Ok(()),
-        }
+        file::remove(&path).map_err(Error::io("remove", &path))
     }
 
     /// Deletes temporary files of a note that a killed process left. Under the lock no other process
@@ -692,12 +687,7 @@ impl Notes {
     /// Removes a note's file. A missing file is not an error.
     pub fn remove(&self, _lock: &Lock, path: NotePath) -> Result<(), Error> {
         let absolute = path.absolute(&self.home);
-        match fs::remove_file(&absolute) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("remove", &absolute)(error))
-            }
-            _ => Ok(()),
-        }
+        file::remove(&absolute).map_err(Error::io("remove", &absolute))
     }
 
     fn replace(&self, from: NotePath, to: NotePath, text: &str) -> Result<Stored, Error> {

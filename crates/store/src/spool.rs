@@ -145,10 +145,8 @@ impl<'a> Spool<'a> {
     pub fn forget_session(&self, session: &str) -> io::Result<usize> {
         let mut deleted = 0;
         for path in self.files_of(session) {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => deleted += 1,
-            }
+            file::remove(&path)?;
+            deleted += 1;
         }
         Ok(deleted)
     }

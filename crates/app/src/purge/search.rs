@@ -141,9 +141,9 @@ pub(super) fn former_stores(context: &Context) -> Vec<Context> {
 
 /// The databases whose files contain the text, also in free pages.
 fn databases_with(home: &Home, needle: &PurgePattern) -> BTreeSet<String> {
-    let files = [home.journal(), home.index()].into_iter().flat_map(|path| {
-        ["", "-wal"].map(|suffix| PathBuf::from(format!("{}{suffix}", path.display())))
-    });
+    let files = [home.journal(), home.index()]
+        .into_iter()
+        .flat_map(|path| ["", "-wal"].map(|suffix| file::with_suffix(&path, suffix)));
     files
         .filter(|path| has_text(path, needle))
         .map(|path| home.relative(&path))

@@ -8,7 +8,10 @@ use std::{
 };
 
 use anamnesis_store::{
-    fs::{file, home::Home},
+    fs::{
+        file::{self, with_suffix},
+        home::Home,
+    },
     journal::{self, Journal},
 };
 use anamnesis_text::{clean::one_line, shell};
@@ -25,57 +28,49 @@ const MAX_LENGTH: usize = 64 * 1024 * 1024;
 /// The suffix of a backup file.
 const BACKUP: &str = ".anamnesis-backup";
 
-/// The entries of the Python version that were found.
+/// The entries of the Python version that were found, by file of Claude Code.
 #[derive(Debug)]
-pub struct PythonEntries {
-    hooks: Option<FileWithEntries<Hook>>,
-    servers: Option<FileWithEntries<Server>>,
-}
+pub struct PythonEntries(Vec<FileWithEntries>);
 
 /// A file of Claude Code with entries to remove.
 #[derive(Debug)]
-struct FileWithEntries<T> {
+struct FileWithEntries {
     path: PathBuf,
+    /// What each of its entries is.
+    kind: &'static str,
     before: String,
     after: Value,
-    removed: Vec<T>,
+    removed: Vec<PythonEntry>,
 }
 
-/// A hook in Claude Code's settings.
 #[derive(Debug)]
-struct Hook {
-    event: String,
-    command: String,
-}
-
-/// A server in Claude Code's configuration.
-#[derive(Debug)]
-struct Server {
-    name: String,
+struct PythonEntry {
+    line: String,
     /// The store that its environment names.
     store: Option<String>,
 }
+
+const HOOK: &str = "hook";
+const SERVER: &str = "server";
 
 /// Looks for entries of the Python version.
 ///
 /// # Errors
 /// A file exists but is not a JSON object, so it is unknown whether it has entries.
 pub fn find(environment: &Environment) -> Result<PythonEntries, Error> {
-    let hooks = look(environment, settings_of(environment), remove_hooks)?;
-    let servers = look(
-        environment,
-        environment.claude_state.clone(),
-        remove_servers,
-    )?;
-    Ok(PythonEntries { hooks, servers })
+    let (settings, state) = (settings_of(environment), environment.claude_state.clone());
+    let hooks = look(environment, settings, HOOK, remove_hooks)?;
+    let servers = look(environment, state, SERVER, remove_servers)?;
+    Ok(PythonEntries(hooks.into_iter().chain(servers).collect()))
 }
 
 /// Looks for entries in a file; none if it does not exist or has no entry.
-fn look<T>(
+fn look(
     environment: &Environment,
     path: Option<PathBuf>,
-    remove: impl FnOnce(&mut Value) -> Vec<T>,
-) -> Result<Option<FileWithEntries<T>>, Error> {
+    kind: &'static str,
+    remove: impl FnOnce(&mut Value) -> Vec<PythonEntry>,
+) -> Result<Option<FileWithEntries>, Error> {
     let Some(path) = path else { return Ok(None) };
     let unusable = |why: &dyn std::fmt::Display| unusable(environment, &path, &why.to_string());
     let before = match read(&path) {
@@ -89,6 +84,7 @@ fn look<T>(
     let removed = remove(&mut after);
     Ok((!removed.is_empty()).then_some(FileWithEntries {
         path,
+        kind,
         before,
         after,
         removed,
@@ -96,7 +92,7 @@ fn look<T>(
 }
 
 /// Removes our hooks, with the groups and events that become empty.
-fn remove_hooks(settings: &mut Value) -> Vec<Hook> {
+fn remove_hooks(settings: &mut Value) -> Vec<PythonEntry> {
     let mut removed = Vec::new();
     let events = settings.get_mut("hooks").and_then(Value::as_object_mut);
     let Some(events) = events else { return removed };
@@ -111,8 +107,10 @@ fn remove_hooks(settings: &mut Value) -> Vec<Hook> {
             let before = removed.len();
             hooks.retain(|hook| match command_of(hook) {
                 Some(command) if is_ours(&command) => {
-                    let event = event.clone();
-                    removed.push(Hook { event, command });
+                    removed.push(PythonEntry {
+                        line: hook_line(event, &command),
+                        store: shell::assigned(&command, "ANAMNESIS_HOME"),
+                    });
                     false
                 }
                 _ => true,
@@ -125,15 +123,15 @@ fn remove_hooks(settings: &mut Value) -> Vec<Hook> {
 }
 
 /// Removes our servers.
-fn remove_servers(state: &mut Value) -> Vec<Server> {
+fn remove_servers(state: &mut Value) -> Vec<PythonEntry> {
     let mut removed = Vec::new();
     if let Some(servers) = state.get_mut("mcpServers").and_then(Value::as_object_mut) {
         servers.retain(|name, server| {
             let is_ours = is_server(name, server);
             if is_ours {
                 let store = server.pointer("/env/ANAMNESIS_HOME");
-                removed.push(Server {
-                    name: name.clone(),
+                removed.push(PythonEntry {
+                    line: format!("server {}", one_line(name)),
                     store: store.and_then(Value::as_str).map(ToOwned::to_owned),
                 });
             }
@@ -215,7 +213,7 @@ fn is_server(name: &str, server: &Value) -> bool {
     is_named && last.is_some_and(|last| last.split_whitespace().last() == Some("serve"))
 }
 
-impl<T> FileWithEntries<T> {
+impl FileWithEntries {
     /// Writes the file without the entries and keeps a backup next to it.
     fn make(&self) -> io::Result<()> {
         // Users may keep the file elsewhere, for example with their dotfiles, and link to it.
@@ -223,7 +221,11 @@ impl<T> FileWithEntries<T> {
         if read(&path)? != self.before {
             return Err(io::Error::other("it has just been changed"));
         }
-        replace(&backup_of(&self.path), self.before.as_bytes(), &path)?;
+        replace(
+            &with_suffix(&self.path, BACKUP),
+            self.before.as_bytes(),
+            &path,
+        )?;
         replace(&path, format!("{:#}\n", self.after).as_bytes(), &path)
     }
 }
@@ -231,43 +233,29 @@ impl<T> FileWithEntries<T> {
 impl PythonEntries {
     /// Whether anything was found.
     pub fn is_some(&self) -> bool {
-        self.hooks.is_some() || self.servers.is_some()
+        !self.0.is_empty()
     }
 
     /// Whether the Python version records sessions as well.
     pub fn has_hooks(&self) -> bool {
-        self.hooks.is_some()
+        self.0.iter().any(|file| file.kind == HOOK)
     }
 
     /// A short summary, one line per file.
     pub fn summary(&self, user_home: Option<&Path>) -> Vec<String> {
-        let mut lines = Vec::new();
-        if let Some(change) = &self.hooks {
-            let count = format::count(change.removed.len(), "hook");
-            lines.push(format!(
-                "{count} in {}",
-                format::home_path(&change.path, user_home)
-            ));
-        }
-        if let Some(change) = &self.servers {
-            let count = format::count(change.removed.len(), "server");
-            lines.push(format!(
-                "{count} in {}",
-                format::home_path(&change.path, user_home)
-            ));
-        }
-        lines
+        let line = |file: &FileWithEntries| {
+            let count = format::count(file.removed.len(), file.kind);
+            format!("{count} in {}", format::home_path(&file.path, user_home))
+        };
+        self.0.iter().map(line).collect()
     }
 
     /// The first existing store that the entries name and that is not at `root`. Removing them
     /// would remove the only record of its path.
     pub fn other_store(&self, root: &Path, user_home: Option<&Path>) -> Option<PathBuf> {
-        let hooks = self.hooks.iter().flat_map(|change| &change.removed);
-        let hooks = hooks.filter_map(|hook| shell::assigned(&hook.command, "ANAMNESIS_HOME"));
-        let servers = self.servers.iter();
-        let servers = servers.flat_map(|change| &change.removed);
-        let mut stores = hooks
-            .chain(servers.filter_map(|server| server.store.clone()))
+        let entries = self.0.iter().flat_map(|file| &file.removed);
+        let mut stores = entries
+            .filter_map(|entry| entry.store.clone())
             .map(|store| match (store.strip_prefix("~/"), user_home) {
                 (Some(rest), Some(home)) => home.join(rest),
                 _ => PathBuf::from(store),
@@ -279,19 +267,8 @@ impl PythonEntries {
 
     /// One line per entry.
     pub fn entries(&self) -> Vec<String> {
-        let hooks = self.hooks.iter().flat_map(|change| &change.removed);
-        let servers = self.servers.iter().flat_map(|change| &change.removed);
-        let hooks = hooks.map(|hook| {
-            let command = one_line(&hook.command);
-            // Commands begin with variables; only their ends differ.
-            let skipped = command.chars().count().saturating_sub(COMMAND_LENGTH);
-            let end: String = command.chars().skip(skipped).collect();
-            let cut = if skipped > 0 { "…" } else { "" };
-            format!("{}: {cut}{end}", one_line(&hook.event))
-        });
-        hooks
-            .chain(servers.map(|server| format!("server {}", one_line(&server.name))))
-            .collect()
+        let entries = self.0.iter().flat_map(|file| &file.removed);
+        entries.map(|entry| entry.line.clone()).collect()
     }
 
     /// Removes all entries and returns the paths of the backups.
@@ -299,39 +276,31 @@ impl PythonEntries {
     /// # Errors
     /// A file cannot be written or has changed since it was read. That file is left as it is.
     pub fn remove(&self, user_home: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
-        let mut backups = Vec::new();
-        let failed = |path: &Path, error: &io::Error| {
-            let path = format::home_path(path, user_home);
-            Error::failed(format!(
-                "{path} is left as it is: {error}\nYour notes are safe"
-            ))
-            .hint("anamnesis init")
+        let remove = |file: &FileWithEntries| {
+            file.make().map_err(|error| {
+                let path = format::home_path(&file.path, user_home);
+                Error::failed(format!(
+                    "{path} is left as it is: {error}\nYour notes are safe"
+                ))
+                .hint("anamnesis init")
+            })?;
+            Ok(with_suffix(&file.path, BACKUP))
         };
-        if let Some(change) = &self.hooks {
-            change
-                .make()
-                .map_err(|error| failed(&change.path, &error))?;
-            backups.push(backup_of(&change.path));
-        }
-        if let Some(change) = &self.servers {
-            change
-                .make()
-                .map_err(|error| failed(&change.path, &error))?;
-            backups.push(backup_of(&change.path));
-        }
-        Ok(backups)
+        self.0.iter().map(remove).collect()
     }
+}
+
+fn hook_line(event: &str, command: &str) -> String {
+    let command = one_line(command);
+    // Commands begin with variables; only their ends differ.
+    let skipped = command.chars().count().saturating_sub(COMMAND_LENGTH);
+    let end: String = command.chars().skip(skipped).collect();
+    let cut = if skipped > 0 { "…" } else { "" };
+    format!("{}: {cut}{end}", one_line(event))
 }
 
 /// How many characters of a command are shown.
 const COMMAND_LENGTH: usize = 55;
-
-/// The path of a file's backup.
-fn backup_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(BACKUP);
-    name.into()
-}
 
 /// Reads one of Claude Code's files, following links.
 fn read(path: &Path) -> io::Result<String> {

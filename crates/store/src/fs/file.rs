@@ -168,6 +168,21 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     result
 }
 
+/// Appends a suffix to the name of a file.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Removes a file, if it exists.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the folder of a file and a name for a temporary file in it.
 fn beside(path: &Path) -> io::Result<(&Path, PathBuf)> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
