@@ -83,13 +83,11 @@ pub struct History {
 impl History {
     /// Loads the history from the journal.
     pub fn load(journal: &Journal) -> Self {
-        let text = journal.meta(HISTORY).ok().flatten().unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        journal.json(HISTORY).ok().flatten().unwrap_or_default()
     }
 
     fn save(&self, journal: &Journal) -> Result<(), journal::Error> {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        journal.set_meta(HISTORY, &text)
+        journal.set_json(HISTORY, self)
     }
 
     /// Adds the result of a sync.
@@ -298,14 +296,15 @@ fn keep_withheld(journal: &Journal, synced: &Synced) -> Result<(), journal::Erro
     let problems = synced.problems.iter();
     let withheld = problems.filter(|problem| problem.reason == WITHHELD);
     let paths: Vec<&str> = withheld.map(|problem| problem.path.as_str()).collect();
-    journal.set_meta(WITHHELD_NOTES, &json!(paths).to_string())
+    journal.set_json(WITHHELD_NOTES, &paths)
 }
 
 /// Says which notes are not committed because of what is in them.
 pub fn withheld(context: &Context, journal: &Journal) -> Vec<String> {
-    let paths = journal.meta(WITHHELD_NOTES).ok().flatten();
-    let paths: Vec<String> = paths
-        .and_then(|paths| serde_json::from_str(&paths).ok())
+    let paths: Vec<String> = journal
+        .json(WITHHELD_NOTES)
+        .ok()
+        .flatten()
         .unwrap_or_default();
     let still = paths.into_iter().filter(|path| {
         let bytes = fs::read(context.home.root().join(path));

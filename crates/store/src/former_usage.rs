@@ -24,7 +24,7 @@ use crate::{
         file,
         home::{self, Home},
     },
-    journal::{Journal, NoteCounts},
+    journal::{FORMER_USAGE, Journal, NoteCounts},
     notes::Notes,
     synced_lines::{self, Error},
 };
@@ -212,7 +212,7 @@ impl FormerUsage {
         let counts: Vec<_> = counts
             .map(|((note, month), counts)| (note, month, counts))
             .collect();
-        journal.keep_former_usage(&counts)?;
+        journal.set_json(FORMER_USAGE, &counts)?;
         let refused = |error: crate::notes::Error| Error::Io {
             path: "memory".to_owned(),
             source: io::Error::other(error),
@@ -301,10 +301,9 @@ mod tests {
         fs::write(logs.join("2026-01.fold.json"), sums).unwrap();
 
         adopt(&home, &notes, &journal).unwrap();
-        let counts = journal.usage_counts().unwrap().notes;
+        let counts = journal.usage_counts().unwrap().into_iter();
         let counts: Vec<_> = counts
-            .values()
-            .map(|it| (it.shown, it.used, it.unused))
+            .map(|(_, _, it)| (it.shown, it.used, it.unused))
             .collect();
         assert_eq!(counts, [(4, 0, 4), (1, 1, 0)]);
         let note = notes.read(path).unwrap().note();

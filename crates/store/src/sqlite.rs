@@ -11,6 +11,7 @@ use rusqlite::{
     ffi,
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
 };
+use serde::de::DeserializeOwned;
 
 use crate::fs::file::private_options;
 
@@ -108,85 +109,136 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Returns the rows of a query.
-pub(crate) fn rows<T, C: FromIterator<T>>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<C> {
-    let mut statement = connection.prepare_cached(sql)?;
-    statement.query_map(params, read)?.collect()
+/// Reads a row as a struct: fields from the columns of their names, then fields with a value.
+macro_rules! read_row {
+    ($row:expr, $Type:ident: $($column:ident),+ $(; $($field:ident = $value:expr),+)?) => {
+        Ok($Type {
+            $($column: $row.get(stringify!($column))?,)+
+            $($($field: $value,)+)?
+        })
+    };
+}
+pub(crate) use read_row;
+
+/// A limit as SQLite takes it.
+pub(crate) fn bound(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Returns the first row of a query, if there is one.
-pub(crate) fn one<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<T>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    statement.query_row(params, read).optional()
+/// Short queries. Statements are prepared once for each connection.
+pub(crate) trait Queries {
+    type Error: From<rusqlite::Error>;
+
+    fn connection(&self) -> &Connection;
+
+    /// Returns all rows.
+    fn rows<T, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<C, Self::Error> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let rows = statement.query_map(params, read)?;
+        Ok(rows.collect::<rusqlite::Result<C>>()?)
+    }
+
+    /// Returns the first column of all rows.
+    fn column<T: FromSql, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<C, Self::Error> {
+        self.rows(sql, params, |row| row.get(0))
+    }
+
+    /// Returns the notes that a query lists, by the ids in its first column.
+    fn note_ids<C: FromIterator<NoteId>>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<C, Self::Error> {
+        let ids: Vec<String> = self.column(sql, params)?;
+        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    }
+
+    /// Returns the only row.
+    fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Self::Error> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        Ok(statement.query_row(params, read)?)
+    }
+
+    /// Returns the first column of the only row.
+    fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<T, Self::Error> {
+        self.row(sql, params, |row| row.get(0))
+    }
+
+    /// Returns the first row, if there is one.
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Self::Error> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        Ok(statement.query_row(params, read).optional()?)
+    }
+
+    /// Returns the first column of the first row, if there is one.
+    fn first<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>, Self::Error> {
+        self.one(sql, params, |row| row.get(0))
+    }
+
+    /// Returns whether a query has a row.
+    fn exists(&self, sql: &str, params: impl Params) -> Result<bool, Self::Error> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        Ok(statement.exists(params)?)
+    }
+
+    /// Runs a statement.
+    fn run(&self, sql: &str, params: impl Params) -> Result<(), Self::Error> {
+        self.change(sql, params).map(drop)
+    }
+
+    /// Runs a statement. Returns how many rows it changed.
+    fn change(&self, sql: &str, params: impl Params) -> Result<usize, Self::Error> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        Ok(statement.execute(params)?)
+    }
+
+    /// Returns a value of the table `meta`, which the journal and the index have.
+    fn meta(&self, key: &str) -> Result<Option<String>, Self::Error> {
+        self.first("SELECT value FROM meta WHERE key = ?", [key])
+    }
+
+    /// Stores a value in the table `meta`.
+    fn set_meta(&self, key: &str, value: &str) -> Result<(), Self::Error> {
+        let sql = "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
+        self.run(sql, [key, value])
+    }
 }
 
-/// Returns the first column of the first row of a query, if there is one.
-pub(crate) fn first<T: FromSql>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-) -> rusqlite::Result<Option<T>> {
-    one(connection, sql, params, |row| row.get(0))
+impl Queries for Connection {
+    type Error = rusqlite::Error;
+
+    fn connection(&self) -> &Connection {
+        self
+    }
 }
 
-/// Returns the first column of the row of a query.
-pub(crate) fn value<T: FromSql>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-) -> rusqlite::Result<T> {
-    let mut statement = connection.prepare_cached(sql)?;
-    statement.query_row(params, |row| row.get(0))
-}
+/// A value that is stored as JSON. What cannot be read, or is not there, is the default.
+pub(crate) struct Json<T>(pub(crate) T);
 
-/// Returns whether a query has a row.
-pub(crate) fn exists(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-) -> rusqlite::Result<bool> {
-    connection.prepare_cached(sql)?.exists(params)
-}
-
-/// Runs a statement. Returns how many rows it changed.
-pub(crate) fn run(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-) -> rusqlite::Result<usize> {
-    connection.prepare_cached(sql)?.execute(params)
-}
-
-/// Returns a value of the table `meta`, which the journal and the index have.
-pub(crate) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT value FROM meta WHERE key = ?";
-    one(connection, sql, [key], |row| row.get(0))
-}
-
-/// Stores a value in the table `meta`.
-pub(crate) fn set_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
-    run(connection, sql, [key, value]).map(drop)
-}
-
-/// Returns the notes that a query lists, by the ids in its first column.
-pub(crate) fn note_ids<C: FromIterator<NoteId>>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-) -> rusqlite::Result<C> {
-    let ids: Vec<String> = rows(connection, sql, params, |row| row.get(0))?;
-    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+impl<T: DeserializeOwned + Default> FromSql for Json<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text = value.as_str_or_null()?.unwrap_or_default();
+        Ok(Self(serde_json::from_str(text).unwrap_or_default()))
+    }
 }
 
 /// A text that is stored compressed, in the DEFLATE format (RFC 1951).

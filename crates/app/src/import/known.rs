@@ -126,9 +126,8 @@ impl ProjectKeys {
         request: &Request,
         within: Option<String>,
     ) -> Self {
-        let kept = journal.and_then(|journal| journal.meta(NAMED).ok().flatten());
-        let mut named: BTreeMap<String, String> =
-            serde_json::from_str(&kept.unwrap_or_default()).unwrap_or_default();
+        let kept = journal.and_then(|journal| journal.json(NAMED).ok().flatten());
+        let mut named: BTreeMap<String, String> = kept.unwrap_or_default();
         named.extend(request.named_projects.clone());
         let here = || Some(context.project(None).key).filter(|key| key != GLOBAL);
         Self {
@@ -142,8 +141,7 @@ impl ProjectKeys {
 
     /// Keeps the answers for later imports.
     pub(super) fn keep(&self, journal: &Journal) -> Result<(), Error> {
-        let text = serde_json::to_string(&self.named).unwrap_or_default();
-        Ok(journal.set_meta(NAMED, &text)?)
+        Ok(journal.set_json(NAMED, &self.named)?)
     }
 
     /// Returns whether the source is in a project's folder.

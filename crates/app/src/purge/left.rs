@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anamnesis_store::journal::{Journal, is_over};
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 /// The journal key of the places.
 const LEFT: &str = "purge_left";
@@ -51,7 +51,8 @@ impl LeftPlace {
 
 /// Returns the places that earlier purges could not reach.
 pub(crate) fn load(journal: &Journal, now: DateTime<Utc>) -> Vec<LeftPlace> {
-    let mut places: Vec<LeftPlace> = read(journal, LEFT);
+    let places = journal.json(LEFT).ok().flatten();
+    let mut places: Vec<LeftPlace> = places.unwrap_or_default();
     places.retain(|place| place.is_current(now));
     places
 }
@@ -65,7 +66,7 @@ pub(crate) fn add(
     let mut places = load(journal, now);
     places.retain(|old| new.iter().all(|new| new.text != old.text));
     places.extend_from_slice(new);
-    write(journal, LEFT, &places)
+    journal.set_json(LEFT, &places)
 }
 
 /// A backup that was written or restored here.
@@ -79,7 +80,7 @@ pub(crate) struct KnownBackup {
 
 /// Returns the backups that were written or restored here.
 pub(crate) fn backups(journal: &Journal) -> Vec<KnownBackup> {
-    read(journal, BACKUPS)
+    journal.json(BACKUPS).ok().flatten().unwrap_or_default()
 }
 
 /// Records backups, so that a purge can name them.
@@ -93,19 +94,5 @@ pub(crate) fn add_backups(
         all.push(backup);
     }
     let first = all.len().saturating_sub(MAX_BACKUPS);
-    write(journal, BACKUPS, &all[first..])
-}
-
-fn read<T: DeserializeOwned>(journal: &Journal, key: &str) -> Vec<T> {
-    let text = journal.meta(key).ok().flatten().unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
-fn write<T: Serialize>(
-    journal: &Journal,
-    key: &str,
-    values: &[T],
-) -> Result<(), anamnesis_store::journal::Error> {
-    let text = serde_json::to_string(values).unwrap_or_default();
-    journal.set_meta(key, &text)
+    journal.set_json(BACKUPS, &all[first..])
 }

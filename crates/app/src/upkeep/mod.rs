@@ -200,7 +200,7 @@ pub struct FindingCounts {
 impl FindingCounts {
     /// Loads the last counts, if there are any.
     pub fn load(journal: &Journal) -> Option<Self> {
-        serde_json::from_str(&journal.meta(FOUND).ok()??).ok()
+        journal.json(FOUND).ok()?
     }
 }
 
@@ -217,6 +217,5 @@ pub fn count_after_sync(context: &Context, journal: &Journal) -> Result<(), Erro
         actions: plan.actions.len(),
         decisions: plan.alike.len(),
     };
-    let counts = serde_json::to_string(&counts).unwrap_or_default();
-    Ok(journal.set_meta(FOUND, &counts)?)
+    Ok(journal.set_json(FOUND, &counts)?)
 }

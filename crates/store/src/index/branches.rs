@@ -6,7 +6,7 @@ use anamnesis_text::clean::one_line;
 use rusqlite::{Connection, Row, params};
 
 use super::{Error, Index, Part, refresh::inert};
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
 CREATE TABLE note_branch (number INTEGER PRIMARY KEY, project TEXT NOT NULL, name TEXT NOT NULL) STRICT;
@@ -17,9 +17,8 @@ CREATE TABLE branch (
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["branch", "note_branch"],
     insert,
-    remove,
+    remove: &["DELETE FROM note_branch WHERE number = ?"],
 };
 
 /// What became of a branch.
@@ -66,12 +65,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     // The file may come from another machine.
     let branch = one_line(&inert(branch));
     let sql = "INSERT INTO note_branch VALUES (?, ?, ?)";
-    sqlite::run(connection, sql, params![number, note.project, branch]).map(drop)
-}
-
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    let sql = "DELETE FROM note_branch WHERE number = ?";
-    sqlite::run(connection, sql, [number]).map(drop)
+    connection.run(sql, params![number, note.project, branch])
 }
 
 impl Index {
@@ -81,7 +75,7 @@ impl Index {
              LEFT JOIN branch ON branch.project = note_branch.project AND branch.name = note_branch.name
              WHERE note.id = ?";
         let read = |row: &Row<'_>| Ok((row.get(0)?, BranchState::read(row, 1)?));
-        Ok(sqlite::one(&self.connection, sql, [id.to_string()], read)?)
+        self.one(sql, [id.to_string()], read)
     }
 
     /// Returns the branches that notes of a project name.
@@ -99,7 +93,7 @@ impl Index {
             })
         };
         let values = [project, machine];
-        Ok(sqlite::rows(&self.connection, sql, values, read)?)
+        self.rows(sql, values, read)
     }
 
     /// Stores what was found out about branches of a project.
@@ -110,7 +104,7 @@ impl Index {
         } in branches
         {
             let sql = "INSERT OR REPLACE INTO branch VALUES (?, ?, ?, ?)";
-            sqlite::run(&transaction, sql, params![project, name, tip, *state as u8])?;
+            transaction.run(sql, params![project, name, tip, *state as u8])?;
         }
         Ok(transaction.commit()?)
     }

@@ -17,7 +17,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 
 use super::{Error, Index, Part, entry::in_force};
-use crate::sqlite;
 
 const SCHEMA: &str = "
 CREATE TABLE check_run (
@@ -29,9 +28,8 @@ CREATE INDEX check_run_recent ON check_run (project, at);
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["check_run", "check_run_number", "check_run_recent"],
     insert,
-    remove,
+    remove: &["DELETE FROM check_run WHERE number = ?"],
 };
 
 /// How long a failure is open at most, in days.
@@ -102,15 +100,6 @@ fn sentences(note: &Note) -> impl Iterator<Item = String> {
     sentences
         .filter(|sentence| says_something_passes(sentence))
         .map(|sentence| line(sentence, MAX_SENTENCE))
-}
-
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    sqlite::run(
-        connection,
-        "DELETE FROM check_run WHERE number = ?",
-        [number],
-    )?;
-    Ok(())
 }
 
 /// A row of the table.

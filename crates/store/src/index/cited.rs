@@ -10,7 +10,7 @@ use anamnesis_note::{
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::{Error, Index, Part};
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
 CREATE TABLE cited (
@@ -21,10 +21,8 @@ CREATE INDEX cited_number ON cited (number);
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["cited", "cited_number"],
-    // See `insert`.
     insert: |_, _, _| Ok(()),
-    remove,
+    remove: &["DELETE FROM cited WHERE number = ?"],
 };
 
 /// Notes of a project that cite a path, one more than the limit.
@@ -58,11 +56,6 @@ pub(super) fn insert(
     Ok(())
 }
 
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    sqlite::run(connection, "DELETE FROM cited WHERE number = ?", [number])?;
-    Ok(())
-}
-
 impl Index {
     /// Returns the notes of a project that cite this exact path, by id; none if more than `limit` do,
     /// because a file that everybody cites says nothing.
@@ -72,11 +65,9 @@ impl Index {
         path: &str,
         limit: usize,
     ) -> Result<Vec<NoteId>, Error> {
-        let rows: Vec<String> = sqlite::rows(
-            &self.connection,
+        let rows: Vec<String> = self.column(
             CITING,
             params![project, path, super::bound(limit.saturating_add(1))],
-            |row| row.get(0),
         )?;
         if rows.len() > limit {
             return Ok(Vec::new());

@@ -21,7 +21,7 @@ use super::{
     Error, Index, Part, Postings,
     entry::{Parsed, in_force},
 };
-use crate::sqlite::{self, Compressed};
+use crate::sqlite::{Compressed, Queries};
 
 const SCHEMA: &str = "
 CREATE TABLE given_up (
@@ -37,9 +37,12 @@ CREATE INDEX correction_later ON correction (later);
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["correction", "correction_later", "given_up"],
     insert,
-    remove,
+    remove: &[
+        "DELETE FROM given_up WHERE number = ?",
+        "DELETE FROM correction WHERE earlier = ?",
+        "DELETE FROM correction WHERE later = ?",
+    ],
 };
 
 /// With how many of the newest notes that have its term a given up value is compared, and how many
@@ -103,22 +106,10 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     };
     let given_up = Statements::parse(&note.title, &note.body, text).given_up();
     for value in given_up {
-        sqlite::run(
-            connection,
+        connection.run(
             "INSERT OR IGNORE INTO given_up VALUES (?, ?)",
             params![number, value.term],
         )?;
-    }
-    Ok(())
-}
-
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    for sql in [
-        "DELETE FROM given_up WHERE number = ?",
-        "DELETE FROM correction WHERE earlier = ?",
-        "DELETE FROM correction WHERE later = ?",
-    ] {
-        sqlite::run(connection, sql, [number])?;
     }
     Ok(())
 }
@@ -134,8 +125,7 @@ struct ComparedNote {
 
 impl ComparedNote {
     fn read(connection: &Connection, number: i64) -> rusqlite::Result<Option<Self>> {
-        sqlite::one(
-            connection,
+        connection.one(
             "SELECT project, title, body, type, kind
                  FROM note JOIN note_text USING (number) WHERE number = ?",
             [number],
@@ -173,7 +163,7 @@ impl ComparedNote {
 pub(super) fn relate(connection: &Connection, added: &[i64]) -> Result<(), Error> {
     let added: BTreeSet<i64> = added.iter().copied().collect();
     let given_up: Vec<(i64, String)> =
-        sqlite::rows(connection, "SELECT number, term FROM given_up", [], |row| {
+        connection.rows("SELECT number, term FROM given_up", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
     let mut pairs: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
@@ -218,8 +208,7 @@ fn relate_note(connection: &Connection, number: i64, earlier: &BTreeSet<i64>) ->
         let own = note.statements();
         let mut found = given_up.iter();
         if let Some(found) = found.find_map(|value| own.corrected_by(&statements, value)) {
-            sqlite::run(
-                connection,
+            connection.run(
                 "INSERT OR REPLACE INTO correction VALUES (?, ?, ?, ?, ?, ?)",
                 params![other, number, found.was, found.old, found.new, found.says],
             )?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anamnesis_note::note::Kind;
 
 use super::{Error, Index, NoteTotals, query::count};
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 /// The number of notes in the index, tombstones included.
 pub(super) const TOTAL: &str = "SELECT count(*) FROM note";
@@ -52,15 +52,10 @@ impl Index {
 
     /// Counts the notes by the month in which they were made, as `YYYY-MM`.
     pub fn count_by_month(&self) -> Result<BTreeMap<String, usize>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
-            "SELECT substr(created_at, 1, 7), count(*) FROM note WHERE state <> 'forgotten' GROUP BY 1",
+        self.rows("SELECT substr(created_at, 1, 7), count(*) FROM note WHERE state <> 'forgotten' GROUP BY 1",
             [],
-            |row| {
-                let notes: i64 = row.get(1)?;
-                Ok((row.get(0)?, usize::try_from(notes).unwrap_or(0)))
-            },
-        )?)
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     }
 
     /// Counts the conflicting texts to decide about.
@@ -80,8 +75,8 @@ impl Index {
             for (place, column) in columns.iter_mut().enumerate() {
                 *column = row.get(place)?;
             }
-            let notes: i64 = row.get(columns.len())?;
-            take(columns, usize::try_from(notes).unwrap_or(0));
+            let notes = row.get(columns.len())?;
+            take(columns, notes);
         }
         Ok(())
     }

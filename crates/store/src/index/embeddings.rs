@@ -3,11 +3,11 @@
 //! A long note has several, one after another in a row. A changed note loses its vectors, and another
 //! model removes all of them.
 
-use anamnesis_note::{id::NoteId, note::Note};
-use rusqlite::{Connection, params};
+use anamnesis_note::id::NoteId;
+use rusqlite::params;
 
 use super::{Error, Index, Part, Texts, bound, entry::stamp_of, query::count};
-use crate::{fs::file::Stamp, sqlite};
+use crate::{fs::file::Stamp, sqlite::Queries};
 
 const SCHEMA: &str = "
 CREATE TABLE embedding (number INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;
@@ -15,10 +15,8 @@ CREATE TABLE embedding (number INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["embedding"],
-    // The deferred process makes vectors.
-    insert: |_: &Connection, _: i64, _: &Note| Ok(()),
-    remove,
+    insert: |_, _, _| Ok(()),
+    remove: &["DELETE FROM embedding WHERE number = ?"],
 };
 
 /// The key in `meta` of the model that made the vectors.
@@ -28,15 +26,6 @@ const MODEL: &str = "embedding_model";
 const PENDING: &str = "SELECT id, size, modified, inode, number, title FROM note
   WHERE state <> 'forgotten' AND number NOT IN (SELECT number FROM embedding)
   ORDER BY updated_at DESC LIMIT ?";
-
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    sqlite::run(
-        connection,
-        "DELETE FROM embedding WHERE number = ?",
-        [number],
-    )?;
-    Ok(())
-}
 
 /// A note without a vector.
 #[derive(Debug, Clone)]
@@ -61,7 +50,7 @@ pub struct EmbeddingCounts {
 impl Index {
     /// Returns the model that made the vectors, if any.
     pub fn embedding_model(&self) -> Result<Option<String>, Error> {
-        let name = sqlite::meta(&self.connection, MODEL)?;
+        let name = self.meta(MODEL)?;
         Ok(name.filter(|name| !name.is_empty()))
     }
 
@@ -71,8 +60,8 @@ impl Index {
             return Ok(());
         }
         let transaction = self.connection.unchecked_transaction()?;
-        sqlite::run(&transaction, "DELETE FROM embedding", [])?;
-        sqlite::set_meta(&transaction, MODEL, name.unwrap_or_default())?;
+        transaction.run("DELETE FROM embedding", [])?;
+        transaction.set_meta(MODEL, name.unwrap_or_default())?;
         Ok(transaction.commit()?)
     }
 
@@ -108,8 +97,7 @@ impl Index {
                 modified,
                 inode,
             } = note.stamp;
-            sqlite::run(
-                &transaction,
+            transaction.run(
                 "INSERT OR REPLACE INTO embedding SELECT number, ? FROM note
                      WHERE id = ? AND size = ? AND modified = ? AND inode = ?",
                 params![vector, note.id.to_string(), size, modified, inode],

@@ -23,7 +23,7 @@ use super::{
     entry::{Parsed, in_use},
     inert,
 };
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
 CREATE TABLE link (
@@ -46,16 +46,11 @@ CREATE INDEX invalid_link_number ON invalid_link (number);
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &[
-        "invalid_link",
-        "invalid_link_number",
-        "link",
-        "link_review",
-        "link_target",
-        "title",
-    ],
     insert,
-    remove,
+    remove: &[
+        "DELETE FROM link WHERE number = ?",
+        "DELETE FROM invalid_link WHERE number = ?",
+    ],
 };
 
 /// The maximum number of links per note and direction, which bounds the cost.
@@ -139,8 +134,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     }
     let key = title_key(&note.title);
     if !key.is_empty() {
-        sqlite::run(
-            connection,
+        connection.run(
             "INSERT INTO title VALUES (?, ?)",
             [number_hash(&key), number],
         )?;
@@ -150,8 +144,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     let mut add = |relation: Relation, target: Mention, weight: Option<f64>| {
         let (_, back) = strengths(relation, weight);
         place += 1;
-        sqlite::run(
-            connection,
+        connection.run(
             "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)",
             params![
                 number,
@@ -162,7 +155,6 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
                 thousandths(back),
             ],
         )
-        .map(drop)
     };
     for Link {
         relation,
@@ -176,8 +168,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
         add(Relation::Mentions, Mention::Title(title), None)?;
     }
     for (line, reason) in &declared.invalid {
-        sqlite::run(
-            connection,
+        connection.run(
             "INSERT INTO invalid_link VALUES (?, ?, ?)",
             params![
                 number,
@@ -195,24 +186,14 @@ fn thousandths(weight: f64) -> i64 {
     (weight * 1000.0).ceil() as i64
 }
 
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    let title: Option<String> = sqlite::first(
-        connection,
-        "SELECT title FROM note WHERE number = ?",
-        [number],
-    )?;
+pub(super) fn remove_title(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    let title: Option<String> =
+        connection.first("SELECT title FROM note WHERE number = ?", [number])?;
     if let Some(title) = title {
-        sqlite::run(
-            connection,
+        connection.run(
             "DELETE FROM title WHERE key = ? AND number = ?",
             [number_hash(&title_key(&title)), number],
         )?;
-    }
-    for sql in [
-        "DELETE FROM link WHERE number = ?",
-        "DELETE FROM invalid_link WHERE number = ?",
-    ] {
-        sqlite::run(connection, sql, [number])?;
     }
     Ok(())
 }
@@ -285,10 +266,10 @@ impl Index {
                         .for_each(&mut add);
                 }
             }
-            for newer in self.ids(SUPERSEDING, &id.to_string(), MAX_ROWS)? {
+            for newer in self.ids(SUPERSEDING, *id)? {
                 add(plain(newer, *id, Relation::Supersedes));
             }
-            for older in self.ids(SUPERSEDED, &id.to_string(), MAX_ROWS)? {
+            for older in self.ids(SUPERSEDED, *id)? {
                 add(plain(*id, older, Relation::Supersedes));
             }
             self.session_links(*id, &mut sessions)?
@@ -313,18 +294,17 @@ impl Index {
         let mut degrees = HashMap::with_capacity(ids.len());
         let mut sessions = HashMap::new();
         for id in ids {
-            let to_note: i64 = sqlite::value(
-                &self.connection,
+            let to_note: usize = self.value(
                 DEGREE,
                 params![
                     Target(Mention::Id(*id)),
                     self.title_key_of(*id)?,
-                    i64::try_from(MAX_DEGREE).unwrap_or(i64::MAX)
+                    MAX_DEGREE
                 ],
             )?;
             let declared = self.declared_links(*id)?;
             let from_note = declared.iter().filter(|link| link.forward > 0.0).count();
-            let declared = from_note + usize::try_from(to_note).unwrap_or(0);
+            let declared = from_note + to_note;
             let of_session = self.session_links(*id, &mut sessions)?.len();
             degrees.insert(*id, declared.min(MAX_DEGREE) + of_session);
         }
@@ -355,13 +335,10 @@ impl Index {
         for _ in 0..=MAX_STEPS {
             let mut next = Vec::new();
             for id in level {
-                let superseded: Option<bool> = sqlite::first(
-                    &self.connection,
-                    "SELECT superseded FROM note WHERE id = ?",
-                    [id.to_string()],
-                )?;
+                let superseded: Option<bool> =
+                    self.first("SELECT superseded FROM note WHERE id = ?", [id.to_string()])?;
                 if superseded == Some(true) {
-                    let newer = self.ids(SUPERSEDING, &id.to_string(), MAX_ROWS)?;
+                    let newer = self.ids(SUPERSEDING, id)?;
                     next.extend(newer.into_iter().filter(|newer| seen.insert(*newer)));
                 } else if superseded.is_some() {
                     last.insert(id);
@@ -375,12 +352,11 @@ impl Index {
     /// Returns the declared links that may make a note outdated: those with tasks (`about`, `part-of`)
     /// and contradictions. A note at an end may not exist.
     pub fn links_for_review(&self) -> Result<Vec<Edge>, Error> {
-        let links: Vec<Option<Edge>> = sqlite::rows(&self.connection, FOR_REVIEW, [], |row| {
-            match row.get("target")? {
+        let links: Vec<Option<Edge>> =
+            self.rows(FOR_REVIEW, [], |row| match row.get("target")? {
                 Target(Mention::Id(to)) => edge_to(row, to).map(Some),
                 Target(Mention::Title(_)) => Ok(None),
-            }
-        })?;
+            })?;
         Ok(links.into_iter().flatten().collect())
     }
 
@@ -388,19 +364,16 @@ impl Index {
     pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, Error> {
         let mut unresolved = Vec::new();
         let sql = "SELECT note.id, target FROM link JOIN note USING (number)";
-        let links: Vec<_> = sqlite::rows(&self.connection, sql, [], |row| {
-            Ok((id_of(row, "id")?, row.get("target")?))
-        })?;
+        let links: Vec<_> =
+            self.rows(sql, [], |row| Ok((id_of(row, "id")?, row.get("target")?)))?;
         let is_forgotten = "SELECT state = 'forgotten' FROM note WHERE id = ?";
         for (note, Target(target)) in links {
             let reason = match &target {
-                Mention::Id(id) => {
-                    match sqlite::first(&self.connection, is_forgotten, [id.to_string()])? {
-                        None => UnresolvedReason::Missing,
-                        Some(true) => UnresolvedReason::Forgotten,
-                        Some(false) => continue,
-                    }
-                }
+                Mention::Id(id) => match self.first(is_forgotten, [id.to_string()])? {
+                    None => UnresolvedReason::Missing,
+                    Some(true) => UnresolvedReason::Forgotten,
+                    Some(false) => continue,
+                },
                 Mention::Title(title) => match self.with_title(title)?.len() {
                     0 => UnresolvedReason::Missing,
                     1 => continue,
@@ -414,7 +387,7 @@ impl Index {
             unresolved.push(UnresolvedLink { note, text, reason });
         }
         let sql = "SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)";
-        let invalid: Vec<_> = sqlite::rows(&self.connection, sql, [], |row| {
+        let invalid: Vec<_> = self.rows(sql, [], |row| {
             Ok(UnresolvedLink {
                 note: id_of(row, "id")?,
                 text: row.get("line")?,
@@ -439,9 +412,8 @@ impl Index {
         let (mut declared, mut mentions) = (0, 0);
         let sql = "SELECT target, count(*) AS count, sum(relation = 'mentions') AS mentions
              FROM link GROUP BY target";
-        let targets: Vec<_> = sqlite::rows(&self.connection, sql, [], |row| {
-            let counts: [i64; 2] = [row.get("count")?, row.get("mentions")?];
-            let counts = counts.map(|count| usize::try_from(count).unwrap_or(0));
+        let targets: Vec<_> = self.rows(sql, [], |row| {
+            let counts: [usize; 2] = [row.get("count")?, row.get("mentions")?];
             Ok((row.get("target")?, counts))
         })?;
         for (Target(target), [count, mentioned]) in targets {
@@ -456,7 +428,7 @@ impl Index {
              WHERE session IS NOT NULL AND type <> 'episodic' AND ",
             in_use!("note")
         );
-        let names: Vec<String> = sqlite::rows(&self.connection, sql, [], |row| row.get(0))?;
+        let names: Vec<String> = self.column(sql, [])?;
         for name in names {
             let members = self.in_session(&name)?.len();
             let own = self.own_note(&name)?.map_or(0, |_| members);
@@ -503,7 +475,7 @@ impl Index {
 
     /// Returns the session and the type of a note.
     fn session_of(&self, id: NoteId) -> Result<Option<(String, NoteType)>, Error> {
-        let found = sqlite::one(&self.connection, SESSION_OF, [id.to_string()], |row| {
+        let found = self.one(SESSION_OF, [id.to_string()], |row| {
             let Parsed(note_type) = row.get("type")?;
             Ok((row.get("session")?, note_type))
         })?;
@@ -512,8 +484,8 @@ impl Index {
 
     /// Returns the durable notes of a session in the order of their creation, ties by id.
     fn in_session(&self, session: &str) -> Result<Vec<NoteId>, Error> {
-        let params = params![session, i64::try_from(MAX_IN_SESSION).unwrap_or(i64::MAX)];
-        let mut members: Vec<_> = sqlite::rows(&self.connection, IN_SESSION, params, |row| {
+        let params = params![session, MAX_IN_SESSION];
+        let mut members: Vec<_> = self.rows(IN_SESSION, params, |row| {
             let created_at: String = row.get("created_at")?;
             Ok((parse_timestamp(&created_at), id_of(row, "id")?))
         })?;
@@ -524,8 +496,7 @@ impl Index {
     /// Returns the session's own note, if it is active.
     fn own_note(&self, session: &str) -> Result<Option<NoteId>, Error> {
         let own = NoteId::of_session(session);
-        let is_there: bool = sqlite::value(
-            &self.connection,
+        let is_there: bool = self.value(
             concat!(
                 "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND ",
                 in_use!("note"),
@@ -547,8 +518,7 @@ impl Index {
     /// Returns the active notes with a title, at most two.
     fn with_title(&self, key: &str) -> Result<Vec<NoteId>, Error> {
         let read = |row: &Row<'_>| Ok((row.get("title")?, id_of(row, "id")?));
-        let found: Vec<(String, NoteId)> =
-            sqlite::rows(&self.connection, BY_TITLE, [number_hash(key)], read)?;
+        let found: Vec<(String, NoteId)> = self.rows(BY_TITLE, [number_hash(key)], read)?;
         let found = found
             .into_iter()
             .filter(|(title, _)| title_key(title) == key);
@@ -557,11 +527,8 @@ impl Index {
 
     /// Returns the key of a note's title.
     fn title_key_of(&self, id: NoteId) -> Result<Option<String>, Error> {
-        let title: Option<String> = sqlite::first(
-            &self.connection,
-            "SELECT title FROM note WHERE id = ?",
-            [id.to_string()],
-        )?;
+        let title: Option<String> =
+            self.first("SELECT title FROM note WHERE id = ?", [id.to_string()])?;
         Ok(title.map(|title| title_key(&title)))
     }
 
@@ -577,7 +544,7 @@ impl Index {
     fn resolved(&self, target: &Mention) -> Result<Option<NoteId>, Error> {
         match target {
             Mention::Id(id) => {
-                let is_in_use = sqlite::exists(&self.connection, IN_USE, [id.to_string()])?;
+                let is_in_use = self.exists(IN_USE, [id.to_string()])?;
                 Ok(is_in_use.then_some(*id))
             }
             Mention::Title(title) => self.by_title(title),
@@ -587,7 +554,7 @@ impl Index {
     /// Returns the links that a note declares, strongest first.
     fn declared_links(&self, id: NoteId) -> Result<Vec<DeclaredLink>, Error> {
         let id = [id.to_string()];
-        let mut links: Vec<_> = sqlite::rows(&self.connection, FROM_NOTE, id, |row| {
+        let mut links: Vec<_> = self.rows(FROM_NOTE, id, |row| {
             let Target(target) = row.get("target")?;
             let Parsed(relation) = row.get("relation")?;
             let weight = row.get("weight")?;
@@ -626,24 +593,13 @@ impl Index {
 
     /// Reads the links to a note that name it in this way.
     fn links_to(&self, sql: &str, id: NoteId, name: &Target) -> Result<Vec<Edge>, Error> {
-        let params = params![name, i64::try_from(MAX_ROWS).unwrap_or(i64::MAX)];
-        Ok(sqlite::rows(&self.connection, sql, params, |row| {
-            edge_to(row, id)
-        })?)
+        let params = params![name, MAX_ROWS];
+        self.rows(sql, params, |row| edge_to(row, id))
     }
 
-    fn ids(&self, sql: &str, name: &str, limit: usize) -> Result<Vec<NoteId>, Error> {
-        let ids = self.texts(sql, name, Some(limit))?;
-        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
-    }
-
-    fn texts(&self, sql: &str, name: &str, limit: Option<usize>) -> Result<Vec<String>, Error> {
-        let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        let read = |row: &Row<'_>| row.get(0);
-        Ok(match limit {
-            Some(limit) => sqlite::rows(&self.connection, sql, params![name, limit], read)?,
-            None => sqlite::rows(&self.connection, sql, [name], read)?,
-        })
+    fn ids(&self, sql: &str, id: NoteId) -> Result<Vec<NoteId>, Error> {
+        let params = params![id.to_string(), MAX_ROWS];
+        self.note_ids(sql, params)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use rusqlite::Connection;
 
 use super::Error;
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 /// The largest store of which a refresh always checks every file, which shows edits in place.
 pub const ALWAYS_CHECKED: usize = 20_000;
@@ -28,7 +28,7 @@ pub(super) fn is_recent(
     times: &str,
     now: SystemTime,
 ) -> Result<bool, Error> {
-    let known = sqlite::meta(connection, FOLDER_TIMES)?;
+    let known = connection.meta(FOLDER_TIMES)?;
     let age = checked_at(connection)?.map(|at| since_1970(now).as_secs().abs_diff(at));
     Ok(known.as_deref() == Some(times) && age.is_some_and(|age| age < INTERVAL))
 }
@@ -54,13 +54,13 @@ pub(super) fn record_check(
         Some(before) => before.abs_diff(at) > 600,
     };
     if is_news {
-        sqlite::set_meta(connection, CHECKED_AT, &at.to_string())?;
+        connection.set_meta(CHECKED_AT, &at.to_string())?;
     }
     Ok(())
 }
 
 fn checked_at(connection: &Connection) -> Result<Option<u64>, Error> {
-    let text = sqlite::meta(connection, CHECKED_AT)?;
+    let text = connection.meta(CHECKED_AT)?;
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
@@ -197,7 +197,7 @@ mod tests {
         let (fixture, _) = Fixture::large();
         fixture.look(FEW);
         let connection = fixture.writer().connection;
-        let times = sqlite::meta(&connection, FOLDER_TIMES).unwrap().unwrap();
+        let times = connection.meta(FOLDER_TIMES).unwrap().unwrap();
         let is_recent = |now| is_recent(&connection, &times, now).unwrap();
         let now = SystemTime::now();
         let day = Duration::from_secs(INTERVAL);

@@ -69,7 +69,7 @@ use crate::{
         lock::{self, Lock, Subject},
     },
     notes::{Notes, Stored},
-    sqlite,
+    sqlite::{self, Queries},
 };
 
 /// The maximum size of an index in memory, in pages of 4 KiB.
@@ -148,6 +148,14 @@ pub struct Index {
     connection: Connection,
     // Held by writers; dropped last.
     lock: Option<Lock>,
+}
+
+impl Queries for Index {
+    type Error = Error;
+
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
 }
 
 impl Index {

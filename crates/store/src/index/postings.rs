@@ -25,7 +25,7 @@ use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::{Error, Index, Part, Texts, entry::Tags};
-use crate::sqlite::{self, Compressed};
+use crate::sqlite::{Compressed, Queries};
 
 const SCHEMA: &str = "
 CREATE TABLE dictionary (
@@ -40,15 +40,8 @@ CREATE TABLE project (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRI
 /// The tables, which [`Changes`] updates for many notes at a time.
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &[
-        "dictionary",
-        "document",
-        "posting",
-        "project",
-        "sqlite_autoindex_project_1",
-    ],
     insert: |_, _, _| Ok(()),
-    remove: |_, _| Ok(()),
+    remove: &[],
 };
 
 /// The low bits of a note's number are its position in the block; the others are the block.
@@ -341,8 +334,7 @@ impl Index {
 
     /// Returns the document frequency of a term, over all notes.
     pub fn frequency(&self, term: &str) -> Result<u32, Error> {
-        let sum: i64 = sqlite::value(
-            &self.connection,
+        let sum: i64 = self.value(
             "SELECT coalesce(sum(df), 0) FROM dictionary WHERE term = ?",
             [term],
         )?;
@@ -376,8 +368,7 @@ impl Index {
 
     /// Returns the id and the title of a note's number.
     pub fn heading(&self, number: u32) -> Result<Option<(NoteId, String)>, Error> {
-        let found: Option<(String, String)> = sqlite::one(
-            &self.connection,
+        let found: Option<(String, String)> = self.one(
             "SELECT id, title FROM note WHERE number = ?",
             [number],
             |row| Ok((row.get("id")?, row.get("title")?)),
@@ -397,8 +388,7 @@ impl Index {
     pub fn numbers_matching(&self, reference: &IdPrefix) -> Result<Vec<u32>, Error> {
         let mut numbers = Vec::new();
         for entry in self.matching(reference)? {
-            let number = sqlite::value(
-                &self.connection,
+            let number = self.value(
                 "SELECT number FROM note WHERE id = ?",
                 [entry.id().to_string()],
             )?;
@@ -482,7 +472,7 @@ impl Changes {
             }
         }
         self.documents.insert(note, None);
-        let id = sqlite::value(connection, "SELECT id FROM note WHERE number = ?", [number])?;
+        let id = connection.value("SELECT id FROM note WHERE number = ?", [number])?;
         self.free.insert(id, number);
         Ok(())
     }
@@ -516,16 +506,8 @@ impl Changes {
         if let Some(number) = self.projects.get(key) {
             return Ok(*number);
         }
-        sqlite::run(
-            connection,
-            "INSERT OR IGNORE INTO project (key) VALUES (?)",
-            [key],
-        )?;
-        let number = sqlite::value(
-            connection,
-            "SELECT number FROM project WHERE key = ?",
-            [key],
-        )?;
+        connection.run("INSERT OR IGNORE INTO project (key) VALUES (?)", [key])?;
+        let number = connection.value("SELECT number FROM project WHERE key = ?", [key])?;
         self.projects.insert(key.to_owned(), number);
         Ok(number)
     }
@@ -535,9 +517,7 @@ impl Changes {
         self.write_postings(connection)?;
         self.write_documents(connection)?;
         // Removes projects without notes.
-        sqlite::run(
-            connection,
-            "DELETE FROM project WHERE NOT EXISTS (SELECT 1 FROM note WHERE note.project = project.key)",
+        connection.run("DELETE FROM project WHERE NOT EXISTS (SELECT 1 FROM note WHERE note.project = project.key)",
             [],
         )?;
         self.projects.clear();
@@ -604,11 +584,8 @@ impl Changes {
             .map(|number| block_of(*number))
             .collect();
         for block in blocks {
-            let old: Option<Vec<u8>> = sqlite::first(
-                connection,
-                "SELECT notes FROM document WHERE block = ?",
-                [block],
-            )?;
+            let old: Option<Vec<u8>> =
+                connection.first("SELECT notes FROM document WHERE block = ?", [block])?;
             let mut notes = match old {
                 Some(bytes) => decode_block(&bytes).ok_or_else(damaged)?,
                 None => Block::new(),
@@ -631,14 +608,13 @@ impl Changes {
                 notes.pop();
             }
             if notes.is_empty() {
-                sqlite::run(connection, "DELETE FROM document WHERE block = ?", [block])?;
+                connection.run("DELETE FROM document WHERE block = ?", [block])?;
             } else {
                 let bytes: Vec<u8> = notes
                     .iter()
                     .flat_map(|note| note.map_or([0; DOCUMENT_LENGTH], |note| note.encode()))
                     .collect();
-                sqlite::run(
-                    connection,
+                connection.run(
                     "INSERT OR REPLACE INTO document VALUES (?, ?)",
                     params![block, bytes],
                 )?;
@@ -656,7 +632,7 @@ fn store_list(
     number: Option<i64>,
     notes: &Encoder,
 ) -> rusqlite::Result<()> {
-    let run = |sql: &str, values: &[&dyn ToSql]| sqlite::run(connection, sql, values);
+    let run = |sql: &str, values: &[&dyn ToSql]| connection.run(sql, values);
     match number {
         Some(number) if notes.count > 0 => {
             run(
@@ -689,8 +665,7 @@ fn store_list(
 }
 
 fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
-    sqlite::one(
-        connection,
+    connection.one(
         "SELECT title, tags, asked, body FROM note_text JOIN note USING (number) WHERE number = ?",
         [number],
         |row| {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     notes::Problem,
-    sqlite::{self, Compressed},
+    sqlite::{self, Compressed, Queries},
 };
 
 /// Notes whose id begins or ends with a text of at least six characters.
@@ -228,8 +228,7 @@ impl Index {
         let aged = "note.kind = ? AND max(note.updated_at, ifnull(note.verified, '')) < ?
             AND NOT EXISTS (SELECT 1 FROM usage WHERE usage.note = note.id AND usage.sessions > 0)";
         let aged = vec![aged; before.len()].join(" OR ");
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             &format!(
                 "SELECT * FROM note WHERE {conditions} AND review_after <= ? OR number IN (
                SELECT number FROM note WHERE {conditions} AND note.pinned = 0
@@ -242,15 +241,14 @@ impl Index {
                 let day = day.and_then(|day| day.parse().ok());
                 Ok((Entry::read(row)?, day.filter(|day| *day <= today)))
             },
-        )?)
+        )
     }
 
     /// Counts the notes that match a filter.
     pub fn count(&self, filter: &Filter) -> Result<usize, Error> {
         let (conditions, values) = filter.conditions();
         let sql = format!("SELECT count(*) FROM note WHERE {conditions}");
-        let number: i64 = sqlite::value(&self.connection, &sql, params_from_iter(values))?;
-        Ok(usize::try_from(number).unwrap_or(0))
+        self.value(&sql, params_from_iter(values))
     }
 
     /// Returns notes of a project and a type that may be injected automatically, newest first. See
@@ -300,8 +298,7 @@ impl Index {
 
     /// Returns the note with an id, including tombstones.
     pub fn get(&self, id: NoteId) -> Result<Option<Entry>, Error> {
-        let entry = sqlite::one(
-            &self.connection,
+        let entry = self.one(
             "SELECT * FROM note WHERE id = ?",
             [id.to_string()],
             Entry::read,
@@ -311,8 +308,7 @@ impl Index {
 
     /// Returns a note's body as of when it was indexed.
     pub fn body(&self, id: NoteId) -> Result<Option<String>, Error> {
-        let body = sqlite::one(
-            &self.connection,
+        let body = self.one(
             "SELECT body FROM note_text JOIN note USING (number) WHERE id = ?",
             [id.to_string()],
             |row| row.get("body"),
@@ -334,12 +330,7 @@ impl Index {
     /// Returns the shortest suffix of an id that is unique, with at least six characters.
     pub fn short_id(&self, id: NoteId) -> Result<String, Error> {
         let whole = id.to_string();
-        let sharing: Vec<String> = sqlite::rows(
-            &self.connection,
-            SHARING_A_TAIL,
-            [&id.short(), &whole],
-            |row| row.get(0),
-        )?;
+        let sharing: Vec<String> = self.column(SHARING_A_TAIL, [&id.short(), &whole])?;
         let mut tails = (SHORT_ID_LENGTH..whole.len()).map(|length| id.tail(length));
         let alone = |tail: &String| !sharing.iter().any(|other| other.ends_with(tail));
         Ok(tails.find(alone).unwrap_or(whole))
@@ -355,35 +346,22 @@ impl Index {
 
     /// Returns the files that are not indexed and why, sorted by path.
     pub fn problems(&self) -> Result<Vec<Problem>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
+        self.rows(
             "SELECT path, reason FROM problem ORDER BY path",
             [],
-            |row| {
-                Ok(Problem {
-                    path: row.get("path")?,
-                    reason: row.get("reason")?,
-                })
-            },
-        )?)
+            |row| sqlite::read_row!(row, Problem: path, reason),
+        )
     }
 
     pub(super) fn entries(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Entry>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
-            sql,
-            params_from_iter(values),
-            Entry::read,
-        )?)
+        self.rows(sql, params_from_iter(values), Entry::read)
     }
 }
 
 pub(super) fn bound(limit: usize) -> Value {
-    Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX))
+    Value::Integer(sqlite::bound(limit))
 }
 
 pub(super) fn count(connection: &Connection, sql: &str) -> rusqlite::Result<usize> {
-    connection
-        .query_row(sql, [], |row| row.get::<_, i64>(0))
-        .map(|n| usize::try_from(n).unwrap_or(0))
+    connection.value(sql, [])
 }

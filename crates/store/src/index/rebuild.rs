@@ -1,10 +1,6 @@
 //! Rebuilds the index beside the old one and swaps it in.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, io, path::Path, time::Duration};
 
 use rusqlite::{
     Connection,
@@ -18,7 +14,7 @@ use super::{
 };
 use crate::{
     fs::{
-        file::sync_file,
+        file::{self, sync_file, with_suffix},
         home::{Home, ensure_folder},
         lock::{self, Lock, Subject},
     },
@@ -71,7 +67,7 @@ impl Index {
         timeout: Duration,
     ) -> Result<Self, Error> {
         let path = home.index();
-        let fresh = beside(&path, "new");
+        let fresh = with_suffix(&path, ".new");
         // A killed rebuild may have left one, with purged texts.
         remove_database(home, &fresh)?;
         fill(begin(&fresh, timeout)?, home, notes)?;
@@ -87,8 +83,8 @@ impl Index {
     /// Removes the leftovers of a killed rebuild. The index was opened for writing, so this process
     /// holds the lock and no rebuild runs.
     pub fn sweep(&self, home: &Home) -> Result<(), Error> {
-        for leftover in ["new", "old"] {
-            remove_database(home, &beside(&home.index(), leftover))?;
+        for leftover in [".new", ".old"] {
+            remove_database(home, &with_suffix(&home.index(), leftover))?;
         }
         Ok(remove_others(home, OTHERS_AGE)?)
     }
@@ -106,8 +102,8 @@ pub fn remove_others(home: &Home, age: Duration) -> io::Result<()> {
         };
         let log = path.with_extension("db-wal");
         if is_other && !is_recent(&path) && !is_recent(&log) {
-            for leftover in ["new", "old"] {
-                remove_database(home, &beside(&path, leftover))?;
+            for leftover in [".new", ".old"] {
+                remove_database(home, &with_suffix(&path, leftover))?;
             }
             remove_database(home, &path)?;
         }
@@ -117,7 +113,7 @@ pub fn remove_others(home: &Home, age: Duration) -> io::Result<()> {
 
 /// Puts the new file in the place of the old one.
 fn swap(home: &Home, path: &Path, fresh: &Path, timeout: Duration) -> Result<(), Error> {
-    let old = beside(path, "old");
+    let old = with_suffix(path, ".old");
     remove_folder(home, path)?;
     remove_folder(home, &old)?;
     match fs::rename(path, &old) {
@@ -180,13 +176,6 @@ fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<(), Error>
     index.checkpoint()
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(suffix);
-    name.into()
-}
-
 fn remove_database(home: &Home, path: &Path) -> io::Result<()> {
     remove_file(home, path)?;
     remove_side_files(home, path)
@@ -195,19 +184,14 @@ fn remove_database(home: &Home, path: &Path) -> io::Result<()> {
 /// Removes the log and shared-memory files of a database.
 fn remove_side_files(home: &Home, path: &Path) -> io::Result<()> {
     for suffix in ["-wal", "-shm", "-journal"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        remove_file(home, Path::new(&name))?;
+        remove_file(home, &with_suffix(path, suffix))?;
     }
     Ok(())
 }
 
 fn remove_file(home: &Home, path: &Path) -> io::Result<()> {
     remove_folder(home, path)?;
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    file::remove(path)
 }
 
 /// Removes a folder in the place of a file. Its content is not ours, so it moves to `quarantine/`.
@@ -239,7 +223,7 @@ mod tests {
         let fixture = Fixture::new();
         fixture.add("one", |_| {});
         let (home, notes) = (&fixture.home, &fixture.notes);
-        let fresh = beside(&home.index(), "new");
+        let fresh = with_suffix(&home.index(), ".new");
         let killed = begin(&fresh, TIMEOUT).unwrap();
         let purged = "INSERT INTO project (key) VALUES ('purged')";
         killed.execute_batch(purged).unwrap();
@@ -271,7 +255,7 @@ mod tests {
         for entry in &forgotten {
             fs::remove_file(entry.path.absolute(home)).unwrap();
         }
-        let fresh = beside(&home.index(), "new");
+        let fresh = with_suffix(&home.index(), ".new");
         fill(begin(&fresh, TIMEOUT).unwrap(), home, notes).unwrap();
         overwrite(&home.index(), &fresh, TIMEOUT).unwrap();
         remove_database(home, &fresh).unwrap();

@@ -18,6 +18,7 @@ use rusqlite::{Connection, params};
 use super::{
     Error, Index, cited, corrections, counts,
     entry::{path_of, stamp_of},
+    links,
     look::{self, FOLDER_TIMES},
     postings::{Changes, NoteTerms},
     query::count,
@@ -27,7 +28,7 @@ use super::{
 use crate::{
     fs::file::Stamp,
     notes::{self, Listing, NotePath, Notes, Problem, Stored},
-    sqlite::{self, Compressed},
+    sqlite::{Compressed, Queries},
 };
 
 /// The maximum number of rounds of a refresh while other processes write notes.
@@ -67,7 +68,7 @@ impl Index {
     /// Returns a text that differs after each change of a note or of its usage, and in a rebuilt
     /// index. What was derived from the index holds while it is the same.
     pub fn generation(&self) -> Result<String, Error> {
-        Ok(sqlite::meta(&self.connection, "generation")?.unwrap_or_default())
+        Ok(self.meta("generation")?.unwrap_or_default())
     }
 
     /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
@@ -153,8 +154,8 @@ impl Index {
         if problems_changed || !unread.is_empty() || !outdated.is_empty() {
             settle(&transaction, changes)?;
         }
-        if sqlite::meta(&transaction, FOLDER_TIMES)?.as_ref() != Some(&times_text) {
-            sqlite::set_meta(&transaction, FOLDER_TIMES, &times_text)?;
+        if transaction.meta(FOLDER_TIMES)?.as_ref() != Some(&times_text) {
+            transaction.set_meta(FOLDER_TIMES, &times_text)?;
         }
         look::record_check(&transaction, times, is_always, now)?;
         let total = count(&transaction, counts::TOTAL)?;
@@ -200,7 +201,7 @@ impl Index {
 
     /// Returns whether a folder changed since the last refresh.
     pub fn is_behind(&self, notes: &Notes) -> bool {
-        let recorded = sqlite::meta(&self.connection, FOLDER_TIMES);
+        let recorded = self.meta(FOLDER_TIMES);
         let current = folder_times_text(notes.folder_times());
         recorded.ok().flatten() != Some(current)
     }
@@ -212,8 +213,7 @@ fn replace_folder_times(
     before: [i64; 6],
     after: [i64; 6],
 ) -> Result<(), Error> {
-    sqlite::run(
-        connection,
+    connection.run(
         "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
         [folder_times_text(after), folder_times_text(before)],
     )?;
@@ -242,11 +242,7 @@ fn record_ids(
     }
     settle(connection, changes)?;
     if !is_complete {
-        sqlite::run(
-            connection,
-            "UPDATE meta SET value = '' WHERE key = 'folder_times'",
-            [],
-        )?;
+        connection.run("UPDATE meta SET value = '' WHERE key = 'folder_times'", [])?;
     }
     Ok(is_complete)
 }
@@ -381,8 +377,7 @@ fn write_problems(
             .is_some_and(|(reason, old)| reason == problem.reason && old == stamp);
         if !same {
             changed = true;
-            sqlite::run(
-                connection,
+            connection.run(
                 "INSERT OR REPLACE INTO problem VALUES (?, ?, ?, ?, ?)",
                 params![
                     problem.path,
@@ -396,7 +391,7 @@ fn write_problems(
     }
     for path in known.keys() {
         changed = true;
-        sqlite::run(connection, "DELETE FROM problem WHERE path = ?", [path])?;
+        connection.run("DELETE FROM problem WHERE path = ?", [path])?;
     }
     Ok(changed)
 }
@@ -408,7 +403,7 @@ fn folder_times_text(times: [i64; 6]) -> String {
 /// Returns the indexed files.
 fn known_files(connection: &Connection) -> rusqlite::Result<HashMap<NotePath, (i64, Stamp)>> {
     let sql = "SELECT number, id, folder, size, modified, inode FROM note";
-    sqlite::rows(connection, sql, [], |row| {
+    connection.rows(sql, [], |row| {
         Ok((path_of(row, 1)?, (row.get(0)?, stamp_of(row, 3)?)))
     })
 }
@@ -418,19 +413,15 @@ type KnownProblems = BTreeMap<String, (String, Stamp)>;
 
 fn known_problems(connection: &Connection) -> rusqlite::Result<KnownProblems> {
     let sql = "SELECT path, reason, size, modified, inode FROM problem";
-    sqlite::rows(connection, sql, [], |row| {
+    connection.rows(sql, [], |row| {
         Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
     })
 }
 
 /// Removes the note with an id.
 fn remove_id(connection: &Connection, id: NoteId, changes: &mut Changes) -> Result<(), Error> {
-    let numbers: Vec<i64> = sqlite::rows(
-        connection,
-        "SELECT number FROM note WHERE id = ?",
-        [id.to_string()],
-        |row| row.get(0),
-    )?;
+    let numbers: Vec<i64> =
+        connection.column("SELECT number FROM note WHERE id = ?", [id.to_string()])?;
     for number in numbers {
         remove(connection, number, changes)?;
     }
@@ -439,14 +430,13 @@ fn remove_id(connection: &Connection, id: NoteId, changes: &mut Changes) -> Resu
 
 fn remove(connection: &Connection, number: i64, changes: &mut Changes) -> Result<(), Error> {
     changes.remove(connection, number)?;
-    for part in PARTS {
-        (part.remove)(connection, number)?;
-    }
-    for sql in [
+    links::remove_title(connection, number)?;
+    let of_note = [
         "DELETE FROM note WHERE number = ?",
         "DELETE FROM note_text WHERE number = ?",
-    ] {
-        sqlite::run(connection, sql, [number])?;
+    ];
+    for sql in PARTS.iter().flat_map(|part| part.remove).chain(&of_note) {
+        connection.run(sql, [number])?;
     }
     Ok(())
 }
@@ -505,7 +495,7 @@ pub(super) fn insert(
         .unwrap_or_default();
     let verified = note.verified.as_deref().and_then(parse_timestamp);
     let length = note.title.chars().count() + note.body.chars().count();
-    sqlite::run(connection, "INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title, project,
+    connection.run("INSERT INTO note (number, id, folder, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
                tags, reflected, pinned, severity, length, rating, verified, review_after)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", params![
@@ -546,8 +536,7 @@ pub(super) fn insert(
         (part.insert)(connection, number, note)?;
     }
     if note.state != State::Forgotten {
-        sqlite::run(
-            connection,
+        connection.run(
             "INSERT INTO note_text VALUES (?, ?, ?)",
             params![
                 number,
@@ -575,8 +564,7 @@ pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<()
 /// begins with the time.
 pub(super) fn next_generation(connection: &Connection) -> rusqlite::Result<()> {
     let begin = chrono::Utc::now().timestamp_micros();
-    sqlite::run(
-        connection,
+    connection.run(
         "INSERT INTO meta VALUES ('generation', ?)
              ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1",
         [begin.to_string()],

@@ -45,31 +45,12 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE note_text (number INTEGER PRIMARY KEY, asked TEXT NOT NULL, body BLOB NOT NULL) STRICT;
 ";
 
-/// The expected objects of the file, besides those of the parts. A file with any other view, trigger
-/// or table is foreign.
-const OBJECTS: &[&str] = &[
-    "meta",
-    "note",
-    "note_conflict",
-    "note_folder",
-    "note_pinned",
-    "note_recent",
-    "note_session",
-    "note_superseded",
-    "note_tail",
-    "note_text",
-    "problem",
-    "sqlite_autoindex_meta_1",
-    "sqlite_autoindex_note_1",
-    "sqlite_autoindex_problem_1",
-];
-
 /// Tables with a module of their own, which adds and removes the rows of a note.
 pub(super) struct Part {
     pub(super) schema: &'static str,
-    pub(super) objects: &'static [&'static str],
     pub(super) insert: fn(&Connection, i64, &Note) -> rusqlite::Result<()>,
-    pub(super) remove: fn(&Connection, i64) -> rusqlite::Result<()>,
+    /// The statements that remove the rows of a note, each with its number as the parameter.
+    pub(super) remove: &'static [&'static str],
 }
 
 pub(super) const PARTS: &[Part] = &[
@@ -109,12 +90,15 @@ fn execute_where(
     connection: &Connection,
     is_selected: impl Fn(&str) -> bool,
 ) -> rusqlite::Result<()> {
-    let schemas = std::iter::once(SCHEMA).chain(PARTS.iter().map(|part| part.schema));
-    let statements = schemas.flat_map(|schema| schema.split(';').map(str::trim));
-    for statement in statements.filter(|statement| is_selected(statement)) {
+    for statement in statements().filter(|statement| is_selected(statement)) {
         connection.execute_batch(statement)?;
     }
     Ok(())
+}
+
+fn statements() -> impl Iterator<Item = &'static str> {
+    let schemas = std::iter::once(SCHEMA).chain(PARTS.iter().map(|part| part.schema));
+    schemas.flat_map(|schema| schema.split(';').map(str::trim))
 }
 
 /// Checks that the file has this version and exactly the expected objects.
@@ -125,9 +109,11 @@ pub(super) fn check(connection: &Connection) -> Result<(), Error> {
             "of version {version}, this program reads {VERSION}"
         )));
     }
-    let mut statement = connection.prepare("SELECT name FROM sqlite_schema")?;
-    let parts = PARTS.iter().flat_map(|part| part.objects);
-    let mut missing: BTreeSet<&str> = OBJECTS.iter().chain(parts).copied().collect();
+    // SQLite makes the indexes without a statement.
+    let mut statement =
+        connection.prepare("SELECT name FROM sqlite_schema WHERE sql IS NOT NULL")?;
+    let names = statements().filter_map(|statement| statement.split_whitespace().nth(2));
+    let mut missing: BTreeSet<&str> = names.collect();
     let mut names = statement.query([])?;
     let mut is_ours = true;
     while let Some(row) = names.next()? {

@@ -6,7 +6,7 @@ use anamnesis_note::note::Note;
 use rusqlite::{Connection, params};
 
 use super::{Part, entry::in_use};
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
 CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
@@ -16,9 +16,8 @@ CREATE INDEX supersedes_id ON supersedes (id);
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["supersedes", "supersedes_id", "supersedes_number"],
     insert,
-    remove,
+    remove: &["DELETE FROM supersedes WHERE number = ?"],
 };
 
 /// Clears the mark of all superseded notes, which are few.
@@ -27,21 +26,8 @@ pub(super) const NONE_SUPERSEDED: &str = "UPDATE note SET superseded = 0 WHERE s
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     let own = note.id.to_string();
     for id in note.supersedes.iter().filter(|id| **id != own) {
-        sqlite::run(
-            connection,
-            "INSERT INTO supersedes VALUES (?, ?)",
-            params![number, id],
-        )?;
+        connection.run("INSERT INTO supersedes VALUES (?, ?)", params![number, id])?;
     }
-    Ok(())
-}
-
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    sqlite::run(
-        connection,
-        "DELETE FROM supersedes WHERE number = ?",
-        [number],
-    )?;
     Ok(())
 }
 
@@ -63,7 +49,7 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
     let edges = edges(connection)?;
     let hidden = hidden(&edges);
     let before = marked(connection)?;
-    sqlite::run(connection, NONE_SUPERSEDED, [])?;
+    connection.run(NONE_SUPERSEDED, [])?;
     let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
     for id in hidden {
         statement.execute([id])?;
@@ -77,7 +63,7 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
 
 /// Returns the replacements by active notes.
 fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
-    sqlite::rows(connection, concat!(
+    connection.rows(concat!(
             "SELECT newer.id AS newer, older.id AS older, older.source = 'human' AND older.by_agent = 0 AS by_hand, older.created_at
              FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
              WHERE ",
@@ -93,12 +79,7 @@ fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
 }
 
 fn marked(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
-    sqlite::rows(
-        connection,
-        "SELECT number FROM note WHERE superseded = 1",
-        [],
-        |row| row.get(0),
-    )
+    connection.column("SELECT number FROM note WHERE superseded = 1", [])
 }
 
 fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {

@@ -7,7 +7,7 @@ use super::{
     Entry, Error, Index, Part, bound,
     entry::{Parsed, in_force},
 };
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
 CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
@@ -16,24 +16,17 @@ CREATE INDEX task_open ON task (status) WHERE status IN ('active', 'pending');
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["task", "task_open"],
     insert,
-    remove,
+    remove: &["DELETE FROM task WHERE number = ?"],
 };
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     if note.kind() == Kind::Task && note.state != State::Forgotten {
-        sqlite::run(
-            connection,
+        connection.run(
             "INSERT INTO task VALUES (?, ?)",
             params![number, note.status().as_str()],
         )?;
     }
-    Ok(())
-}
-
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    sqlite::run(connection, "DELETE FROM task WHERE number = ?", [number])?;
     Ok(())
 }
 
@@ -83,15 +76,10 @@ impl Index {
         );
         let statuses = with.iter().map(|status| status.as_str().to_owned());
         let values = statuses.chain(projects.iter().cloned()).map(Value::Text);
-        Ok(sqlite::rows(
-            &self.connection,
-            &sql,
-            params_from_iter(values),
-            |row: &Row<'_>| {
-                let Parsed(status) = row.get("status")?;
-                Ok((Entry::read(row)?, status))
-            },
-        )?)
+        self.rows(&sql, params_from_iter(values), |row: &Row<'_>| {
+            let Parsed(status) = row.get("status")?;
+            Ok((Entry::read(row)?, status))
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use anamnesis_text::{sanitize::head, terms::words};
 use rusqlite::{Connection, params};
 
 use super::{Entry, Error, Index, Part, entry::in_force, inert};
-use crate::sqlite;
+use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
 CREATE TABLE warning_trigger (
@@ -27,15 +27,11 @@ CREATE INDEX warning_word_number ON warning_word (number);
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &[
-        "warning_trigger",
-        "warning_trigger_key",
-        "warning_trigger_number",
-        "warning_word",
-        "warning_word_number",
-    ],
     insert,
-    remove,
+    remove: &[
+        "DELETE FROM warning_trigger WHERE number = ?",
+        "DELETE FROM warning_word WHERE number = ?",
+    ],
 };
 
 /// The maximum number of indexed triggers of one note.
@@ -134,17 +130,6 @@ fn first_terms(note: &Note) -> BTreeSet<String> {
     terms
 }
 
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    for table in ["warning_trigger", "warning_word"] {
-        sqlite::run(
-            connection,
-            &format!("DELETE FROM {table} WHERE number = ?"),
-            [number],
-        )?;
-    }
-    Ok(())
-}
-
 /// Returns project keys, and that of all projects, as a JSON list.
 fn with_global(projects: &[String]) -> String {
     let mut projects = projects.to_vec();
@@ -166,8 +151,7 @@ pub(super) fn has_none(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Writes into the header whether a note is a warning.
 pub(super) fn mark(connection: &Connection) -> rusqlite::Result<()> {
-    let has_some: bool = sqlite::value(
-        connection,
+    let has_some: bool = connection.value(
         "SELECT EXISTS (SELECT 1 FROM warning_trigger) OR EXISTS (SELECT 1 FROM warning_word)",
         [],
     )?;
@@ -242,21 +226,15 @@ impl Index {
 
     /// Returns the note with a number, if it is active.
     pub fn warning(&self, number: i64) -> Result<Option<Entry>, Error> {
-        Ok(sqlite::one(
-            &self.connection,
+        self.one(
             concat!("SELECT * FROM note WHERE number = ? AND ", in_force!()),
             [number],
             Entry::read,
-        )?)
+        )
     }
 
     /// `projects` is a JSON list.
     fn text_keys(&self, projects: &str) -> Result<Vec<String>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
-            TEXT_KEYS,
-            [projects, TEXT_KEY],
-            |row| row.get(0),
-        )?)
+        self.column(TEXT_KEYS, [projects, TEXT_KEY])
     }
 }

@@ -12,8 +12,8 @@ use rusqlite::{Connection, params};
 use super::{Error, Index, Part, refresh::next_generation};
 use crate::{
     fs::home::Home,
-    journal::{Journal, NoteCounts, UsageCounts},
-    sqlite,
+    journal::{Journal, NoteCounts},
+    sqlite::Queries,
 };
 
 const SCHEMA: &str = "
@@ -26,10 +26,8 @@ CREATE TABLE usage (
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["usage"],
-    // The table does not depend on the note itself and may name notes that arrive later.
     insert: |_, _, _| Ok(()),
-    remove: |_, _| Ok(()),
+    remove: &[],
 };
 
 /// The `meta` key of the state of the counts that filled the table.
@@ -49,7 +47,7 @@ impl Index {
         let Ok(stamp) = journal.usage_stamp() else {
             return Ok(false);
         };
-        let known = sqlite::meta(&self.connection, STAMP)?;
+        let known = self.meta(STAMP)?;
         if known.as_ref() == Some(&stamp) {
             return Ok(false);
         }
@@ -58,7 +56,7 @@ impl Index {
         };
         let transaction = self.connection.unchecked_transaction()?;
         fill(&transaction, &counts)?;
-        sqlite::set_meta(&transaction, STAMP, &stamp)?;
+        transaction.set_meta(STAMP, &stamp)?;
         transaction.commit()?;
         Ok(true)
     }
@@ -75,18 +73,7 @@ impl Index {
         let mut all = HashMap::new();
         for note in notes {
             let rows = statement.query_map([note.to_string()], |row| {
-                let number = |column| -> rusqlite::Result<u64> {
-                    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
-                };
-                let counts = NoteCounts {
-                    used: number("used")?,
-                    hinted: number("hinted")?,
-                    sessions: number("sessions")?,
-                    shown: number("shown")?,
-                    unused: number("unused")?,
-                    last: row.get("last")?,
-                };
-                Ok((self::time(row.get("month")?), counts))
+                Ok((self::time(row.get("month")?), NoteCounts::read(row)?))
             })?;
             let months: ByMonth<NoteCounts> = rows.collect::<Result<_, _>>()?;
             if !months.is_empty() {
@@ -99,17 +86,10 @@ impl Index {
     /// Returns how many notes were injected and how many of them used, each once per session, by the
     /// middle of their month.
     pub fn usage_by_month(&self) -> Result<ByMonth<(usize, usize)>, Error> {
-        Ok(sqlite::rows(
-            &self.connection,
-            "SELECT month, sum(max(shown, sessions)), sum(sessions) FROM usage GROUP BY month ORDER BY month",
+        self.rows("SELECT month, sum(max(shown, sessions)), sum(sessions) FROM usage GROUP BY month ORDER BY month",
             [],
-            |row| {
-                let number = |column| -> rusqlite::Result<usize> {
-                    Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
-                };
-                Ok((self::time(row.get(0)?), (number(1)?, number(2)?)))
-            },
-        )?)
+            |row| Ok((self::time(row.get(0)?), (row.get(1)?, row.get(2)?))),
+        )
     }
 }
 
@@ -117,20 +97,19 @@ fn time(milliseconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
 }
 
-fn fill(connection: &Connection, counts: &UsageCounts) -> rusqlite::Result<()> {
-    sqlite::run(connection, "DELETE FROM usage", [])?;
-    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+fn fill(connection: &Connection, counts: &[(String, i64, NoteCounts)]) -> rusqlite::Result<()> {
+    connection.run("DELETE FROM usage", [])?;
     let mut usage =
         connection.prepare_cached("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?;
-    for ((note, month), counts) in &counts.notes {
+    for (note, month, counts) in counts {
         usage.execute(params![
             note,
             month,
-            number(counts.used),
-            number(counts.hinted),
-            number(counts.sessions),
-            number(counts.shown),
-            number(counts.unused),
+            counts.used,
+            counts.hinted,
+            counts.sessions,
+            counts.shown,
+            counts.unused,
             counts.last,
         ])?;
     }

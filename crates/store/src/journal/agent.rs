@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::params;
 
 use super::{Error, Journal};
+use crate::sqlite::{Queries, bound};
 
 impl Journal {
     /// Reserves one of the `limit` notes that agents may write or forget in a session. Returns false if
@@ -17,14 +18,14 @@ impl Journal {
         now: DateTime<Utc>,
     ) -> Result<bool, Error> {
         // A single statement, so that only one of two processes gets the last place.
-        let taken = self.run(
+        let taken = self.change(
             "INSERT OR IGNORE INTO agent_note SELECT ?1, ?2, ?3
              WHERE (SELECT count(*) FROM agent_note WHERE session = ?1) < ?4",
             params![
                 session,
                 note.to_string(),
                 now.timestamp_millis(),
-                i64::try_from(limit).unwrap_or(i64::MAX)
+                bound(limit)
             ],
         )?;
         let has_place = "SELECT 1 FROM agent_note WHERE session = ? AND note = ?";
@@ -34,7 +35,6 @@ impl Journal {
     /// Releases the reservation of a note that could not be written.
     pub fn give_place_back(&self, note: NoteId) -> Result<(), Error> {
         self.run("DELETE FROM agent_note WHERE note = ?", [note.to_string()])
-            .map(drop)
     }
 }
 

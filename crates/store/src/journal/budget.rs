@@ -5,7 +5,7 @@
 
 use rusqlite::params;
 
-use super::{Error, Journal};
+use super::{Error, Journal, Queries};
 
 /// The job kind for summarising a session with a model.
 pub const SUMMARY: &str = "summary";
@@ -79,7 +79,6 @@ impl Journal {
             "UPDATE session SET asked_reason = ?2 WHERE id = ?1",
             [session, reason],
         )
-        .map(drop)
     }
 
     /// Returns when the model was asked about a session, and why its answer was rejected, if it was.
@@ -110,7 +109,7 @@ impl Journal {
     /// Queues a summary for each session that ended since `since`, has a note and nothing private.
     /// Returns how many.
     pub fn queue_summaries(&self, since: i64, now: i64) -> Result<usize, Error> {
-        self.run("INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+        self.change("INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
              SELECT ?1, id, 0, 'queued', ?3, ?3 FROM session
              WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2
                AND is_private = 0 AND asked_at IS NULL
@@ -120,23 +119,22 @@ impl Journal {
     /// Queues a reflection for each session that ended since `since` and has a note. Returns how
     /// many.
     pub fn queue_reflections(&self, since: i64, now: i64) -> Result<usize, Error> {
-        self.run("INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+        self.change("INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
              SELECT ?1, id, 0, 'queued', ?3, ?3 FROM session
              WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2", params![REFLECTION, since, now])
     }
 
     /// Postpones a job. This does not count as a try.
     pub fn put_off(&self, job: &super::Job, until: i64) -> Result<(), Error> {
-        self.run("UPDATE job SET state = 'queued', free_at = ?4 WHERE kind = ?1 AND session = ?2 AND up_to = ?3", params![job.kind, job.session, job.up_to, until]).map(drop)
+        self.run("UPDATE job SET state = 'queued', free_at = ?4 WHERE kind = ?1 AND session = ?2 AND up_to = ?3", params![job.kind, job.session, job.up_to, until])
     }
 
     /// Returns how many summaries are postponed to another day.
     pub fn put_off_summaries(&self, now: i64) -> Result<usize, Error> {
-        let count: i64 = self.value(
+        self.value(
             "SELECT count(*) FROM job WHERE kind = ? AND state = 'queued' AND free_at > ?",
             params![SUMMARY, now],
-        )?;
-        Ok(usize::try_from(count).unwrap_or(0))
+        )
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
         file::{self, is_disk_failure, private_options},
         home::{Home, ensure_folder},
     },
-    sqlite,
+    sqlite::{self, Queries},
 };
 
 /// Why a folder in place of the file is damage.
@@ -219,12 +219,8 @@ fn find_damage(path: &Path, limit: Option<Duration>) -> Result<Option<String>, E
 
 /// Returns the tables of a file in the order of their creation, so that a referenced table comes first.
 pub(super) fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    sqlite::rows(
-        connection,
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
-        [],
-        |row| row.get(0),
-    )
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid";
+    connection.column(sql, [])
 }
 
 fn has_invalid_text(connection: &Connection, table: &str) -> rusqlite::Result<bool> {

@@ -6,7 +6,7 @@ use anamnesis_session::{event::Privacy, observe::Observation};
 use rusqlite::{named_params, params};
 
 use super::{Error, Journal};
-use crate::sqlite;
+use crate::sqlite::{Queries, read_row};
 
 /// Counts of the records that were forgotten with a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,16 +72,10 @@ impl Journal {
     ) -> Result<Option<ForgettablePrompt>, Error> {
         self.one(
             "SELECT id, at, coalesce((SELECT min(later.at) FROM prompt AS later
-                     WHERE later.session = ?1 AND later.number > ?2), ?3)
-                 FROM prompt WHERE session = ?1 AND number = ?2 AND privacy <> ?4",
+                     WHERE later.session = ?1 AND later.number > ?2), ?3) AS until
+             FROM prompt WHERE session = ?1 AND number = ?2 AND privacy <> ?4",
             params![session, number, i64::MAX, Privacy::Full.as_str()],
-            |row| {
-                Ok(ForgettablePrompt {
-                    id: row.get(0)?,
-                    at: row.get(1)?,
-                    until: row.get(2)?,
-                })
-            },
+            |row| read_row!(row, ForgettablePrompt: id, at, until),
         )
     }
 
@@ -99,11 +93,9 @@ impl Journal {
         ":from": prompt.at, ":to": prompt.until};
         let of_turn = named_params! {":session": session, ":id": prompt.id,
         ":from": prompt.at, ":to": prompt.until};
-        let events: HashSet<String> = sqlite::rows(
-            connection,
+        let events: HashSet<String> = connection.column(
             &format!("SELECT id FROM tool_event WHERE {PROMPT_EVENTS}"),
             of_prompt,
-            |row| row.get(0),
         )?;
         connection.execute(
             &format!(
@@ -173,7 +165,7 @@ impl Journal {
         self.run("UPDATE session SET tool_events = max(0, tool_events - ?2), change = change + 1, is_private = 1,
                first_prompt = (SELECT text FROM prompt WHERE prompt.session = session.id AND kind = 'person'
                                  AND text IS NOT NULL ORDER BY number LIMIT 1)
-             WHERE id = ?1", params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)]).map(drop)
+             WHERE id = ?1", params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)])
     }
 
     /// Returns whether a prompt of the session was forgotten. Its transcript still has that prompt

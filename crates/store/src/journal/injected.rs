@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 
 use super::{Error, Journal, Mentions};
-use crate::sqlite::Compressed;
+use crate::sqlite::{Compressed, Queries, bound, read_row};
 
 /// The table's name.
 pub(super) const TABLE: &str = "block";
@@ -30,13 +30,8 @@ pub struct InjectedText {
 
 impl InjectedText {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            at: row.get(0)?,
-            event: row.get(1)?,
-            agent: row.get(2)?,
-            hash: row.get(3)?,
-            text: row.get::<_, Compressed<String>>(4)?.0,
-        })
+        let Compressed(text) = row.get("text")?;
+        read_row!(row, Self: at, event, agent, hash; text = text)
     }
 }
 
@@ -61,7 +56,6 @@ impl Journal {
                 Compressed(text)
             ],
         )
-        .map(drop)
     }
 
     /// Returns the texts that hooks added to the contexts of a session, in order.
@@ -78,7 +72,7 @@ impl Journal {
     pub fn last_injections(&self, limit: usize) -> Result<Vec<(String, i64, String)>, Error> {
         self.rows(
             "SELECT session, at, event FROM block ORDER BY rowid DESC LIMIT ?",
-            [i64::try_from(limit).unwrap_or(i64::MAX)],
+            [bound(limit)],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
     }
@@ -165,14 +159,12 @@ impl Journal {
         mut change: impl FnMut(&str, &InjectedText) -> rusqlite::Result<Option<String>>,
     ) -> Result<Vec<(i64, String, String)>, Error> {
         let mut changed = Vec::new();
-        let mut statement = self
-            .connection
-            .prepare("SELECT at, event, agent, hash, text, rowid, session FROM block")?;
+        let mut statement = self.connection.prepare("SELECT *, rowid FROM block")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let session: String = row.get(6)?;
+            let session: String = row.get("session")?;
             if let Some(text) = change(&session, &InjectedText::read(row)?)? {
-                changed.push((row.get(5)?, session, text));
+                changed.push((row.get("rowid")?, session, text));
             }
         }
         Ok(changed)

@@ -2,9 +2,10 @@
 //!
 //! Jobs work from stored rows, so a killed process loses nothing: its lease expires.
 
-use rusqlite::{Row, params};
+use rusqlite::params;
 
 use super::{Error, Journal, REFLECTION};
+use crate::sqlite::{Queries, read_row};
 
 /// The job kind for writing the note of a session.
 pub const NOTE: &str = "note";
@@ -62,13 +63,15 @@ impl Journal {
                 "UPDATE job SET state = 'leased', free_at = ?1 + ?2, at = ?1
                  WHERE rowid = (SELECT rowid FROM job WHERE {IS_FREE} ORDER BY kind = ?3, free_at, rowid LIMIT 1)
                  RETURNING kind, session, up_to, tries"
-            ), params![now, LEASE, REFLECTION], job_of)
+            ), params![now, LEASE, REFLECTION], |row| {
+            read_row!(row, Job: kind, session, up_to, tries)
+        })
     }
 
     /// Marks a job as done.
     pub fn done(&self, job: &Job, now: i64) -> Result<(), Error> {
         self.run("UPDATE job SET state = 'done', error = NULL, at = ?4
-                 WHERE kind = ?1 AND session = ?2 AND up_to <= ?3 AND state IN ('queued', 'leased')", params![job.kind, job.session, job.up_to, now]).map(drop)
+                 WHERE kind = ?1 AND session = ?2 AND up_to <= ?3 AND state IN ('queued', 'leased')", params![job.kind, job.session, job.up_to, now])
     }
 
     /// Records a failed try: the job is queued again, or failed for good after the last try.
@@ -94,12 +97,11 @@ impl Journal {
                 now
             ],
         )
-        .map(drop)
     }
 
     /// Queues the failed jobs again. Returns how many.
     pub fn retry(&self, now: i64) -> Result<usize, Error> {
-        self.run("UPDATE job SET state = 'queued', tries = 0, free_at = ?1, at = ?1 WHERE state = 'failed'", [now])
+        self.change("UPDATE job SET state = 'queued', tries = 0, free_at = ?1, at = ?1 WHERE state = 'failed'", [now])
     }
 
     /// Returns whether a job is free now.
@@ -110,28 +112,14 @@ impl Journal {
     /// Counts of jobs.
     pub fn jobs(&self) -> Result<Queue, Error> {
         self.row(
-            "SELECT count(*) FILTER (WHERE state IN ('queued', 'leased')), count(*) FILTER (WHERE state = 'failed'),
-               (SELECT error FROM job WHERE error IS NOT NULL ORDER BY at DESC LIMIT 1)
+            "SELECT count(*) FILTER (WHERE state IN ('queued', 'leased')) AS waiting,
+                count(*) FILTER (WHERE state = 'failed') AS failed,
+               (SELECT error FROM job WHERE error IS NOT NULL ORDER BY at DESC LIMIT 1) AS last_error
              FROM job",
             [],
-            |row| {
-                Ok(Queue {
-                    waiting: row.get(0)?,
-                    failed: row.get(1)?,
-                    last_error: row.get(2)?,
-                })
-            },
+            |row| read_row!(row, Queue: waiting, failed, last_error),
         )
     }
-}
-
-fn job_of(row: &Row<'_>) -> rusqlite::Result<Job> {
-    Ok(Job {
-        kind: row.get(0)?,
-        session: row.get(1)?,
-        up_to: row.get(2)?,
-        tries: row.get(3)?,
-    })
 }
 
 #[cfg(test)]

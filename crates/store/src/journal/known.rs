@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use anamnesis_note::id::NoteId;
 
-use super::{Error, Journal};
+use super::{Error, Journal, Queries};
 use crate::fs::home::Home;
 
 /// The `meta` key that is set once the existing notes are recorded.

@@ -8,6 +8,7 @@ use anamnesis_session::{
 use rusqlite::params;
 
 use super::{Error, Given, Journal, Session, StoredEvent};
+use crate::sqlite::{Json, Queries, bound, read_row};
 
 /// The least number of characters of a session's id that are shown.
 const SHORT: usize = 8;
@@ -130,23 +131,21 @@ pub struct Contents {
 impl Journal {
     /// Counts the sessions of a project, or all.
     pub fn count_sessions(&self, project: Option<&str>) -> Result<usize, Error> {
-        let count: i64 = self.value(
+        self.value(
             "SELECT count(*) FROM session WHERE ?1 IS NULL OR project = ?1",
             [project],
-        )?;
-        Ok(usize::try_from(count).unwrap_or(0))
+        )
     }
 
     /// Counts the sessions that still have prompts, tool events or turn ends.
     pub fn count_kept(&self) -> Result<usize, Error> {
-        let count: i64 = self.value(
+        self.value(
             "SELECT count(*) FROM session WHERE
-                   EXISTS (SELECT 1 FROM prompt WHERE prompt.session = session.id)
-                   OR EXISTS (SELECT 1 FROM tool_event WHERE tool_event.session = session.id)
-                   OR EXISTS (SELECT 1 FROM turn_end WHERE turn_end.session = session.id)",
+               EXISTS (SELECT 1 FROM prompt WHERE prompt.session = session.id)
+               OR EXISTS (SELECT 1 FROM tool_event WHERE tool_event.session = session.id)
+               OR EXISTS (SELECT 1 FROM turn_end WHERE turn_end.session = session.id)",
             [],
-        )?;
-        Ok(usize::try_from(count).unwrap_or(0))
+        )
     }
 
     /// Returns the shortest prefix of a session's id that is unique, with at least eight characters.
@@ -198,17 +197,10 @@ impl Journal {
                  WHERE session = ? ORDER BY number",
             [session],
             |row| {
-                let kind: String = row.get(1)?;
-                let privacy: String = row.get(2)?;
-                Ok(StoredPrompt {
-                    number: row.get(0)?,
-                    kind: PromptKind::parse(&kind).unwrap_or(PromptKind::Person),
-                    privacy: Privacy::parse(&privacy).unwrap_or(Privacy::Full),
-                    text: row.get(3)?,
-                    suppressed: row.get(4)?,
-                    many_tags: row.get(5)?,
-                    at: row.get(6)?,
-                })
+                let (kind, privacy): (String, String) = (row.get("kind")?, row.get("privacy")?);
+                read_row!(row, StoredPrompt: number, text, suppressed, many_tags, at;
+                    kind = PromptKind::parse(&kind).unwrap_or(PromptKind::Person),
+                    privacy = Privacy::parse(&privacy).unwrap_or(Privacy::Full))
             },
         )
     }
@@ -218,14 +210,8 @@ impl Journal {
         self.rows(
             "SELECT prompt, tool, error FROM tool_event
                  WHERE session = ? AND outcome = 'failed' ORDER BY number DESC LIMIT ?",
-            params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
-            |row| {
-                Ok(FailedTool {
-                    prompt: row.get(0)?,
-                    tool: row.get(1)?,
-                    error: row.get(2)?,
-                })
-            },
+            params![session, bound(limit)],
+            |row| read_row!(row, FailedTool: prompt, tool, error),
         )
     }
 
@@ -234,20 +220,14 @@ impl Journal {
         self.rows("SELECT coalesce(
                    (SELECT prompt.number FROM prompt WHERE prompt.session = ?1 AND prompt.id = turn_end.prompt_id),
                    (SELECT max(prompt.number) FROM prompt WHERE prompt.session = ?1 AND turn_end.prompt_id = ''
-                      AND prompt.at <= turn_end.at)),
-                   after_event, speaker, agent_id, agent_type, text, at
+                      AND prompt.at <= turn_end.at)) AS prompt,
+             after_event, speaker, agent_id, agent_type, text, at
                  FROM turn_end WHERE session = ?1 ORDER BY number", [session], |row| {
-                let speaker: String = row.get(2)?;
-                let agent: String = row.get(3)?;
-                let kind: String = row.get(4)?;
-                Ok(StoredTurnEnd {
-                    prompt: row.get(0)?,
-                    after_event: row.get(1)?,
-                    speaker: Speaker::parse(&speaker).unwrap_or(Speaker::Main),
-                    agent: (!agent.is_empty()).then_some(Agent { id: agent, kind }),
-                    text: row.get(5)?,
-                    at: row.get(6)?,
-                })
+                let (speaker, id): (String, String) = (row.get("speaker")?, row.get("agent_id")?);
+                let kind = row.get("agent_type")?;
+                read_row!(row, StoredTurnEnd: prompt, after_event, text, at;
+                    speaker = Speaker::parse(&speaker).unwrap_or(Speaker::Main),
+                    agent = (!id.is_empty()).then_some(Agent { id, kind }))
             })
     }
 
@@ -255,14 +235,7 @@ impl Journal {
         self.rows(
             "SELECT id, kind, prompt, at FROM delegation WHERE session = ? ORDER BY at, rowid",
             [session],
-            |row| {
-                Ok(StoredDelegation {
-                    id: row.get(0)?,
-                    kind: row.get(1)?,
-                    prompt: row.get(2)?,
-                    at: row.get(3)?,
-                })
-            },
+            |row| read_row!(row, StoredDelegation: id, kind, prompt, at),
         )
     }
 
@@ -271,12 +244,8 @@ impl Journal {
             "SELECT maker, up_to, body FROM summary WHERE session = ? ORDER BY maker",
             [session],
             |row| {
-                let body: String = row.get(2)?;
-                Ok(StoredSummary {
-                    maker: row.get(0)?,
-                    up_to: row.get(1)?,
-                    summary: serde_json::from_str(&body).unwrap_or_default(),
-                })
+                let Json(summary) = row.get("body")?;
+                read_row!(row, StoredSummary: maker, up_to; summary = summary)
             },
         )
     }
@@ -285,15 +254,7 @@ impl Journal {
         self.rows(
             "SELECT kind, state, tries, error, at FROM job WHERE session = ? ORDER BY at, rowid",
             params![session],
-            |row| {
-                Ok(StoredJob {
-                    kind: row.get(0)?,
-                    state: row.get(1)?,
-                    tries: row.get(2)?,
-                    error: row.get(3)?,
-                    at: row.get(4)?,
-                })
-            },
+            |row| read_row!(row, StoredJob: kind, state, tries, error, at),
         )
     }
 }

@@ -27,6 +27,7 @@ mod take;
 mod timeline;
 mod usage;
 
+pub(crate) use self::usage::FORMER_USAGE;
 pub use self::{
     budget::{Budget, REFLECTION, SUMMARY, Spending},
     damage::{
@@ -53,7 +54,7 @@ pub use self::{
     session::{Extent, Runs, Session, StoredEvent},
     take::{LOST, Taken},
     timeline::{Event, Moment},
-    usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, UsageCounts, Weight},
+    usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, Weight},
 };
 pub(crate) use self::{
     native::{CopyState, NativeMemory, ProjectFolder, Source},
@@ -74,9 +75,8 @@ use anamnesis_text::{
     private_tokens::{Hash, Key, PrivateTokens},
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{
-    Connection, ErrorCode, Params, Row, config::DbConfig, params, params_from_iter, types::FromSql,
-};
+use rusqlite::{Connection, ErrorCode, config::DbConfig, params, params_from_iter};
+use serde::{Serialize, de::DeserializeOwned};
 use ulid::Ulid;
 
 use self::schema::VERSION;
@@ -86,7 +86,7 @@ use crate::{
         home::Home,
         lock::{self, Subject},
     },
-    sqlite,
+    sqlite::{self, Queries},
 };
 
 /// The length of the write-ahead log that slows hooks down, in bytes: about forty hooks.
@@ -163,6 +163,7 @@ pub struct ShownNote {
     /// Why it matched, if it was searched for.
     pub evidence: Option<Evidence>,
 }
+
 impl ShownNote {
     /// A note that was shown without evidence.
     pub fn new(note: NoteId, hash: String, level: &'static str, reason: &'static str) -> Self {
@@ -176,7 +177,6 @@ impl ShownNote {
     }
 }
 
-
 /// The context and the occasion of an injection.
 #[derive(Debug, Clone, Copy)]
 pub struct Audience<'a> {
@@ -189,7 +189,7 @@ pub struct Audience<'a> {
 }
 
 /// Statistics of the stored runs of one hook.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HookRuns {
     /// The event.
     pub event: String,
@@ -225,58 +225,11 @@ pub struct Journal {
     connection: Connection,
 }
 
-/// The helpers of `sqlite`.
-impl Journal {
-    fn rows<T, C: FromIterator<T>>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<C, Error> {
-        Ok(sqlite::rows(&self.connection, sql, params, read)?)
-    }
+impl Queries for Journal {
+    type Error = Error;
 
-    fn one<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, Error> {
-        Ok(sqlite::one(&self.connection, sql, params, read)?)
-    }
-
-    fn row<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row(params, read)?)
-    }
-
-    fn first<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>, Error> {
-        Ok(sqlite::first(&self.connection, sql, params)?)
-    }
-
-    fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<T, Error> {
-        Ok(sqlite::value(&self.connection, sql, params)?)
-    }
-
-    fn exists(&self, sql: &str, params: impl Params) -> Result<bool, Error> {
-        Ok(sqlite::exists(&self.connection, sql, params)?)
-    }
-
-    fn run(&self, sql: &str, params: impl Params) -> Result<usize, Error> {
-        Ok(sqlite::run(&self.connection, sql, params)?)
-    }
-
-    fn note_ids<C: FromIterator<NoteId>>(
-        &self,
-        sql: &str,
-        params: impl Params,
-    ) -> Result<C, Error> {
-        Ok(sqlite::note_ids(&self.connection, sql, params)?)
+    fn connection(&self) -> &Connection {
+        &self.connection
     }
 }
 
@@ -382,7 +335,6 @@ impl Journal {
             "INSERT OR IGNORE INTO session_body VALUES (?, ?)",
             params![session, text_hash(body)],
         )
-        .map(drop)
     }
 
     /// Returns whether capture wrote this body for the session. Otherwise a person changed it.
@@ -456,7 +408,7 @@ impl Journal {
                 microseconds.to_le_bytes(),
                 error,
                 i64::try_from(TIMED_RUNS * TIME_LENGTH).unwrap_or(0),
-            ]).map(drop)
+            ])
     }
 
     /// Records an error of a hook's last run after that run was recorded.
@@ -465,7 +417,6 @@ impl Journal {
             "UPDATE hook SET error = ?2, error_at = last_at, is_failing = 1 WHERE event = ?1",
             [event, error],
         )
-        .map(drop)
     }
 
     /// Returns statistics of the hooks, by event.
@@ -530,7 +481,7 @@ impl Journal {
 
     /// Returns a value of the table `meta`.
     pub fn meta(&self, key: &str) -> Result<Option<String>, Error> {
-        Ok(sqlite::meta(&self.connection, key)?)
+        Ok(self.connection.meta(key)?)
     }
 
     /// Returns the values of several keys of `meta`; missing keys are left out.
@@ -554,7 +505,7 @@ impl Journal {
 
     /// Deletes a value of `meta`.
     pub fn remove_meta(&self, key: &str) -> Result<(), Error> {
-        self.run("DELETE FROM meta WHERE key = ?", [key]).map(drop)
+        self.run("DELETE FROM meta WHERE key = ?", [key])
     }
 
     /// Returns when the first session was seen, milliseconds since 1970. Anything older precedes the
@@ -587,7 +538,18 @@ impl Journal {
 
     /// Stores a value in `meta`.
     pub fn set_meta(&self, key: &str, value: &str) -> Result<(), Error> {
-        Ok(sqlite::set_meta(&self.connection, key, value)?)
+        Ok(self.connection.set_meta(key, value)?)
+    }
+
+    /// Returns a value that is stored in `meta` as JSON, if it can be read.
+    pub fn json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Error> {
+        let text = self.meta(key)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    /// Stores a value in `meta` as JSON.
+    pub fn set_json(&self, key: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.set_meta(key, &serde_json::to_string(value).unwrap_or_default())
     }
 
     /// Returns a random value of `meta`: 128 bits in hexadecimal, created at the first call.
@@ -614,7 +576,6 @@ impl Journal {
                 now.timestamp_millis()
             ],
         )
-        .map(drop)
     }
 
     /// Records that a text was forgotten, as a hash with a key of this machine.
@@ -626,7 +587,6 @@ impl Journal {
             "INSERT OR REPLACE INTO forgotten (text_key, note, at) VALUES (?, ?, ?)",
             params![key, note.to_string(), now.timestamp_millis()],
         )
-        .map(drop)
     }
 
     /// Returns whether a person wrote or approved exactly this file of a note on this machine.
@@ -645,7 +605,6 @@ impl Journal {
     /// Deletes the record that a note was forgotten.
     pub fn remembered(&self, note: NoteId) -> Result<(), Error> {
         self.run("DELETE FROM forgotten WHERE note = ?", [note.to_string()])
-            .map(drop)
     }
 
     /// Returns when the same text was forgotten here, milliseconds since 1970.

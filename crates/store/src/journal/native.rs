@@ -74,8 +74,8 @@ pub(crate) struct NativeMemory {
 impl Journal {
     /// Returns the state of a folder with memory. After an invalid one, all is imported again.
     pub(crate) fn native_memory(&self, folder: &str) -> Result<NativeMemory, Error> {
-        let text = self.meta(&format!("{NATIVE}{folder}"))?.unwrap_or_default();
-        Ok(serde_json::from_str(&text).unwrap_or_default())
+        let memory = self.json(&format!("{NATIVE}{folder}"))?;
+        Ok(memory.unwrap_or_default())
     }
 
     /// Stores the state of a folder with memory.
@@ -84,8 +84,7 @@ impl Journal {
         folder: &str,
         memory: &NativeMemory,
     ) -> Result<(), Error> {
-        let text = serde_json::to_string(memory).unwrap_or_default();
-        self.set_meta(&format!("{NATIVE}{folder}"), &text)
+        self.set_json(&format!("{NATIVE}{folder}"), memory)
     }
 
     /// Returns the files of which notes are copies.

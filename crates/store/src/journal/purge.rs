@@ -14,7 +14,7 @@ use rusqlite::{params_from_iter, types::Value};
 use ulid::Ulid;
 
 use super::{Error, InjectedText, Journal, injected};
-use crate::sqlite;
+use crate::sqlite::{self, Queries};
 
 /// The `meta` key of the hashes of purged texts.
 const PURGED: &str = "purged";
@@ -84,7 +84,7 @@ impl Journal {
                 );
                 journal.each_mention(&table, needle, &mut mentions, |masked, key| {
                     let values = masked.iter().chain(key);
-                    journal.run(&change, params_from_iter(values)).map(drop)
+                    journal.run(&change, params_from_iter(values))
                 })?;
             }
             let masked = |_: &str, block: &InjectedText| Ok(needle.mask_text(&block.text));
@@ -175,10 +175,9 @@ impl Journal {
     }
 
     fn tables(&self) -> Result<Vec<Table>, Error> {
-        let names: Vec<String> = self.rows(
+        let names: Vec<String> = self.column(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
             [],
-            |row| row.get(0),
         )?;
         let mut tables = Vec::new();
         for name in names {

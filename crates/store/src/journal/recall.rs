@@ -12,6 +12,7 @@ use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Journal};
+use crate::sqlite::{Json, Queries, read_row};
 
 /// Why a note matched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -155,7 +156,6 @@ impl Journal {
             "UPDATE session SET epoch = epoch + 1 WHERE id = ?",
             [session],
         )
-        .map(drop)
     }
 
     /// Returns the notes that a context has seen since it was last empty; `agent` is empty for the
@@ -225,10 +225,9 @@ impl Journal {
     }
 
     fn hashes(&self, session: &str, lane: &str) -> Result<Vec<String>, Error> {
-        self.rows(
+        self.column(
             "SELECT hash FROM shown WHERE session = ? AND lane = ?",
             [session, lane],
-            |row| row.get(0),
         )
     }
 
@@ -248,10 +247,9 @@ impl Journal {
 
     /// Returns the prompts that tools of this session scheduled.
     pub fn scheduled_prompts(&self, session: &str) -> Result<Vec<String>, Error> {
-        self.rows(
+        self.column(
             "SELECT prompt FROM delegation WHERE session = ? AND kind IN (?, ?)",
             [session, TOOLS[0], TOOLS[1]],
-            |row| row.get(0),
         )
     }
 
@@ -261,7 +259,6 @@ impl Journal {
             "UPDATE delegation SET agent = ? WHERE session = ? AND id = ?",
             [agent, session, id],
         )
-        .map(drop)
     }
 
     /// Stores one run of recall.
@@ -274,15 +271,14 @@ impl Journal {
                 run.at,
                 run.lane,
                 run.agent,
-                i64::try_from(run.terms).unwrap_or(i64::MAX),
-                i64::try_from(run.searched).unwrap_or(i64::MAX),
+                run.terms,
+                run.searched,
                 run.floor,
-                i64::try_from(run.given).unwrap_or(i64::MAX),
+                run.given,
                 run.reason,
                 held,
             ],
         )
-        .map(drop)
     }
 
     /// Returns every run of recall of a session, in order.
@@ -292,18 +288,8 @@ impl Journal {
                  WHERE session = ? ORDER BY at, lane, agent",
             [session],
             |row| {
-                let held: String = row.get(8)?;
-                Ok(Run {
-                    lane: row.get(0)?,
-                    agent: row.get(1)?,
-                    at: row.get(2)?,
-                    terms: usize::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
-                    searched: usize::try_from(row.get::<_, i64>(4)?).unwrap_or(0),
-                    floor: row.get(5)?,
-                    given: usize::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
-                    reason: row.get(7)?,
-                    held: serde_json::from_str(&held).unwrap_or_default(),
-                })
+                let Json(held) = row.get("held")?;
+                read_row!(row, Run: lane, agent, at, terms, searched, floor, given, reason; held = held)
             },
         )
     }
@@ -315,17 +301,8 @@ impl Journal {
                  WHERE session = ? ORDER BY at, position",
             [session],
             |row| {
-                let evidence: Option<String> = row.get(7)?;
-                Ok(Given {
-                    note: row.get(0)?,
-                    hash: row.get(1)?,
-                    lane: row.get(2)?,
-                    level: row.get(3)?,
-                    reason: row.get(4)?,
-                    agent: row.get(5)?,
-                    at: row.get(6)?,
-                    evidence: evidence.and_then(|text| serde_json::from_str(&text).ok()),
-                })
+                let Json(evidence) = row.get("evidence")?;
+                read_row!(row, Given: note, hash, lane, level, reason, agent, at; evidence = evidence)
             },
         )
     }

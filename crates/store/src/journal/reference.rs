@@ -7,7 +7,7 @@ use anamnesis_note::{citation::CitationKind, id::NoteId};
 use rusqlite::{Row, params, params_from_iter};
 
 use super::{Error, Journal};
-use crate::sqlite;
+use crate::sqlite::{Queries, read_row};
 
 /// The number of notes in one query.
 const ASKED_AT_ONCE: usize = 200;
@@ -96,8 +96,7 @@ impl Journal {
 
     /// Returns the citations of a note.
     pub(crate) fn references_of(&self, note: NoteId) -> Result<Vec<SeenCitation>, Error> {
-        let known = sqlite::rows::<_, Vec<_>>(
-            &self.connection,
+        let known = self.connection.rows::<_, Vec<_>>(
             "SELECT kind, text, seen_at, gone_at, place FROM seen_citation WHERE note = ?",
             [note.to_string()],
             known_of,
@@ -135,7 +134,6 @@ impl Journal {
             "INSERT INTO seen_citation VALUES (?1, '', '', ?2, ?3, NULL, '')",
             params![note, project, now],
         )
-        .map(drop)
     }
 
     /// Deletes the citations of notes.
@@ -151,16 +149,10 @@ impl Journal {
 }
 
 fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<SeenCitation>> {
-    let Some(kind) = CitationKind::from_word(&row.get::<_, String>(0)?) else {
+    let Some(kind) = CitationKind::from_word(&row.get::<_, String>("kind")?) else {
         return Ok(None);
     };
-    Ok(Some(SeenCitation {
-        kind,
-        text: row.get(1)?,
-        seen_at: row.get(2)?,
-        gone_at: row.get(3)?,
-        place: row.get(4)?,
-    }))
+    read_row!(row, SeenCitation: text, seen_at, gone_at, place; kind = kind).map(Some)
 }
 
 #[cfg(test)]

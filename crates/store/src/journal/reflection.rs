@@ -9,7 +9,7 @@ use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::{Error, Journal};
+use super::{Error, Journal, Queries};
 
 /// How long an answer is accepted.
 const ANSWER_LIFETIME: TimeDelta = TimeDelta::hours(1);
@@ -117,8 +117,7 @@ impl Journal {
     }
 
     fn keep_reflection(&self, reflection: &Reflection) -> Result<(), Error> {
-        let text = serde_json::to_string(reflection).unwrap_or_default();
-        self.set_meta(&format!("{PREFIX}{}", reflection.key), &text)
+        self.set_json(&format!("{PREFIX}{}", reflection.key), reflection)
     }
 
     fn drop_reflections(&self, is_over: impl Fn(&Reflection) -> bool) -> Result<(), Error> {
@@ -230,7 +229,7 @@ impl Journal {
     }
 
     fn mark_forgotten(&self, note: NoteId, by_agent: i64) -> Result<usize, Error> {
-        self.run(
+        self.change(
             "UPDATE forgotten SET by_agent = ?2 WHERE note = ?1",
             params![note.to_string(), by_agent],
         )

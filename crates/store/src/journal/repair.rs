@@ -10,7 +10,6 @@
 //! [completes]: finish
 
 use std::{
-    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
@@ -33,11 +32,11 @@ use super::{
 };
 use crate::{
     fs::{
-        file::{self, sync_file, sync_folder},
+        file::{self, sync_file, sync_folder, with_suffix},
         home::{self, Home},
         lock::{self, Subject},
     },
-    sqlite,
+    sqlite::{self, Queries},
 };
 
 /// The key in `meta` of the last repair's result.
@@ -141,8 +140,7 @@ pub fn drop_old_quarantine(home: &Home, before: DateTime<Utc>) -> usize {
 impl Journal {
     /// Returns the result of the last repair, if there was one.
     pub fn last_repair(&self) -> Result<Option<Repair>, Error> {
-        let text = self.meta(REPAIRED)?;
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+        self.json(REPAIRED)
     }
 
     /// Returns whether lost rows may have marked something in a session as private: it began before a
@@ -197,7 +195,6 @@ impl Journal {
 
     fn set_if_missing(&self, key: &str, value: &str) -> Result<(), Error> {
         self.run("INSERT OR IGNORE INTO meta VALUES (?, ?)", [key, value])
-            .map(drop)
     }
 }
 
@@ -296,8 +293,7 @@ fn fill(
             rows,
             incomplete,
         };
-        let text = serde_json::to_string(&repair).unwrap_or_default();
-        target.set_meta(REPAIRED, &text)?;
+        target.set_json(REPAIRED, &repair)?;
         Ok(repair)
     })?;
     let connection = target.connection;
@@ -381,13 +377,16 @@ fn swap(home: &Home, kept: &str) -> io::Result<()> {
 /// Moves the log with its database; otherwise SQLite would apply it to the new file.
 fn move_beside(from: &Path, to: &Path) -> io::Result<()> {
     for ending in BESIDE {
-        if_there(file::rename(&beside(from, ending), &beside(to, ending)))?;
+        match file::rename(&with_suffix(from, ending), &with_suffix(to, ending)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
 }
 
 fn remove(path: &Path) -> io::Result<()> {
-    if_there(fs::remove_file(path))?;
+    file::remove(path)?;
     remove_beside(path)
 }
 
@@ -402,22 +401,9 @@ fn remove_any(path: &Path) -> io::Result<()> {
 
 fn remove_beside(path: &Path) -> io::Result<()> {
     for ending in BESIDE {
-        if_there(fs::remove_file(beside(path, ending)))?;
+        file::remove(&with_suffix(path, ending))?;
     }
     Ok(())
-}
-
-fn if_there(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    PathBuf::from(name)
 }
 
 /// Returns a free name in `quarantine/`.

@@ -4,6 +4,7 @@ use anamnesis_session::{observe::Observation, turn::Turn};
 use rusqlite::params;
 
 use super::{Error, Journal};
+use crate::sqlite::bound;
 
 /// The observations of some projects that match a failure, newest first.
 const RESOLVED: &str = "SELECT observation.session, observation.body, observation.at
@@ -41,7 +42,7 @@ impl Journal {
             serde_json::json!(projects).to_string(),
             session,
             // Several sessions may have the same observation.
-            i64::try_from(8 * limit).unwrap_or(i64::MAX),
+            bound(8 * limit),
         ])?;
         let mut found: Vec<Resolved> = Vec::new();
         while let Some(row) = rows.next()?

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Error, Journal, job};
+use super::{Error, Journal, Queries, job};
 use crate::settings::config::Retention;
 
 /// The time after which a transaction begins no further statement. With the last statement and the
@@ -67,75 +67,41 @@ struct Table {
 
 /// The row's session has ended and has a summary. The condition is checked row by row, because each
 /// statement would rebuild a list of all such sessions.
-macro_rules! finished {
-    ($table:literal) => {
-        concat!(
-            "EXISTS (SELECT 1 FROM session WHERE session.id = ",
-            $table,
-            ".session AND state = 'completed' AND (noted_at IS NOT NULL
-               OR EXISTS (SELECT 1 FROM summary WHERE summary.session = session.id)))"
-        )
-    };
-}
+const FINISHED: &str = "EXISTS (SELECT 1 FROM session AS it WHERE it.id = session
+  AND it.state = 'completed' AND (it.noted_at IS NOT NULL
+  OR EXISTS (SELECT 1 FROM summary WHERE summary.session = it.id)))";
 
-const EVENTS: Table = Table {
-    name: "tool_event",
-    key: "number",
-    time: "at",
-    may_go: finished!("tool_event"),
-    is_in_order: true,
-};
-
-const TURN_ENDS: Table = Table {
-    name: "turn_end",
-    may_go: finished!("turn_end"),
-    ..EVENTS
-};
-
-const PROMPTS: Table = Table {
-    name: "prompt",
-    key: "row",
-    may_go: finished!("prompt"),
-    ..EVENTS
-};
-
-const DELEGATIONS: Table = Table {
-    name: "delegation",
-    key: "rowid",
-    may_go: finished!("delegation"),
-    ..EVENTS
-};
-
-/// A table of which every old row may be deleted.
-const fn expiring(name: &'static str) -> Table {
+const fn table(name: &'static str, key: &'static str, may_go: &'static str) -> Table {
     Table {
         name,
-        key: "rowid",
-        may_go: "TRUE",
-        ..EVENTS
+        key,
+        time: "at",
+        may_go,
+        is_in_order: true,
     }
 }
 
-const JOBS_DONE: Table = Table {
-    name: "job",
-    key: "rowid",
-    may_go: "state = 'done'",
-    is_in_order: false,
-    ..EVENTS
-};
+const EVENTS: Table = table("tool_event", "number", FINISHED);
+const TURN_ENDS: Table = table("turn_end", "number", FINISHED);
+const PROMPTS: Table = table("prompt", "row", FINISHED);
 
-const JOBS_FAILED: Table = Table {
-    may_go: "state = 'failed'",
-    ..JOBS_DONE
-};
+/// A table of which every old row may be deleted.
+const fn expiring(name: &'static str) -> Table {
+    table(name, "rowid", "TRUE")
+}
+
+const fn jobs(may_go: &'static str) -> Table {
+    Table {
+        is_in_order: false,
+        ..table("job", "rowid", may_go)
+    }
+}
 
 /// A session without prompts.
 const EMPTY_SESSIONS: Table = Table {
-    name: "session",
-    key: "rowid",
     time: "seen_at",
-    may_go: "prompts = 0 AND tool_events = 0",
     is_in_order: false,
+    ..table("session", "rowid", "prompts = 0 AND tool_events = 0")
 };
 
 /// Days for which finished and failed background jobs are kept.
@@ -155,14 +121,14 @@ impl Journal {
         for (table, before) in [
             (EVENTS, events),
             (TURN_ENDS, events),
-            (DELEGATIONS, events),
+            (table("delegation", "rowid", FINISHED), events),
             (expiring("shown"), events),
             (expiring("recall"), events),
             (expiring("block"), events),
             (expiring("agent_note"), events),
             (PROMPTS, events),
-            (JOBS_DONE, before(JOBS_DONE_DAYS)),
-            (JOBS_FAILED, before(JOBS_FAILED_DAYS)),
+            (jobs("state = 'done'"), before(JOBS_DONE_DAYS)),
+            (jobs("state = 'failed'"), before(JOBS_FAILED_DAYS)),
             (EMPTY_SESSIONS, Some(now - DAY)),
         ] {
             if let Some(before) = before {
@@ -210,10 +176,9 @@ impl Journal {
 
     /// Queues the notes of sessions that changed after their end. Returns how many.
     pub fn queue_due_notes(&self, now: i64) -> Result<usize, Error> {
-        let due: Vec<String> = self.rows(
+        let due: Vec<String> = self.column(
             "SELECT id FROM session WHERE state = 'completed' AND noted < change",
             [],
-            |row| row.get(0),
         )?;
         for session in &due {
             self.queue_note(session, now)?;

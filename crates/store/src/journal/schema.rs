@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{Error, damage};
-use crate::sqlite;
+use crate::sqlite::{self, Queries};
 
 /// The version of the schema. It grows with each change of `schema.sql`.
 pub(super) const VERSION: i64 = 13;
@@ -64,7 +64,7 @@ struct Part {
 impl Part {
     /// Returns the parts of a file.
     fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
-        sqlite::rows(connection, PARTS, [], |row| {
+        connection.rows(PARTS, [], |row| {
             Ok(Self {
                 is_index: row.get::<_, i64>(0)? == 2,
                 table: row.get(2)?,

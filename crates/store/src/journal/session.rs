@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 
 use super::{Error, Journal, forget, take::LOST};
+use crate::sqlite::{Json, Queries, bound, read_row};
 
 /// The maker of summaries and observations that no model wrote.
 const RULE: &str = "rule";
@@ -67,31 +68,11 @@ pub struct Session {
     pub host: Option<String>,
 }
 
-const COLUMNS: &str =
-    "id, project, folder, transcript, state, end_reason, started_at, seen_at, ended_at, prompts,
-  tool_events, first_prompt, is_partial, is_pruned, change, noted, client_process, client_started, host";
-
 fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
-    Ok(Session {
-        id: row.get(0)?,
-        project: row.get(1)?,
-        folder: row.get(2)?,
-        transcript: row.get(3)?,
-        state: row.get(4)?,
-        end_reason: row.get(5)?,
-        started_at: row.get(6)?,
-        seen_at: row.get(7)?,
-        ended_at: row.get(8)?,
-        prompts: row.get(9)?,
-        tool_events: row.get(10)?,
-        first_prompt: row.get(11)?,
-        is_partial: row.get(12)?,
-        is_pruned: row.get(13)?,
-        change: row.get(14)?,
-        noted: row.get(15)?,
-        client: client_of(row.get(16)?, row.get(17)?),
-        host: row.get(18)?,
-    })
+    let client = client_of(row.get("client_process")?, row.get("client_started")?);
+    read_row!(row, Session: id, project, folder, transcript, state, end_reason, started_at, seen_at,
+        ended_at, prompts, tool_events, first_prompt, is_partial, is_pruned, change, noted, host;
+        client = client)
 }
 
 /// Reads the client from a session's columns; none if its process id is unknown.
@@ -144,11 +125,7 @@ impl Session {
 impl Journal {
     /// Returns a session.
     pub fn session(&self, id: &str) -> Result<Option<Session>, Error> {
-        self.one(
-            &format!("SELECT {COLUMNS} FROM session WHERE id = ?"),
-            [id],
-            session_of,
-        )
+        self.one("SELECT * FROM session WHERE id = ?", [id], session_of)
     }
 
     /// Returns whether a part of a session is private or may be. An unknown session is not private.
@@ -178,19 +155,18 @@ impl Journal {
 
     /// Returns the sessions of a project, or all, most recent first.
     pub fn sessions(&self, project: Option<&str>, limit: usize) -> Result<Vec<Session>, Error> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.rows(&format!(
-                "SELECT {COLUMNS} FROM session WHERE ?1 IS NULL OR project = ?1 ORDER BY seen_at DESC, id LIMIT ?2"
-            ), params![project, limit], session_of)
+        self.rows(
+            "SELECT * FROM session WHERE ?1 IS NULL OR project = ?1 ORDER BY seen_at DESC, id LIMIT ?2",
+            params![project, bound(limit)],
+            session_of,
+        )
     }
 
     /// Returns up to five sessions whose id begins with this text, an exact match first.
     pub fn sessions_named(&self, beginning: &str) -> Result<Vec<Session>, Error> {
         self.rows(
-            &format!(
-                "SELECT {COLUMNS} FROM session WHERE substr(id, 1, length(?1)) = ?1
-                 ORDER BY id = ?1 DESC, seen_at DESC LIMIT 5"
-            ),
+            "SELECT * FROM session WHERE substr(id, 1, length(?1)) = ?1
+             ORDER BY id = ?1 DESC, seen_at DESC LIMIT 5",
             [beginning],
             session_of,
         )
@@ -204,7 +180,7 @@ impl Journal {
         is_running: impl Fn(ClientProcess) -> Option<bool>,
     ) -> Result<Vec<Session>, Error> {
         let open: Vec<Session> = self.rows(
-            &format!("SELECT {COLUMNS} FROM session WHERE state <> 'completed' ORDER BY seen_at"),
+            "SELECT * FROM session WHERE state <> 'completed' ORDER BY seen_at",
             [],
             session_of,
         )?;
@@ -239,7 +215,7 @@ impl Journal {
     pub fn give_up(&self, session: &Session, now: i64) -> Result<(), Error> {
         self.in_transaction(|journal| {
             // It counts as ended at its last event.
-            let given_up = journal.run("UPDATE session SET change = change + 1, state = 'completed', ended_at = seen_at, end_reason = ?
+            let given_up = journal.change("UPDATE session SET change = change + 1, state = 'completed', ended_at = seen_at, end_reason = ?
                  WHERE id = ? AND state <> 'completed' AND seen_at = ?", params![LOST, session.id, session.seen_at])?;
             if given_up > 0 {
                 journal.settle(&session.id, now)?;
@@ -300,7 +276,7 @@ impl Journal {
         if prompt.split_whitespace().count() < MIN_WORDS {
             return Ok(None);
         }
-        let ids: Vec<String> = self.rows("SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
+        let ids: Vec<String> = self.column("SELECT id FROM session WHERE project = ? AND first_prompt = ? AND prompts = 1
                    AND state = 'completed' AND is_private = 0 AND NOT EXISTS (
                      SELECT 1 FROM file_use WHERE session = session.id AND action IN ('edited', 'created'))
                    AND NOT EXISTS (
@@ -308,7 +284,7 @@ impl Journal {
                        AND CASE WHEN json_valid(body) THEN json_array_length(body, '$.files_edited') END > 0)
                    AND NOT EXISTS (
                      SELECT 1 FROM prompt WHERE prompt.session = session.id AND privacy <> 'none')
-                 ORDER BY started_at, rowid", [&session.project, prompt], |row| row.get(0))?;
+                 ORDER BY started_at, rowid", [&session.project, prompt])?;
         Ok(match ids.as_slice() {
             [first, .., last] if ids.contains(&session.id) => Some(Runs {
                 first: first.clone(),
@@ -372,10 +348,9 @@ impl Journal {
         digest.files = self.files_used(session, "'edited', 'created'", earlier.files_edited)?;
         digest.files_read = self.files_used(session, "'read'", earlier.files_read)?;
         if i64::try_from(digest.files.len()).is_ok_and(|count| count >= MAX_NAMED) {
-            let edits: i64 = self.value("SELECT count(*) FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
+            digest.edits_left_out = self.value("SELECT count(*) FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
                    AND path NOT IN (SELECT path FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
                                     GROUP BY path ORDER BY min(event) LIMIT ?2)", params![session.id, MAX_NAMED])?;
-            digest.edits_left_out = usize::try_from(edits).unwrap_or(0);
         }
         Ok(())
     }
@@ -393,13 +368,12 @@ impl Journal {
         } else {
             "event NOT IN (SELECT number FROM tool_event WHERE session = ?1 AND prompt IS NULL)"
         };
-        let found: Vec<String> = self.rows(
+        let found: Vec<String> = self.column(
             &format!(
                 "SELECT path FROM file_use WHERE session = ?1 AND action IN ({actions}) AND {used}
                  GROUP BY path ORDER BY count(*) DESC, min(event) LIMIT {MAX_NAMED}"
             ),
             [&session.id],
-            |row| row.get(0),
         )?;
         let mut files = earlier;
         for path in found {
@@ -432,11 +406,10 @@ impl Journal {
 
     /// Counts the failed tool events of a session.
     fn failures(&self, id: &str) -> Result<usize, Error> {
-        let count: i64 = self.value(
+        self.value(
             "SELECT count(*) FROM tool_event WHERE session = ? AND outcome = 'failed'",
             [id],
-        )?;
-        Ok(usize::try_from(count).unwrap_or(0))
+        )
     }
 
     /// Returns a person's prompts and the model's answers, in order.
@@ -512,19 +485,13 @@ impl Journal {
         self.run("INSERT INTO summary VALUES (?1, ?2, (SELECT prompts FROM session WHERE id = ?1), ?3, ?4)
                  ON CONFLICT (session, maker) DO UPDATE SET
                    up_to = excluded.up_to, body = excluded.body, at = excluded.at
-                   WHERE body <> excluded.body OR up_to <> excluded.up_to", params![id, RULE, body, now]).map(drop)
+                   WHERE body <> excluded.body OR up_to <> excluded.up_to", params![id, RULE, body, now])
     }
 
     /// Observes the new tool events and those that are not settled yet.
     fn observe(&self, id: &str, now: i64) -> Result<(), Error> {
         let observed: i64 = self.value("SELECT observed FROM session WHERE id = ?", [id])?;
-        let mut events = self.tool_events_after(
-            id,
-            observed,
-            "1",
-            true,
-            i64::try_from(observe::WINDOW).unwrap_or(i64::MAX),
-        )?;
+        let mut events = self.tool_events_after(id, observed, "1", true, bound(observe::WINDOW))?;
         events.reverse();
         let (numbers, events): (Vec<i64>, Vec<ToolEvent>) = events
             .into_iter()
@@ -568,10 +535,9 @@ impl Journal {
 
     /// Returns the observations of a session, oldest first.
     pub fn observations(&self, id: &str) -> Result<Vec<Observation>, Error> {
-        let bodies: Vec<String> = self.rows(
+        let bodies: Vec<String> = self.column(
             "SELECT body FROM observation WHERE session = ? ORDER BY rowid",
             [id],
-            |row| row.get(0),
         )?;
         Ok(bodies
             .iter()
@@ -591,7 +557,6 @@ impl Journal {
                    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND state = 'completed')",
             [id],
         )
-        .map(drop)
     }
 
     /// Deletes all records of a session. Returns whether there were any.
@@ -607,7 +572,7 @@ impl Journal {
             }
             journal.run("DELETE FROM meta WHERE key = ?", [forget::key_of(id)])?;
             // Foreign keys delete its prompts, events and other rows.
-            Ok(journal.run("DELETE FROM session WHERE id = ?", [id])? > 0)
+            Ok(journal.change("DELETE FROM session WHERE id = ?", [id])? > 0)
         })
     }
 
@@ -623,9 +588,7 @@ impl Journal {
     ) -> Result<Vec<StoredEvent>, Error> {
         let order = if newest { "DESC" } else { "ASC" };
         let mut events: Vec<StoredEvent> = self.rows(&format!(
-                "SELECT number, id, prompt, tool, input, response, outcome, error, duration_ms, agent_id, agent_type,
-                   is_from_batch, many_tags, at
-                 FROM tool_event WHERE session = ? AND number > ? AND ({of}) ORDER BY number {order} LIMIT ?"
+            "SELECT * FROM tool_event WHERE session = ? AND number > ? AND ({of}) ORDER BY number {order} LIMIT ?"
             ), params![id, number, limit], event_of)?;
         for stored in &mut events {
             let sql = "SELECT path, action FROM file_use WHERE event = ? ORDER BY path";
@@ -661,31 +624,20 @@ pub struct StoredEvent {
 }
 
 fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
-    let (input, response): (Option<String>, Option<String>) = (row.get(4)?, row.get(5)?);
-    let outcome: String = row.get(6)?;
-    let agent: Option<String> = row.get(9)?;
-    let agent_kind: Option<String> = row.get(10)?;
-    Ok(StoredEvent {
-        number: row.get(0)?,
-        prompt: row.get(2)?,
-        at: row.get(13)?,
-        event: ToolEvent {
-            id: row.get(1)?,
-            tool: row.get(3)?,
-            input: input.and_then(|text| serde_json::from_str(&text).ok()),
-            response: response.and_then(|text| serde_json::from_str(&text).ok()),
-            outcome: Outcome::parse(&outcome).unwrap_or(Outcome::Ok),
-            error: row.get(7)?,
-            duration_ms: row.get(8)?,
-            files: Vec::new(),
-            agent: agent.map(|id| Agent {
-                id,
-                kind: agent_kind.unwrap_or_default(),
-            }),
-            is_from_batch: row.get(11)?,
-            many_tags: row.get(12)?,
-        },
-    })
+    let (Json(input), Json(response)) = (row.get("input")?, row.get("response")?);
+    let outcome: String = row.get("outcome")?;
+    let agent: Option<String> = row.get("agent_id")?;
+    let kind: Option<String> = row.get("agent_type")?;
+    let kind = kind.unwrap_or_default();
+    let event: rusqlite::Result<ToolEvent> = read_row!(
+        row, ToolEvent: id, tool, error, duration_ms, is_from_batch, many_tags;
+        input = input,
+        response = response,
+        outcome = Outcome::parse(&outcome).unwrap_or(Outcome::Ok),
+        files = Vec::new(),
+        agent = agent.map(|id| Agent { id, kind })
+    );
+    read_row!(row, StoredEvent: number, prompt, at; event = event?)
 }
 
 /// Returns a turn of the session's first prompt and an answer; none if there is neither.

@@ -15,7 +15,7 @@ use anamnesis_text::hash::text_hash;
 use rusqlite::{Row, params};
 use serde_json::json;
 
-use super::{Error, Journal, SINCE};
+use super::{Error, Journal, Queries, SINCE};
 use crate::spool::Waiting;
 
 /// The number of tool events of a session that are stored in full.
@@ -273,7 +273,6 @@ impl Journal {
             "UPDATE session SET state = 'active', ended_at = NULL, end_reason = NULL WHERE id = ?",
             [session],
         )
-        .map(drop)
     }
 
     fn take_echoes(&self, record: &Record) -> Result<(), Error> {
@@ -364,7 +363,6 @@ impl Journal {
                  WHERE session = ?1 AND number = ?2",
             params![session, number],
         )
-        .map(drop)
     }
 
     /// Returns whether events of this prompt are not stored, or may not be. A caller can then skip
@@ -404,7 +402,7 @@ impl Journal {
         kind: &str,
         prompt: &str,
     ) -> Result<(), Error> {
-        self.run("INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)", params![record.session, id, kind, prompt, record.at]).map(drop)
+        self.run("INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)", params![record.session, id, kind, prompt, record.at])
     }
 
     /// Stores a tool event. Returns whether it is new.
@@ -506,7 +504,7 @@ impl Journal {
                 return Ok(());
             }
         }
-        let stored = self.run(
+        let stored = self.change(
             "INSERT OR IGNORE INTO turn_end
                    (session, prompt_id, agent_id, agent_type, speaker, hash, text, after_event, at)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -4,6 +4,7 @@ use anamnesis_session::observe::Observation;
 use rusqlite::{Row, params_from_iter, types::Value};
 
 use super::{Error, Journal};
+use crate::sqlite::{bound, read_row};
 
 /// The events of a timeline: session starts, prompts of a person and observations; in this order at
 /// the same time.
@@ -75,7 +76,7 @@ impl Journal {
         );
         let mut values = vec![Value::Integer(at)];
         values.extend(projects.iter().cloned().map(Value::Text));
-        values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        values.push(bound(limit).into());
         let rows = (self.connection.prepare_cached(&sql)?)
             .query_map(params_from_iter(values), moment)?
             .collect::<Result<Vec<_>, _>>()?;
@@ -93,11 +94,7 @@ fn moment(row: &Row<'_>) -> rusqlite::Result<Option<Moment>> {
         1 => Some(Event::Prompt(text)),
         _ => serde_json::from_str(&text).ok().map(Event::Observation),
     };
-    let (at, session, project) = (row.get("at")?, row.get("session")?, row.get("project")?);
-    Ok(event.map(|event| Moment {
-        at,
-        session,
-        project,
-        event,
-    }))
+    event
+        .map(|event| read_row!(row, Moment: at, session, project; event = event))
+        .transpose()
 }

@@ -12,7 +12,7 @@ use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::{COMMIT, Error, Held, Journal, WITHOUT_MEANING, damage};
-use crate::sqlite::Compressed;
+use crate::sqlite::{Compressed, Json, Queries, bound, read_row};
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
@@ -21,7 +21,7 @@ const MAX_EVENTS: i64 = 200;
 const POINTER: &str = "pointer";
 
 /// The `meta` key of the counts from before use was counted here.
-const FORMER: &str = "former_usage";
+pub(crate) const FORMER_USAGE: &str = "former_usage";
 
 /// The middle of the month of a row, which is used as the time of everything in it, milliseconds.
 const MONTH: &str = "1000 * unixepoch(a.at / 1000, 'unixepoch', 'start of month', '+14 days')";
@@ -53,6 +53,10 @@ pub struct NoteCounts {
 }
 
 impl NoteCounts {
+    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        read_row!(row, Self: used, hinted, sessions, shown, unused, last)
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.used += other.used;
         self.hinted += other.hinted;
@@ -61,13 +65,6 @@ impl NoteCounts {
         self.unused += other.unused;
         self.last = self.last.max(other.last);
     }
-}
-
-/// The use of all notes, by the middle of the month.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UsageCounts {
-    /// By note and month.
-    pub notes: BTreeMap<(String, i64), NoteCounts>,
 }
 
 /// The last turn of a context, without private parts.
@@ -156,12 +153,8 @@ impl Journal {
                  ORDER BY number DESC LIMIT ?4",
             params![session, agent, at, MAX_EVENTS, number],
             |row| {
-                let input: Option<String> = row.get(1)?;
-                Ok(TurnEvent {
-                    tool: row.get(0)?,
-                    input: input.and_then(|text| serde_json::from_str(&text).ok()),
-                    at: row.get(2)?,
-                })
+                let Json(input) = row.get("input")?;
+                read_row!(row, TurnEvent: tool, at; input = input)
             },
         )?;
         events.reverse();
@@ -174,10 +167,9 @@ impl Journal {
 
     /// Returns the last prompts of a session, newest first; empty texts for those that are not stored.
     pub fn last_prompts(&self, session: &str, limit: usize) -> Result<Vec<String>, Error> {
-        self.rows(
+        self.column(
             "SELECT coalesce(text, '') FROM prompt WHERE session = ? ORDER BY number DESC LIMIT ?",
-            params![session, i64::try_from(limit).unwrap_or(i64::MAX)],
-            |row| row.get(0),
+            params![session, bound(limit)],
         )
     }
 
@@ -225,22 +217,16 @@ impl Journal {
                (SELECT coalesce(max(at), 0) FROM shown_note), count(*), coalesce(max(at), 0),
                coalesce(sum(is_certain), 0)) || coalesce((SELECT value FROM meta WHERE key = ?), '')
              FROM use",
-            [FORMER],
+            [FORMER_USAGE],
         )
     }
 
     /// Returns the counts of use of all sessions, by the middle of their month.
-    pub fn usage_counts(&self) -> Result<UsageCounts, Error> {
-        let mut counts = UsageCounts::default();
-        let former = self.meta(FORMER)?.unwrap_or_default();
-        let former: Vec<(String, i64, NoteCounts)> =
-            serde_json::from_str(&former).unwrap_or_default();
-        for (note, month, former) in former {
-            counts.notes.entry((note, month)).or_default().add(&former);
-        }
-        let mut statement = self.connection.prepare(&format!(
-            "SELECT note, {MONTH}, sum(certain), sum(hinted), sum(is_used), sum(is_shown),
-               sum(is_shown AND NOT is_used), max(last)
+    pub fn usage_counts(&self) -> Result<Vec<(String, i64, NoteCounts)>, Error> {
+        let sql = format!(
+            "SELECT note, {MONTH}, sum(certain) AS used, sum(hinted) AS hinted,
+               sum(is_used) AS sessions, sum(is_shown) AS shown,
+               sum(is_shown AND NOT is_used) AS unused, max(last) AS last
              FROM (SELECT note, max(at) AS at, sum(certain) AS certain, sum(hinted) AS hinted,
                sum(certain + hinted) > 0 AS is_used, max(is_shown) AS is_shown, max(last) AS last
                FROM (SELECT session, note, at, 1 AS is_shown, 0 AS certain, 0 AS hinted, NULL AS last
@@ -249,22 +235,12 @@ impl Journal {
                    FROM use GROUP BY session, turn, note)
                GROUP BY session, note) AS a
              GROUP BY 1, 2"
-        ))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let number = |column| -> rusqlite::Result<u64> {
-                Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
-            };
-            let key = (row.get(0)?, row.get(1)?);
-            counts.notes.entry(key).or_default().add(&NoteCounts {
-                used: number(2)?,
-                hinted: number(3)?,
-                sessions: number(4)?,
-                shown: number(5)?,
-                unused: number(6)?,
-                last: row.get(7)?,
-            });
-        }
+        );
+        let mut counts: Vec<(String, i64, NoteCounts)> =
+            self.json(FORMER_USAGE)?.unwrap_or_default();
+        counts.extend(self.rows::<_, Vec<_>>(&sql, [], |row| {
+            Ok((row.get(0)?, row.get(1)?, NoteCounts::read(row)?))
+        })?);
         Ok(counts)
     }
 
@@ -278,14 +254,14 @@ impl Journal {
 
     /// Returns the receipts that an earlier version kept in the journal, as lines.
     pub(crate) fn former_receipts(&self) -> Result<Option<String>, Error> {
-        if !damage::tables(&self.connection)?
-            .iter()
-            .any(|it| it == "receipt")
-        {
+        let tables = damage::tables(&self.connection)?;
+        if !tables.iter().any(|table| table == "receipt") {
             return Ok(None);
         }
-        let sql = "SELECT coalesce(group_concat(text, ''), '') FROM receipt";
-        self.value(sql, [])
+        self.value(
+            "SELECT coalesce(group_concat(text, ''), '') FROM receipt",
+            [],
+        )
     }
 
     pub(crate) fn drop_former_receipts(&self) -> Result<(), Error> {
@@ -294,19 +270,9 @@ impl Journal {
             .execute_batch("DROP TABLE IF EXISTS receipt")?)
     }
 
-    /// Stores counts from before use was counted in the journal, by the middle of their month.
-    pub(crate) fn keep_former_usage(
-        &self,
-        counts: &[(String, i64, NoteCounts)],
-    ) -> Result<(), Error> {
-        let counts = serde_json::json!(counts).to_string();
-        self.set_meta(FORMER, &counts)
-    }
-
     /// Returns the report since a time, milliseconds since 1970, about the sessions of these
     /// projects; without any, about all sessions.
     pub fn usage_report(&self, since: i64, projects: &[String]) -> Result<Report, Error> {
-        let number = |count: i64| usize::try_from(count).unwrap_or(0);
         let is_chosen = "at >= ?1 AND (?2 = '[]' OR session IN
           (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
         let projects = serde_json::json!(projects).to_string();
@@ -316,7 +282,7 @@ impl Journal {
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         // `memory_get` takes ids of any length, which end like the note's.
-        let (pointers, opened): (i64, i64) = self.row(
+        let pointers = self.row(
             &format!(
                 "SELECT count(*), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM tool_event AS call
                    WHERE call.session = shown.session AND call.at >= shown.at AND call.tool GLOB '*memory_get'
@@ -340,23 +306,20 @@ impl Journal {
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )?;
         let mut report = Report {
-            sessions: number(sessions),
+            sessions,
             blocks,
-            pointers: (number(pointers), number(opened)),
-            prompts: number(prompts),
-            asked: number(asked),
-            silent: number(silent),
-            given: number(given),
-            without_meaning: number(without_meaning),
+            pointers,
+            prompts,
+            asked,
+            silent,
+            without_meaning,
+            given,
             ..Report::default()
         };
         let sql = format!("SELECT held FROM recall WHERE {is_chosen} AND held <> '[]'");
-        let held: Vec<String> = self.rows(&sql, params![since, projects], |row| row.get(0))?;
-        for held in held {
-            let held: Vec<Held> = serde_json::from_str(&held).unwrap_or_default();
-            for held in held {
-                *report.held.entry(held.reason).or_default() += 1;
-            }
+        let held: Vec<Json<Vec<Held>>> = self.column(&sql, params![since, projects])?;
+        for held in held.into_iter().flat_map(|Json(held)| held) {
+            *report.held.entry(held.reason).or_default() += 1;
         }
         let mut statement = self.connection.prepare(&format!(
             "SELECT note, session, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
@@ -369,7 +332,7 @@ impl Journal {
                 continue;
             };
             let counts = report.notes.entry(note).or_default();
-            counts.injections += number(row.get(3)?);
+            counts.injections += row.get::<_, usize>(3)?;
             counts.sessions += 1;
             counts.used += usize::from(row.get::<_, bool>(2)?);
         }
@@ -424,9 +387,9 @@ mod tests {
     }
 
     fn counts(journal: &Journal, of: u32) -> NoteCounts {
-        let counts = journal.usage_counts().unwrap().notes.into_iter();
-        let mut counts = counts.filter(|((id, _), _)| *id == note(of).to_string());
-        counts.next().map(|(_, counts)| counts).unwrap_or_default()
+        let counts = journal.usage_counts().unwrap().into_iter();
+        let mut counts = counts.filter(|(id, ..)| *id == note(of).to_string());
+        counts.next().map(|(.., counts)| counts).unwrap_or_default()
     }
 
     #[test]
@@ -467,22 +430,8 @@ mod tests {
         show(&journal, &[note(1)]);
         assert_ne!(journal.usage_stamp().unwrap(), before);
         journal.forget_session("s").unwrap();
-        assert_eq!(journal.usage_counts().unwrap(), UsageCounts::default());
+        assert_eq!(journal.usage_counts().unwrap(), []);
         assert_eq!(journal.usage_stamp().unwrap(), before);
-        let former = NoteCounts {
-            shown: 3,
-            ..NoteCounts::default()
-        };
-        let kept = [(
-            note(1).to_string(),
-            now().timestamp_millis(),
-            former.clone(),
-        )];
-        journal.keep_former_usage(&kept).unwrap();
-        assert_eq!(counts(&journal, 1), former);
-        // What is taken over once does not keep a second log out.
-        assert_eq!(journal.first_month_of_use().unwrap(), None);
-        assert_ne!(journal.usage_stamp().unwrap(), before);
     }
 
     #[test]

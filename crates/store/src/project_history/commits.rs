@@ -3,8 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    fs, io,
-    path::PathBuf,
+    io,
     time::Duration,
 };
 
@@ -13,8 +12,8 @@ use anamnesis_text::terms::words;
 use rusqlite::{Connection, params};
 
 use crate::{
-    fs::home::Home,
-    sqlite::{self, Compressed},
+    fs::{file, home::Home},
+    sqlite::{self, Compressed, Queries},
 };
 
 const VERSION: i64 = 1;
@@ -161,11 +160,7 @@ impl Commits {
     /// Removes the index.
     pub fn remove(home: &Home) -> io::Result<()> {
         for suffix in ["", "-wal", "-shm"] {
-            let path = PathBuf::from(format!("{}{suffix}", home.commits().display()));
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            file::remove(&file::with_suffix(&home.commits(), suffix))?;
         }
         Ok(())
     }
@@ -173,7 +168,7 @@ impl Commits {
     /// Returns a project's number and the tips that were read last, separated by spaces.
     fn project(&self, key: &str) -> rusqlite::Result<Option<(i64, String)>> {
         let sql = "SELECT number, tips FROM project WHERE key = ?";
-        sqlite::one(&self.0, sql, [key], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.0.one(sql, [key], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns whether the history from these tips was read completely.
@@ -186,7 +181,7 @@ impl Commits {
     pub fn ids(&self, project: &str) -> Result<HashSet<String>, Error> {
         let sql =
             "SELECT id FROM entry JOIN project ON project.number = entry.project WHERE key = ?";
-        Ok(sqlite::rows(&self.0, sql, [project], |row| row.get(0))?)
+        Ok(self.0.column(sql, [project])?)
     }
 
     /// Adds and removes commits of a project, and stores the tips from which all of them were read; empty if
@@ -200,12 +195,12 @@ impl Commits {
     ) -> Result<(), Error> {
         let transaction = self.0.transaction()?;
         let sql = "INSERT OR IGNORE INTO project (key) VALUES (?)";
-        sqlite::run(&transaction, sql, [project])?;
+        transaction.run(sql, [project])?;
         let sql = "SELECT number FROM project WHERE key = ?";
         let project: i64 = transaction.query_row(sql, [project], |row| row.get(0))?;
         for id in gone {
             let sql = "DELETE FROM entry WHERE project = ? AND id = ?";
-            sqlite::run(&transaction, sql, params![project, id])?;
+            transaction.run(sql, params![project, id])?;
         }
         let mut postings: BTreeMap<String, Vec<u8>> = BTreeMap::new();
         let mut length = 0;
@@ -215,7 +210,7 @@ impl Commits {
             let text = Compressed(text.trim_end());
             let sql = "INSERT INTO entry (project, id, at, text, reverts) VALUES (?, ?, ?, ?, ?)";
             let values = params![project, commit.id, commit.at, text, commit.reverts];
-            sqlite::run(&transaction, sql, values)?;
+            transaction.run(sql, values)?;
             let number = u32::try_from(transaction.last_insert_rowid()).unwrap_or(u32::MAX);
             let distinct = u8::try_from(terms.len()).unwrap_or(u8::MAX);
             length += i64::from(distinct);
@@ -228,15 +223,11 @@ impl Commits {
         for (term, entries) in postings {
             let known = entries_of(&transaction, project, &term)?;
             let sql = "INSERT OR REPLACE INTO posting VALUES (?, ?, ?)";
-            sqlite::run(
-                &transaction,
-                sql,
-                params![project, term, [known, entries].concat()],
-            )?;
+            transaction.run(sql, params![project, term, [known, entries].concat()])?;
         }
         let sql = "UPDATE project SET tips = ?2, length = length + ?3,
              commits = (SELECT count(*) FROM entry WHERE project = ?1 AND at <> 0) WHERE number = ?1";
-        sqlite::run(&transaction, sql, params![project, tips.join(" "), length])?;
+        transaction.run(sql, params![project, tips.join(" "), length])?;
         transaction.commit()?;
         Ok(sqlite::checkpoint(&self.0)?)
     }
@@ -246,8 +237,7 @@ impl Commits {
     pub fn totals(&self, project: &str) -> Result<(usize, f32), Error> {
         let sql = "SELECT commits, length FROM project WHERE key = ?";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (commits, length): (i64, i64) =
-            sqlite::one(&self.0, sql, [project], read)?.unwrap_or_default();
+        let (commits, length): (i64, i64) = self.0.one(sql, [project], read)?.unwrap_or_default();
         let count = usize::try_from(commits).unwrap_or(0);
         Ok((count, length as f32 / count.max(1) as f32))
     }
@@ -293,15 +283,14 @@ impl Commits {
             };
             Ok((row.get::<_, i64>(0)?, commit))
         };
-        let Some((project, mut commit)) = sqlite::one(&self.0, &sql, [value], read)? else {
+        let Some((project, mut commit)) = self.0.one(&sql, [value], read)? else {
             return Ok(None);
         };
         let reverter = |id: &str| {
             let sql = "SELECT id FROM entry WHERE project = ?1 AND reverts IS NOT NULL
                  AND ?2 GLOB reverts || '*' ORDER BY at DESC";
-            sqlite::one(&self.0, sql, params![project, id], |row| {
-                row.get::<_, String>(0)
-            })
+            self.0
+                .one(sql, params![project, id], |row| row.get::<_, String>(0))
         };
         if let Some(by) = reverter(&commit.id)?
             && reverter(&by)?.is_none()
@@ -330,6 +319,6 @@ impl Commits {
 
 fn entries_of(connection: &Connection, project: i64, term: &str) -> rusqlite::Result<Vec<u8>> {
     let sql = "SELECT entries FROM posting WHERE project = ? AND term = ?";
-    let known = sqlite::one(connection, sql, params![project, term], |row| row.get(0))?;
+    let known = connection.one(sql, params![project, term], |row| row.get(0))?;
     Ok(known.unwrap_or_default())
 }

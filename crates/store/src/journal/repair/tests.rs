@@ -447,12 +447,15 @@ fn a_repair_that_was_killed_is_finished() {
         zero(&home, leaves(&home, "tool_event")[5]);
         let open = journal(&home);
         open.set_meta("in the log", "1").unwrap();
-        let log = beside(&home.journal(), "-wal");
+        let log = with_suffix(&home.journal(), "-wal");
         assert!(fs::metadata(&log).unwrap().len() > 0);
         let before: BTreeMap<&str, Vec<u8>> = BTreeMap::from([
             ("", fs::read(home.journal()).unwrap()),
             ("-wal", fs::read(&log).unwrap()),
-            ("-shm", fs::read(beside(&home.journal(), "-shm")).unwrap()),
+            (
+                "-shm",
+                fs::read(with_suffix(&home.journal(), "-shm")).unwrap(),
+            ),
         ]);
         drop(open);
         let whole = repaired(&home);
@@ -461,9 +464,12 @@ fn a_repair_that_was_killed_is_finished() {
         fs::rename(home.journal(), new_file(&home)).unwrap();
         for (number, suffix) in ["", "-wal", "-shm"].into_iter().enumerate() {
             let (from, to) = if number < steps {
-                (beside(&kept, suffix), None)
+                (with_suffix(&kept, suffix), None)
             } else {
-                (beside(&kept, suffix), Some(beside(&home.journal(), suffix)))
+                (
+                    with_suffix(&kept, suffix),
+                    Some(with_suffix(&home.journal(), suffix)),
+                )
             };
             fs::remove_file(&from).ok();
             fs::write(to.unwrap_or(from), &before[suffix]).unwrap();
@@ -487,7 +493,7 @@ fn a_repair_that_was_killed_is_finished() {
         assert_eq!(damage::examine(&home, None).unwrap(), Examination::Sound);
         if steps > 0 {
             assert!(fs::read(&kept).unwrap() == before[""]);
-            assert!(fs::read(beside(&kept, "-wal")).unwrap() == before["-wal"]);
+            assert!(fs::read(with_suffix(&kept, "-wal")).unwrap() == before["-wal"]);
         }
     }
 }
@@ -556,13 +562,13 @@ fn the_files_beside_a_damaged_journal_move_with_it() {
     fs::write(new_file(&home), "new").unwrap();
     let endings = ["-wal", "-shm", "-journal"];
     for ending in endings {
-        fs::write(beside(&home.journal(), ending), ending).unwrap();
+        fs::write(with_suffix(&home.journal(), ending), ending).unwrap();
     }
     swap(&home, "journal-x.db").unwrap();
     for ending in endings {
-        let kept = beside(&home.quarantine().join("journal-x.db"), ending);
+        let kept = with_suffix(&home.quarantine().join("journal-x.db"), ending);
         assert_eq!(fs::read_to_string(kept).unwrap(), ending);
-        assert!(!beside(&home.journal(), ending).exists());
+        assert!(!with_suffix(&home.journal(), ending).exists());
     }
 }
 
