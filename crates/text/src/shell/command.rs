@@ -6,7 +6,10 @@
 
 pub mod check;
 
-use super::wrapper::{is_assignment, name_of, wrapped_at};
+use super::{
+    Operator, Step, split,
+    wrapper::{is_assignment, name_of, wrapped_at},
+};
 use crate::truncate::line;
 
 /// The most characters of a command that are parsed.
@@ -28,9 +31,6 @@ pub const VIEWERS: [&str; 10] = [
 /// Programs that, after another command, only report that it ended.
 pub const REPORTERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
 
-/// Redirections that are ignored when commands are compared.
-const REDIRECTS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
-
 /// Programs whose success or failure says nothing about the project.
 const EVERYDAY: [&str; 55] = [
     "awk", "basename", "cat", "cd", "chmod", "chown", "command", "cp", "curl", "cut", "date", "df",
@@ -47,47 +47,17 @@ const TEST_PROGRAMS: [&str; 17] = [
 ];
 
 /// Programs that run tests with one of these as their first argument.
+#[rustfmt::skip]
 const TEST_VERBS: [(&[&str], &[&str]); 3] = [
-    (&["cargo"], &["nextest", "t", "test"]),
-    (&["bun", "npm", "pnpm", "yarn"], &["t", "test"]),
-    (
-        &[
-            "bazel",
-            "bazelisk",
-            "cabal",
-            "composer",
-            "cypress",
-            "dart",
-            "deno",
-            "dotnet",
-            "flutter",
-            "go",
-            "lein",
-            "mix",
-            "playwright",
-            "rails",
-            "sbt",
-            "stack",
-            "swift",
-            "zig",
-        ],
-        &["test"],
-    ),
+    (&["cargo"], &["nextest", "t", "test"]), (&["bun", "npm", "pnpm", "yarn"], &["t", "test"]),
+    (&["bazel", "bazelisk", "cabal", "composer", "cypress", "dart", "deno", "dotnet", "flutter",
+        "go", "lein", "mix", "playwright", "rails", "sbt", "stack", "swift", "zig"], &["test"]),
 ];
 
 /// Programs that run tests with one of [`GOALS`] among their arguments.
+#[rustfmt::skip]
 const TEST_GOALS: [&str; 12] = [
-    "gmake",
-    "gradle",
-    "gradlew",
-    "just",
-    "make",
-    "meson",
-    "mvn",
-    "mvnw",
-    "ninja",
-    "rake",
-    "task",
+    "gmake", "gradle", "gradlew", "just", "make", "meson", "mvn", "mvnw", "ninja", "rake", "task",
     "xcodebuild",
 ];
 
@@ -95,30 +65,17 @@ const TEST_GOALS: [&str; 12] = [
 const GOALS: [&str; 5] = ["check", "spec", "test", "tests", "verify"];
 
 /// Programs that run another one, and the required subcommand, if any.
+#[rustfmt::skip]
 pub const RUNNERS: [(&str, &str); 12] = [
-    ("bundle", "exec"),
-    ("bunx", ""),
-    ("hatch", "run"),
-    ("npx", ""),
-    ("pdm", "run"),
-    ("pipenv", "run"),
-    ("pnpm", "dlx"),
-    ("pnpm", "exec"),
-    ("poetry", "run"),
-    ("rye", "run"),
-    ("uv", "run"),
-    ("yarn", "dlx"),
+    ("bundle", "exec"), ("bunx", ""), ("hatch", "run"), ("npx", ""), ("pdm", "run"),
+    ("pipenv", "run"), ("pnpm", "dlx"), ("pnpm", "exec"), ("poetry", "run"), ("rye", "run"),
+    ("uv", "run"), ("yarn", "dlx"),
 ];
 
 /// Options before the subcommand that take the next word as their value.
+#[rustfmt::skip]
 const WITH_VALUE: [&str; 7] = [
-    "-C",
-    "--cwd",
-    "--dir",
-    "--filter",
-    "--manifest-path",
-    "--prefix",
-    "--workspace",
+    "-C", "--cwd", "--dir", "--filter", "--manifest-path", "--prefix", "--workspace",
 ];
 
 /// A parsed command.
@@ -134,59 +91,36 @@ pub struct Command<'a> {
     pub hides_exit_status: bool,
 }
 
-/// The operator before a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    And,
-    Or,
-    Pipe,
-    Then,
-    Background,
-}
-
-/// A step and its position.
-#[derive(Debug, Clone, Copy)]
-struct Step<'a> {
-    before: Operator,
-    start: usize,
-    text: &'a str,
-}
-
-impl Step<'_> {
-    fn program(&self) -> &str {
-        words(self.text).first().copied().unwrap_or_default()
-    }
-
-    fn end(&self) -> usize {
-        self.start + self.text.len()
-    }
-}
-
 impl<'a> Command<'a> {
     /// Parses a command; `None` if no step is left that does anything.
     pub fn parse(typed: &'a str) -> Option<Self> {
         let typed = crate::truncate::first_characters(typed, MAX_COMMAND);
-        let mut steps = split(typed);
-        let keeps_failures = steps.iter().any(|step| step.text.contains("pipefail"));
+        let mut steps = split(typed, true);
+        steps.retain(|step| !step.is_substituted);
+        let keeps_failures = typed.contains("pipefail");
         let hides = |operator| match operator {
             Operator::And => false,
             Operator::Pipe => !keeps_failures,
             Operator::Or | Operator::Then | Operator::Background => true,
         };
+        let is_one = |step: &Step<'_>, list: &[&str]| {
+            words(step)
+                .first()
+                .is_some_and(|program| list.contains(program))
+        };
         let mut folder = None;
         let leading = steps
             .iter()
-            .take_while(|step| {
-                step.text.starts_with('#') || SETUP_PROGRAMS.contains(&step.program())
-            })
-            .inspect(|step| {
-                if let Some(path) = step.text.strip_prefix("cd ") {
-                    folder = Some(path.trim());
-                }
-            })
-            .count();
+            .take_while(|step| is_one(step, &SETUP_PROGRAMS));
+        let leading = leading.inspect(|step| {
+            if let [cd, path, ..] = words(step).as_slice()
+                && *cd == "cd"
+            {
+                folder = Some(*path);
+            }
+        });
+        let leading = leading.count();
         steps.drain(..leading);
-        let first = steps.first()?.start;
         // Steps before the work do not affect its exit status.
         let hides_exit_status = steps.iter().skip(1).any(|step| hides(step.before));
         while let Some(last) = steps.last()
@@ -196,20 +130,17 @@ impl<'a> Command<'a> {
                 Operator::Pipe => &VIEWERS,
                 _ => &REPORTERS,
             };
-            let is_comment_or_end = last.text.starts_with('#') || last.text.is_empty();
-            if !is_comment_or_end && !list.contains(&last.program()) {
+            if !last.words.is_empty() && !is_one(last, list) {
                 break;
             }
             steps.pop();
         }
-        let end = steps.last()?.end();
-        let work = typed.get(first..end)?;
-        let work = REDIRECTS.iter().fold(work, |work, redirect| {
-            work.strip_suffix(redirect).unwrap_or(work).trim_end()
-        });
+        let first = steps.first()?.words.first()?.start;
+        let last = steps.last()?.words.last()?;
+        let work = typed.get(first..last.start + last.typed.len())?;
         let steps: Vec<Vec<&str>> = steps
             .iter()
-            .map(|step| words(step.text))
+            .map(words)
             .filter(|words| !words.is_empty())
             .collect();
         (!steps.is_empty()).then_some(Self {
@@ -299,96 +230,12 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Splits a command at operators outside quotes.
-fn split(text: &str) -> Vec<Step<'_>> {
-    let bytes = text.as_bytes();
-    let mut steps = Vec::new();
-    let mut before = Operator::Then;
-    let mut start = 0;
-    let mut position = 0;
-    let mut quote = None;
-    while let Some(&byte) = bytes.get(position) {
-        let next = bytes.get(position + 1).copied();
-        if byte == b'\\' && quote != Some(b'\'') {
-            position += 2;
-            continue;
-        }
-        if let Some(open) = quote {
-            if byte == open {
-                quote = None;
-            }
-            position += 1;
-            continue;
-        }
-        let found = match (byte, next) {
-            (b'\'' | b'"', _) => {
-                quote = Some(byte);
-                None
-            }
-            // The lines of a here-document are not commands.
-            (b'<', Some(b'<')) => break,
-            (b'&', Some(b'&')) => Some((Operator::And, 2)),
-            (b'|', Some(b'|')) => Some((Operator::Or, 2)),
-            (b'|', Some(b'&')) => Some((Operator::Pipe, 2)),
-            (b'|', _) => Some((Operator::Pipe, 1)),
-            (b';' | b'\n', _) => Some((Operator::Then, 1)),
-            (b'&', next) => {
-                let previous = position.checked_sub(1).and_then(|before| bytes.get(before));
-                let is_redirect = next == Some(b'>') || matches!(previous, Some(b'>' | b'<'));
-                (!is_redirect).then_some((Operator::Background, 1))
-            }
-            _ => None,
-        };
-        let Some((operator, length)) = found else {
-            position += 1;
-            continue;
-        };
-        push(&mut steps, before, text, start, position);
-        before = operator;
-        position += length;
-        start = position;
-    }
-    push(&mut steps, before, text, start, text.len());
-    if before == Operator::Background && steps.last().is_some_and(|last| last.before != before) {
-        // A `&` at the end hides the exit status of the step before it.
-        steps.push(Step {
-            before,
-            start: text.len(),
-            text: "",
-        });
-    }
-    steps
-}
-
-fn push<'a>(steps: &mut Vec<Step<'a>>, before: Operator, text: &'a str, start: usize, end: usize) {
-    let raw = text.get(start..end).unwrap_or_default();
-    let trimmed = raw.trim_start();
-    if !trimmed.is_empty() {
-        steps.push(Step {
-            before,
-            start: start + raw.len() - trimmed.len(),
-            text: trimmed.trim_end(),
-        });
-    }
-}
-
-/// Returns the words of a step without assignments, wrappers and redirections.
-fn words(step: &str) -> Vec<&str> {
-    let all = step.split_whitespace().filter(|word| *word != "\\");
-    let all: Vec<&str> = all.skip_while(|word| is_assignment(word)).collect();
-    let from = wrapped_at(&all, |name| !CHANGING_WRAPPERS.contains(&name)).unwrap_or(0);
-    let mut all = all.into_iter().skip(from);
-    let mut words = Vec::new();
-    while let Some(word) = all.next() {
-        let target = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
-        match target.strip_prefix('>') {
-            Some(file) if file.trim_start_matches(['>', '|']).is_empty() => {
-                all.next();
-            }
-            Some(_) => {}
-            None => words.push(word),
-        }
-    }
+/// Returns the words of a step as typed, without assignments and wrappers.
+fn words<'a>(step: &Step<'a>) -> Vec<&'a str> {
+    let words = step.words.iter().map(|word| word.typed);
+    let mut words: Vec<&str> = words.skip_while(|word| is_assignment(word)).collect();
+    let from = wrapped_at(&words, |name| !CHANGING_WRAPPERS.contains(&name)).unwrap_or(0);
+    words.drain(..from.min(words.len()));
     words
 }
 

@@ -1,8 +1,8 @@
 //! Parses a shell script into the commands that it would run.
 //!
-//! [`command`] compares commands as typed and needs only their rough structure. This parser knows
-//! quotes, here-documents, subshells and `$(…)`. It expands nothing, knows no aliases or functions,
-//! and does not read scripts from here-documents, files or variables.
+//! The parser knows quotes, here-documents, subshells and `$(…)`. It expands nothing, knows no aliases
+//! or functions, and does not read scripts from here-documents, files or variables. [`command`]
+//! compares the commands that it finds, as they were typed.
 //!
 //! Invariants: any text is accepted, time is linear, and nothing recurses with the nesting of the
 //! text.
@@ -44,17 +44,14 @@ const FIND_RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 /// A command that another one runs is listed separately, after the one that runs it.
 pub fn commands(script: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    let mut pending: VecDeque<_> = split(script).into_iter().map(|words| (words, 1)).collect();
+    let mut pending: VecDeque<_> = unquoted(script).map(|words| (words, 1)).collect();
     while let Some((words, depth)) = pending.pop_front() {
         let Some(command) = without_prefix(words) else {
             continue;
         };
         if depth < MAX_RUNS {
-            let scripts = script_of(&command).map(|script| split(&script));
-            let run = scripts
-                .into_iter()
-                .flatten()
-                .chain(nested_commands(&command));
+            let script = script_of(&command).unwrap_or_default();
+            let run = unquoted(&script).chain(nested_commands(&command));
             pending.extend(run.map(|words| (words, depth + 1)));
         }
         found.push(split_option_values(command));
@@ -66,17 +63,14 @@ pub fn commands(script: &str) -> Vec<Vec<String>> {
 ///
 /// A wrapper is kept in front: `sudo pip install` differs from `pip install`.
 pub fn single_command(text: &str) -> Option<Vec<String>> {
-    let mut found = split(text);
-    let words = found.pop()?;
-    if !found.is_empty() {
-        return None;
-    }
+    let mut found = unquoted(text);
+    let words = found.next().filter(|_| found.next().is_none())?;
     without_prefix(words).map(split_option_values)
 }
 
 /// Returns the value that a script gives to a variable first.
 pub fn assigned(script: &str, variable: &str) -> Option<String> {
-    let words = split(script).into_iter().flatten();
+    let words = unquoted(script).flatten();
     let mut values = words.filter_map(|word| {
         let (name, value) = word.split_once('=')?;
         (name == variable).then(|| value.to_owned())
@@ -167,63 +161,98 @@ enum OpenConstruct {
 }
 
 /// The role of the next word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum NextWord {
+    #[default]
     Argument,
     /// The file of a redirection.
     Target,
     /// The delimiter of a here-document, whose lines may begin with tabs.
-    Delimiter {
-        with_tabs: bool,
-    },
+    Delimiter { with_tabs: bool },
+}
+
+/// The operator before a command.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    And,
+    Or,
+    Pipe,
+    #[default]
+    Then,
+    Background,
+}
+
+/// A word of a command.
+#[derive(Debug)]
+struct Word<'a> {
+    unquoted: String,
+    typed: &'a str,
+    /// Where it begins in the script.
+    start: usize,
+}
+
+/// A command of a script.
+#[derive(Debug)]
+struct Step<'a> {
+    before: Operator,
+    words: Vec<Word<'a>>,
+    /// Whether it is in a substitution.
+    is_substituted: bool,
 }
 
 /// A list of commands, and the command that is being read.
-#[derive(Debug)]
-struct CommandList {
-    words: Vec<String>,
-    word: Option<String>,
+#[derive(Debug, Default)]
+struct CommandList<'a> {
+    before: Operator,
+    words: Vec<Word<'a>>,
+    /// The word that is being read, and where it begins.
+    word: Option<(String, usize)>,
     next: NextWord,
     /// Whether it is inside `((…))`, where `<<` is a shift.
     is_arithmetic: bool,
-}
-
-impl CommandList {
-    fn new(is_arithmetic: bool) -> Self {
-        Self {
-            words: Vec::new(),
-            word: None,
-            next: NextWord::Argument,
-            is_arithmetic,
-        }
-    }
+    is_substituted: bool,
 }
 
 /// The state of the parser.
 struct Parser<'a> {
-    rest: std::iter::Peekable<std::str::Chars<'a>>,
+    script: &'a str,
+    rest: std::str::Chars<'a>,
+    /// The position of the current character.
+    at: usize,
     open: Vec<OpenConstruct>,
     /// The lists of the enclosing constructs, outermost first.
-    outer: Vec<CommandList>,
-    list: CommandList,
+    outer: Vec<CommandList<'a>>,
+    list: CommandList<'a>,
+    /// Whether a here-document is read as a word, with all that follows it.
+    as_typed: bool,
     /// The delimiters of the here-documents that begin on the next line.
     documents: VecDeque<(String, bool)>,
-    found: Vec<Vec<String>>,
+    found: Vec<Step<'a>>,
     words: usize,
 }
 
-/// Splits a script into the words of its commands.
-fn split(script: &str) -> Vec<Vec<String>> {
+/// Returns the unquoted words of the commands of a script.
+fn unquoted(script: &str) -> impl Iterator<Item = Vec<String>> {
+    let words = |step: Step<'_>| step.words.into_iter().map(|word| word.unquoted).collect();
+    split(script, false).into_iter().map(words)
+}
+
+/// Splits a script into its commands. As typed, an empty one follows a `&` at the end.
+fn split(script: &str, as_typed: bool) -> Vec<Step<'_>> {
     let mut parser = Parser {
-        rest: script.chars().peekable(),
+        script,
+        rest: script.chars(),
+        at: 0,
         open: vec![OpenConstruct::CommandList(None)],
         outer: Vec::new(),
-        list: CommandList::new(false),
+        list: CommandList::default(),
+        as_typed,
         documents: VecDeque::new(),
         found: Vec::new(),
         words: 0,
     };
     while parser.words < MAX_WORDS && parser.open.len() < MAX_DEPTH {
+        parser.at = script.len() - parser.rest.as_str().len();
         let Some(character) = parser.rest.next() else {
             break;
         };
@@ -234,15 +263,28 @@ fn split(script: &str) -> Vec<Vec<String>> {
         }
     }
     // Unclosed constructs end here.
-    parser.end_command();
+    parser.end_command(Operator::Then);
     while let Some(list) = parser.outer.pop() {
         parser.list = list;
-        parser.end_command();
+        parser.end_command(Operator::Then);
     }
     parser.found
 }
 
 impl Parser<'_> {
+    fn peek(&self) -> Option<char> {
+        self.rest.clone().next()
+    }
+
+    /// Takes the next character if it is one of these.
+    fn next_if(&mut self, is_wanted: impl Fn(char) -> bool) -> bool {
+        let is_next = self.peek().is_some_and(is_wanted);
+        if is_next {
+            self.rest.next();
+        }
+        is_next
+    }
+
     fn take(&mut self, character: char) {
         match character {
             '\\' => match self.rest.next() {
@@ -257,23 +299,28 @@ impl Parser<'_> {
             '`' if self.open.last() == Some(&OpenConstruct::CommandList(Some('`'))) => {
                 self.close_list()
             }
-            '`' => self.open_list('`'),
+            '`' => self.open_list('`', true),
             '$' => self.take_dollar(true),
-            '#' if self.list.word.is_none() => {
-                while self.rest.next_if(|next| *next != '\n').is_some() {}
-            }
+            '#' if self.list.word.is_none() => while self.next_if(|next| next != '\n') {},
             '\n' => {
-                self.end_command();
+                self.end_command(Operator::Then);
                 self.skip_documents();
             }
-            '&' if self.rest.peek() == Some(&'>') => self.end_word(),
-            ';' | '|' | '&' => self.end_command(),
+            '&' if self.peek() == Some('>') => self.end_word(),
+            '&' if self.next_if(|next| next == '&') => self.end_command(Operator::And),
+            '|' if self.next_if(|next| next == '|') => self.end_command(Operator::Or),
+            '|' => {
+                self.next_if(|next| next == '&');
+                self.end_command(Operator::Pipe);
+            }
+            ';' => self.end_command(Operator::Then),
+            '&' => self.end_command(Operator::Background),
             '(' => {
-                self.end_command();
-                self.open_brackets();
+                self.end_command(self.list.before);
+                self.open_list(')', false);
             }
             ')' => {
-                self.end_command();
+                self.end_command(Operator::Then);
                 // Otherwise it ends a pattern of `case`.
                 if self.open.last() == Some(&OpenConstruct::CommandList(Some(')'))) {
                     self.close_list();
@@ -298,7 +345,7 @@ impl Parser<'_> {
                     self.push(other);
                 }
             },
-            '`' => self.open_list('`'),
+            '`' => self.open_list('`', true),
             '$' => self.take_dollar(false),
             other => self.push(other),
         }
@@ -316,18 +363,18 @@ impl Parser<'_> {
                     self.push(escaped);
                 }
             }
-            '`' => self.open_list('`'),
+            '`' => self.open_list('`', true),
             '$' => self.take_dollar(false),
             other => self.push(other),
         }
     }
 
     fn take_dollar(&mut self, may_quote: bool) {
-        match self.rest.peek() {
+        match self.peek() {
             Some('(') => {
                 self.rest.next();
                 self.push('$');
-                self.open_brackets();
+                self.open_list(')', true);
             }
             Some('{') => {
                 self.rest.next();
@@ -361,53 +408,51 @@ impl Parser<'_> {
     }
 
     fn take_redirection(&mut self, sign: char) {
-        let is_descriptor =
-            |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+        let is_descriptor = |word: &(String, usize)| {
+            !word.0.is_empty() && word.0.chars().all(|c| c.is_ascii_digit())
+        };
         if self.list.word.as_ref().is_some_and(is_descriptor) {
             self.list.word = None;
         }
         self.end_word();
-        if self.rest.peek() == Some(&'(') {
-            self.rest.next();
+        if self.next_if(|next| next == '(') {
             self.push(sign);
-            self.open_brackets();
+            self.open_list(')', true);
             return;
         }
         self.list.next = NextWord::Target;
-        if sign == '<' && self.rest.next_if_eq(&'<').is_some() {
-            if self.rest.next_if_eq(&'<').is_none() && !self.list.is_arithmetic {
-                let with_tabs = self.rest.next_if_eq(&'-').is_some();
+        if sign == '<' && self.next_if(|next| next == '<') {
+            if self.as_typed {
+                self.list.next = NextWord::Argument;
+                self.word();
+                self.rest = "".chars();
+            } else if !self.next_if(|next| next == '<') && !self.list.is_arithmetic {
+                let with_tabs = self.next_if(|next| next == '-');
                 self.list.next = NextWord::Delimiter { with_tabs };
             }
             return;
         }
-        while self
-            .rest
-            .next_if(|next| ['&', '|', '>'].contains(next))
-            .is_some()
-        {}
+        while self.next_if(|next| ['&', '|', '>'].contains(&next)) {}
     }
 
-    /// Begins a list in parentheses, after the opening one was read.
-    fn open_brackets(&mut self) {
-        let is_arithmetic = self.list.is_arithmetic || self.rest.peek() == Some(&'(');
-        self.open_list(')');
-        self.list.is_arithmetic = is_arithmetic;
-    }
-
-    fn open_list(&mut self, close: char) {
+    /// Begins a list in parentheses or backticks, after the opening one was read.
+    fn open_list(&mut self, close: char, is_substituted: bool) {
         // The substitution is part of a word, which continues after it.
         if close == '`' {
             self.word();
         }
-        let is_arithmetic = self.list.is_arithmetic;
-        let outer = std::mem::replace(&mut self.list, CommandList::new(is_arithmetic));
-        self.outer.push(outer);
+        let list = CommandList {
+            before: self.list.before,
+            is_arithmetic: self.list.is_arithmetic || close == ')' && self.peek() == Some('('),
+            is_substituted: self.list.is_substituted || is_substituted,
+            ..CommandList::default()
+        };
+        self.outer.push(std::mem::replace(&mut self.list, list));
         self.open.push(OpenConstruct::CommandList(Some(close)));
     }
 
     fn close_list(&mut self) {
-        self.end_command();
+        self.end_command(Operator::Then);
         if let Some(outer) = self.outer.pop() {
             self.open.pop();
             self.list = outer;
@@ -415,7 +460,12 @@ impl Parser<'_> {
     }
 
     fn word(&mut self) -> &mut String {
-        self.list.word.get_or_insert_default()
+        let start = self.at;
+        &mut self
+            .list
+            .word
+            .get_or_insert_with(|| (String::new(), start))
+            .0
     }
 
     fn push(&mut self, character: char) {
@@ -423,39 +473,51 @@ impl Parser<'_> {
     }
 
     fn end_word(&mut self) {
-        let Some(word) = self.list.word.take() else {
+        let Some((unquoted, start)) = self.list.word.take() else {
             return;
         };
         self.words += 1;
         match std::mem::replace(&mut self.list.next, NextWord::Argument) {
-            NextWord::Argument => self.list.words.push(word),
+            NextWord::Argument => self.list.words.push(Word {
+                unquoted,
+                typed: self.script.get(start..self.at).unwrap_or_default(),
+                start,
+            }),
             NextWord::Target => {}
-            NextWord::Delimiter { with_tabs } => self.documents.push_back((word, with_tabs)),
+            NextWord::Delimiter { with_tabs } => self.documents.push_back((unquoted, with_tabs)),
         }
     }
 
-    fn end_command(&mut self) {
+    /// Ends a command before an operator.
+    fn end_command(&mut self, operator: Operator) {
         self.end_word();
         self.list.next = NextWord::Argument;
         let words = std::mem::take(&mut self.list.words);
-        if !words.is_empty() {
-            self.found.push(words);
+        let before = std::mem::replace(&mut self.list.before, operator);
+        if !words.is_empty() || self.as_typed && before == Operator::Background {
+            let is_substituted = self.list.is_substituted;
+            self.found.push(Step {
+                before,
+                words,
+                is_substituted,
+            });
         }
     }
 
     /// Skips the here-documents that begin here.
     fn skip_documents(&mut self) {
         while let Some((delimiter, with_tabs)) = self.documents.pop_front() {
-            while self.rest.peek().is_some() {
-                let mut line = String::new();
-                while let Some(character) = self.rest.next_if(|next| *next != '\n') {
-                    line.push(character);
-                }
-                self.rest.next();
+            while !self.rest.as_str().is_empty() {
+                let (line, rest) = self
+                    .rest
+                    .as_str()
+                    .split_once('\n')
+                    .unwrap_or((self.rest.as_str(), ""));
+                self.rest = rest.chars();
                 let line = if with_tabs {
                     line.trim_start_matches('\t')
                 } else {
-                    &line
+                    line
                 };
                 if line.trim_end_matches('\r') == delimiter {
                     break;
