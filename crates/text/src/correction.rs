@@ -28,14 +28,9 @@ const MAX_BEFORE: usize = 1;
 
 /// The part of a session's note that quotes the person, and those that state nothing.
 const SAID: &str = "Said";
+#[rustfmt::skip]
 const SKIPPED: [&str; 8] = [
-    "Ask",
-    "Files",
-    "Branch",
-    "Committed",
-    "Next steps",
-    "Still failing",
-    "Failed and fixed",
+    "Ask", "Files", "Branch", "Committed", "Next steps", "Still failing", "Failed and fixed",
     "Fixed",
 ];
 
@@ -48,17 +43,12 @@ const AFTER: &str = "no longer|instead of|rather than|in place of|stopped using|
     já não|em vez de|em lugar de|больше не|вместо|już nie|zamiast|不再|而不是|弃用|代替";
 
 /// Phrases around what is given up.
+#[rustfmt::skip]
 const AROUND: [(&str, &str); 11] = [
-    ("not", "anymore|any more|any longer|but"),
-    ("n't", "anymore|any more|any longer"),
-    ("never", "anymore|any more|again"),
-    ("kein|keine|keinen|keinem|keiner", "mehr"),
-    ("não", "mais"),
-    ("ne|n'", "plus"),
-    ("replace|replaced|replacing|swapped", "with|by|for"),
-    ("ersetzt|ersetzen", "durch"),
-    ("把|将", "改为|换成|改成"),
-    ("从", "改为|换成|改成|迁移到|切换到|换到"),
+    ("not", "anymore|any more|any longer|but"), ("n't", "anymore|any more|any longer"),
+    ("never", "anymore|any more|again"), ("kein|keine|keinen|keinem|keiner", "mehr"),
+    ("não", "mais"), ("ne|n'", "plus"), ("replace|replaced|replacing|swapped", "with|by|for"),
+    ("ersetzt|ersetzen", "durch"), ("把|将", "改为|换成|改成"), ("从", "改为|换成|改成|迁移到|切换到|换到"),
     ("не", "больше"),
 ];
 
@@ -67,12 +57,10 @@ const CHANGES: &str = "moved|move|switched|switch|changed|change|migrated|migrat
     renamed|rename|converted|shifted|bumped|raised|raise|lowered|lower|reduced|increased|swapped|\
     ported|umgestellt|gewechselt|umgezogen|wechseln|geändert|cambiamos|cambiado|pasamos|migramos|\
     cambió|passé|passons|migré|passés|mudamos|migrou|перешли|переехали|перенесли";
+#[rustfmt::skip]
 const FROM_TO: [(&str, &str); 5] = [
-    ("from", "to|into|over to"),
-    ("von", "auf|zu|nach"),
-    ("de", "a|al|à|para|vers"),
-    ("du", "au|à|vers"),
-    ("с|от", "на|к"),
+    ("from", "to|into|over to"), ("von", "auf|zu|nach"), ("de", "a|al|à|para|vers"),
+    ("du", "au|à|vers"), ("с|от", "на|к"),
 ];
 
 /// Auxiliary verbs and participles after what is given up.
@@ -95,59 +83,13 @@ const DECLARED: &str = "correction|corrected|korrektur|corrección|correção|co
     исправление|поправка|korekta|更正|訂正";
 
 /// A prefilter: a sentence without any of these gives nothing up.
+#[rustfmt::skip]
 const TRIGGERS: [&str; 52] = [
-    "longer",
-    "more",
-    "instead",
-    "rather",
-    "place of",
-    "from ",
-    "replac",
-    "swap",
-    "gone",
-    "remov",
-    "drop",
-    "retir",
-    "renam",
-    "obsolet",
-    "deprec",
-    "not ",
-    "n't",
-    "away",
-    "rid of",
-    "formerly",
-    "previously",
-    "used to",
-    "stop",
-    "mehr",
-    "statt",
-    "stelle",
-    "ersetz",
-    "weg",
-    "no ",
-    "never",
-    "wrong",
-    "mistake",
-    "i said",
-    "nie ",
-    "vez de",
-    "lugar de",
-    "plus",
-    "lieu",
-    "mais",
-    "вместо",
-    "больше",
-    "不",
-    "代",
-    "从",
-    "はなく",
-    " von ",
-    " de ",
-    " du ",
-    " с ",
-    "kein",
-    "plut",
-    "не",
+    "longer", "more", "instead", "rather", "place of", "from ", "replac", "swap", "gone", "remov",
+    "drop", "retir", "renam", "obsolet", "deprec", "not ", "n't", "away", "rid of", "formerly",
+    "previously", "used to", "stop", "mehr", "statt", "stelle", "ersetz", "weg", "no ", "never",
+    "wrong", "mistake", "i said", "nie ", "vez de", "lugar de", "plus", "lieu", "mais", "вместо",
+    "больше", "不", "代", "从", "はなく", " von ", " de ", " du ", " с ", "kein", "plut", "не",
 ];
 
 /// Words after "no longer" that say that something works now.
@@ -368,7 +310,7 @@ impl<'a> Statements<'a> {
                     &sentence.frame(Some((place, None))),
                     later,
                     &frame,
-                    old.kind == TokenKind::Number,
+                    old.is_number(),
                 );
             is_same.then(|| Correction {
                 was: value.written.to_owned(),
@@ -436,7 +378,7 @@ impl<'a> Sentence<'a> {
             end = token.at.end;
             let is_mark = |c: char| ",;:()—–，；：（）、。".contains(c);
             let is_border = gap.contains(is_mark) || gap.contains(" - ");
-            let is_reason = is_in(REASONS, &token.written.to_lowercase());
+            let is_reason = token.is(REASONS);
             clause += usize::from(place > 0 && (is_border || is_reason));
             clause
         });
@@ -450,12 +392,7 @@ impl<'a> Sentence<'a> {
 
     /// Returns whether it is announced as a correction: "Correction: …".
     fn is_declared(&self) -> bool {
-        let first = self
-            .tokens
-            .first()
-            .map(|token| token.written.to_lowercase());
-        let is_next = self.clauses.get(1).is_some_and(|clause| *clause == 1);
-        is_next && first.is_some_and(|word| is_in(DECLARED, &word))
+        self.clauses.get(1) == Some(&1) && self.is(0, DECLARED)
     }
 
     /// Returns the place of the only value of the clause after "Correction:".
@@ -480,13 +417,18 @@ impl<'a> Sentence<'a> {
             let token = &self.tokens[*place];
             token.is_value()
                 && token.kind == new.kind
-                && (token.kind != TokenKind::Number || unit(token) == unit(new))
+                && (!token.is_number() || unit(token) == unit(new))
         };
         let mut places = (0..self.tokens.len()).filter(is_sort);
         let place = places.next().filter(|_| places.next().is_none())?;
         let own = self.frame(Some((place, None)));
         let is_other = self.tokens[place].key != new.key;
         (is_other && own.words.len() > 1 && own.words == by.words).then_some(place)
+    }
+
+    /// Returns whether the token at a place is one of the words of a list.
+    fn is(&self, place: usize, list: &str) -> bool {
+        self.tokens.get(place).is_some_and(|token| token.is(list))
     }
 
     fn place_of(&self, key: &str) -> Option<usize> {
@@ -505,8 +447,7 @@ impl<'a> Sentence<'a> {
         let Some(place) = self.place_of(key) else {
             return false;
         };
-        let mut words = self.tokens.iter().map(|token| token.written.to_lowercase());
-        !words.any(|word| is_in(PAST, &word))
+        !self.tokens.iter().any(|token| token.is(PAST))
             && self.given_up().iter().all(|(gone, _)| *gone != place)
     }
 
@@ -529,8 +470,7 @@ impl<'a> Sentence<'a> {
         for (first, second) in AROUND {
             found.extend(self.between(&lower, first, second));
         }
-        let mut verbs = self.tokens.iter().map(|token| token.written.to_lowercase());
-        if verbs.any(|word| is_in(CHANGES, &word)) {
+        if self.tokens.iter().any(|token| token.is(CHANGES)) {
             for (first, second) in FROM_TO {
                 found.extend(self.between(&lower, first, second));
             }
@@ -541,11 +481,10 @@ impl<'a> Sentence<'a> {
         found.dedup();
         let is_gone = |place: &usize| found.contains(place);
         let other = |old: usize| {
-            let is_number = |token: &Token<'_>| token.kind == TokenKind::Number;
-            let old_is_number = is_number(self.tokens.get(old)?);
+            let is_number = self.tokens.get(old)?.is_number();
             let is_new = |place: &usize| {
                 let token = self.tokens.get(*place).filter(|_| !is_gone(place));
-                token.is_some_and(|it| it.is_value() && is_number(it) == old_is_number)
+                token.is_some_and(|it| it.is_value() && it.is_number() == is_number)
             };
             let after = (old + 1..self.tokens.len()).find(is_new);
             after.or_else(|| (0..old).rev().find(is_new))
@@ -560,7 +499,7 @@ impl<'a> Sentence<'a> {
             at.start >= start && at.end <= limit
         });
         let first = tokens.next()?;
-        if is_in(FAILURES, &self.tokens[first].written.to_lowercase()) {
+        if self.is(first, FAILURES) {
             return None;
         }
         let clause = self.clauses[first];
@@ -569,8 +508,7 @@ impl<'a> Sentence<'a> {
         let mut word = None;
         for place in near.take_while(|place| self.clauses[*place] == clause) {
             let token = &self.tokens[place];
-            let ends = is_in("for|fur|para|pour", &token.written.to_lowercase());
-            if ends || passed > MAX_AFTER {
+            if token.is("for|fur|para|pour") || passed > MAX_AFTER {
                 break;
             }
             if token.is_value() {
@@ -598,7 +536,7 @@ impl<'a> Sentence<'a> {
             if token.is_value() {
                 return Some(place);
             }
-            if passed > MAX_BEFORE || is_in(PREPOSITIONS, &token.written.to_lowercase()) {
+            if passed > MAX_BEFORE || token.is(PREPOSITIONS) {
                 break;
             }
             if !is_light(token) {
@@ -611,12 +549,10 @@ impl<'a> Sentence<'a> {
 
     /// Returns the values that ended: "X is gone", "X was replaced by Y".
     fn ended(&self) -> Vec<usize> {
-        let written = |place: usize| self.tokens.get(place).map(|it| it.written.to_lowercase());
-        let is = |place: usize, list: &str| written(place).is_some_and(|word| is_in(list, &word));
-        let ends =
-            (1..self.tokens.len()).filter(|place| is(*place, ENDED) && is(place - 1, AUXILIARIES));
+        let ends = (1..self.tokens.len())
+            .filter(|place| self.is(*place, ENDED) && self.is(place - 1, AUXILIARIES));
         ends.filter_map(|place| {
-            let has_been = place > 1 && is(place - 2, "has|have|had");
+            let has_been = place > 1 && self.is(place - 2, "has|have|had");
             let verb = place - 1 - usize::from(has_been);
             self.value_before(self.tokens.get(verb)?.at.start)
         })
@@ -648,15 +584,14 @@ impl<'a> Sentence<'a> {
                 let Some(old) = self.value_after(at + phrase.len(), lower.len()) else {
                     continue;
                 };
-                let is_number = |token: &Token<'_>| token.kind == TokenKind::Number;
-                let old_is_number = is_number(&self.tokens[old]);
-                let is_new = |token: &&Token<'_>| {
-                    token.at.end <= at && token.is_value() && is_number(token) == old_is_number
+                let is_number = self.tokens[old].is_number();
+                let is_new = |token: &Token<'_>| {
+                    token.at.end <= at && token.is_value() && token.is_number() == is_number
                 };
                 let next = self.tokens.iter().position(|token| token.at.start > at + 1);
                 // Nothing but the value stands after "not".
                 let is_next = next.is_some_and(|next| next + 2 >= old);
-                if is_next && self.tokens.iter().any(|token| is_new(&token)) {
+                if is_next && self.tokens.iter().any(is_new) {
                     found.push(old);
                 }
             }
@@ -666,15 +601,12 @@ impl<'a> Sentence<'a> {
 
     /// Returns the subject of "X does not …, Y does".
     fn contrasted_subject(&self) -> Option<usize> {
-        let is = |place: usize, list: &str| {
-            let token = self.tokens.get(place);
-            token.is_some_and(|token| is_in(list, &token.written.to_lowercase()))
-        };
         let last = self.tokens.len().checked_sub(1)?;
-        let new = last.checked_sub(1).filter(|_| is(last, ASSERTIONS))?;
+        let new = last.checked_sub(1).filter(|_| self.is(last, ASSERTIONS))?;
         let is_own_clause = self.clauses[new] > self.clauses[new.checked_sub(1)?];
         let old = (0..new).find(|place| {
-            is(place + 1, DENIALS) || is(place + 1, ASSERTIONS) && is(place + 2, "not|no")
+            self.is(place + 1, DENIALS)
+                || self.is(place + 1, ASSERTIONS) && self.is(place + 2, "not|no")
         })?;
         let is_name = self.tokens[new].is_value() && is_own_clause;
         is_name.then_some(old)
@@ -689,15 +621,10 @@ impl<'a> Sentence<'a> {
         let mut is_head = true;
         let mut before: Option<(usize, &str)> = None;
         for (place, token) in self.tokens.iter().enumerate() {
-            let lower = token.written.to_lowercase();
-            let is_verb = is_in(VERBS, &lower) || is_in("no|not|nicht|instead|from|von", &lower);
+            let is_verb = token.is(VERBS) || token.is("no|not|nicht|instead|from|von");
             is_head &= !(is_verb || Some(place) == old || Some(place) == new);
             let is_value = Some(place) == old || Some(place) == new;
-            if is_value
-                || self.clauses[place] > last
-                || token.kind == TokenKind::Number
-                || is_light(token)
-            {
+            if is_value || self.clauses[place] > last || token.is_number() || is_light(token) {
                 continue;
             }
             let key = token.key.as_str();
@@ -736,25 +663,20 @@ fn is_light(token: &Token<'_>) -> bool {
     if token.is_value() {
         return false;
     }
-    let lower = token.written.to_lowercase();
     let mut is_stop_word = false;
     words(token.written, |word| is_stop_word |= word.is_stop_word());
     is_stop_word
         || [LIGHT, VERBS, PREPOSITIONS]
             .iter()
-            .any(|list| is_in(list, &lower))
-        || lower.len() < 2
+            .any(|list| token.is(list))
+        || token.written.len() < 2
 }
 
 /// Returns whether a line is a trailer of a commit.
 fn is_trailer(line: &str) -> bool {
+    #[rustfmt::skip]
     const TRAILERS: [&str; 7] = [
-        "Fixes",
-        "Closes",
-        "Refs",
-        "Resolves",
-        "Co-authored-by:",
-        "Signed-off-by:",
+        "Fixes", "Closes", "Refs", "Resolves", "Co-authored-by:", "Signed-off-by:",
         "Co-Authored-By:",
     ];
     TRAILERS.iter().any(|trailer| line.starts_with(trailer))

@@ -64,6 +64,15 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
+    /// Returns whether it is one of the words of a list, separated by `|`.
+    pub(crate) fn is(&self, list: &str) -> bool {
+        is_in(list, &self.written.to_lowercase())
+    }
+
+    pub(crate) fn is_number(&self) -> bool {
+        self.kind == TokenKind::Number
+    }
+
     /// Returns whether it is a value.
     pub fn is_value(&self) -> bool {
         matches!(
@@ -85,9 +94,8 @@ pub fn has_other_values(one: &str, other: &str) -> bool {
         let known: BTreeSet<&str> = known.iter().map(|token| token.key.as_str()).collect();
         let said: BTreeSet<String> = terms(other).into_iter().collect();
         tokens(one).iter().filter(|it| it.is_value()).any(|value| {
-            let is_number = value.kind == TokenKind::Number;
             !known.contains(value.key.as_str())
-                && (is_number || !value.key.split('_').all(|part| said.contains(part)))
+                && (value.is_number() || !value.key.split('_').all(|part| said.contains(part)))
         })
     };
     lacks(one, other) || lacks(other, one)
@@ -261,9 +269,7 @@ fn classify<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
         .count();
     let all = tokens.iter().filter(plain).count();
     let is_title_case = all > 3 && 3 * capitals >= 2 * all;
-    let is_capitalising = tokens
-        .iter()
-        .any(|token| is_in(CAPITALISING, &token.written.to_lowercase()));
+    let is_capitalising = tokens.iter().any(|token| token.is(CAPITALISING));
     let proves_nothing = is_title_case || is_capitalising;
     for place in 0..tokens.len() {
         let before = place.checked_sub(1).and_then(|before| tokens.get(before));
@@ -272,8 +278,7 @@ fn classify<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
             return;
         };
         let gap = sentence.get(start..token.at.start).unwrap_or_default();
-        let follows_reference =
-            before.is_some_and(|before| is_in(REFERENCES, &before.written.to_lowercase()));
+        let follows_reference = before.is_some_and(|before| before.is(REFERENCES));
         let is_first = before.is_none() || gap.contains([':', '.', '?', '!', '*', '\n', '"']);
         let kind = match token.kind {
             TokenKind::Number if follows_reference || gap.ends_with('#') => TokenKind::Reference,
@@ -296,7 +301,7 @@ fn join_dates<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
     let mut place = 1;
     while place < tokens.len() {
         let [one, other] = [&tokens[place - 1], &tokens[place]];
-        let is_month = |token: &Token<'_>| is_in(MONTHS, &token.written.to_lowercase());
+        let is_month = |token: &Token<'_>| token.is(MONTHS);
         let is_day = |token: &Token<'_>| matches!(token.written.parse(), Ok(1..=31));
         let gap = sentence.get(one.at.end..other.at.start).unwrap_or_default();
         let month = match [one, other] {
