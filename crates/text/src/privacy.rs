@@ -23,11 +23,9 @@ const MARKED: [&str; 3] = ["private", "anamnesis-context", "claude-mem-context"]
 const PRIVATE: usize = 0;
 
 /// Tags that the client wraps around its own text.
+#[rustfmt::skip]
 const INJECTED: [&str; 4] = [
-    "system-reminder",
-    "system_instruction",
-    "system-instruction",
-    "persisted-output",
+    "system-reminder", "system_instruction", "system-instruction", "persisted-output",
 ];
 
 const MARKED_AND_INJECTED: [&str; 7] = {
@@ -50,12 +48,16 @@ const MAX_PRIVATE_TEXT: usize = 64 * 1024;
 pub struct Stripped<'a> {
     /// The remaining text, trimmed.
     pub text: Cow<'a, str>,
-    /// The number of removed regions, without nested ones.
-    pub regions: usize,
-    /// Whether a person marked any part of the text as private.
-    pub private: bool,
-    /// The contents of the regions that a person marked.
-    pub private_texts: PrivateTexts,
+    /// What was removed.
+    pub removed: RemovedRegions,
+}
+
+impl Deref for Stripped<'_> {
+    type Target = RemovedRegions;
+
+    fn deref(&self) -> &RemovedRegions {
+        &self.removed
+    }
 }
 
 /// The regions removed from one or several texts.
@@ -142,23 +144,18 @@ impl RemovedRegions {
 /// ```
 pub fn strip(text: &str) -> Stripped<'_> {
     let text = text.trim();
-    let mut stripped = Stripped {
-        text: Cow::Borrowed(text),
-        regions: 0,
-        private: false,
-        private_texts: PrivateTexts::default(),
-    };
-    if has_tags(text) {
-        let mut text = text.to_owned();
-        let removed = strip_all(&mut [&mut text]);
-        stripped = Stripped {
-            text: Cow::Owned(text.trim().to_owned()),
-            regions: removed.regions,
-            private: removed.private,
-            private_texts: removed.private_texts,
+    if !has_tags(text) {
+        return Stripped {
+            text: Cow::Borrowed(text),
+            removed: RemovedRegions::default(),
         };
     }
-    stripped
+    let mut text = text.to_owned();
+    let removed = strip_all(&mut [&mut text]);
+    Stripped {
+        text: Cow::Owned(text.trim().to_owned()),
+        removed,
+    }
 }
 
 /// Removes private, context and injected regions from a list of texts until none is left.

@@ -26,7 +26,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::clean::clean;
-use crate::privacy::{PrivateTexts, RemovedRegions, strip, strip_all};
+use crate::privacy::{PrivateTexts, RemovedRegions, Stripped, strip, strip_all};
 use crate::private_tokens::PrivateTokens;
 use crate::redact::redact;
 use crate::truncate::{self, first_characters, last_characters};
@@ -143,22 +143,13 @@ impl Ends {
 ///
 /// For texts of which a part is kept. The caller masks that part.
 pub fn uncut(raw: &str) -> (Cow<'_, str>, RemovedRegions) {
-    let stripped = strip(raw);
-    let mut removed = RemovedRegions {
-        regions: stripped.regions,
-        private: stripped.private,
-        private_texts: stripped.private_texts,
-    };
-    let Cow::Owned(cleaned) = clean(&stripped.text) else {
-        return (stripped.text, removed);
+    let Stripped { text, mut removed } = strip(raw);
+    let Cow::Owned(cleaned) = clean(&text) else {
+        return (text, removed);
     };
     // Invisible characters may have split a tag.
     let again = strip(&cleaned);
-    removed.add(&RemovedRegions {
-        regions: again.regions,
-        private: again.private,
-        private_texts: again.private_texts,
-    });
+    removed.add(&again.removed);
     (Cow::Owned(again.text.into_owned()), removed)
 }
 
