@@ -126,7 +126,7 @@ fn is_line_end(character: char) -> bool {
 ///
 /// The set includes tag characters, direction controls, zero-width characters and variation
 /// selectors: each of them can hide text from a reader.
-fn is_invisible(character: char) -> bool {
+pub(crate) fn is_invisible(character: char) -> bool {
     matches!(
         character,
         '\u{ad}'
@@ -177,7 +177,7 @@ fn sequence_length(text: &str) -> Option<usize> {
 }
 
 /// Returns the length in bytes of a control sequence's parameters, intermediates and final.
-fn control_length(body: &str) -> usize {
+pub(crate) fn control_length(body: &str) -> usize {
     let parameters = run_length(body, b'0'..=b'?');
     let intermediates = parameters + run_length(&body[parameters..], b' '..=b'/');
     intermediates + run_length(&body[intermediates..], b'@'..=b'~').min(1)
@@ -208,14 +208,9 @@ fn string_length(body: &str) -> Option<usize> {
 /// relative, a home folder becomes `~`, and of a path below a temporary or mounted folder the last name
 /// is kept.
 pub fn without_machine_paths<'a>(text: &'a str, folder: Option<&str>) -> Cow<'a, str> {
+    #[rustfmt::skip]
     const ROOTS: [&str; 8] = [
-        "/tmp/",
-        "/private/",
-        "/var/folders/",
-        "/mnt/",
-        "/media/",
-        "/Volumes/",
-        "/root/",
+        "/tmp/", "/private/", "/var/folders/", "/mnt/", "/media/", "/Volumes/", "/root/",
         "/workspace",
     ];
     let ends_path = |c: char| c.is_whitespace() || "\"'`,;()[]<>|".contains(c);

@@ -5,7 +5,7 @@
 
 use super::names::{self, NameClass, is_one_of};
 use super::reading::{
-    Quote, Terminator, bare_end, broken, continued, is_last_on_line, typed, wrapped,
+    Quote, Terminator, bare_end, bare_value, broken, is_last_on_line, typed, wrapped,
 };
 use super::scan::{Scan, byte, starts};
 use super::surroundings::{self, NamePosition};
@@ -14,6 +14,7 @@ use super::transports::is_user_and_password;
 use super::values::{self, JUDGED, ValueSyntax};
 
 const BLANK: Alphabet = Alphabet::new(b" \t");
+const WHITE: Alphabet = Alphabet::new(b" \t\r\n");
 const NAME: Alphabet = Alphabet::WORD.with(b"-.");
 
 /// Masks the value of the name around an anchor.
@@ -22,31 +23,17 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
         return;
     }
     let text = scan.text;
-    if text
-        .get(at..)
-        .unwrap_or_default()
-        .get(..13)
-        .is_some_and(|here| here.eq_ignore_ascii_case(b"identified by"))
-    {
-        let value = BLANK.run(text, at + 13);
-        // In lower case and in other quotation marks, it may be a sentence.
-        let class = match Quote::at(text, value).map(|quote| quote.mark) {
-            Some(b'\'') if byte(text, at) == b'I' => NameClass::Password,
-            _ => NameClass::Likely,
-        };
-        literal(scan, value, class, ValueSyntax::Quoted);
+    let start = NAME.run_back(text, at, names::LONGEST).max(scan.done);
+    let end = NAME.run_within(text, at, names::LONGEST);
+    scan.named = end;
+    if end - start >= names::LONGEST {
         return;
     }
-    let Some((start, end)) = name_around(scan, at) else {
-        return;
-    };
-    scan.named = end;
+    let edge = Alphabet::new(b"-.");
+    let start = edge.run(text, start).min(at);
+    let end = edge.run_back(text, end, end - at);
     let name = scan.slice(start, end);
-    let class = if name == b"sig"
-        && matches!(byte(text, start.wrapping_sub(1)), b'?' | b'&' | b';' | b'6')
-    {
-        Some(NameClass::Secret)
-    } else if name.eq_ignore_ascii_case(b"key") && byte(text, start.wrapping_sub(1)) == b' ' {
+    let class = if name.eq_ignore_ascii_case(b"key") && byte(text, start.wrapping_sub(1)) == b' ' {
         let word = Alphabet::WORD.run_back(text, start - 1, 16);
         names::key_class(scan.slice(word, start - 1))
     } else {
@@ -57,6 +44,24 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
     }
 }
 
+/// Masks the signature in a query.
+pub(super) fn signature(scan: &mut Scan, at: usize) {
+    if matches!(byte(scan.text, at.wrapping_sub(1)), b'?' | b'&' | b';') {
+        assigned_value(scan, at, at + "sig".len(), NameClass::Secret);
+    }
+}
+
+/// Masks the literal after `IDENTIFIED BY` of SQL.
+pub(super) fn sql_password(scan: &mut Scan, at: usize) {
+    let value = BLANK.run(scan.text, at + "identified by".len());
+    // In lower case and in other quotation marks, it may be a sentence.
+    let class = match Quote::at(scan.text, value).map(|quote| quote.mark) {
+        Some(b'\'') if byte(scan.text, at) == b'I' => NameClass::Password,
+        _ => NameClass::Likely,
+    };
+    literal(scan, value, class, ValueSyntax::Quoted);
+}
+
 /// Names of a password in other languages: German, Spanish, French, Portuguese, Italian, Dutch, Polish,
 /// Turkish, Swedish, Russian, Ukrainian, Arabic, Hindi, Bengali, Chinese, Japanese, Korean.
 pub(super) const FOREIGN: &str = "kennwort|contraseña|contrasena|clave de acceso|mot de passe|mot_de_passe|\
@@ -65,133 +70,70 @@ pub(super) const FOREIGN: &str = "kennwort|contraseña|contrasena|clave de acces
 
 /// Masks the value of a password's name in another language.
 pub(super) fn foreign_password(scan: &mut Scan, at: usize) {
-    let text = scan.text;
-    let is_name = |name: &&str| {
-        let there = text.get(at..at + name.len());
-        there.is_some_and(|there| there.eq_ignore_ascii_case(name.as_bytes()))
-    };
-    let Some(name) = FOREIGN.split('|').find(is_name) else {
-        return;
-    };
-    let end = at + name.len();
-    if byte(text, at.wrapping_sub(1)).is_ascii_alphabetic() || byte(text, end).is_ascii_alphabetic()
-    {
-        return;
-    }
-    let blank = BLANK.run(text, end);
-    if starts(text, blank, "：".as_bytes()) {
-        value(
-            scan,
-            at,
-            blank + "：".len(),
-            NameClass::Password,
-            false,
-            b':',
-        );
-    } else {
+    let is_letter = |at: usize| byte(scan.text, at).is_ascii_alphabetic();
+    let end = at + scan.mark.len();
+    if !is_letter(at.wrapping_sub(1)) && !is_letter(end) {
         assigned_value(scan, at, end, NameClass::Password);
     }
-}
-
-/// Returns the name around a position, without the letter of an escape before it.
-fn name_around(scan: &mut Scan, at: usize) -> Option<(usize, usize)> {
-    let text = scan.text;
-    let mut start = NAME.run_back(text, at, names::LONGEST).max(scan.done);
-    let limit = text.len().min(at + names::LONGEST);
-    let mut end = NAME.run(text.get(..limit)?, at);
-    if end - start >= names::LONGEST {
-        scan.named = end;
-        return None;
-    }
-    if start > 0 && byte(text, start - 1) == b'\\' {
-        let escape = if byte(text, start) == b'u' { 5 } else { 1 };
-        if matches!(byte(text, start), b'n' | b'r' | b't' | b'u') && start + escape <= at {
-            start += escape;
-        }
-    }
-    while start < at && matches!(byte(text, start), b'-' | b'.') {
-        start += 1;
-    }
-    while end > at && matches!(byte(text, end - 1), b'-' | b'.') {
-        end -= 1;
-    }
-    (start <= at && at < end).then_some((start, end))
 }
 
 /// Masks the value assigned to the name in a range, if it is a secret.
 fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
     let text = scan.text;
+    let before = byte(text, start.wrapping_sub(1));
     let quote = Quote::at(text, end);
     // Distinguish a name with its own quotation marks from one at the end of a literal.
-    let quoted = quote.is_some()
-        && matches!(
-            byte(text, start.wrapping_sub(1)),
-            b'"' | b'\'' | b'`' | b'2' | b'7' | b';' | b':'
-        );
-    let at = after_index(text, end + quote.map_or(0, |quote| quote.length));
+    let quoted = quote.is_some() && matches!(before, b'"' | b'\'' | b'`' | b':');
+    let at = after_index(text, end + quote.map_or(0, Quote::length));
     let blank = BLANK.run(text, at);
     let tight = blank == end;
-    let next = byte(text, blank + 1);
-    match byte(text, blank) {
-        b'=' if next == b'=' => loose_literal(scan, Alphabet::new(b"=").run(text, blank), class),
-        b'!' if next == b'=' => {
-            loose_literal(scan, Alphabet::new(b"=").run(text, blank + 1), class)
+    let next = blank + 1;
+    match text.get(blank..).unwrap_or_default() {
+        [b'=', b'~', ..] | [b':', b':', ..] => {}
+        [b'=' | b'!', b'=', ..] => {
+            let at = Alphabet::new(b"!= \t").run(text, blank);
+            literal(scan, at, class, ValueSyntax::Loose);
         }
-        b'=' if next == b'>' => {
-            literal(scan, BLANK.run(text, blank + 2), class, ValueSyntax::Quoted)
+        [b'=', b'>', ..] | [b'|', b'|', ..] => {
+            let at = Alphabet::new(b"|=> \t").run(text, blank);
+            literal(scan, at, class, ValueSyntax::Quoted);
         }
-        b'=' if next == b'~' => {}
-        b'=' => value(scan, start, blank + 1, class, tight, b'='),
-        b':' if next == b':' => {}
-        b':' if next == b'=' || (next == b'-' && tight) => {
-            value(scan, start, blank + 2, class, tight, b'=');
-        }
+        [b'=', ..] => value(scan, start, next, class, tight, b'='),
+        [b':', b'=', ..] => value(scan, start, next + 1, class, tight, b'='),
+        [b':', b'-', ..] if tight => value(scan, start, next + 1, class, true, b'='),
+        [b'?', b'=', ..] => value(scan, start, next + 1, class, false, b'='),
+        [b'?', b':', ..] => value(scan, start, next + 1, class, false, b':'),
         // `arn:aws:secretsmanager:…:secret:name`
-        b':' if byte(text, start.wrapping_sub(1)) == b':' && is_arn(text, start) => {}
-        b':' => value(scan, start, blank + 1, class, false, b':'),
-        b'?' if next == b'=' => value(scan, start, blank + 2, class, false, b'='),
-        b'?' if next == b':' => value(scan, start, blank + 2, class, false, b':'),
-        b'|' if byte(text, blank + 1) == b'|' => literal(
-            scan,
-            Alphabet::new(b"|= ").run(text, blank),
-            class,
-            ValueSyntax::Quoted,
-        ),
-        b'|' if blank > at => table(scan, BLANK.run(text, blank + 1), class),
-        b',' if quoted && is_set_by_call(text, start) => literal(
-            scan,
-            Alphabet::new(b" \t\r\n").run_within(text, blank + 1, 80),
-            class,
-            ValueSyntax::Quoted,
-        ),
-        b',' if quoted => paired(scan, blank, class),
-        b'(' if blank == end && is_setter(scan.slice(start, end)) => {
-            literal(scan, BLANK.run(text, blank + 1), class, ValueSyntax::Quoted);
+        [b':', ..] if before == b':' && is_arn(text, start) => {}
+        [b':', ..] => value(scan, start, next, class, false, b':'),
+        [b'|', ..] if blank > at => {
+            // A cell of a table.
+            let at = Alphabet::new(b" \t`").run(text, next);
+            bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
         }
-        b'(' if blank == end => arguments(scan, blank + 1, class),
-        b'>' if matches!(byte(text, start.wrapping_sub(1)), b'<' | b':') => {
+        [b',', ..] if quoted && is_set_by_call(text, start) => {
+            let at = WHITE.run_within(text, next, 80);
+            literal(scan, at, class, ValueSyntax::Quoted);
+        }
+        [b',', ..] if quoted => paired(scan, blank, class),
+        [b'(', ..] if tight && is_setter(scan.slice(start, end)) => {
+            literal(scan, BLANK.run(text, next), class, ValueSyntax::Quoted);
+        }
+        [b'(', ..] if tight => arguments(scan, next, class),
+        [b'>', ..] if matches!(before, b'<' | b':') => {
             // `<secret>` marks a text as often as it names a value.
-            let is_mark = text.get(start..end) == Some(b"secret");
+            let is_mark = scan.slice(start, end) == b"secret";
             let syntax = if is_mark {
                 ValueSyntax::Loose
             } else {
                 ValueSyntax::Config
             };
-            element(scan, blank + 1, class, syntax);
+            let end = Alphabet::new(b"<\n").until(text, next, JUDGED);
+            if byte(text, end) == b'<' && values::is_secret(scan.slice(next, end), class, syntax) {
+                scan.found(next, end);
+            }
         }
-        b'\\' if starts(text, blank, b"\\u003d") => {
-            value(scan, start, blank + 6, class, true, b'=');
-        }
-        b'\\' if starts(text, blank, b"\\u003e") => {
-            element(scan, blank + 6, class, ValueSyntax::Config)
-        }
-        b'%' if starts(text, blank, b"%3D") => {
-            value(scan, start, blank + 3, class, true, b'=');
-        }
-        b'%' if starts(text, blank, b"%3A") => {
-            value(scan, start, blank + 3, class, true, b':');
-        }
-        b'\n' | b'\\' | b'\r' => paired(scan, blank, class),
+        [b'\n' | b'\\' | b'\r', ..] => paired(scan, blank, class),
         _ if blank > at => after_blank(scan, start, end, blank, class),
         _ => {}
     }
@@ -201,11 +143,8 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
 fn after_index(text: &[u8], at: usize) -> usize {
     let at = Alphabet::new(b"]*").run(text, at);
     let close = Alphabet::DIGIT.run(text, at + 1);
-    if byte(text, at) == b'[' && byte(text, close) == b']' {
-        close + 1
-    } else {
-        at
-    }
+    let is_index = byte(text, at) == b'[' && byte(text, close) == b']';
+    if is_index { close + 1 } else { at }
 }
 
 /// Returns whether a position is in the resource name of a cloud.
@@ -217,64 +156,50 @@ fn is_arn(text: &[u8], at: usize) -> bool {
 /// Masks a value after a name and a blank: of a flag, a SQL literal, prose, netrc.
 fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: NameClass) {
     let text = scan.text;
+    let name = scan.slice(start, end);
+    let word_end = Alphabet::WORD.run(text, at);
+    let word = scan.slice(at, word_end.min(at + 16));
+    let quote = Quote::at(text, at).map(|quote| quote.mark);
     if byte(text, start.wrapping_sub(1)) == b'-' {
-        let at = if byte(text, at) == b'\\' {
-            continued(text, at)
-        } else {
-            at
-        };
-        let word = scan.slice(at, Alphabet::WORD.run_within(text, at, 16));
         // In the help of a command, a column of descriptions follows the flags.
-        let syntax = if at > end + 1 || is_one_of(word, AFTER_FLAG) {
+        let is_help = quote.is_none() && (at > end + 1 || is_one_of(word, AFTER_FLAG));
+        let syntax = if is_help {
             ValueSyntax::Loose
         } else {
             ValueSyntax::Config
         };
-        if Quote::at(text, at).is_some() {
-            literal(scan, at, class, ValueSyntax::Quoted);
-        } else if byte(text, at) != b'-' {
-            bare(scan, at, class, syntax, Terminator::Blank);
+        if byte(text, at) != b'-' {
+            any(scan, at, class, syntax, Terminator::Blank);
         }
         return;
     }
     if is_set_by_command(text, start) && is_last_on_line(text, at) {
         return bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
     }
-    let word_end = Alphabet::WORD.run(text, at);
-    let word = scan.slice(at, word_end.min(at + 16));
     let next = BLANK.run(text, word_end);
     let spaced = next > word_end;
+    let says =
+        is_one_of(word, &["is", "was", "to"]) || word == b"as" && Quote::at(text, next).is_some();
     if word == b"value" {
         paired(scan, at, class);
-    } else if let Some(quote) = Quote::at(text, at) {
-        let is_sql = quote.mark == b'\'' && scan.slice(start, end) == b"PASSWORD";
+    } else if let Some(mark) = quote {
+        let is_sql = mark == b'\'' && name == b"PASSWORD";
         let syntax = if is_sql {
             ValueSyntax::Quoted
         } else {
             ValueSyntax::Loose
         };
         literal(scan, at, class, syntax);
-    } else if spaced
-        && (is_one_of(word, &["is", "was", "to"])
-            || word == b"as" && Quote::at(text, next).is_some())
-        && !scan.slice(start, end).eq_ignore_ascii_case(b"pass")
-    {
-        if Quote::at(text, next).is_some() {
-            literal(scan, next, class, ValueSyntax::Loose);
-        } else {
-            bare(scan, next, class, ValueSyntax::Loose, Terminator::Blank);
-        }
+    } else if spaced && says && !name.eq_ignore_ascii_case(b"pass") {
+        any(scan, next, class, ValueSyntax::Loose, Terminator::Blank);
     } else if spaced && byte(text, next) == b'=' && byte(text, next + 1) != b'=' {
         // `var password string = "x"`
         literal(scan, BLANK.run(text, next + 1), class, ValueSyntax::Quoted);
-    } else if scan.slice(start, end).eq_ignore_ascii_case(b"password") && follows_login(text, start)
-    {
+    } else if name.eq_ignore_ascii_case(b"password") && follows_login(text, start) {
         bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
     } else if class != NameClass::Encoded {
         // There is no separator, so the value itself must be distinctive: `use token 3f9a…`.
-        let near = text.get(..at + 64).unwrap_or(text);
-        let end = bare_end(near, at, Terminator::Blank);
-        let value = scan.slice(at, end);
+        let value = bare_value(text, at);
         let plain = value.iter().all(|byte| Alphabet::WORD.has(*byte));
         if value.len() >= 12 && plain && values::is_random(value) {
             bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
@@ -335,66 +260,32 @@ fn is_set_by_call(text: &[u8], start: usize) -> bool {
 fn follows_login(text: &[u8], at: usize) -> bool {
     let before = text.get(at.saturating_sub(128)..at).unwrap_or_default();
     let mut words = before
-        .rsplit(|byte| byte.is_ascii_whitespace() || *byte == b'\\')
+        .rsplit(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty());
-    words.next();
-    words
-        .next()
-        .is_some_and(|word| [&b"login"[..], b"machine", b"account", b"nlogin"].contains(&word))
+    let word = words.nth(1).unwrap_or_default();
+    [&b"login"[..], b"machine", b"account", b"nlogin"].contains(&word)
 }
 
 /// Masks the value of the `value` key or attribute that belongs to the name.
 fn paired(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
-    let fill = Alphabet::new(b" \t\r\n,\\\"'+>|-");
     let near = text.get(..at + 80).unwrap_or(text);
-    let mut word = fill.run(near, at);
-    // Skip the letter of an escaped line break.
-    if byte(text, word) == b'n' && byte(text, word.wrapping_sub(1)) == b'\\' {
-        word = fill.run(near, word + 1);
-    }
-    let named = text
-        .get(word..word + 5)
-        .is_some_and(|there| there.eq_ignore_ascii_case(b"value"));
-    let separator = Alphabet::new(b"\\\"' \t").run(near, word + 5);
-    if named && matches!(byte(text, separator), b':' | b'=') {
+    let word = WHITE.with(b",\\\"'+>|-").run(near, at);
+    let named = text.get(word..word + 5);
+    let separator = BLANK.with(b"\\\"'").run(near, word + 5);
+    if named.is_some_and(|named| named.eq_ignore_ascii_case(b"value"))
+        && matches!(byte(text, separator), b':' | b'=')
+    {
         let value = BLANK.run(text, separator + 1);
-        if Quote::at(text, value).is_some() {
-            literal(scan, value, class, ValueSyntax::Quoted);
+        let is_last = is_last_on_line(text, value);
+        let syntax = if is_last {
+            ValueSyntax::Line
         } else {
-            let syntax = if is_last_on_line(text, value) {
-                ValueSyntax::Line
-            } else {
-                ValueSyntax::Bare
-            };
-            bare(scan, value, class, syntax, Terminator::Blank);
-        }
+            ValueSyntax::Bare
+        };
+        any(scan, value, class, syntax, Terminator::Blank);
     } else if byte(text, at) == b',' {
-        loose_literal(scan, BLANK.run(text, at + 1), class);
-    }
-}
-
-/// Masks the content of an XML element.
-fn element(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
-    let text = scan.text;
-    let end = Alphabet::new(b"<\n\\").until(text, at, JUDGED);
-    let closed = byte(text, end) == b'<' || starts(text, end, b"\\u003c");
-    if closed && values::is_secret(scan.slice(at, end), class, syntax) {
-        scan.found(at, end);
-    }
-}
-
-/// Masks a table cell.
-fn table(scan: &mut Scan, at: usize, class: NameClass) {
-    let at = Alphabet::new(b"`").run(scan.text, at);
-    bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
-}
-
-/// Masks a literal that does not directly follow its name, if it looks like a secret by itself.
-fn loose_literal(scan: &mut Scan, at: usize, class: NameClass) {
-    let at = BLANK.run(scan.text, at);
-    if Quote::at(scan.text, at).is_some() {
-        literal(scan, at, class, ValueSyntax::Loose);
+        literal(scan, BLANK.run(text, at + 1), class, ValueSyntax::Loose);
     }
 }
 
@@ -403,32 +294,27 @@ fn arguments(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
     let first = BLANK.run(text, at);
     let done = scan.done;
-    loose_literal(scan, first, class);
-    if scan.done > done {
-        return;
-    }
-    if let Some((_, after)) = Quote::at(text, first).and_then(|quote| quote.close(text, first))
+    literal(scan, first, class, ValueSyntax::Loose);
+    let closed = Quote::at(text, first).and_then(|quote| quote.close(text, first + quote.length()));
+    if let Some((_, after)) = closed
+        && scan.done == done
         && byte(text, after) == b','
     {
-        loose_literal(scan, after + 1, class);
+        literal(scan, BLANK.run(text, after + 1), class, ValueSyntax::Loose);
     }
 }
 
-/// Masks the value after a separator.
+/// Masks the value after a separator that ends at a position.
 fn value(
     scan: &mut Scan,
     start: usize,
-    separator_end: usize,
+    separated: usize,
     class: NameClass,
     tight: bool,
     separator: u8,
 ) {
     let text = scan.text;
-    let mut at = Alphabet::new(b" \t*").run(text, separator_end);
-    let tight = tight && at == separator_end;
-    if byte(text, at) == b'\\' && matches!(byte(text, at + 1), b'\n' | b'\r') {
-        at = continued(text, at);
-    }
+    let at = Alphabet::new(b" \t*").run(text, separated);
     if separator == b':'
         && let Some(assigned) = typed(text, at)
     {
@@ -437,25 +323,26 @@ fn value(
     if let Some(next) = broken(text, at) {
         return next_line(scan, next, class, separator);
     }
-    if matches!(byte(text, at), b'|' | b'>') && separator == b':' {
-        let indicator = Alphabet::new(b"|>+-123456789 \t").run(text, at);
-        if let Some(next) = broken(text, indicator) {
-            return block_scalar(scan, next, class);
-        }
+    if matches!(byte(text, at), b'|' | b'>')
+        && separator == b':'
+        && let Some(next) = broken(text, Alphabet::new(b"|>+-123456789 \t").run(text, at))
+    {
+        return block_scalar(scan, next, class);
     }
     let at = wrapped(text, at);
+    if byte(text, at) == b'(' {
+        if let Some(next) = broken(text, BLANK.run(text, at + 1)) {
+            return literal(scan, next, class, ValueSyntax::Quoted);
+        }
+        if class == NameClass::Encoded {
+            return arguments(scan, at + 1, NameClass::Secret);
+        }
+    }
     if Quote::at(text, at).is_some() {
         return literal(scan, at, class, ValueSyntax::Quoted);
     }
-    if byte(text, at) == b'('
-        && let Some(next) = broken(text, BLANK.run(text, at + 1))
-    {
-        return literal(scan, next, class, ValueSyntax::Quoted);
-    }
-    if class == NameClass::Encoded && byte(text, at) == b'(' {
-        return arguments(scan, at + 1, NameClass::Secret);
-    }
-    let (syntax, terminator) = bare_syntax(text, start, separator_end, at, tight, separator);
+    let tight = tight && at == separated;
+    let (syntax, terminator) = bare_syntax(text, start, separated, at, tight, separator);
     bare(scan, at, class, syntax, terminator);
 }
 
@@ -464,59 +351,42 @@ fn value(
 fn bare_syntax(
     text: &[u8],
     start: usize,
-    separator_end: usize,
+    separated: usize,
     at: usize,
     tight: bool,
     separator: u8,
 ) -> (ValueSyntax, Terminator) {
-    let name = text.get(start..separator_end - 1).unwrap_or_default();
+    use NamePosition::{Field, Flag, Line, Query, Quoted};
+    let name = text.get(start..separated - 1).unwrap_or_default();
     let shouted = !name.iter().any(u8::is_ascii_lowercase);
-    // `NAME := value` or `NAME ?= value` of a makefile.
-    let is_make = shouted && matches!(byte(text, separator_end.wrapping_sub(2)), b':' | b'?');
-    let last = || is_last_on_line(text, at);
-    let end = || {
-        bare_end(
-            text.get(..at + JUDGED).unwrap_or(text),
-            at,
-            Terminator::Blank,
-        )
-    };
+    let value = bare_value(text, at);
     let word = byte(text, start.wrapping_sub(1)).is_ascii_whitespace()
-        && matches!(byte(text, end()), b' ' | b'\r' | b'\n' | 0);
-    // `count-1` may be a difference; three parts without blanks are not.
-    let hyphenated = || {
-        let value = text.get(at..end()).unwrap_or_default();
-        value.split(|byte| *byte == b'-').count() >= 3
-            && value.iter().any(u8::is_ascii_digit)
-            && (value.split(|byte| *byte == b'-'))
-                .all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_alphanumeric))
+        && matches!(byte(text, at + value.len()), b' ' | b'\r' | b'\n' | 0);
+    let is_data = || {
+        // `NAME := value` or `NAME ?= value` of a makefile.
+        let is_make = shouted && matches!(byte(text, separated.wrapping_sub(2)), b':' | b'?');
+        // `count-1` may be a difference; three parts without blanks are not.
+        let mut parts = value.split(|byte| *byte == b'-');
+        is_make
+            || surroundings::is_settings(text, start)
+            || parts.clone().count() >= 3
+                && value.iter().any(u8::is_ascii_digit)
+                && parts.all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_alphanumeric))
     };
+    let last = || is_last_on_line(text, at);
+    let is_code = || surroundings::is_code(text, start);
     match (separator, NamePosition::find(text, start)) {
-        (b'=', NamePosition::Query) => (ValueSyntax::Config, Terminator::Query),
-        (b'=', NamePosition::Quoted(mark)) if tight => {
-            (ValueSyntax::Config, Terminator::Quote(mark))
-        }
+        (b'=', Query) => (ValueSyntax::Config, Terminator::Query),
+        (b'=', Quoted(mark)) if tight => (ValueSyntax::Config, Terminator::Quote(mark)),
         // A header: `-H "X-Api-Key: value"`.
-        (b':', NamePosition::Quoted(mark))
-            if name.contains(&b'-') && !name.contains(&mark) && at > separator_end =>
-        {
+        (b':', Quoted(mark)) if name.contains(&b'-') && !name.contains(&mark) && at > separated => {
             (ValueSyntax::Config, Terminator::Quote(mark))
         }
-        (b'=', NamePosition::Line) if tight && (shouted || !surroundings::is_code(text, start)) => {
-            (ValueSyntax::Config, Terminator::Line)
-        }
-        (b'=', NamePosition::Field | NamePosition::Flag) if tight => {
-            (ValueSyntax::Config, Terminator::Blank)
-        }
+        (b'=', Line) if tight && (shouted || !is_code()) => (ValueSyntax::Config, Terminator::Line),
+        (b'=', Field | Flag) if tight => (ValueSyntax::Config, Terminator::Blank),
         (b'=', _) if tight && (shouted || word) => (ValueSyntax::Config, Terminator::Blank),
-        (b'=', NamePosition::Line)
-            if last() && (is_make || surroundings::is_settings(text, start) || hyphenated()) =>
-        {
-            (ValueSyntax::Line, Terminator::Line)
-        }
-        (b':', NamePosition::Line) if last() && !surroundings::is_code(text, start) => {
-            (ValueSyntax::Line, Terminator::Blank)
-        }
+        (b'=', Line) if last() && is_data() => (ValueSyntax::Line, Terminator::Line),
+        (b':', Line) if last() && !is_code() => (ValueSyntax::Line, Terminator::Blank),
         _ => (ValueSyntax::Bare, Terminator::Blank),
     }
 }
@@ -529,52 +399,43 @@ fn next_line(scan: &mut Scan, at: usize, class: NameClass, separator: u8) {
     if separator == b':' && starts(text, at, b"\"\"\"") {
         return;
     }
+    let value = bare_value(text, at);
+    let name = Alphabet::WORD.run(value, 0);
+    let is_name = value.ends_with(b":")
+        || name > 0 && byte(value, name) == b'=' && byte(value, name + 1) != b'='
+        || matches!(byte(text, BLANK.run(text, at + value.len())), b'=' | b':');
     if Quote::at(text, at).is_some() {
-        return literal(scan, at, class, ValueSyntax::Quoted);
+        literal(scan, at, class, ValueSyntax::Quoted);
+    } else if is_last_on_line(text, at) && !is_name {
+        bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
     }
-    if separator == b'=' || is_last_on_line(text, at) {
-        let end = bare_end(text, at, Terminator::Blank);
-        let another_name = has_name(scan.slice(at, end))
-            || matches!(byte(text, BLANK.run(text, end)), b'=' | b':');
-        if is_last_on_line(text, at) && !another_name {
-            bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
-        }
-    }
-}
-
-/// Returns whether a text begins with `NAME=` or ends with a colon.
-fn has_name(text: &[u8]) -> bool {
-    let name = Alphabet::WORD.run(text, 0);
-    text.ends_with(b":")
-        || (name > 0
-            && byte(text, name) == b'='
-            && byte(text, name + 1) != b'='
-            && name + 1 < text.len())
-        || (name > 0 && name + 1 == text.len() && byte(text, name) == b'=')
 }
 
 /// Masks the lines of a YAML block scalar.
 fn block_scalar(scan: &mut Scan, first: usize, class: NameClass) {
     let text = scan.text;
-    let mut at = first;
-    let mut masked = false;
-    loop {
+    let mut line = Some(first);
+    while let Some(at) = line {
         let end = bare_end(text, at, Terminator::Blank);
         let value = scan.slice(at, end);
-        let more =
-            masked && value.len() >= 16 && value.iter().all(|byte| Alphabet::BASE64.has(*byte));
-        if end == at
-            || !is_last_on_line(text, at)
-            || !(more || values::is_secret(value, class, ValueSyntax::Line))
+        let continues =
+            at > first && value.len() >= 16 && value.iter().all(|byte| Alphabet::BASE64.has(*byte));
+        if !is_last_on_line(text, at)
+            || !(continues || values::is_secret(value, class, ValueSyntax::Line))
         {
             return;
         }
         scan.found(at, end);
-        masked = true;
-        let Some(next) = broken(text, BLANK.run(text, end)) else {
-            return;
-        };
-        at = next;
+        line = broken(text, BLANK.run(text, end));
+    }
+}
+
+/// Masks a value that may be in quotation marks.
+fn any(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax, ends: Terminator) {
+    match (Quote::at(scan.text, at), syntax) {
+        (Some(_), ValueSyntax::Loose) => literal(scan, at, class, syntax),
+        (Some(_), _) => literal(scan, at, class, ValueSyntax::Quoted),
+        (None, _) => bare(scan, at, class, syntax, ends),
     }
 }
 
@@ -584,27 +445,23 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     let Some(quote) = Quote::at(text, at) else {
         return;
     };
-    let mut open = at;
-    let mut start = at + quote.length;
+    let mut start = at + quote.length();
     // The language of a fenced block is no value.
     let language = Alphabet::WORD.with(b"+#.-").run(text, start + 2);
     if starts(text, at, b"```") && byte(text, language) != b'`' && is_last_on_line(text, start + 2)
     {
         return;
     }
-    let closed = if starts(text, start, &[quote.mark, quote.mark]) {
+    if starts(text, start, &[quote.mark; 2]) {
         // A triple quotation mark: the literal may begin on the next line.
         start = Alphabet::new(b"\r\n").run(text, start + 2);
-        open = start - 1;
-        quote.close(text, open)
-    } else {
-        quote.close(text, open)
-    };
-    let Some((end, mut after)) = closed else {
-        let syntax = if syntax == ValueSyntax::Quoted {
-            ValueSyntax::Config
-        } else {
+    }
+    let Some((end, mut after)) = quote.close(text, start) else {
+        let is_loose = syntax == ValueSyntax::Loose;
+        let syntax = if is_loose {
             syntax
+        } else {
+            ValueSyntax::Config
         };
         return bare(scan, start, class, syntax, Terminator::Blank);
     };
@@ -627,30 +484,22 @@ fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     }
     scan.found(start, end);
     // Concatenated literals: joined by an operator, or adjacent in parentheses.
-    let before = Alphabet::new(b" \t\r\n").run_back(text, at, 64);
-    let enclosed = byte(text, before.wrapping_sub(1)) == b'(';
+    let enclosed = byte(text, WHITE.run_back(text, at, 64).wrapping_sub(1)) == b'(';
     for _ in 0..64 {
-        let gap = Alphabet::new(b" \t\r\n+\\.&").run(text, after);
-        let joined = (enclosed && gap > after)
-            || scan
-                .slice(after, gap)
-                .iter()
-                .any(|byte| matches!(byte, b'+' | b'\\' | b'.' | b'&'));
-        let Some(next) = Quote::at(text, gap)
-            .filter(|next| joined && next.mark == quote.mark && next.slashes == quote.slashes)
-        else {
+        let gap = WHITE.with(b"+.&").run(text, after);
+        let joined = gap > after && (enclosed || WHITE.run(text, after) < gap);
+        let start = gap + quote.length();
+        let is_next = joined && Quote::at(text, gap) == Some(quote);
+        let closed = is_next.then(|| quote.close(text, start));
+        let Some((end, close)) = closed.flatten() else {
             return;
         };
-        let Some((end, close)) = next.close(text, gap) else {
-            return;
-        };
-        let part = scan.slice(gap + next.length, end);
+        let part = scan.slice(start, end);
         if part.iter().any(u8::is_ascii_whitespace) || values::is_reference(part) {
             return;
         }
-        scan.found(gap + next.length, end);
-        open = close;
-        after = open;
+        scan.found(start, end);
+        after = close;
     }
 }
 
@@ -659,13 +508,13 @@ fn bare(scan: &mut Scan, start: usize, class: NameClass, syntax: ValueSyntax, en
     let text = scan.text;
     // The first bytes decide; only a masked value is read to its end.
     let near = text.get(..start + JUDGED).unwrap_or(text);
-    let mut end = bare_end(near, start, ends);
-    while end > start
-        && (matches!(byte(text, end - 1), b',' | b';' | b'.' | b':' | b')')
-            || byte(text, end - 1) == b'|' && syntax == ValueSyntax::Bare)
-    {
-        end -= 1;
-    }
+    let end = bare_end(near, start, ends);
+    let trailing = Alphabet::new(if syntax == ValueSyntax::Bare {
+        b",;.:)|"
+    } else {
+        b",;.:))"
+    });
+    let mut end = trailing.run_back(text, end, end - start);
     let value = scan.slice(start, end);
     if class == NameClass::Encoded {
         if matches!(syntax, ValueSyntax::Config | ValueSyntax::Line) && is_user_and_password(value)
@@ -676,7 +525,7 @@ fn bare(scan: &mut Scan, start: usize, class: NameClass, syntax: ValueSyntax, en
     }
     // A call, an index or a generic type: `tokens[0]`, `get("x")`.
     let opens = matches!(byte(text, end), b'[' | b'(')
-        || (byte(text, end) == b'<' && end > start && syntax != ValueSyntax::Config);
+        || byte(text, end) == b'<' && end > start && syntax != ValueSyntax::Config;
     if opens || !values::is_secret(value, class, syntax) {
         return;
     }

@@ -1,8 +1,9 @@
 //! Masks credentials in text before it is kept anywhere.
 //!
-//! One pass over the bytes looks for anchors: literals without which a rule cannot match. At an
-//! anchor the rule's scanner reads on and reports what to mask. The pass is repeated until nothing
-//! more is found, so masking is idempotent.
+//! The text is normalised once: escapes, terminal sequences and invisible characters become what they
+//! stand for ([`view`]). One pass over its bytes looks for anchors: literals without which a rule
+//! cannot match. At an anchor the rule's scanner reads on and reports what to mask. The pass is
+//! repeated until nothing more is found, so masking is idempotent.
 //!
 //! Private regions (`<private>`) and truncation are handled elsewhere. The formats and their
 //! sources are listed in `docs/reference/redaction.md`.
@@ -25,17 +26,19 @@ mod transports;
 
 mod assignments;
 
-mod surroundings;
-
 mod reading;
+
+mod surroundings;
 
 mod names;
 
 mod values;
 
-mod disguise;
+mod encoded;
 
 mod own;
+
+mod view;
 
 #[cfg(test)]
 mod examples;
@@ -54,6 +57,7 @@ use std::sync::LazyLock;
 
 use rules::RULES;
 use scan::Index;
+use view::View;
 
 pub use own::set_patterns;
 pub use scan::{Finding, MASK};
@@ -87,63 +91,34 @@ pub fn redact(text: &str) -> Redacted<'_> {
     }
     let mut masked = mask(text, &findings);
     for _ in 1..MAX_PASSES {
-        let uncovered = pass(&masked);
+        let uncovered = pass(&masked.text);
         if uncovered.is_empty() {
             break;
         }
-        findings = merge(&findings, &uncovered);
+        findings.extend(uncovered.iter().map(|finding| finding.in_source(&masked)));
+        findings = join(findings);
         masked = mask(text, &findings);
     }
-    Redacted {
-        text: Cow::Owned(masked),
-        findings,
-    }
+    let text = masked.text;
+    Redacted { text, findings }
 }
 
-/// Finds the credentials in a text as it is, and in what it splits or encodes.
+/// Finds the credentials in a text.
 fn pass(text: &str) -> Vec<Finding> {
-    let mut findings = scan::scan(text, &INDEX);
-    let mut others = disguise::findings(text, &INDEX);
-    others.extend(own::findings(text));
-    if others.is_empty() {
-        return findings;
+    let view = View::normalised(text);
+    let mut findings = scan::scan(&view.text, &INDEX);
+    findings.extend(encoded::findings(&view.text, &INDEX));
+    for finding in &mut findings {
+        *finding = finding.in_source(&view);
     }
-    findings.extend(others);
+    findings.extend(own::findings(text));
     join(findings)
 }
 
 /// Returns the text with each finding replaced by [`MASK`].
-fn mask(text: &str, findings: &[Finding]) -> String {
-    let mut masked = String::with_capacity(text.len());
-    let mut kept = 0;
-    for finding in findings {
-        masked.push_str(text.get(kept..finding.start).unwrap_or_default());
-        masked.push_str(MASK);
-        kept = finding.end;
-    }
-    masked.push_str(text.get(kept..).unwrap_or_default());
-    masked
-}
-
-/// Adds findings in the masked text to findings in the input, as positions in the input.
-fn merge(findings: &[Finding], uncovered: &[Finding]) -> Vec<Finding> {
-    let mut translate = Translation {
-        findings,
-        next: 0,
-        shift: 0,
-    };
-    let mut all = findings.to_vec();
-    for finding in uncovered {
-        let (start, _) = translate.bounds(finding.start);
-        // The end is exclusive, so the last covered byte is translated.
-        let (_, end) = translate.bounds(finding.end.saturating_sub(1));
-        all.push(Finding {
-            rule: finding.rule,
-            start,
-            end,
-        });
-    }
-    join(all)
+fn mask<'t>(text: &'t str, findings: &[Finding]) -> View<'t> {
+    let ranges = findings.iter().map(|finding| finding.start..finding.end);
+    View::replaced(text, ranges, MASK)
 }
 
 /// Sorts findings, and joins those that overlap.
@@ -157,32 +132,4 @@ fn join(mut findings: Vec<Finding>) -> Vec<Finding> {
         }
     }
     joined
-}
-
-/// Translates ascending positions in a masked text to positions in its input.
-struct Translation<'a> {
-    findings: &'a [Finding],
-    next: usize,
-    /// The masked position minus the input position at `next`.
-    shift: isize,
-}
-
-impl Translation<'_> {
-    /// Returns the range in the input of the byte at a masked position. For a byte of a mask, that
-    /// is the whole finding.
-    fn bounds(&mut self, position: usize) -> (usize, usize) {
-        while let Some(finding) = self.findings.get(self.next) {
-            let start = finding.start.saturating_add_signed(self.shift);
-            if position < start {
-                break;
-            }
-            if position < start + MASK.len() {
-                return (finding.start, finding.end);
-            }
-            self.shift += MASK.len().cast_signed() - (finding.end - finding.start).cast_signed();
-            self.next += 1;
-        }
-        let input = position.saturating_add_signed(-self.shift);
-        (input, input + 1)
-    }
 }

@@ -1,7 +1,7 @@
 //! Private keys: armored blocks, `PuTTY` files, JSON web keys.
 //!
-//! Blocks are recognized as transcripts show them: with `\n` escapes, after diff or quotation
-//! marks, with line numbers, as concatenated string literals, truncated at either end.
+//! Blocks are recognized as transcripts show them: after diff or quotation marks, with line numbers, as
+//! concatenated string literals, truncated at either end.
 
 use super::scan::{Scan, byte, find, starts};
 use super::tokens::Alphabet;
@@ -13,6 +13,9 @@ const LONGEST_BLOCK: usize = 64 * 1024;
 const LONGEST_LABEL: usize = 64;
 
 const BASE64: Alphabet = Alphabet::BASE64;
+
+/// What may follow the key material of a line.
+const END: Alphabet = Alphabet::new(b" \t\"'`,;+.)\r\\");
 
 /// Masks a private key block that begins or ends at a position, or the lines of a `PuTTY` file.
 pub(super) fn block(scan: &mut Scan, at: usize) {
@@ -61,7 +64,8 @@ fn begun(scan: &mut Scan, at: usize, body: usize) {
         let content = scan.slice(body, dashes);
         if after.starts_with(b"END")
             && is_private(after)
-            && (opens_line(content) || holds_key(content))
+            && (byte(content, Alphabet::new(b" \t\r\\").run(content, 0)) == b'\n'
+                || holds_key(content))
         {
             let label_end = find(text, dashes_end, b"----").unwrap_or(dashes_end);
             scan.found(at, Alphabet::new(b"-").run(text, label_end));
@@ -82,16 +86,6 @@ fn begun(scan: &mut Scan, at: usize, body: usize) {
     if let Some(end) = end {
         scan.found(at, end);
     }
-}
-
-/// Returns whether the content of a block begins on its own line.
-fn opens_line(content: &[u8]) -> bool {
-    let at = Alphabet::new(b" \t\r").run(content, 0);
-    byte(content, at) == b'\n'
-        || matches!(
-            content.get(at..at + 2),
-            Some(b"\\n" | b"\\r" | b"\\\\" | b"\\\n")
-        )
 }
 
 /// Returns whether a text has a base64 run that is too long for a word.
@@ -153,20 +147,17 @@ enum Material {
 fn material(text: &[u8], start: usize) -> (Material, usize) {
     // Skip quotation marks, diff and comment signs, blanks and line numbers. A number is a line
     // number only if an arrow, bar, colon or tab follows.
-    let decoration = Alphabet::new(b" \t>+-|\"'`#*/");
+    let decoration = Alphabet::new(b" \t>+-|\"'`#*/\\");
     let mut at = decoration.run(text, start);
     let digits = Alphabet::DIGIT.run(text, at);
-    if digits > at {
-        let arrow = starts(text, digits, "→".as_bytes());
-        if arrow || matches!(byte(text, digits), b'|' | b':' | b'\t') {
-            at = decoration.run(text, digits + if arrow { 3 } else { 1 });
-        }
+    if digits > at && matches!(byte(text, digits), b'|' | b':' | b'\t') {
+        at = decoration.run(text, digits + 1);
     }
     let end = BASE64.run(text, at);
-    let rest = Alphabet::new(b" \t\"'`,;+.)\r").run(text, end);
+    let rest = END.run(text, end);
     // A closed literal may be followed by anything.
-    let closed = matches!(byte(text, end), b'"' | b'\'' | b'`');
-    let over = closed || matches!(byte(text, rest), b'\n' | b'\\') || rest == text.len();
+    let closed = matches!(byte(text, end), b'"' | b'\'' | b'`' | b'\\');
+    let over = closed || byte(text, rest) == b'\n' || rest == text.len();
     if over {
         let content = end - at;
         // A short line is key material only if it has a digit or sign; otherwise it may be a word.
@@ -183,59 +174,30 @@ fn material(text: &[u8], start: usize) -> (Material, usize) {
     }
     let header = Alphabet::URL64.run(text, at);
     if header > at && starts(text, header, b": ") {
-        let line_end = Alphabet::new(b"\n\\").until(text, header + 2, 200);
+        let line_end = Alphabet::new(b"\n\"'`\\").until(text, header + 2, 200);
         return (Material::Header, line_end);
     }
     (Material::Other, at)
 }
 
-/// Returns the start of the next line, if only quotation marks and blanks are left on this one. An
-/// escaped line break (`\n`, `\\r\\n`) is a line break, too.
+/// Returns the start of the next line, if only quotation marks and blanks are left on this one.
 fn next_line(text: &[u8], at: usize) -> Option<usize> {
-    let mut at = Alphabet::new(b" \t\"'`,;+.)\r").run(text, at);
-    let slashes = Alphabet::new(b"\\").run(text, at);
-    if slashes > at {
-        at = match byte(text, slashes) {
-            b'r' | b'n' => slashes + 1,
-            b'\n' => return Some(slashes + 1),
-            _ => return None,
-        };
-        if byte(text, slashes) == b'r' {
-            let again = Alphabet::new(b"\\").run(text, at);
-            if again > at && byte(text, again) == b'n' {
-                at = again + 1;
-            }
-        }
-        // A concatenated literal ends here; the next one begins on another line.
-        let closed = Alphabet::new(b" \t\"'`,;+.)\r").run(text, at);
-        return Some(if closed > at && byte(text, closed) == b'\n' {
-            closed + 1
-        } else {
-            at
-        });
-    }
-    (byte(text, at) == b'\n').then_some(at + 1)
+    let end = END.run(text, at);
+    (byte(text, end) == b'\n').then_some(end + 1)
 }
 
 /// Returns the start of the line before the one at a position, not before `oldest`.
 fn previous_line(text: &[u8], line: usize, oldest: usize) -> Option<usize> {
-    let before = text.get(oldest..line)?;
-    // Find the start of this line, then the start of the previous one.
-    let is_break = |at: usize| {
-        let here = byte(before, at);
-        here == b'\n' || (matches!(here, b'n' | b'r') && at > 0 && byte(before, at - 1) == b'\\')
-    };
-    let end = (0..before.len()).rev().take(64).find(|at| is_break(*at))?;
-    let mut content = end;
-    while content > 0 && matches!(byte(before, content - 1), b'\\' | b'\r') {
-        content -= 1;
-    }
-    let start = (0..content)
+    let is_break = |byte: &u8| *byte == b'\n';
+    let near = text.get(oldest.max(line.saturating_sub(64))..line)?;
+    let end = line - near.len() + near.iter().rposition(is_break)?;
+    let content = text.get(oldest.max(end.saturating_sub(512))..end)?;
+    let length = content
+        .iter()
         .rev()
-        .take(512)
-        .find(|at| is_break(*at))
-        .map_or(0, |at| at + 1);
-    (start < content).then_some(oldest + start)
+        .take_while(|byte| !is_break(byte))
+        .count();
+    (length > 0).then_some(end - length)
 }
 
 /// How far from `kty` the members of a JSON web key are searched, in bytes.

@@ -3,7 +3,7 @@
 //! Knows how text is decorated (escapes, diffs, line numbers, wrappers), not what a secret is.
 
 use super::names::is_one_of;
-use super::scan::{byte, find, starts};
+use super::scan::{byte, starts};
 use super::tokens::Alphabet;
 use super::values::JUDGED;
 
@@ -11,63 +11,30 @@ const BLANK: Alphabet = Alphabet::new(b" \t");
 const NAME: Alphabet = Alphabet::WORD.with(b"-.");
 
 /// A quotation mark with any number of escapes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quote {
     /// The mark: `"`, `'` or a backtick.
     pub(super) mark: u8,
     /// The number of backslashes before it.
-    pub(super) slashes: usize,
-    /// Its length in bytes; more than `slashes + 1` for an encoded mark (`\u0022`, `&quot;`).
-    pub(super) length: usize,
+    slashes: usize,
 }
-
-/// Encoded quotation marks.
-const CODED: &[(&str, u8)] = &[
-    ("u0022", b'"'),
-    ("u0027", b'\''),
-    ("&quot;", b'"'),
-    ("&#34;", b'"'),
-    ("&#39;", b'\''),
-    ("&apos;", b'\''),
-    ("x22", b'"'),
-    ("x27", b'\''),
-    ("%22", b'"'),
-];
 
 impl Quote {
     /// Reads a quotation mark at a position.
     pub(super) fn at(text: &[u8], at: usize) -> Option<Self> {
         let slashes = Alphabet::new(b"\\").run_within(text, at, 16) - at;
         let mark = byte(text, at + slashes);
-        if matches!(mark, b'"' | b'\'' | b'`') {
-            return Some(Self {
-                mark,
-                slashes,
-                length: slashes + 1,
-            });
-        }
-        let rest = text.get(at + slashes..)?;
-        let (code, mark) = CODED.iter().find(|(code, _)| {
-            let escape = matches!(byte(code.as_bytes(), 0), b'u' | b'x');
-            rest.starts_with(code.as_bytes()) && escape == (slashes > 0)
-        })?;
-        Some(Self {
-            mark: *mark,
-            slashes,
-            length: slashes + code.len(),
-        })
+        matches!(mark, b'"' | b'\'' | b'`').then_some(Self { mark, slashes })
     }
 
-    /// Returns where the literal that this mark opens ends, and where its closing mark ends; `None`
-    /// if it does not end on its line.
-    pub(super) fn close(self, text: &[u8], open: usize) -> Option<(usize, usize)> {
-        let start = open + self.length;
-        if self.length > self.slashes + 1 {
-            let code = text.get(open..start)?;
-            let limit = text.len().min(start + 4096);
-            let end = find(text.get(..limit)?, start, code)?;
-            return Some((end, end + code.len()));
-        }
+    /// Returns its length in bytes.
+    pub(super) fn length(self) -> usize {
+        self.slashes + 1
+    }
+
+    /// Returns where the literal that begins after this mark ends, and where its closing mark ends;
+    /// `None` if it does not end on its line.
+    pub(super) fn close(self, text: &[u8], start: usize) -> Option<(usize, usize)> {
         let mut slashes = 0;
         for (at, byte) in text.iter().enumerate().skip(start) {
             match *byte {
@@ -123,18 +90,20 @@ pub(super) fn bare_end(text: &[u8], start: usize, ends: Terminator) -> usize {
         }
         if here == b'\\' {
             let slashes = Alphabet::new(b"\\").run(text, at);
-            match byte(text, slashes) {
-                // An escaped line end: the value continues on the next line.
-                b'\n' if Alphabet::ALNUM.has(byte(text, slashes + 1)) => {
-                    at = slashes + 1;
-                    continue;
-                }
-                b'n' | b'r' | b't' | b'"' | b'\'' | b'u' | b'\n' | b' ' | 0 => return at,
-                _ => at = slashes,
+            if matches!(byte(text, slashes), b'"' | b'\'' | b'\n' | b' ' | 0) {
+                return at;
             }
+            at = slashes;
         }
         at += 1;
     }
+}
+
+/// Returns the bare value at a position; of a long one, the part that is judged.
+pub(super) fn bare_value(text: &[u8], at: usize) -> &[u8] {
+    let near = text.get(..at + JUDGED).unwrap_or(text);
+    near.get(at..bare_end(near, at, Terminator::Blank))
+        .unwrap_or_default()
 }
 
 /// Returns whether a separator at a position starts the next field or command.
@@ -149,38 +118,19 @@ fn begins_field(text: &[u8], at: usize) -> bool {
 
 /// Returns whether the bare value at a position is the last on its line.
 pub(super) fn is_last_on_line(text: &[u8], at: usize) -> bool {
-    let near = text.get(..at + JUDGED).unwrap_or(text);
-    let end = bare_end(near, at, Terminator::Blank);
+    let end = at + bare_value(text, at).len();
     let rest = Alphabet::new(b" \t\r").run(text, end);
     let comment = byte(text, rest) == b'#' && rest > end;
     end > at
         && (rest >= text.len()
             || comment
-            || byte(text, rest) == b'\n'
-            || matches!(
-                text.get(rest..rest + 2),
-                Some(b"\\n" | b"\\r" | b"\\\"" | b"\\\\")
-            )
-            || matches!(byte(text, rest), b'"' | b'\''))
-}
-
-/// Returns the start of a continued line after a backslash at a line end, without indentation.
-pub(super) fn continued(text: &[u8], at: usize) -> usize {
-    Alphabet::new(b" \t\r\n+").run(text, at + 1)
+            || matches!(byte(text, rest), b'\n' | b'"' | b'\'' | b'\\'))
 }
 
 /// Returns the start of a value on the next line, if the line ends at a position.
 pub(super) fn broken(text: &[u8], at: usize) -> Option<usize> {
     let at = Alphabet::new(b"\r").run(text, at);
-    let slashes = Alphabet::new(b"\\").run(text, at);
-    let next = if byte(text, at) == b'\n' {
-        at + 1
-    } else if slashes > at && byte(text, slashes) == b'n' {
-        slashes + 1
-    } else {
-        return None;
-    };
-    Some(line_start(text, next))
+    (byte(text, at) == b'\n').then(|| line_start(text, at + 1))
 }
 
 /// Skips indentation and the markers of diffs, quotations and numbered lines.
@@ -188,10 +138,12 @@ fn line_start(text: &[u8], line: usize) -> usize {
     let fill = Alphabet::new(b" \t+>|");
     let at = fill.run(text, line);
     let digits = Alphabet::DIGIT.run(text, at);
-    if digits > at && starts(text, digits, "→".as_bytes()) {
-        return fill.run(text, digits + 3);
+    let is_numbered = digits > at && byte(text, digits) == b'\t';
+    if is_numbered {
+        fill.run(text, digits)
+    } else {
+        at
     }
-    at
 }
 
 /// Prefixes of a literal.

@@ -21,15 +21,9 @@ const LOWER_DIGIT: Alphabet = Alphabet::LOWER.union(DIGIT);
 const ANY64: Alphabet = BASE64.union(URL64);
 
 /// The parts of a UUID before its last twelve digits.
+#[rustfmt::skip]
 const UUID: &[Part] = &[
-    Take(HEX, 8),
-    Text("-"),
-    Take(HEX, 4),
-    Text("-"),
-    Take(HEX, 4),
-    Text("-"),
-    Take(HEX, 4),
-    Text("-"),
+    Take(HEX, 8), Text("-"), Take(HEX, 4), Text("-"), Take(HEX, 4), Text("-"), Take(HEX, 4), Text("-"),
 ];
 
 /// The parts of a Discord bot token between its first bytes, which encode a decimal number, and its
@@ -37,12 +31,9 @@ const UUID: &[Part] = &[
 const DISCORD: &[Part] = &[Run(ALNUM, 20), Text("."), Take(URL64, 6), Text(".")];
 
 /// The rules, one row per pattern. At one position, rows are tried in this order.
+#[rustfmt::skip]
 pub(super) static RULES: &[Rule] = &[
-    scanner(
-        "private-key",
-        "---- BEGIN|-----BEGIN|-----END|Private-Lines:",
-        private_keys::block,
-    ),
+    scanner("private-key", "---- BEGIN|-----BEGIN|-----END|Private-Lines:", private_keys::block),
     run(
         "private-key-base64",
         "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt|\
@@ -57,23 +48,12 @@ pub(super) static RULES: &[Rule] = &[
     ),
     run("private-key-base64", "b3BlbnNzaC1rZXktdjEA", ANY64, 40),
     scanner("json-web-key", "kty", private_keys::json_web_key),
-    run(
-        "age-key",
-        "AGE-SECRET-KEY-1|AGE-SECRET-KEY-PQ-1",
-        UPPER_DIGIT,
-        40,
-    ),
+    run("age-key", "AGE-SECRET-KEY-1|AGE-SECRET-KEY-PQ-1", UPPER_DIGIT, 40),
     run("age-key", "AGE-PLUGIN-", UPPER_DIGIT.with(b"-"), 40),
-    scanner(
-        "json-web-token",
-        "eyJ|.local.|.public.",
-        transports::json_web_token,
-    ),
-    scanner(
-        "aws",
-        "AKIA|ASIA|ABIA|ACCA|ABSK|bedrock-api-key-",
-        transports::aws,
-    ),
+    scanner("json-web-token", "eyJ", transports::json_web_token),
+    run("json-web-token", ".local.|.public.", DOTTED, 40).after(DIGIT.with(b"v"), 2, 2),
+    scanner("aws", "AKIA|ASIA|ABIA|ACCA", transports::aws),
+    run("aws", "ABSK|bedrock-api-key-", ANY64, 40),
     run("google", "AIza", URL64, 33),
     run("google", "GOCSPX-", URL64, 20),
     run("google", "ya29.", DOTTED, 20),
@@ -105,36 +85,19 @@ pub(super) static RULES: &[Rule] = &[
     run("infrastructure", ".atlasv1.", URL64.with(b"="), 40).after(ALNUM, 14, 14),
     digit("infrastructure", "hvs.", URL64, 20),
     digit("infrastructure", "hvb.|hvr.", URL64, 40),
-    parts("infrastructure", "s.", &[], Take(ALNUM, 24))
-        .demand(Mixed)
-        .whole(),
+    parts("infrastructure", "s.", &[], Take(ALNUM, 24)).demand(Mixed).whole(),
     run("infrastructure", "pul-", HEX, 40),
-    digit(
-        "infrastructure",
-        "dp.pt.|dp.ct.|dp.sa.|dp.scim.|dp.audit.",
-        ALNUM,
-        24,
-    ),
+    digit("infrastructure", "dp.pt.|dp.ct.|dp.sa.|dp.scim.|dp.audit.", ALNUM, 24),
     digit("infrastructure", "dp.st.", DOTTED, 24),
     digit("infrastructure", "ico-", ALNUM, 32),
     digit("infrastructure", "API-", UPPER_DIGIT, 26),
     digit("infrastructure", "pnu_|pnb_", ALNUM, 36),
-    parts(
-        "infrastructure",
-        "pat.|sat.",
-        &[Run(URL64, 20), Text("."), Take(ALNUM, 24), Text(".")],
-        Run(ALNUM, 20),
-    ),
+    parts("infrastructure", "pat.|sat.", &[Run(URL64, 20), Text("."), Take(ALNUM, 24), Text(".")], Run(ALNUM, 20)),
     digit("infrastructure", "tskey-", URL64, 16),
     mixed("infrastructure", "4b1d", ALNUM, 38),
     run("github", "ghp_|gho_|ghu_|ghs_|ghr_", ALNUM, 20),
     // Installation tokens since 2026: an app id, then a JSON web token.
-    parts(
-        "github",
-        "ghs_",
-        &[Run(DIGIT, 1), Text("_eyJ")],
-        Run(DOTTED, 20),
-    ),
+    parts("github", "ghs_", &[Run(DIGIT, 1), Text("_eyJ")], Run(DOTTED, 20)),
     digit("github", "github_pat_", WORD, 22),
     digit(
         "gitlab",
@@ -147,12 +110,7 @@ pub(super) static RULES: &[Rule] = &[
     mixed("source-hosting", "ATBB", ALNUM, 24),
     digit("source-hosting", "ATCTT3|ATATT3", URL64.with(b"="), 40),
     digit("source-hosting", "sgp_", WORD, 40),
-    run(
-        "slack",
-        "xoxb-|xoxa-|xoxp-|xoxr-|xoxs-|xoxo-|xoxc-|xoxe-|xoxe.xoxb-|xoxe.xoxp-",
-        URL64,
-        10,
-    ),
+    run("slack", "xoxb-|xoxa-|xoxp-|xoxr-|xoxs-|xoxo-|xoxc-|xoxe-|xoxe.xoxb-|xoxe.xoxp-", URL64, 10),
     run("slack", "xoxd-", ANY64.with(b"%"), 10),
     parts("slack", "xapp-", &[Take(DIGIT, 1)], Run(URL64, 10)),
     run(
@@ -161,52 +119,20 @@ pub(super) static RULES: &[Rule] = &[
         ALNUM.with(b"/+_-"),
         20,
     ),
-    parts(
-        "chat",
-        "MT|Mj|Mz|ND|NT|Nj|Nz|OD|OT",
-        DISCORD,
-        Run(URL64, 27),
-    ),
+    parts("chat", "MT|Mj|Mz|ND|NT|Nj|Nz|OD|OT", DISCORD, Run(URL64, 27)),
     run("chat", ":AA", URL64, 32).after(DIGIT, 8, 16),
-    run(
-        "chat",
-        "discord.com/api/webhooks/|discordapp.com/api/webhooks/",
-        URL64.with(b"/"),
-        40,
-    ),
-    run(
-        "chat",
-        "webhook.office.com/webhookb2/|outlook.office.com/webhook/",
-        URL64.with(b"/@"),
-        60,
-    ),
-    parts("chat", "SK", &[], Take(HEX, 32))
-        .demand(Digit)
-        .whole(),
-    run(
-        "stripe",
-        "sk_live_|sk_test_|sk_prod_|rk_live_|rk_test_|rk_prod_",
-        ALNUM,
-        10,
-    ),
+    run("chat", "discord.com/api/webhooks/|discordapp.com/api/webhooks/", URL64.with(b"/"), 40),
+    run("chat", "webhook.office.com/webhookb2/|outlook.office.com/webhook/", URL64.with(b"/@"), 60),
+    parts("chat", "SK", &[], Take(HEX, 32)).demand(Digit).whole(),
+    run("stripe", "sk_live_|sk_test_|sk_prod_|rk_live_|rk_test_|rk_prod_", ALNUM, 10),
     digit("stripe", "whsec_", BASE64, 20),
     run("payment", "sq0atp-|sq0csp-", URL64, 22),
     mixed("payment", "EAAA", URL64, 50),
     run("payment", "access_token$", LOWER_DIGIT.with(b"$"), 40),
-    mixed(
-        "payment",
-        "AQEyhm|AQEphm|AQExhm|AQEuhm|AQEmhm|AQFyhm",
-        ANY64,
-        60,
-    ),
+    mixed("payment", "AQEyhm|AQEphm|AQExhm|AQEuhm|AQEmhm|AQFyhm", ANY64, 60),
     mixed("payment", "rzp_live_|rzp_test_", ALNUM, 14),
     run("payment", "shpat_|shpca_|shppa_|shpss_|shptka_", HEX, 24),
-    parts(
-        "payment",
-        "access-sandbox-|access-development-|access-production-",
-        UUID,
-        Take(HEX, 12),
-    ),
+    parts("payment", "access-sandbox-|access-development-|access-production-", UUID, Take(HEX, 12)),
     digit("payment", "FLWSECK-|FLWSECK_TEST-", URL64, 12),
     run("payment", "shippo_live_|shippo_test_", HEX, 32),
     mixed("payment", "EZAK|EZTK", ALNUM, 50),
@@ -231,14 +157,10 @@ pub(super) static RULES: &[Rule] = &[
     digit("model-provider", "rpa_", ALNUM, 36),
     digit("package-registry", "npm_", ALNUM, 30),
     digit("package-registry", "pypi-", URL64, 50),
-    parts("package-registry", "cio", &[], Take(ALNUM, 32))
-        .demand(Mixed)
-        .whole(),
+    parts("package-registry", "cio", &[], Take(ALNUM, 32)).demand(Mixed).whole(),
     run("package-registry", "rubygems_", HEX, 40),
     digit("package-registry", "dckr_pat_|dckr_oat_", URL64, 20),
-    parts("package-registry", "oy2", &[], Take(LOWER_DIGIT, 43))
-        .demand(Digit)
-        .whole(),
+    parts("package-registry", "oy2", &[], Take(LOWER_DIGIT, 43)).demand(Digit).whole(),
     mixed("package-registry", "AKCp", ALNUM, 60),
     mixed("package-registry", "cmVmdGtu", ALNUM, 50),
     digit("package-registry", "CLOJARS_", ALNUM, 50),
@@ -256,18 +178,8 @@ pub(super) static RULES: &[Rule] = &[
     digit("monitoring", "glsa_", WORD, 30),
     mixed("monitoring", "glc_", BASE64, 32),
     run("monitoring", "eyJrIjoi", BASE64, 60),
-    parts(
-        "monitoring",
-        "dt0c01.",
-        &[Run(ALNUM, 20), Text(".")],
-        Run(ALNUM, 40),
-    ),
-    parts(
-        "monitoring",
-        "dt0s01.",
-        &[Run(ALNUM, 6), Text(".")],
-        Run(ALNUM, 40),
-    ),
+    parts("monitoring", "dt0c01.", &[Run(ALNUM, 20), Text(".")], Run(ALNUM, 40)),
+    parts("monitoring", "dt0s01.", &[Run(ALNUM, 6), Text(".")], Run(ALNUM, 40)),
     digit("monitoring", "hcaik_|hcxik_|hcxmk_", ALNUM, 30),
     mixed("monitoring", "phx_", ALNUM, 36),
     run("monitoring", "squ_|sqp_|sqa_", HEX, 40),
@@ -276,65 +188,34 @@ pub(super) static RULES: &[Rule] = &[
     digit("productivity", "lin_api_|lin_oauth_", ALNUM, 32),
     mixed("productivity", "secret_|ntn_", ALNUM, 40),
     digit("productivity", "figd_|figo_|figu_", URL64, 34),
-    parts(
-        "productivity",
-        "PMAK-",
-        &[Take(HEX, 24), Text("-")],
-        Run(HEX, 30),
-    ),
+    parts("productivity", "PMAK-", &[Take(HEX, 24), Text("-")], Run(HEX, 30)),
     digit("productivity", "PMAT-", UPPER_DIGIT, 26),
-    parts(
-        "productivity",
-        "pat",
-        &[Take(ALNUM, 14), Text(".")],
-        Run(HEX, 60),
-    ),
+    parts("productivity", "pat", &[Take(ALNUM, 14), Text(".")], Run(HEX, 60)),
     mixed("productivity", "sl.", DOTTED, 60),
     run("productivity", "ops_eyJ", ANY64, 60),
     digit("productivity", "A3-", UPPER_DIGIT.with(b"-"), 31),
-    parts(
-        "productivity",
-        "pat-na1-|pat-na2-|pat-na3-|pat-eu1-|pat-ap1-|sdk-|api-",
-        UUID,
-        Take(HEX, 12),
-    ),
+    parts("productivity", "pat-na1-|pat-na2-|pat-na3-|pat-eu1-|pat-ap1-|sdk-|api-", UUID, Take(HEX, 12)),
     digit("productivity", "tfp_", DOTTED, 40),
     digit("productivity", "CFPAT-", URL64, 40),
     digit("productivity", "CCIPAT_|CCIPRJ_", WORD, 40),
     digit("productivity", "bkua_", HEX, 36),
     mixed("productivity", "EAA", ALNUM, 80),
-    mixed(
-        "productivity",
-        "AAAAAAAAAAAAAAAAAAAAA",
-        ALNUM.with(b"%"),
-        60,
-    ),
+    mixed("productivity", "AAAAAAAAAAAAAAAAAAAAA", ALNUM.with(b"%"), 60),
     run("productivity", "sec-c-", URL64, 40),
     run("productivity", "sk.eyJ", DOTTED, 40),
-    scanner(
-        "url-password",
-        "://|:\\/\\/|@tcp(|@unix(|oracle:thin:",
-        transports::url,
-    ),
+    scanner("url-password", "://|@tcp(|@unix(|oracle:thin:", transports::url),
     scanner_any_case("bearer", "bearer", transports::bearer),
     scanner_any_case("basic", "basic", transports::basic),
     scanner_any_case("authorization", "authorization", transports::authorization),
     scanner_any_case("cookie", "cookie", transports::cookies),
-    scanner(
-        "command",
-        "curl|mysql|sshpass|docker|redis-cli|ldap| -",
-        transports::command,
-    ),
+    scanner("command", "curl|mysql|sshpass|docker login|redis-cli|ldap| -", transports::command),
     scanner("pgpass", ":5432:|*:*:", transports::pgpass),
     scanner_any_case(
         "assignment",
-        "pass|pw|secret|token|key|cred|auth|bearer|conn|pat|securestring|identified by",
+        "pass|pw|secret|token|key|cred|auth|bearer|conn|pat|securestring",
         assignments::assignment,
     ),
-    scanner("assignment", "sig=", assignments::assignment),
-    scanner_any_case(
-        "assignment",
-        assignments::FOREIGN,
-        assignments::foreign_password,
-    ),
+    scanner_any_case("assignment", "identified by", assignments::sql_password),
+    scanner("assignment", "sig=", assignments::signature),
+    scanner_any_case("assignment", assignments::FOREIGN, assignments::foreign_password),
 ];

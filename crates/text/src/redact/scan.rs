@@ -2,7 +2,10 @@
 //!
 //! The formats are data in `rules.rs`.
 
+use std::ops::Range;
+
 use super::tokens::{self, Finder, Rule};
+use super::view::View;
 
 /// Replaces each masked part.
 pub const MASK: &str = "[REDACTED]";
@@ -18,6 +21,14 @@ pub struct Finding {
     pub end: usize,
 }
 
+impl Finding {
+    /// Returns the same finding in the text that a view shows.
+    pub(super) fn in_source(self, view: &View<'_>) -> Self {
+        let Range { start, end } = view.range(self.start..self.end);
+        Self { start, end, ..self }
+    }
+}
+
 /// The state of a pass over a text.
 pub(super) struct Scan<'t> {
     /// The text; always valid UTF-8.
@@ -28,20 +39,22 @@ pub(super) struct Scan<'t> {
     pub(super) named: usize,
     /// The end of the last searched JSON web key.
     pub(super) keyed: usize,
-    /// The last command word seen: its index in the table of commands, and its position.
-    pub(super) command: Option<(usize, usize)>,
+    /// The last command word seen, and its position.
+    pub(super) command: Option<(&'static str, usize)>,
+    /// The mark at the position that is scanned.
+    pub(super) mark: &'static str,
     findings: Vec<Finding>,
     rule: &'static str,
 }
 
-impl Scan<'_> {
+impl<'t> Scan<'t> {
     /// Returns the byte at a position, or 0 outside the text.
     pub(super) fn byte(&self, at: usize) -> u8 {
         byte(self.text, at)
     }
 
     /// Returns the bytes of a range, or none if it lies outside the text.
-    pub(super) fn slice(&self, start: usize, end: usize) -> &[u8] {
+    pub(super) fn slice(&self, start: usize, end: usize) -> &'t [u8] {
         self.text.get(start..end).unwrap_or_default()
     }
 
@@ -97,6 +110,7 @@ pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
         named: 0,
         keyed: 0,
         command: None,
+        mark: "",
         findings: Vec::new(),
         rule: "",
     };
@@ -104,11 +118,12 @@ pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
     while let Some(next) = index.next(scan.text, at) {
         at = next;
         for anchor in index.anchors(scan.byte(at), scan.byte(at + 1)) {
-            let rule = anchor.rule;
-            scan.rule = rule.name;
-            match &rule.finder {
-                _ if !anchor.is_at(scan.text, at) => continue,
-                Finder::Token(token) => tokens::find(&mut scan, at, anchor.mark, token),
+            if !anchor.is_at(scan.text, at) {
+                continue;
+            }
+            (scan.rule, scan.mark) = (anchor.rule.name, anchor.mark);
+            match &anchor.rule.finder {
+                Finder::Token(token) => tokens::find(&mut scan, at, token),
                 Finder::Scanner(find) | Finder::AnyCase(find) => find(&mut scan, at),
             }
             if scan.done > at {

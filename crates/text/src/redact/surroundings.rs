@@ -1,16 +1,13 @@
 //! Where a name is: on a line of settings, in a query, in code or in a sentence.
 
 use super::names::is_one_of;
-use super::scan::{byte, starts};
+use super::scan::byte;
 use super::tokens::Alphabet;
 
 const BLANK: Alphabet = Alphabet::new(b" \t");
 
 /// The most bytes of a line beside a name that are read.
 const LINE: usize = 160;
-
-/// A line break in a string of a program or of JSON.
-const ESCAPED_BREAKS: [&[u8]; 3] = [b"\\n", b"\\u000a", b"\\u000A"];
 
 /// Words before the name of a variable that is set.
 #[rustfmt::skip]
@@ -41,8 +38,6 @@ impl NamePosition {
     pub(super) fn find(text: &[u8], start: usize) -> Self {
         match byte(text, start.wrapping_sub(1)) {
             b'?' | b'&' => return Self::Query,
-            b'6' if starts(text, start.wrapping_sub(6), b"\\u0026") => return Self::Query,
-            b';' if starts(text, start.wrapping_sub(5), b"&amp;") => return Self::Query,
             b';' => return Self::Field,
             // At the start of a line, a hyphen is a removed line of a diff.
             b'-' if !matches!(byte(text, start.wrapping_sub(2)), 0 | b'\n') => return Self::Flag,
@@ -53,19 +48,9 @@ impl NamePosition {
         let before = text
             .get(start.saturating_sub(48)..start)
             .unwrap_or_default();
-        let line = before
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map(|at| at + 1)
-            .or_else(|| {
-                let ends = ESCAPED_BREAKS.iter().filter_map(|escaped| {
-                    let mut windows = before.windows(escaped.len());
-                    Some(windows.rposition(|window| window == *escaped)? + escaped.len())
-                });
-                ends.max()
-            });
+        let line = before.iter().rposition(|byte| *byte == b'\n');
         let line = match line {
-            Some(line) => before.get(line..).unwrap_or_default(),
+            Some(end) => before.get(end + 1..).unwrap_or_default(),
             None if before.len() == start => before,
             None => return Self::Text,
         };
@@ -76,11 +61,6 @@ impl NamePosition {
                 || word.iter().all(u8::is_ascii_digit)
                 || is_line_of_settings(word)
                 || word.starts_with(b"$env:")
-                || word
-                    .get(..word.len().saturating_sub(3))
-                    .is_some_and(|number| {
-                        word.ends_with("→".as_bytes()) && number.iter().all(u8::is_ascii_digit)
-                    })
                 || is_one_of(word, DECLARATIONS)
         };
         if line

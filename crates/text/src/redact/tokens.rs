@@ -124,76 +124,56 @@ pub(super) struct Token {
     is_whole: bool,
 }
 
+type Str = &'static str;
+
 /// A mark and at least `least` bytes of an alphabet.
-pub(super) const fn run(
-    name: &'static str,
-    marks: &'static str,
-    alphabet: Alphabet,
-    least: usize,
-) -> Rule {
+pub(super) const fn run(name: Str, marks: Str, alphabet: Alphabet, least: usize) -> Rule {
     parts(name, marks, &[], Part::Run(alphabet, least))
 }
 
 /// The same, with at least one digit.
-pub(super) const fn digit(
-    name: &'static str,
-    marks: &'static str,
-    alphabet: Alphabet,
-    least: usize,
-) -> Rule {
+pub(super) const fn digit(name: Str, marks: Str, alphabet: Alphabet, least: usize) -> Rule {
     run(name, marks, alphabet, least).demand(Demand::Digit)
 }
 
 /// The same, with a digit, a lower-case and an upper-case letter.
-pub(super) const fn mixed(
-    name: &'static str,
-    marks: &'static str,
-    alphabet: Alphabet,
-    least: usize,
-) -> Rule {
+pub(super) const fn mixed(name: Str, marks: Str, alphabet: Alphabet, least: usize) -> Rule {
     run(name, marks, alphabet, least).demand(Demand::Mixed)
 }
 
 /// A mark and several parts.
-pub(super) const fn parts(
-    name: &'static str,
-    marks: &'static str,
-    parts: &'static [Part],
-    last: Part,
-) -> Rule {
-    let token = Token {
+pub(super) const fn parts(name: Str, marks: Str, parts: &'static [Part], last: Part) -> Rule {
+    let finder = Finder::Token(Token {
         before: None,
         parts,
         last,
         demand: Demand::Nothing,
         is_whole: false,
-    };
+    });
     Rule {
         name,
         marks,
-        finder: Finder::Token(token),
+        finder,
     }
 }
 
 /// A format that a function recognizes.
-pub(super) const fn scanner(name: &'static str, marks: &'static str, find: Scanner) -> Rule {
+pub(super) const fn scanner(name: Str, marks: Str, find: Scanner) -> Rule {
+    let finder = Finder::Scanner(find);
     Rule {
         name,
         marks,
-        finder: Finder::Scanner(find),
+        finder,
     }
 }
 
 /// The same, for marks in upper and lower case.
-pub(super) const fn scanner_any_case(
-    name: &'static str,
-    marks: &'static str,
-    find: Scanner,
-) -> Rule {
+pub(super) const fn scanner_any_case(name: Str, marks: Str, find: Scanner) -> Rule {
+    let finder = Finder::AnyCase(find);
     Rule {
         name,
         marks,
-        finder: Finder::AnyCase(find),
+        finder,
     }
 }
 
@@ -230,29 +210,28 @@ impl Rule {
 const JUDGED: usize = 256;
 
 /// Masks the token whose mark is at a position.
-pub(super) fn find(scan: &mut Scan, at: usize, mark: &str, token: &Token) {
+pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
     let text = scan.text;
     let start = match token.before {
         None => at,
         Some((alphabet, least, most)) => {
-            let mut start = alphabet.run_back(text, at, most);
-            // Exclude the digits of `\u0022`.
-            if start >= 2 && starts(text, start - 2, b"\\u") {
-                start += 4;
-            }
+            let start = alphabet.run_back(text, at, most);
             if start + least > at {
                 return;
             }
             start
         }
     };
-    // Any short mark may occur inside base64, so a token there must be distinctive by itself.
-    let before = byte(text, start.wrapping_sub(1));
-    let blob = token.demand == Demand::Mixed && Alphabet::new(b"+/-_").has(before);
+    // Any short mark may occur inside base64, so a token there must be distinctive by itself. The first
+    // sign of a line is that of a diff.
+    let [line, before] = [2, 1].map(|back| byte(text, start.wrapping_sub(back)));
+    let blob = token.demand == Demand::Mixed
+        && Alphabet::new(b"+/-_").has(before)
+        && !matches!(line, 0 | b'\n');
     if blob || !begins_word(text, start) {
         return;
     }
-    let body = at + mark.len();
+    let body = at + scan.mark.len();
     let mut end = body;
     for part in token.parts.iter().chain([&token.last]) {
         let (next, is_there) = match part {
@@ -280,16 +259,14 @@ pub(super) fn find(scan: &mut Scan, at: usize, mark: &str, token: &Token) {
     // A repeated character such as `ghp_xxxxxxxxxxxxxxxxxxxx` is a placeholder.
     let filler = judged.len() > 1 && judged.iter().all(|byte| judged.first() == Some(byte));
     // A short mark may be a word of code, such as `s.`.
-    if filler || !meets(token.demand, judged, mark.len() > 3) {
+    if filler || !meets(token.demand, judged, scan.mark.len() > 3) {
         return;
     }
     if let Part::Run(alphabet, _) = token.last {
         end = alphabet.run(text, end);
     }
     // A trailing dot or hyphen belongs to the sentence.
-    while end > body && matches!(byte(text, end - 1), b'.' | b'-') {
-        end -= 1;
-    }
+    end = Alphabet::new(b".-").run_back(text, end, end - body);
     if !(token.is_whole && Alphabet::WORD.has(byte(text, end))) {
         scan.found(start, end);
     }
@@ -308,21 +285,10 @@ fn meets(demand: Demand, token: &[u8], is_marked: bool) -> bool {
     }
 }
 
-/// Returns whether a word can begin at a position: after anything but a letter or digit, after an
-/// escape (`\n`, `\u0022`, `%3D`), or after a terminal color.
+/// Returns whether a word can begin at a position: after anything but a letter or digit, or after an
+/// escape of a URL.
 pub(super) fn begins_word(text: &[u8], at: usize) -> bool {
     let before = |count: usize| at.checked_sub(count).map_or(0, |at| byte(text, at));
-    if !before(1).is_ascii_alphanumeric() {
-        return true;
-    }
-    let hex = |count| (1..=count).all(|back| before(back).is_ascii_hexdigit());
-    (before(2) == b'\\' && matches!(before(1), b'n' | b'r' | b't' | b'b' | b'f'))
-        || (before(3) == b'%' && hex(2))
-        || (before(5) == b'u' && before(6) == b'\\' && hex(4))
-        || (before(1) == b'm' && (before(2).is_ascii_digit() || before(2) == b'[') && {
-            let color = Alphabet::new(b"0123456789;").run_back(text, at - 1, 12);
-            color
-                .checked_sub(1)
-                .is_some_and(|at| byte(text, at) == b'[')
-        })
+    !before(1).is_ascii_alphanumeric()
+        || before(3) == b'%' && (1..=2).all(|back| before(back).is_ascii_hexdigit())
 }

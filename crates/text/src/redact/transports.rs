@@ -1,6 +1,6 @@
 //! Credentials recognized by their structure or by where they occur: URLs, headers, command lines.
 
-use super::disguise::decode;
+use super::encoded::decode;
 use super::names::{NameClass, is_one_of};
 use super::scan::{Scan, byte, find, starts};
 use super::tokens::{Alphabet, begins_word};
@@ -13,21 +13,9 @@ const BLANK: Alphabet = Alphabet::new(b" \t");
 /// The most bytes that a scanner reads before it decides.
 const REACH: usize = 512;
 
-/// Masks a JSON web token or a PASETO.
+/// Masks a JSON web token.
 pub(super) fn json_web_token(scan: &mut Scan, at: usize) {
     let text = scan.text;
-    if byte(text, at) == b'.' {
-        let version = at.saturating_sub(2);
-        let body = at + if byte(text, at + 1) == b'l' { 7 } else { 8 };
-        if byte(text, version) != b'v' || !byte(text, version + 1).is_ascii_digit() {
-            return;
-        }
-        let end = Alphabet::DOTTED.run(text, body);
-        if end >= body + 40 {
-            scan.found(version, end);
-        }
-        return;
-    }
     if !begins_word(text, at) {
         return;
     }
@@ -43,34 +31,17 @@ pub(super) fn json_web_token(scan: &mut Scan, at: usize) {
     let encoded = starts(text, header + 1, b"eyJ") && payload >= header + 10;
     if signed || encoded {
         let end = Alphabet::DOTTED.run(text, at);
-        scan.found(at, without_trailing(text, end, b'.'));
+        scan.found(at, Alphabet::new(b".").run_back(text, end, REACH));
     }
 }
 
-/// Returns the end of a text without the repetitions of a byte at its end.
-fn without_trailing(text: &[u8], mut end: usize, trailing: u8) -> usize {
-    while byte(text, end.wrapping_sub(1)) == trailing {
-        end -= 1;
-    }
-    end
-}
-
-/// Masks an AWS key id and a secret directly after it, or a Bedrock key.
+/// Masks an AWS key id, and a secret directly after it.
 pub(super) fn aws(scan: &mut Scan, at: usize) {
     let text = scan.text;
-    if !begins_word(text, at) {
-        return;
-    }
-    if matches!(text.get(at..at + 4), Some(b"ABSK" | b"bedr")) {
-        let body = at + if byte(text, at) == b'A' { 4 } else { 16 };
-        let end = Alphabet::BASE64.union(URL64).run(text, body);
-        if end >= body + 40 {
-            scan.found(at, end);
-        }
-        return;
-    }
-    let end = Alphabet::UPPER.union(Alphabet::DIGIT).run(text, at);
-    if end != at + 20 || Alphabet::WORD.has(byte(text, end)) {
+    let end = Alphabet::UPPER
+        .union(Alphabet::DIGIT)
+        .run_within(text, at, 21);
+    if !begins_word(text, at) || end != at + 20 || Alphabet::WORD.has(byte(text, end)) {
         return;
     }
     scan.found(at, end);
@@ -109,33 +80,31 @@ pub(super) fn model_key(scan: &mut Scan, at: usize) {
     {
         let whole = key.len() >= 20 && digit;
         let end = if whole { URL64 } else { ALNUM }.run(text, body);
-        scan.found(at, without_trailing(text, end, b'-'));
+        scan.found(at, Alphabet::new(b"-").run_back(text, end, REACH));
     }
 }
 
 /// Masks the password of a URL.
 pub(super) fn url(scan: &mut Scan, at: usize) {
     let text = scan.text;
-    let (start, end) = match byte(text, at) {
-        b'@' => {
+    let (start, end) = match scan.mark {
+        "@tcp(" | "@unix(" => {
             let ends = Alphabet::new(b" \t\n\"'`=(");
             let first = scan.done.max(at.saturating_sub(128));
             let before = (first..at).rev().find(|at| ends.has(byte(text, *at)));
             (before.map_or(first, |at| at + 1), at)
         }
-        b'o' => {
-            let start = at + "oracle:thin:".len();
+        "oracle:thin:" => {
+            let start = at + scan.mark.len();
             let end = authority_end(text, start);
-            let Some(slash) = position(text, start, end, b'/') else {
-                return;
-            };
+            let slash = position(text, start, end, b'/').unwrap_or(end);
             if let Some(host) = position(text, slash, end, b'@') {
                 mask_password(scan, slash + 1, host);
             }
             return;
         }
         _ => {
-            let start = at + if byte(text, at + 1) == b'/' { 3 } else { 5 };
+            let start = at + 3;
             if !byte(text, at.wrapping_sub(1)).is_ascii_alphanumeric() || byte(text, start) == b'['
             {
                 return;
@@ -193,11 +162,7 @@ const CREDENTIALS: Alphabet = ALNUM.union(Alphabet::new(b"._~+/=-"));
 pub(super) fn bearer(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let word = at + "bearer".len();
-    let start = if starts(text, word, b"%20") {
-        word + 3
-    } else {
-        BLANK.run(text, word)
-    };
+    let start = BLANK.run(text, word);
     if start == word || !begins_word(text, at) {
         return;
     }
@@ -206,7 +171,7 @@ pub(super) fn bearer(scan: &mut Scan, at: usize) {
         return;
     }
     let end = CREDENTIALS.run(text, start);
-    scan.found(at, without_trailing(text, end, b'.'));
+    scan.found(at, Alphabet::new(b".").run_back(text, end, REACH));
 }
 
 /// How words begin that follow `Bearer` in prose.
@@ -302,15 +267,9 @@ pub(super) fn authorization(scan: &mut Scan, at: usize) {
 }
 
 /// Parts of the names of cookies that hold a session, in lower case.
+#[rustfmt::skip]
 const SESSION_NAMES: &[&[u8]] = &[
-    b"sess",
-    b"sid",
-    b"auth",
-    b"token",
-    b"jwt",
-    b"csrf",
-    b"xsrf",
-    b"remember",
+    b"sess", b"sid", b"auth", b"token", b"jwt", b"csrf", b"xsrf", b"remember",
 ];
 
 /// Masks the values of cookies that look like session ids.
@@ -363,15 +322,13 @@ enum FlagValue {
 }
 
 /// Commands with flags that take a credential.
+#[rustfmt::skip]
 const COMMANDS: &[(&str, &[&str], FlagValue)] = &[
-    (
-        "curl",
-        &["-u", "--user", "-U", "--proxy-user"],
-        FlagValue::User,
-    ),
+    ("curl", &["-u", "--user", "-U", "--proxy-user"], FlagValue::User),
     ("mysql", &["-p"], FlagValue::Attached),
     ("sshpass", &["-p"], FlagValue::Password),
-    ("docker", &["-p"], FlagValue::Password),
+    // Docker's `-p` is a port elsewhere.
+    ("docker login", &["-p"], FlagValue::Password),
     ("redis-cli", &["-a"], FlagValue::Password),
     ("ldap", &["-w"], FlagValue::Password),
 ];
@@ -379,18 +336,13 @@ const COMMANDS: &[(&str, &[&str], FlagValue)] = &[
 /// Remembers a command word, or masks the value of its flag.
 pub(super) fn command(scan: &mut Scan, at: usize) {
     let text = scan.text;
-    if byte(text, at) != b' ' {
-        let mut words = COMMANDS.iter().map(|(word, ..)| word.as_bytes());
-        let command = words.position(|word| starts(text, at, word));
-        scan.command = command
-            .filter(|_| begins_word(text, at))
-            .map(|command| (command, at));
+    if scan.mark != " -" {
+        scan.command = Some((scan.mark, at)).filter(|_| begins_word(text, at));
         return;
     }
-    let Some((command, seen)) = scan.command.filter(|(_, seen)| at < seen + REACH) else {
-        return;
-    };
-    let Some((word, flags, value)) = COMMANDS.get(command) else {
+    let command = scan.command.filter(|(_, seen)| at < seen + REACH);
+    let command = command.and_then(|(word, _)| COMMANDS.iter().find(|(known, ..)| *known == word));
+    let Some((_, flags, value)) = command else {
         return;
     };
     let Some(flag) = flags.iter().find(|known| {
@@ -402,10 +354,6 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
     }) else {
         return;
     };
-    // Docker's `-p` is a port except for `docker login`.
-    if *word == "docker" && !starts(text, seen, b"docker login") {
-        return;
-    }
     let after = at + 1 + flag.len();
     let start = match value {
         FlagValue::Attached => after,
@@ -432,13 +380,11 @@ pub(super) fn pgpass(scan: &mut Scan, at: usize) {
     // A line with the usual port is known behind a prefix, too: of a diff, a quotation, `grep -n`.
     let is_usual = byte(text, at + 1) == b'5';
     let host = if is_usual { &b"*"[..] } else { b"*:" };
-    let mut start = Alphabet::DOTTED.with(host).run_back(text, at, 128);
+    let start = Alphabet::DOTTED.with(host).run_back(text, at, 128);
     let before = byte(text, start.wrapping_sub(1));
     match before {
         b' ' | b'\t' | b'+' | b'>' | b'|' if is_usual => {}
         b':' if is_usual && byte(text, start.wrapping_sub(2)).is_ascii_digit() => {}
-        // The letter of an escaped line break.
-        b'\\' if byte(text, start) == b'n' => start += 1,
         0 | b'\n' | b'"' | b'\'' | b'`' => {}
         _ => return,
     }

@@ -148,12 +148,6 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
     {
         return false;
     }
-    if syntax == ValueSyntax::Quoted
-        && has(value, b"\\u")
-        && let Some(plain) = unescaped(value)
-    {
-        return is_secret(plain.as_bytes(), class, syntax);
-    }
     if value.iter().any(u8::is_ascii_whitespace) {
         return syntax == ValueSyntax::Quoted && is_passphrase(value, class);
     }
@@ -186,25 +180,6 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
         (_, ValueSyntax::Bare) if names_secret(value, syntax) => false,
         _ => is_distinctive(value, class, syntax),
     }
-}
-
-/// Decodes the escapes of letters outside ASCII in a JSON string: `Has\u0142o`; `None` if there is
-/// another escape.
-fn unescaped(value: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(value).ok()?;
-    let mut parts = text.split("\\u");
-    let mut plain = parts.next()?.to_owned();
-    for part in parts {
-        // The value may have been cut within an escape.
-        let Some((code, rest)) = part.split_at_checked(4) else {
-            break;
-        };
-        let code = u32::from_str_radix(code, 16).ok()?;
-        // Half of a pair stands for a letter as well.
-        plain.push(char::from_u32(code).unwrap_or('\u{10000}'));
-        plain.push_str(rest);
-    }
-    (!plain.contains('\\') && !plain.is_ascii()).then_some(plain)
 }
 
 /// Returns whether a value looks like a secret by itself, where it may also be a word of code or of
