@@ -28,6 +28,7 @@ fn commands_with_the_same_work() {
             "cd web && cargo build && cargo test",
         ),
         ("cargo test", "cargo test \\\n"),
+        ("cargo test", "cargo test # again"),
         ("sh -c 'a; b | tail'", "sh -c 'a; b | tail' | tail"),
         (
             "psql -c \"select 1; select 2\"",
@@ -158,6 +159,7 @@ fn test_commands_are_recognized() {
         "zig build test",
         "cargo build && cargo test",
         "cd web && npm test 2>&1 | tail",
+        "(cd web && npm test)",
     ] {
         assert!(command(text).is_test(), "{text:?}");
     }
