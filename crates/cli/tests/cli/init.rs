@@ -243,7 +243,13 @@ fn a_remote_that_deleted_notes_is_joined_without_a_loss() {
     };
     let join = |home: &TestHome| run(home, &["init", "--yes", "--remote", path]);
     join(&laptop);
-    join(&desktop);
+    // All of these notes are of a machine of the same name.
+    let joined = join(&desktop);
+    let reached = joined.lines().find(|line| line.starts_with("✓ reached: "));
+    assert!(
+        reached.is_some_and(|line| line.ends_with(" notes")),
+        "{joined}"
+    );
     laptop.run("init --local-only").well();
     for note in ["7Q4KZ9", "B2M6RD"] {
         desktop.run(&format!("forget {note}")).well();
@@ -261,6 +267,29 @@ fn a_remote_that_deleted_notes_is_joined_without_a_loss() {
     assert!(
         found.contains("Integration tests need the stub server"),
         "{found}"
+    );
+}
+
+#[test]
+fn a_remote_that_does_not_exist() {
+    let home = home_with_notes();
+    let remote = home.root().join("nope.git");
+    let init = home
+        .command(["init", "--yes", "--remote", &remote.to_string_lossy()])
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    snapshot!(init.run().shown(), @"
+    exit 1
+    store    ~/.anamnesis
+    machine  laptop
+    remote   [ROOT]/nope.git
+    on stderr:
+    anamnesis: sync: [ROOT]/nope.git cannot be reached: there is no such folder now
+    Nothing was changed, and your notes are safe
+    → check the address and the connection, then: anamnesis init --remote URL
+    ");
+    assert_eq!(
+        json_in(&home.store().join("config.json"))["remote"],
+        Value::Null
     );
 }
 

@@ -81,17 +81,27 @@ pub(super) fn meet(context: &Context, talk: &Talk<'_>) -> Result<Option<HeldDeci
         HeldDecision::None,
         TIMEOUT,
     );
-    let reached = carrier
-        .init()
-        .map_err(|error| Error::from(error).also(NOTHING_CHANGED))?;
+    let reached = carrier.init().map_err(|error| {
+        let is_offline = matches!(&error, anamnesis_sync::Error::Network(it) if it.is_offline());
+        let error = Error::from(error).also(NOTHING_CHANGED);
+        if is_offline {
+            // The remote is not set, so no later sync reaches it, either.
+            error.hint("check the address and the connection, then: anamnesis init --remote URL")
+        } else {
+            error
+        }
+    })?;
     let is_empty = reached.notes_there == 0 && reached.machines.is_empty();
     let machines = one_line(&reached.machines.join(", "));
     talk.say(&if is_empty {
         "✓ reached: it is empty\n".to_owned()
     } else {
         let notes = ui::count(reached.notes_there, "note");
-        let from = if machines.is_empty() { "" } else { ", from " };
-        format!("✓ reached: {notes}{from}{}\n", ui::shorten(&machines, 40))
+        let from = match &*machines {
+            "" => String::new(),
+            machines => format!(", from {}", ui::shorten(machines, 40)),
+        };
+        format!("✓ reached: {notes}{from}\n")
     });
     let agreed = if is_empty {
         is_private(talk)
