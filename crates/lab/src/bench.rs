@@ -728,7 +728,7 @@ impl<'a> Stage<'a> {
                 "backfill, done already",
                 &[],
                 Before::Nothing,
-                "noted already",
+                "a note exists",
             ),
         ])
     }

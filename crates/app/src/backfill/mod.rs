@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use anamnesis_session::{event::Host, session_note::SessionDigest};
 use anamnesis_store::{
+    index::{Entry, Filter, Index},
     journal::Journal,
     session_note::{self, Outcome, Request},
 };
@@ -51,7 +52,7 @@ pub struct BackfillReport {
     pub sessions: Vec<Session>,
     /// The transcripts that are skipped, by path.
     pub skipped: Vec<SkippedTranscript>,
-    /// How many transcripts belong to other projects.
+    /// How many sessions of other projects can be remembered.
     pub elsewhere: usize,
     /// How many transcripts were not read because the limit was reached or the scan failed.
     #[serde(rename = "not_looked_at")]
@@ -97,6 +98,30 @@ pub struct PastSession {
     pub path: PathBuf,
 }
 
+/// Returns the notes of this machine that a backfill wrote and whose sessions have no records here,
+/// newest first.
+pub fn noted(
+    context: &Context,
+    journal: &Journal,
+    index: &Index,
+    project: Option<&str>,
+) -> Result<Vec<Entry>, Error> {
+    let filter = Filter {
+        projects: project.map(str::to_owned).into_iter().collect(),
+        tag: Some(SOURCE.to_owned()),
+        machine: Some(context.machine_id()),
+        ..Filter::default()
+    };
+    let mut noted = Vec::new();
+    for entry in index.list(&filter, usize::MAX)? {
+        let session = entry.session.as_deref().map(|id| journal.session(id));
+        if session.transpose()?.flatten().is_none() {
+            noted.push(entry);
+        }
+    }
+    Ok(noted)
+}
+
 /// Returns the sessions that can be remembered, in the order in which they began, and how many
 /// transcripts are skipped. `progress` as in [`run`].
 pub fn past_sessions(
@@ -117,7 +142,7 @@ pub fn past_sessions(
                 path: candidate.path.clone(),
             }),
             Finding::Skipped(..) => skipped += 1,
-            Finding::Elsewhere => {}
+            Finding::Elsewhere(_) => {}
         }
     }
     sessions.sort_by_key(|past| (past.session.began, past.session.note));
@@ -185,7 +210,7 @@ pub fn run(
         });
         match finding {
             Ok(Finding::Session(session, _)) => findings.sessions.push(session),
-            Ok(Finding::Elsewhere) => findings.elsewhere += 1,
+            Ok(Finding::Elsewhere(is_notable)) => findings.elsewhere += usize::from(is_notable),
             Ok(Finding::Skipped(skip, cause)) => findings.skipped.push(SkippedTranscript {
                 path: one_line(&context.shown(&candidate.path)),
                 skip,

@@ -102,8 +102,10 @@ pub enum Skip {
     Noted,
     /// Hooks recorded it.
     Recorded,
-    /// It may be running.
+    /// It is running.
     Open,
+    /// Its transcript changed a moment ago, so it may be running.
+    Recent,
     /// It has nothing to keep.
     Trivial,
     /// A person had it forgotten.
@@ -128,21 +130,25 @@ impl Skip {
     /// The reason for scripts, and in a few words that are valid for one session and for many.
     pub fn reason(self) -> (&'static str, &'static str) {
         match self {
-            Self::Noted => ("noted", "noted already"),
-            Self::Recorded => ("recorded", "recorded: the note is made without this"),
-            Self::Open => ("open", "still open: noted at the end"),
-            Self::Trivial => ("trivial", "nothing to keep"),
-            Self::Forgotten => ("forgotten", "forgotten, and stays so"),
+            Self::Noted => ("noted", "a note exists"),
+            Self::Recorded => ("recorded", "recorded by hooks: noted without this command"),
+            Self::Open => ("open", "still open: noted when it ends"),
+            Self::Recent => (
+                "recent",
+                "used within the last 30 minutes, perhaps still open: try again later",
+            ),
+            Self::Trivial => ("trivial", "nothing worth a note"),
+            Self::Forgotten => ("forgotten", "forgotten by you: not noted again"),
             Self::Excluded => ("excluded", "in an excluded folder"),
-            Self::Paused => ("paused", "of a paused project"),
+            Self::Paused => ("paused", "in a paused project"),
             Self::Unrecorded => (
                 "unrecorded",
-                "not recorded at the time, perhaps on purpose (--unrecorded)",
+                "not recorded although Anamnesis was installed (--unrecorded)",
             ),
-            Self::Earlier => ("earlier", "before the day of --since"),
-            Self::Own => ("own", "made by anamnesis itself"),
-            Self::Nameless => ("no-session-id", "without a session id"),
-            Self::Unreadable => ("unreadable", "unreadable"),
+            Self::Earlier => ("earlier", "ended before the day of --since"),
+            Self::Own => ("own", "started by Anamnesis itself"),
+            Self::Nameless => ("no-session-id", "no session id in the transcript"),
+            Self::Unreadable => ("unreadable", "the transcript cannot be read"),
         }
     }
 }
@@ -160,8 +166,8 @@ pub(super) enum Finding {
     Session(Session, Box<SessionDigest>),
     /// The session is skipped; with the error, if the file caused it.
     Skipped(Skip, Option<String>),
-    /// The session belongs to a project that was not requested.
-    Elsewhere,
+    /// The session belongs to a project that was not requested; with whether it can be remembered.
+    Elsewhere(bool),
 }
 
 impl From<Skip> for Finding {
@@ -321,23 +327,30 @@ impl<'a> Past<'a> {
 
     /// Reads a transcript and decides what to do with it. Fails only if the journal cannot be read.
     pub(super) fn look(&mut self, candidate: &Candidate) -> Result<Finding, Error> {
-        match self.look_into(candidate) {
-            Ok(finding) => Ok(finding),
+        let mut project = None;
+        let finding = match self.look_into(candidate, &mut project) {
+            Ok(finding) => finding,
             Err(Fault::Transcript(cause)) => {
-                Ok(Finding::Skipped(Skip::Unreadable, Some(cause.to_string())))
+                Finding::Skipped(Skip::Unreadable, Some(cause.to_string()))
             }
-            Err(Fault::Journal(failure)) => Err(failure),
-        }
+            Err(Fault::Journal(failure)) => return Err(failure),
+        };
+        Ok(match (&self.wanted.project, project) {
+            (Some(wanted), Some(project)) if *wanted != project => {
+                Finding::Elsewhere(matches!(finding, Finding::Session(..)))
+            }
+            _ => finding,
+        })
     }
 
-    fn look_into(&mut self, candidate: &Candidate) -> Result<Finding, Fault> {
+    /// Decides about a transcript of any project. `of` becomes the key of the project, once known.
+    fn look_into(
+        &mut self,
+        candidate: &Candidate,
+        of: &mut Option<String>,
+    ) -> Result<Finding, Fault> {
         let (file, head) = self.open(&candidate.path)?;
-        let folder = folder_of(&head);
-        if let (Some(wanted), Some(folder)) = (self.wanted.project.clone(), &folder)
-            && self.project(Some(folder)) != wanted
-        {
-            return Ok(Finding::Elsewhere);
-        }
+        *of = folder_of(&head).map(|folder| self.project(Some(&folder)));
         // The file name ends with the session's id, so most known sessions are skipped without reading
         // the file.
         let name = candidate.path.file_stem().unwrap_or_default();
@@ -349,11 +362,8 @@ impl<'a> Past<'a> {
         let reader = head.chain(BufReader::with_capacity(256 * 1024, file));
         let (mut transcript, is_excluded) = self.read(reader, ALWAYS)?;
         let project = self.project(transcript.cwd.as_ref());
-        if let Some(wanted) = &self.wanted.project
-            && *wanted != project
-            && !is_excluded
-        {
-            return Ok(Finding::Elsewhere);
+        if !is_excluded {
+            *of = Some(project.clone());
         }
         if let Some(skip) = self.unwanted(candidate, &transcript, &project, is_excluded)? {
             return Ok(skip.into());
@@ -436,7 +446,7 @@ impl<'a> Past<'a> {
         // A copied transcript has a new file time, so both times are compared.
         let mut times = candidate.modified.iter().chain(&transcript.last_at);
         if times.all(|time| is_recent(*time, now)) {
-            return Ok(Some(Skip::Open));
+            return Ok(Some(Skip::Recent));
         }
         let ended = transcript.last_at.or(candidate.modified);
         let is_earlier = |since| ended.is_some_and(|ended| ended.date_naive() < since);

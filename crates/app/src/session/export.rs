@@ -10,7 +10,7 @@ use anamnesis_text::{private_tokens, redact};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Error, context::Context, format::iso};
+use crate::{Error, context::Context, format::iso, ops::note::Note};
 
 /// The version of the export format; see docs/reference/sessions.md.
 const VERSION: u32 = 1;
@@ -50,6 +50,8 @@ pub struct SessionList {
     pub sessions: Vec<Value>,
     /// How many there are.
     pub total: usize,
+    /// Notes of sessions that have no records here, because a backfill wrote them.
+    pub backfilled: Vec<Note>,
 }
 
 /// The JSON keys that a list and a full session share.

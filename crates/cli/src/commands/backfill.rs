@@ -19,10 +19,10 @@ use crate::ui::{self, LIST_LENGTH, Outcome, ProgressBar, Ui};
 
 /// Create notes for sessions from before the install
 ///
-/// Reads the program's own transcripts and lists which sessions of this project can be remembered,
-/// and why others are skipped. With --apply, their notes are written. A run can be interrupted and
-/// repeated at any time: sessions that already have a note, are forgotten, excluded or paused are
-/// left alone.
+/// Reads the transcripts of Claude Code, or of another program, and lists which sessions of this
+/// project can get a note, and why others are skipped. With --apply, the notes are written. A run
+/// can be interrupted and repeated: sessions that already have a note, are forgotten, excluded or
+/// paused are skipped.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Use the sessions of this program: claude, codex or gemini
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Only sessions that ended on or after this day (YYYY-MM-DD)
     #[arg(long, value_name = "DATE")]
     since: Option<NaiveDate>,
-    /// Import at most this many sessions, newest first
+    /// Only this many sessions, newest first
     #[arg(short = 'n', long, value_name = "N", short_alias = 'k')]
     limit: Option<usize>,
     /// Include sessions that were not recorded although Anamnesis was installed
@@ -118,9 +118,9 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
     });
     let end = if sessions.is_empty() { '.' } else { ':' };
     let mut text = if args.apply {
-        format!("{count}{place} remembered{end}\n")
+        format!("{count}{place} got a note{end}\n")
     } else {
-        format!("{count}{place} can be remembered{end}\n")
+        format!("{count}{place} can get a note{end}\n")
     };
     let length = if args.all { usize::MAX } else { LIST_LENGTH };
     let mut shown: Vec<(&str, Vec<&Session>)> = Vec::new();
@@ -156,16 +156,12 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
     if findings.elsewhere > 0 {
         let _ = writeln!(
             text,
-            "{} of other projects · --everywhere",
+            "{} of other projects can get one · --everywhere",
             ui::count(findings.elsewhere, "session")
         );
     }
     if findings.left > 0 {
-        let _ = writeln!(
-            text,
-            "{} not looked at",
-            ui::count(findings.left, "transcript")
-        );
+        let _ = writeln!(text, "{} not read", ui::count(findings.left, "transcript"));
     }
     if let Some(first) = sessions.first() {
         if args.apply {
@@ -191,7 +187,7 @@ fn left_out(args: &Args, findings: &BackfillReport, text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "{} left out:",
+        "{} skipped:",
         ui::count(findings.skipped.len(), "session")
     );
     for (skip, skipped) in reasons {

@@ -6,9 +6,10 @@ mod show;
 use std::process::ExitCode;
 
 use anamnesis_app::{
-    Error,
+    Error, backfill,
     context::{Context, TIMEOUT},
     format::width,
+    ops::note::Note,
     session::{
         export::{SessionList, head_json, inert},
         note_label, short, state,
@@ -74,10 +75,15 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
     let limit = args.limit.min(MAX_LISTED);
     let total = journal.count_sessions(project.as_deref())?;
     let sessions = journal.sessions(project.as_deref(), limit)?;
+    let backfilled = backfill::noted(context, &journal, &index, project.as_deref())?;
     if args.json {
         let mut list = SessionList {
             sessions: Vec::new(),
             total,
+            backfilled: backfilled
+                .into_iter()
+                .map(|entry| Note::new(context, entry))
+                .collect(),
         };
         for session in &sessions {
             let mut json = head_json(session, &index)?;
@@ -88,7 +94,7 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
         }
         return ui.json(list);
     }
-    if total == 0 {
+    if total == 0 && backfilled.is_empty() {
         let place = project.map_or_else(String::new, |key| format!(" of {}", one_line(&key)));
         let hint = if args.everywhere {
             "anamnesis doctor"
@@ -112,6 +118,21 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
             "{} of {} shown{more}\n",
             sessions.len(),
             ui::number(total)
+        ));
+    }
+    if !backfilled.is_empty() {
+        let noted = ui::count(backfilled.len(), "session");
+        text.push_str(&format!("{noted} without records, noted by backfill:\n"));
+    }
+    for entry in backfilled.iter().take(limit) {
+        let short = Context::short(&index, entry.id());
+        text.push_str(&ui::note_line(entry, &short, context.environment.now));
+        text.push('\n');
+    }
+    if backfilled.len() > limit {
+        text.push_str(&format!(
+            "{limit} of {} shown\n",
+            ui::number(backfilled.len())
         ));
     }
     ui.page(&text, "");
@@ -142,7 +163,10 @@ fn line(
     }
     let mut second = format!(
         "          {}, {}",
-        ui::counted(session.prompts, "prompt"),
+        ui::counted(
+            session.prompts - journal.count_commands(&session.id)?,
+            "prompt"
+        ),
         ui::counted(session.tool_events, "tool event")
     );
     if let Some(prompt) = &session.first_prompt {

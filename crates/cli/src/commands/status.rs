@@ -110,7 +110,7 @@ fn empty(context: &Context, status: &Overview) -> String {
     if past > 0 {
         let sessions = ui::count(past, "earlier session");
         text.push_str(&format!(
-            "past:  {sessions} of this project can be remembered: anamnesis backfill\n"
+            "past:  {sessions} of this project can get a note: anamnesis backfill\n"
         ));
     }
     text
@@ -121,7 +121,7 @@ fn filled(context: &Context, status: &Overview) -> String {
     let (step, _) = explain(&status.project);
     let kinds = status.by_kind.iter();
     let kinds: Vec<String> = kinds
-        .map(|(kind, amount)| format!("{amount} {kind}"))
+        .map(|(kind, amount)| ui::count(*amount, kind))
         .collect();
     let kinds = match kinds.join(", ") {
         none if none.is_empty() => none,

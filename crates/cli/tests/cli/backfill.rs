@@ -109,33 +109,33 @@ fn the_recorded_sessions() {
     };
     snapshot!(run("backfill"), @"
     exit 0
-    0 sessions of github.com/acme/shop can be remembered.
-    8 sessions of other projects · --everywhere
+    0 sessions of github.com/acme/shop can get a note.
+    3 sessions of other projects can get one · --everywhere
     ");
     let before = bytes_below(home.root());
     snapshot!(run("backfill --everywhere"), @"
     exit 0
-    3 sessions can be remembered:
+    3 sessions can get a note:
     project
       59M416  2026-11-21  Change of w.txt
       ZT159R  2026-11-21  hello tui
       DBP220  2026-11-21  Change of hello2.txt
-    5 sessions left out:
-           4  nothing to keep
-           1  without a session id
+    5 sessions skipped:
+           4  nothing worth a note
+           1  no session id in the transcript
     → anamnesis backfill --apply --everywhere
     ");
     assert!(before == bytes_below(home.root()), "a list changed a byte");
     snapshot!(run("backfill --everywhere --apply"), @"
     exit 0
-    3 sessions remembered:
+    3 sessions got a note:
     project
       59M416  2026-11-21  Change of w.txt
       ZT159R  2026-11-21  hello tui
       DBP220  2026-11-21  Change of hello2.txt
-    5 sessions left out:
-           4  nothing to keep
-           1  without a session id
+    5 sessions skipped:
+           4  nothing worth a note
+           1  no session id in the transcript
     Undo: anamnesis undo [BATCH]
     Undo one: anamnesis forget 59M416
     ");
@@ -163,20 +163,20 @@ fn the_recorded_sessions() {
     ");
     snapshot!(run("backfill --everywhere"), @"
     exit 0
-    0 sessions can be remembered.
-    8 sessions left out:
-           3  noted already
-           4  nothing to keep
-           1  without a session id
+    0 sessions can get a note.
+    8 sessions skipped:
+           3  a note exists
+           4  nothing worth a note
+           1  no session id in the transcript
     ");
     let before = bytes_below(&home.store().join("memory"));
     snapshot!(run("backfill --everywhere --apply"), @"
     exit 0
-    0 sessions remembered.
-    8 sessions left out:
-           3  noted already
-           4  nothing to keep
-           1  without a session id
+    0 sessions got a note.
+    8 sessions skipped:
+           3  a note exists
+           4  nothing worth a note
+           1  no session id in the transcript
     ");
     assert!(before == bytes_below(&home.store().join("memory")));
     assert!(run("search rename").starts_with("exit 0\n"));
@@ -189,7 +189,7 @@ fn a_list_and_its_notes() {
     december(&home);
     snapshot!(home.run("backfill").shown(), @"
     exit 0
-    3 sessions of github.com/acme/shop can be remembered:
+    3 sessions of github.com/acme/shop can get a note:
       1K57EC  2025-12-09  Why is the build slow?
       1498A7  2025-12-05  Let the cart have limits, too
       GTPRM2  2025-12-03  Add rate limits to the login
@@ -199,9 +199,9 @@ fn a_list_and_its_notes() {
     assert!(!home.store().exists());
     snapshot!(home.run("backfill --limit 1 --since 2025-12-04").shown(), @"
     exit 0
-    1 session of github.com/acme/shop can be remembered:
+    1 session of github.com/acme/shop can get a note:
       1K57EC  2025-12-09  Why is the build slow?
-    2 transcripts not looked at
+    2 transcripts not read
     → anamnesis backfill --apply --since 2025-12-04 --limit 1
     ");
     snapshot!(home.run("backfill --limit 1 --since 2025-12-04 --json").stdout, @r#"
@@ -225,7 +225,7 @@ fn a_list_and_its_notes() {
     "#);
     snapshot!(home.run("backfill --apply").shown(), @"
     exit 0
-    3 sessions of github.com/acme/shop remembered:
+    3 sessions of github.com/acme/shop got a note:
       1K57EC  2025-12-09  Why is the build slow?
       1498A7  2025-12-05  Let the cart have limits, too
       GTPRM2  2025-12-03  Add rate limits to the login
@@ -259,6 +259,19 @@ fn a_list_and_its_notes() {
 
     **Files:** /srv/shop/src/limit.rs
     ");
+    snapshot!(home.run("sessions").shown(), @"
+    exit 0
+    3 sessions without records, noted by backfill:
+    1K57EC  session     Why is the build slow?                                  23 d
+    1498A7  session     Let the cart have limits, too                           27 d
+    GTPRM2  session     Add rate limits to the login                            29 d
+    ");
+    let sessions = home.run("sessions --json").json();
+    assert_eq!(sessions["total"], 0);
+    assert_eq!(
+        sessions["backfilled"][2]["title"],
+        "Add rate limits to the login"
+    );
     snapshot!(home.run("list").shown(), @"
     exit 0
     1K57EC  session     Why is the build slow?                                  23 d
@@ -267,9 +280,9 @@ fn a_list_and_its_notes() {
     ");
     snapshot!(home.run("backfill").shown(), @"
     exit 0
-    0 sessions of github.com/acme/shop can be remembered.
-    3 sessions left out:
-           3  noted already
+    0 sessions of github.com/acme/shop can get a note.
+    3 sessions skipped:
+           3  a note exists
     ");
 }
 
@@ -292,7 +305,7 @@ fn the_sessions_of_one_project() {
     assert_eq!(titles(&home, "--everywhere").len(), 4);
     snapshot!(home.run("backfill --everywhere --all").shown(), @"
     exit 0
-    4 sessions can be remembered:
+    4 sessions can get a note:
     github.com/acme/shop
       1K57EC  2025-12-09  Why is the build slow?
       1498A7  2025-12-05  Let the cart have limits, too
@@ -303,8 +316,8 @@ fn the_sessions_of_one_project() {
     ");
     snapshot!(home.run("backfill --project shop").shown(), @"
     exit 0
-    0 sessions of shop can be remembered.
-    4 sessions of other projects · --everywhere
+    0 sessions of shop can get a note.
+    4 sessions of other projects can get one · --everywhere
     ");
     assert_eq!(home.run("backfill --since yesterday").code, Some(2));
     assert_eq!(home.run("backfill --project a --everywhere").code, Some(2));
@@ -465,17 +478,17 @@ fn hostile_files() {
     let before = bytes_below(&home.claude());
     snapshot!(home.run("backfill --everywhere --apply --all").shown(), @"
     exit 0
-    2 sessions remembered:
+    2 sessions got a note:
     github.com/acme/shop
       4PV0RK  2025-12-02  Add limits to the cart
       3P9BX5  2025-12-01  Add limits to the login
-    7 sessions left out:
-           2  nothing to keep
+    7 sessions skipped:
+           2  nothing worth a note
               ~/.claude/projects/-shop/empty.jsonl
               ~/.claude/projects/-shop/lines.jsonl
-           1  without a session id
+           1  no session id in the transcript
               ~/.claude/projects/-shop/no-session.jsonl
-           4  unreadable
+           4  the transcript cannot be read
               ~/.claude/projects/-shop/binary.jsonl: no line is a record of a session
               ~/.claude/projects/-shop/folder.jsonl: not a regular file
               ~/.claude/projects/-shop/link.jsonl: a link; not followed
@@ -621,7 +634,7 @@ fn of_a_session_that_went_on_unrecorded_the_part_before_is_told() {
 }
 
 #[test]
-fn a_session_that_was_written_to_just_now_is_open() {
+fn a_session_that_was_used_just_now_can_be_noted_later() {
     let home = home();
     let path = past(
         &home,
@@ -637,7 +650,10 @@ fn a_session_that_was_written_to_just_now_is_open() {
         );
     };
     at(3);
-    assert_eq!(reasons(&home, ""), BTreeMap::from([("open".to_owned(), 1)]));
+    assert_eq!(
+        reasons(&home, ""),
+        BTreeMap::from([("recent".to_owned(), 1)])
+    );
     at(31);
     assert_eq!(reasons(&home, ""), BTreeMap::new());
 }
@@ -683,7 +699,7 @@ fn the_status_offers_the_past_until_there_is_a_note() {
     fs::rename(folder.join("-shop"), folder.join(name)).unwrap();
     assert_eq!(
         offer(&home).as_deref(),
-        Some("past:  3 earlier sessions of this project can be remembered: anamnesis backfill")
+        Some("past:  3 earlier sessions of this project can get a note: anamnesis backfill")
     );
     home.run("backfill --apply").well();
     assert_eq!(offer(&home), None);
@@ -699,7 +715,7 @@ fn where_notes_cannot_be_written_it_says_so() {
     assert_eq!(output.code, Some(1));
     assert!(output.stdout.starts_with("0 sessions "), "{output:?}");
     assert!(
-        output.stdout.contains("3 transcripts not looked at"),
+        output.stdout.contains("3 transcripts not read"),
         "{output:?}"
     );
     assert!(output.stderr.starts_with("anamnesis: "), "{output:?}");
@@ -736,7 +752,7 @@ fn sessions_of_codex_and_gemini_are_listed_and_noted_once() {
             command.env("ANAMNESIS_NOW", LATER).run()
         };
         let listed = run("").well();
-        assert!(listed.contains("1 session can be remembered"), "{listed}");
+        assert!(listed.contains("1 session can get a note"), "{listed}");
         assert!(listed.contains(&format!("--from {host}")), "{listed}");
         assert_eq!(home.notes(), [""; 0]);
         let done = run(" --apply --json").json();
@@ -746,7 +762,7 @@ fn sessions_of_codex_and_gemini_are_listed_and_noted_once() {
         assert!(note.contains(&format!("prov_host: {host}")), "{note}");
         assert!(note.contains("Fixed in the Makefile."), "{note}");
         let again = run(" --apply").well();
-        assert!(again.contains("noted already"), "{again}");
+        assert!(again.contains("a note exists"), "{again}");
     }
 }
 

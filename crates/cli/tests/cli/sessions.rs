@@ -158,12 +158,30 @@ fn the_list_says_what_became_of_each_session() {
           "first_prompt": "Add rate limits to the login\nand tell me  nothing of it"
         }
       ],
-      "total": 1
+      "total": 1,
+      "backfilled": []
     }
     "#);
     for line in home.run("sessions --everywhere").well().lines() {
         assert!(line.chars().count() <= 80, "over 80 columns: {line}");
     }
+}
+
+#[test]
+fn a_slash_command_is_no_prompt_of_the_list() {
+    let home = home();
+    play(&home, SESSION);
+    for (time, prompt) in [("03:01:30", "/memory-status"), ("03:01:40", "/compact")] {
+        let prompt = event(
+            &home,
+            "UserPromptSubmit",
+            SESSION,
+            json!({ "prompt": prompt }),
+        );
+        hook_at(&home, time, &prompt).well();
+    }
+    let list = home.run("sessions").well();
+    assert!(list.contains(" 2 prompts, 2 tool events"), "{list}");
 }
 
 #[test]

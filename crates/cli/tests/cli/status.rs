@@ -14,7 +14,7 @@ fn status_before_the_first_note_and_after() {
     store: ~/.anamnesis · on · this machine only
     notes: 0; a session is noted when it ends
     sync:  none; notes stay on this machine · anamnesis init --remote URL
-    state: no session seen yet: start claude once · anamnesis doctor
+    state: no hook has run yet: the next prompt runs the first · anamnesis doctor
     ");
     home.hook(&home.start(SESSION, "startup")).well();
     snapshot!(home.run("status").shown(), @"

@@ -137,6 +137,14 @@ impl Journal {
         )
     }
 
+    /// Counts the stored prompts of a session that no person wrote as text: commands and notifications.
+    pub fn count_commands(&self, session: &str) -> Result<i64, Error> {
+        self.value(
+            "SELECT count(*) FROM prompt WHERE session = ? AND kind IN ('command', 'notification')",
+            [session],
+        )
+    }
+
     /// Counts the sessions that still have prompts, tool events or turn ends.
     pub fn count_kept(&self) -> Result<usize, Error> {
         self.value(
