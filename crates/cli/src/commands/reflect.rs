@@ -23,12 +23,17 @@ use anamnesis_text::clean::one_line;
 use super::sync as sync_command;
 use crate::ui::{self, Outcome, ProjectFilter, Ui};
 
+/// What to do if no model is configured.
+const WITHOUT_A_MODEL: &str = "/memory-reflect in Claude Code (its own model distils them), or name \
+                               a model: anamnesis config set reflection.provider openai";
+
 /// Distil sessions into few notes (uses a model)
 ///
 /// Sends the session notes of each project that are not distilled yet, without secrets, to the
 /// configured model (`anamnesis config set reflection.provider`). Its answer becomes notes; the
 /// session notes stay. Without `--apply` nothing is sent or written. Machine-local notes and notes
-/// of sessions with private parts are not sent.
+/// of sessions with private parts are not sent. Without a configured model, type /memory-reflect in
+/// Claude Code.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -73,10 +78,15 @@ fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 ui::count(sources.len(), "session note")
             ));
         }
-        ui.print("→ anamnesis reflect --apply   (sends them to the model that you configured)\n");
+        ui.print(&match model::find(context) {
+            Ok(None) => format!("→ {WITHOUT_A_MODEL}\n"),
+            _ => "→ anamnesis reflect --apply   (sends them to the model that you configured)\n"
+                .to_owned(),
+        });
         return Ok(ExitCode::SUCCESS);
     }
-    let model = model::required(context)?;
+    let model = model::find(context)?
+        .ok_or_else(|| Error::failed("no model is set").hint(WITHOUT_A_MODEL))?;
     let (written, proposed, failed) = reflect(context, &journal, &model, &waiting, ui);
     if proposed > 0 {
         ui.print(&format!(
