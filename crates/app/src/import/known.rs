@@ -9,7 +9,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, State},
 };
-use anamnesis_store::journal::Journal;
+use anamnesis_store::{journal::Journal, project::Step};
 
 use super::Request;
 use crate::{Error, backfill, context::Context};
@@ -190,7 +190,8 @@ impl ProjectKeys {
     }
 
     /// In this order: what a person named for it, the folder that the source knows, the one project of
-    /// the store whose key ends with the name, what a person named for all unknown ones.
+    /// the store whose key ends with the name, the name of a folder that is not here, what a person
+    /// named for all unknown ones.
     fn key_of(
         &self,
         context: &Context,
@@ -201,15 +202,19 @@ impl ProjectKeys {
         if let Some(key) = self.named.get(name) {
             return Ok(key.clone());
         }
+        let mut by_folder = None;
         let folder = hints.folder(context, name).map(PathBuf::from);
         // On Windows a folder of another machine may have no drive.
         if let Some(folder) = folder.filter(|folder| folder.has_root()) {
             if context.exclusions().excludes(&folder) {
                 return Err("in an excluded folder");
             }
-            let key = context.project_of(&folder).key;
+            let project = context.project_of(&folder);
             // Only a person may make an imported note apply to all projects.
-            if key != GLOBAL {
+            by_folder = Some(project.key).filter(|key| key != GLOBAL);
+            // All that is known of a folder of another machine is its name.
+            let is_known = project.step != Step::Folder || folder.exists();
+            if let Some(key) = by_folder.take_if(|_| is_known) {
                 return Ok(key);
             }
         }
@@ -223,7 +228,9 @@ impl ProjectKeys {
         match (keys.next(), keys.next()) {
             (Some(key), None) => Ok(key.clone()),
             (None, _) if is_named(&&here) && here != GLOBAL => Ok(here),
-            _ => self.for_unknown.clone().ok_or(UNKNOWN_PROJECT),
+            _ => by_folder
+                .or_else(|| self.for_unknown.clone())
+                .ok_or(UNKNOWN_PROJECT),
         }
     }
 }

@@ -233,6 +233,24 @@ fn claude_mem_is_imported_once_and_undone() {
 }
 
 #[test]
+fn a_folder_that_is_not_here_may_be_a_project_of_the_store() {
+    let bench = Bench::new();
+    let path = bench.database(CLAUDE_MEM);
+    let projects = || {
+        let looked = bench.run("claude-mem", &path, Bench::request(false));
+        looked.unwrap().projects
+    };
+    assert_eq!(projects()["shop"], 2);
+    let id = NoteId::made_of("a note");
+    let folder = bench.folder.path().join("store/memory/semantic");
+    fs::create_dir_all(&folder).unwrap();
+    let note =
+        format!("---\nid: {id}\ntype: semantic\ntitle: t\nproject: git.home/acme/shop\n---\nx\n");
+    fs::write(folder.join(format!("{id}.md")), note).unwrap();
+    assert_eq!(projects()["git.home/acme/shop"], 2);
+}
+
+#[test]
 fn a_claude_mem_database_is_imported_while_it_is_written() {
     let bench = Bench::new();
     let path = bench.database("PRAGMA journal_mode = WAL");

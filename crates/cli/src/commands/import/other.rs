@@ -206,12 +206,16 @@ fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportRep
         );
     }
     for key in project::unseen(context, report.projects.keys()) {
-        let shown = shorten(key);
-        let key = quoted(key);
+        let hint = if args.apply {
+            format!("anamnesis project merge {} KEY", quoted(key))
+        } else {
+            args.command(tool, "--project NAME=KEY")
+        };
         let _ = writeln!(
             text,
-            "no session was in \"{shown}\" here, so none is given its notes\n\
-             → anamnesis project merge {key} KEY   (if a project here is the same)"
+            "no session was in \"{}\" here, so none gets its notes\n\
+             → {hint}   (if it is the project KEY here)",
+            shorten(key)
         );
     }
     if report.is_held && report.new > 0 {
