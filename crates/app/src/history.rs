@@ -279,7 +279,7 @@ impl<'a> Past<'a> {
             "machine": event.machine.as_deref().map(one_line),
             "actor": event.actor.as_deref().map(one_line),
             "batch": event.batch.map(|batch| batch.to_string()),
-            "did": shown_verb(event),
+            "did": safe_line(event.verb()),
             "title": (!title.is_empty()).then_some(title),
             "notes": notes.collect::<Vec<_>>(),
         })
@@ -295,29 +295,32 @@ pub struct CommitList {
     pub more: bool,
 }
 
-/// Adds to tombstones, which have no title, the last one that the history has. A purged note has none
-/// there. Errors are only logged.
+/// Adds to tombstones, which have no title, the one in the trash or the last one that the history has. A
+/// purged note has none there. Errors are only logged.
 pub fn add_titles(context: &Context, entries: &mut [Entry]) {
     if context.environment.is_agent {
         return;
     }
-    let repository = match open(context) {
-        Ok(Some(repository)) => repository,
-        Ok(None) => return,
-        Err(failure) => return context.log(failure.text().trim_end()),
-    };
+    let repository = open(context).unwrap_or_else(|failure| {
+        context.log(failure.text().trim_end());
+        None
+    });
     history::read_without_hashing();
     let is_untitled =
         |entry: &&mut Entry| entry.title.is_empty() && entry.state == State::Forgotten;
     for entry in entries.iter_mut().filter(is_untitled) {
-        let versions = repository
-            .versions(entry.id(), MAX_SEARCHED)
-            .unwrap_or_default();
-        let titles = versions.iter().filter_map(|version| {
-            let file = NoteFile::parse(&version.file.as_ref()?.bytes, entry.id()).ok()?;
+        let id = entry.id();
+        let title = |bytes: &[u8]| {
+            let file = NoteFile::parse(bytes, id).ok()?;
             Some(safe_line(&file.note().title)).filter(|title| !title.is_empty())
+        };
+        let trashed = context.notes.trashed(id);
+        let title = trashed.and_then(|bytes| title(&bytes)).or_else(|| {
+            let versions = repository.as_ref()?.versions(id, MAX_SEARCHED).ok()?;
+            let mut files = versions.iter().filter_map(|version| version.file.as_ref());
+            files.find_map(|file| title(&file.bytes))
         });
-        entry.title = titles.into_iter().next().unwrap_or_default();
+        entry.title = title.unwrap_or_default();
     }
 }
 
@@ -462,7 +465,12 @@ pub fn shown_actor(event: &Event) -> &str {
 
 /// What a commit did, in one line.
 pub fn shown_verb(event: &Event) -> String {
-    safe_line(event.verb())
+    let is_new = |touched: &Touched| *touched == Touched::Added;
+    match event.verb() {
+        "edited" if event.notes.values().all(is_new) => "wrote".to_owned(),
+        "purge" => "removed".to_owned(),
+        verb => safe_line(verb),
+    }
 }
 
 /// What a commit did to a note, in one word.

@@ -504,25 +504,27 @@ impl Repository {
                 break;
             }
         }
-        let notes = changes.into_iter().map(|(id, change)| {
-            let touched = match (change.old, change.new) {
-                (None, _) => Touched::Added,
-                (_, None) => Touched::Removed,
-                _ => Touched::Changed,
-            };
-            (id, touched)
-        });
         let message = commit.message().unwrap_or_default();
-        Ok(Event {
+        let mut event = Event {
             commit: commit.id().to_string(),
             at: time_of(commit),
             machine: machine_of(commit),
             actor: trailer(commit, ACTOR),
             batch: batch_of(commit),
             subject: message.lines().next().unwrap_or_default().to_owned(),
-            notes: notes.collect(),
+            notes: BTreeMap::new(),
             title,
-        })
+        };
+        // The rewritten history does not have a purged note, so its tombstone is new there.
+        let is_purge = event.verb() == "purge";
+        event.notes = (changes.into_iter())
+            .map(|(id, change)| match (change.old, change.new) {
+                (None, _) if !is_purge => (id, Touched::Added),
+                (None, _) | (_, None) => (id, Touched::Removed),
+                _ => (id, Touched::Changed),
+            })
+            .collect();
+        Ok(event)
     }
 }
 

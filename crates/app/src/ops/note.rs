@@ -2,7 +2,7 @@
 
 use anamnesis_note::{
     id::NoteId,
-    note::{self, parse_timestamp},
+    note::{self, Severity, parse_timestamp},
 };
 use anamnesis_recall::{
     render::{inert, inert_line},
@@ -30,6 +30,7 @@ pub struct Note {
     path: Option<String>,
     body: Option<String>,
     asked: Vec<String>,
+    when: Vec<String>,
 }
 
 /// A note, without its text
@@ -71,6 +72,14 @@ struct Fields<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     #[schemars(skip)]
     asked: &'a [String],
+    /// The tool calls that a warning comes before
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[schemars(skip)]
+    when: &'a [String],
+    /// The severity of a warning
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    severity: Option<&'static str>,
 }
 
 impl Note {
@@ -79,6 +88,7 @@ impl Note {
         Self {
             body: None,
             asked: Vec::new(),
+            when: Vec::new(),
             age_days: age(&entry, context.environment.now),
             // Tools name notes by their ids.
             path: context.tool.is_none().then(|| entry.path.to_string()),
@@ -91,6 +101,7 @@ impl Note {
     pub fn with_text(mut self, note: &note::Note) -> Self {
         self.body = Some(note.body.clone());
         self.asked.clone_from(&note.asked);
+        self.when.clone_from(&note.when);
         self
     }
 
@@ -125,6 +136,9 @@ impl Serialize for Note {
             path: self.path.as_deref(),
             body: self.body.as_deref(),
             asked: &self.asked,
+            when: &self.when,
+            // Only with the text, as the rest of a warning.
+            severity: (self.body.as_ref()).and(entry.severity.map(Severity::as_str)),
         };
         fields.serialize(serializer)
     }

@@ -41,7 +41,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return run_at(args, date, context, ui);
     }
     let index = context.index()?;
-    let entry = Context::resolve(&index, &args.id)?;
+    let mut entry = Context::resolve(&index, &args.id)?;
+    if entry.state == State::Forgotten {
+        history::add_titles(context, std::slice::from_mut(&mut entry));
+    }
     if args.raw {
         let bytes = context.notes.bytes(entry.path)?;
         // Terminal sequences in a file are escaped here.
@@ -168,7 +171,17 @@ fn heading(entry: &Entry, note: &Note, short: &str, context: &Context) -> String
         one_line(&entry.machine_id),
         entry.path
     ));
-    for (name, list) in [("tags", &entry.tags), ("asked as", &note.asked)] {
+    // The kind of a note is also a tag, in the word that files have.
+    let mut tags = entry.tags.clone();
+    tags.retain(|tag| tag != entry.kind.as_str());
+    if let Some(severity) = note.severity {
+        text.push_str(&format!("\nseverity: {severity}"));
+    }
+    for (name, list) in [
+        ("when", &note.when),
+        ("tags", &tags),
+        ("asked as", &note.asked),
+    ] {
         if !list.is_empty() {
             text.push_str(&format!("\n{name}: {}", one_line(&list.join(", "))));
         }

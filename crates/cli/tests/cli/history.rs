@@ -107,9 +107,9 @@ fn the_log_is_one_line_a_commit() {
     exit 0
     10 min ago laptop     you        BATCH6 forget ~1 Deploys go through Jenkins
     20 min ago laptop     you        BATCH5 edit ~1 Integration_tests_need_a_stub
-    30 min ago laptop     you        [BATCH] edited +1 Deploys go through Jenkins
-    30 min ago laptop     you        [BATCH] edited +1 Integration tests need the st…
-    30 min ago laptop     you        [BATCH] edited +1 Package manager is pnpm
+    30 min ago laptop     you        [BATCH] wrote +1 Deploys go through Jenkins
+    30 min ago laptop     you        [BATCH] wrote +1 Integration tests need the stu…
+    30 min ago laptop     you        [BATCH] wrote +1 Package manager is pnpm
     30 min ago laptop     session    [BATCH] noted +1 Add rate limits to the login
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
     → anamnesis log --diff CHANGE   |   anamnesis undo [BATCH]
@@ -388,9 +388,9 @@ fn a_batch_is_taken_back_and_the_undo_too() {
     9 min ago  laptop     you        BATCH7 undo ~1 Integration tests need the stub…
     10 min ago laptop     you        BATCH6 undo ~1 Integration tests need the stub…
     20 min ago laptop     you        BATCH5 edit ~1 Integration tests need the stub…
-    30 min ago laptop     you        [BATCH] edited +1 Deploys go through Jenkins
-    30 min ago laptop     you        [BATCH] edited +1 Integration tests need the st…
-    30 min ago laptop     you        [BATCH] edited +1 Package manager is pnpm
+    30 min ago laptop     you        [BATCH] wrote +1 Deploys go through Jenkins
+    30 min ago laptop     you        [BATCH] wrote +1 Integration tests need the stu…
+    30 min ago laptop     you        [BATCH] wrote +1 Package manager is pnpm
     30 min ago laptop     session    [BATCH] noted +1 Add rate limits to the login
     30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
     → anamnesis undo [BATCH]   (the newest; any other by its six characters)
@@ -559,7 +559,7 @@ fn a_forgotten_note_keeps_its_title_in_the_list_on_every_machine() {
     let home = committed();
     home.run("forget 7Q4KZ9").well();
     std::fs::remove_dir_all(home.store().join("trash")).unwrap();
-    let list = home.run("list --everywhere --forgotten").well();
+    let list = home.run("list --forgotten").well();
     assert!(
         list.contains("Integration tests need the stub server"),
         "{list}"

@@ -91,7 +91,7 @@ macro_rules! snapshot {
             (r#""bytes": [0-9]{4,}"#, "\"bytes\": [SIZE]"),
             (r"anamnesis undo [0-9A-Z]{6}\b", "anamnesis undo [BATCH]"),
             (r"\bhead=[0-9a-f]{7}\b", "head=[COMMIT]"),
-            (r"\b[0-9A-Z]{6} (edited|noted|write) ", "[BATCH] $1 "),
+            (r"\b[0-9A-Z]{6} (edited|wrote|noted|write) ", "[BATCH] $1 "),
             (r#""head": "[0-9a-f]{7}""#, "\"head\": [COMMIT]"),
             (r"\bedit-[0-9A-Z]{26}\.md\b", "edit-[ID].md"),
         ];

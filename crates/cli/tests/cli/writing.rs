@@ -138,6 +138,13 @@ fn from_a_file_with_everything() {
     ---
     It rewrites history that others have.
     ");
+    let show = home.run(&format!("show {id}")).well();
+    for line in ["severity: high", "when: cmd: git push --force", "tags: git"] {
+        assert!(show.lines().any(|shown| shown == line), "{line}: {show}");
+    }
+    let json = home.run(&format!("show {id} --json")).json();
+    assert_eq!(json["severity"], "high");
+    assert_eq!(json["when"][0], "cmd: git push --force");
     let json = home
         .command(["write", "--json", "--kind", "task"])
         .input("Remove the flag")

@@ -142,6 +142,9 @@ fn actions(visit: &Visit, entry: &Entry) -> Markup {
 
 fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
     let now = visit.context.environment.now;
+    // The kind of a note is also a tag, in the word that files have.
+    let tags = entry.tags.iter().filter(|tag| *tag != entry.kind.as_str());
+    let tags: Vec<&String> = tags.collect();
     html! {
         dl {
             dt { "Author" } dd {
@@ -161,10 +164,12 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
                     " · " a href={ "/notes?state=any&session=" (encoded(session)) } { "its notes" }
                 }
             }
-            @if !entry.tags.is_empty() {
-                dt { "Tags" } dd {
-                    @for tag in &entry.tags { span.chip { (line(tag)) } " " }
-                }
+            @if let Some(severity) = note.severity { dt { "Severity" } dd { (severity) } }
+            @if !note.when.is_empty() {
+                dt { "When" } dd { @for when in &note.when { code { (line(when)) } " " } }
+            }
+            @if !tags.is_empty() {
+                dt { "Tags" } dd { @for tag in tags { span.chip { (line(tag)) } " " } }
             }
             dt { "Confidence" } dd { (format!("{:.0} %", 100.0 * entry.confidence)) }
             dt { "File" } dd { code { (entry.path) } }
