@@ -4,7 +4,9 @@
 //! what a hook would miss.
 
 use anamnesis_note::id::NoteId;
-use anamnesis_recall::{note_set::Silence, rank::Query};
+use anamnesis_recall::{
+    note_set::Silence, project_history::FoundCommit, rank::Query, render::commit_block,
+};
 use anamnesis_session::{
     event::MAX_TEXT,
     prompt::{RawPrompt, SafePrompt},
@@ -20,7 +22,7 @@ use serde_json::{Value, json};
 use crate::{
     Error,
     context::Context,
-    pause,
+    pause, project_history,
     recall::{Asker, Lane, RecallResult, Skipped, question},
     remember, session,
 };
@@ -47,6 +49,8 @@ pub struct Tried {
     pub lane: Lane,
     /// The recall result, or why recall did not run.
     pub outcome: Result<RecallResult, Skipped>,
+    /// The commits of the project's history that answer the prompt.
+    pub commits: Vec<FoundCommit>,
     /// Whether some notes are not in the index yet.
     pub is_behind: bool,
 }
@@ -65,20 +69,22 @@ impl Tried {
             "searched": run.map(|run| run.searched),
             "floor": run.map(|run| run.floor),
             "candidates": answer.map(candidates).unwrap_or_default(),
+            "commits": self.commits.iter().map(FoundCommit::line).collect::<Vec<_>>(),
             "behind": self.is_behind,
         })
     }
 
-    /// Returns the block that the hook would inject; empty if there is none.
-    pub fn block(&self) -> &str {
-        self.outcome
-            .as_ref()
-            .map_or("", |answer| &answer.block.text)
+    /// Returns the text that the hook would inject; empty if there is none.
+    pub fn block(&self) -> String {
+        let answer = self.outcome.as_ref();
+        let notes = answer.map_or("", |answer| &answer.block.text);
+        format!("{notes}{}", commit_block(&self.commits))
     }
 
     /// Returns why nothing would be injected, if nothing would.
     pub fn silence(&self) -> Option<&str> {
         match &self.outcome {
+            _ if !self.commits.is_empty() => None,
             Ok(answer) => answer.outcome.silence.map(Silence::as_str),
             Err(skipped) => Some(skipped.reason()),
         }
@@ -124,6 +130,13 @@ impl Trial<'_> {
                 .as_ref()
                 .map(|session| NoteId::of_session(&session.id)),
         };
+        let id = session.as_ref().map_or("", |session| &session.id);
+        let commits = match self.asked(context, &project, &echoes) {
+            Ok(query) if self.lane == Lane::Prompt => {
+                project_history::for_prompt(context, journal.as_ref(), &project, id, &query)?.0
+            }
+            _ => Vec::new(),
+        };
         let outcome = self.run_in(context, &project, journal.as_ref(), &echoes, seen)?;
         let is_behind =
             Index::open(&context.home).is_ok_and(|index| index.is_behind(&context.notes));
@@ -131,6 +144,7 @@ impl Trial<'_> {
             project,
             lane: self.lane,
             outcome,
+            commits,
             is_behind,
         })
     }

@@ -122,7 +122,7 @@ fn read_branches(
 /// records. A record names the session's own note, because a commit has no note of its own.
 pub fn for_prompt(
     context: &Context,
-    journal: &Journal,
+    journal: Option<&Journal>,
     project: &Project,
     session: &str,
     prompt: &Query,
@@ -134,7 +134,8 @@ pub fn for_prompt(
     let Some(commits) = Commits::open(&context.home) else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let shown = journal.commits_shown(session)?;
+    let shown = journal.map(|journal| journal.commits_shown(session));
+    let shown = shown.transpose()?.unwrap_or_default();
     let found = at_prompt(&commits, &project.all_keys(), &question, &shown);
     let found = found.map_err(Error::caused_by)?;
     let records = found.iter().map(|found| ShownNote {

@@ -595,6 +595,14 @@ impl Selection<'_> {
                 self.outcome.pointers.push(*pointer);
             }
         }
+        if !self.outcome.pointers.is_empty() {
+            let rest: BTreeSet<String> = moderate.iter().map(|it| it.id.to_string()).collect();
+            let rest = |held: &&mut Held| rest.contains(&held.note);
+            for held in self.outcome.held.iter_mut().filter(rest) {
+                let reason = WithholdingReason::OtherPointer.as_str();
+                reason.clone_into(&mut held.reason);
+            }
+        }
         Ok(())
     }
 
@@ -877,6 +885,22 @@ pub(crate) mod tests {
             injected("try the chargeback in the playground with payments"),
             [second, refund]
         );
+    }
+
+    #[test]
+    fn a_note_that_another_one_keeps_from_a_pointer_says_so() {
+        let fixture = Fixture::new();
+        for title in ["Totals are rounded up", "Totals are rounded down"] {
+            fixture.add(title, |note| "By the cart.".clone_into(&mut note.body));
+        }
+        for number in 0..10 {
+            fixture.add(&format!("Other {number}"), |_| {});
+        }
+        let prompt = "how is the rounded total of a refund printed on invoices for customers";
+        let outcome = prompted(&fixture, prompt, LIMITS, None);
+        let held: Vec<&str> = outcome.held.iter().map(|held| &*held.reason).collect();
+        assert_eq!((outcome.given.len(), outcome.pointers.len()), (0, 1));
+        assert_eq!(held, [WithholdingReason::OtherPointer.as_str()]);
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub enum WithholdingReason {
     WeakMatch,
     /// It does not reach the higher threshold of a benched note.
     WeakMatchNeverUsed,
+    /// It may match, but a pointer leads to another note.
+    OtherPointer,
     /// Other notes match much better.
     OthersMatchBetter,
     /// A note in use supersedes it.
@@ -72,6 +74,7 @@ impl WithholdingReason {
             Self::TooFewWords => "too few words in common",
             Self::WeakMatch => "weak match",
             Self::WeakMatchNeverUsed => "weak match for a note that was never used",
+            Self::OtherPointer => "may match, but a pointer leads to another note",
             Self::OthersMatchBetter => "other notes match much better",
             Self::Replaced => "replaced",
             Self::NoRoom => "no room for more notes",

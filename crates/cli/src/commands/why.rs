@@ -12,6 +12,7 @@ use anamnesis_app::{
     why::{self, ExactTexts, InjectionMoment, LAST, ReceivedNotes},
 };
 use anamnesis_note::id::NoteId;
+use anamnesis_recall::{render::Reason, standing};
 use anamnesis_store::{
     index::Index,
     journal::{
@@ -136,9 +137,9 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
     if let Ok(answer) = &tried.outcome {
         let index = Index::open(&context.home)?;
         let now = context.environment.now;
-        let fits = |evidence: &Evidence| {
+        let fits = |evidence: &Evidence, needed: &str| {
             format!(
-                "{} · score {:.2}, {:.2} needed · has {:.0} % of what is asked",
+                "{} · score {:.2}, {:.2} {needed} · has {:.0} % of what is asked",
                 matched(evidence),
                 evidence.score,
                 answer.run.floor,
@@ -147,13 +148,19 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
         };
         for shown in &answer.shown {
             text.push_str(&note_line(&index, &shown.note.to_string(), now));
-            let evidence = shown.evidence.as_ref().map(fits).unwrap_or_default();
+            let needed = if shown.level == POINTER {
+                "needed for its text"
+            } else {
+                "needed"
+            };
+            let evidence = shown.evidence.as_ref();
+            let evidence = evidence.map_or_else(String::new, |evidence| fits(evidence, needed));
             text.push_str(&indented(&format!("{}{evidence}", shown.reason)));
         }
         let held = &answer.outcome.held;
         for held in held.iter().filter(|_| with_held) {
             text.push_str(&note_line(&index, &held.note, now));
-            let evidence = fits(&held.evidence);
+            let evidence = fits(&held.evidence, "needed");
             text.push_str(&indented(&format!("held back: {}{evidence}", held.reason)));
         }
         if !with_held && !held.is_empty() {
@@ -165,6 +172,13 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
             let count = ui::count(held.len(), thing);
             text.push_str(&format!("  {count} held back · --all\n"));
         }
+    }
+    for found in &tried.commits {
+        text.push_str(&format!("  {}\n", one_line(&found.line())));
+        let words = found.matched.join(", ");
+        text.push_str(&indented(&format!(
+            "the project's history · matched {words}"
+        )));
     }
     if let Some(reason) = tried.silence() {
         text.push_str(&format!("nothing is injected: {reason}\n"));
@@ -317,7 +331,12 @@ impl Page<'_> {
             reason.push_str(" · a pointer");
         }
         if given.level == "name" {
-            reason.push_str(" · named only, for want of room");
+            let why = match &*given.reason {
+                standing::REASON => "only that sentence",
+                of if of == Reason::OpenTask.as_str() => "only its title",
+                _ => "named only, for want of room",
+            };
+            reason.push_str(&format!(" · {why}"));
         }
         if self.received.has_changed(given) {
             reason.push_str(" · changed since");

@@ -3,6 +3,7 @@
 use anamnesis_app::{
     claude_memory,
     context::Context,
+    error::Kind,
     learn,
     ops::task,
     project_history,
@@ -54,9 +55,13 @@ impl Hook {
             return handled;
         };
         let report = done.unwrap_or_else(|error| {
-            let error = one_line(error.message());
-            handled.errors.push(error.clone());
-            format!("{failed}: {error} · /memory-status")
+            let said = one_line(error.message());
+            // A person's wrong input is no fault of the hook.
+            if error.kind() == Kind::Usage {
+                return format!("{failed}: {said}");
+            }
+            handled.errors.push(said.clone());
+            format!("{failed}: {said} · /memory-status")
         });
         handled.answer.context = Some(format!("anamnesis: {report}"));
         handled
@@ -119,7 +124,8 @@ impl Hook {
     /// Names commits that answer a prompt which asks why, when or who.
     fn history(&self, journal: &Journal, query: &Query, handled: &mut Handled) {
         let (context, project) = (&self.context, self.project());
-        match project_history::for_prompt(context, journal, project, &self.session_id, query) {
+        let session = &self.session_id;
+        match project_history::for_prompt(context, Some(journal), project, session, query) {
             Ok((commits, shown)) if !commits.is_empty() => {
                 handled.add_context(&render::commit_block(&commits));
                 handled.given.push((COMMIT, shown));

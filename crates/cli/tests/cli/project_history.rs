@@ -95,8 +95,15 @@ fn a_why_question_is_answered_from_the_history_once_and_an_order_never() {
     ] {
         assert_eq!(prompt(&home, time, order), "", "{order}");
     }
+    let tried = home.command(["eval", WHY]).run().well();
+    let explained = home.command(["why", "--try", WHY]).run().well();
+    assert!(
+        explained.contains(ANSWER) && !explained.contains("nothing is injected"),
+        "{explained}"
+    );
     let answer = prompt(&home, "03:01:00", WHY);
     assert!(answer.contains(ANSWER), "{answer}");
+    assert_eq!(answer, tried);
     let lines = answer.lines().filter(|line| line.starts_with("- "));
     assert_eq!(lines.count(), 1, "{answer}");
     assert_eq!(prompt(&home, "03:02:00", WHY), "");

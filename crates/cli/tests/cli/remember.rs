@@ -66,9 +66,11 @@ fn the_words_are_saved_as_the_persons() {
 #[test]
 fn without_a_text_nothing_is_saved_and_it_is_said() {
     let home = home();
-    snapshot!(prompt(&home, "/memory-remember"), @"anamnesis: not saved: there is no text · /memory-status");
-    snapshot!(prompt(&home, "/anamnesis:memory-remember  \n"), @"anamnesis: not saved: there is no text · /memory-status");
-    snapshot!(prompt(&home, "/memory-remember <private>all of it</private>"), @"anamnesis: not saved: there is no text · /memory-status");
+    snapshot!(prompt(&home, "/memory-remember"), @"anamnesis: not saved: there is no text");
+    snapshot!(prompt(&home, "/anamnesis:memory-remember  \n"), @"anamnesis: not saved: there is no text");
+    snapshot!(prompt(&home, "/memory-remember <private>all of it</private>"), @"anamnesis: not saved: there is no text");
+    let stats = home.run("stats --json").stdout;
+    assert!(!stats.contains("there is no text"), "{stats}");
     assert_eq!(home.notes(), [""; 0]);
 }
 

@@ -454,6 +454,11 @@ fn what_is_not_in_use_is_not_even_named() {
         context.contains("\nOpen tasks: A task (#AAAAA6)\n"),
         "{context}"
     );
+    let why = home.run("why").well();
+    assert!(
+        why.contains("an open task of the project · only its title"),
+        "{why}"
+    );
     for hidden in [
         "Proposed",
         "Muted",

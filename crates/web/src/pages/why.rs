@@ -235,7 +235,7 @@ fn result(tried: &Tried, index: &Index) -> Result<Markup, Error> {
         @match tried.silence() {
             Some(reason) => { p.message { "Nothing would be injected: " (one_line(reason)) } }
             None => {
-                pre.exact tabindex="0" { "\n" (clean(tried.block())) }
+                pre.exact tabindex="0" { "\n" (clean(&tried.block())) }
             }
         }
         @if let Some(answer) = answer {

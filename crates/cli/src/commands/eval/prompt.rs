@@ -68,7 +68,7 @@ pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outco
     if args.json {
         return ui.json(tried.json());
     }
-    ui.raw(tried.block());
+    ui.raw(&tried.block());
     if args.verbose {
         ui.note(&why::tried(&tried, &context, true)?);
     }
