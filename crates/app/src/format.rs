@@ -45,6 +45,12 @@ pub fn counted(amount: i64, thing: &str) -> String {
     count(usize::try_from(amount).unwrap_or(0), thing)
 }
 
+/// Formats a share, rounded to whole percent; empty if the whole is 0.
+pub fn share(part: usize, whole: usize) -> String {
+    let percent = (200 * part + whole).checked_div(2 * whole);
+    percent.map_or_else(String::new, |percent| format!(" ({percent} %)"))
+}
+
 /// Formats a number with thousands separators.
 pub fn number(amount: usize) -> String {
     let digits = amount.to_string();
@@ -188,6 +194,8 @@ mod tests {
         assert_eq!(number(999), "999");
         assert_eq!(number(1204), "1,204");
         assert_eq!(number(1_234_567), "1,234,567");
+        let shares = [share(9, 38), share(1, 1), share(0, 0)];
+        assert_eq!(shares, [" (24 %)", " (100 %)", ""]);
         assert_eq!(
             (count(1, "note"), count(0, "note")),
             ("1 note".to_owned(), "0 notes".to_owned())

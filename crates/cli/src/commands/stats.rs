@@ -2,7 +2,7 @@
 
 use anamnesis_app::{
     context::Context,
-    format::milliseconds,
+    format::{milliseconds, share},
     ops::stats::{self, Stats},
 };
 use anamnesis_store::index::Index;
@@ -105,9 +105,4 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
         text.push_str(&format!("\n{text_of}→ {}\n", advice.command));
     }
     text
-}
-
-fn share(part: usize, whole: usize) -> String {
-    let share = (whole > 0).then(|| 100.0 * part as f64 / whole as f64);
-    share.map_or_else(String::new, |share| format!(" ({share:.0} %)"))
 }

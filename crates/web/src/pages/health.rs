@@ -3,7 +3,7 @@
 use anamnesis_app::{
     Error,
     doctor::{self, CheckResult, Depth, Health, NamedResult},
-    format::{count, counted, milliseconds, number},
+    format::{count, counted, milliseconds, number, share},
     status,
 };
 use anamnesis_store::{index::Index, journal::Journal};
@@ -139,10 +139,6 @@ fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
         }
     });
     let columns: Vec<Column> = columns.collect();
-    let share = |part: usize, whole: usize| match whole {
-        0 => String::new(),
-        whole => format!(" ({} %)", part * 100 / whole),
-    };
     let sessions = |of: fn(&anamnesis_store::journal::NoteReport) -> usize| {
         report.notes.values().map(of).sum::<usize>()
     };
@@ -184,11 +180,11 @@ fn use_by_month(index: &Index) -> Result<Markup, Error> {
         value: i64::try_from(*injected).unwrap_or(i64::MAX),
         part: i64::try_from(*used).unwrap_or(i64::MAX),
         text: format!(
-            "{}: {} of {} notes used ({} %)",
+            "{}: {} of {} notes used{}",
             month.format("%Y-%m"),
             number(*used),
             number(*injected),
-            used * 100 / (*injected).max(1)
+            share(*used, *injected)
         ),
     });
     let columns: Vec<Column> = columns.collect();
