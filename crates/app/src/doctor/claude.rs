@@ -55,10 +55,11 @@ pub(super) fn plugin(it: &Examined<'_>) -> CheckResult {
             "uninstalled from Claude Code: sessions are no longer recorded{shown}"
         ))
         .hint("/plugin install anamnesis   (in Claude Code; your notes are kept)"),
-        None => CheckResult::unknown(format!(
-            "{own}; Claude Code knows no plugin of that name yet"
-        ))
-        .hint("/plugin install anamnesis --marketplace (see the README)"),
+        None => {
+            CheckResult::unknown(format!("{own}; Claude Code lists no plugin of that name")).hint(
+                format!("/plugin install anamnesis --marketplace {}", repository()),
+            )
+        }
     }
 }
 
@@ -70,10 +71,17 @@ pub(super) fn program(it: &Examined<'_>) -> Option<CheckResult> {
     let is_installed = |path: &Path| path.starts_with(&bin) || path.iter().any(|it| it == "native");
     let program = program.filter(|path| it.depth == Depth::Thorough && is_installed(path))?;
     let hash = hex(&Sha256::digest(fs::read(program).ok()?));
-    let repository = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://github.com/");
     let program = quoted(&program.display().to_string());
-    let compare = format!("compare: gh attestation verify {program} --repo {repository}");
+    let compare = format!(
+        "compare: gh attestation verify {program} --repo {}",
+        repository()
+    );
     Some(CheckResult::well("its SHA-256:").lines([hash, compare]))
+}
+
+/// Owner and name of the repository that releases come from.
+fn repository() -> &'static str {
+    env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://github.com/")
 }
 
 fn version_of(text: &str) -> Option<[u64; 3]> {
@@ -92,17 +100,24 @@ fn is_enabled(context: &Context) -> Option<bool> {
 /// Returns whether the program of the last session was a plugin's, and Claude Code lists no such
 /// plugin any more. A plugin from a folder (`--plugin-dir`) is never listed.
 fn was_uninstalled(it: &Examined<'_>) -> bool {
-    let Some(folder) = &it.context.environment.claude_folder else {
+    let Some(folder) = it.context.environment.claude_folder.as_ref() else {
         return false;
     };
+    let plugins = folder.join("plugins");
     let program = it
         .journal()
         .and_then(|journal| journal.meta(HOOK_PROGRAM).ok().flatten());
-    let was_plugin =
-        program.is_some_and(|program| Path::new(&program).starts_with(folder.join("plugins")));
+    // A plugin of a marketplace in a folder runs in that folder.
+    let markets = fs::read(plugins.join("known_marketplaces.json")).unwrap_or_default();
+    let markets: Value = serde_json::from_slice(&markets).unwrap_or_default();
+    let mut folders: Vec<&Path> = vec![&plugins];
+    for market in markets.as_object().into_iter().flat_map(|it| it.values()) {
+        folders.extend(market["installLocation"].as_str().map(Path::new));
+    }
+    let is_in = |program: String| folders.iter().any(|it| Path::new(&program).starts_with(it));
     // A project's own settings may enable a plugin, but every installed one is in this list.
     let listed = fs::read_to_string(folder.join(INSTALLED_PLUGINS));
-    was_plugin && !listed.unwrap_or_default().contains("\"anamnesis@")
+    program.is_some_and(is_in) && !listed.unwrap_or_default().contains("\"anamnesis@")
 }
 
 /// The plugins in the user's settings of Claude Code.
@@ -141,7 +156,7 @@ pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
         .filter(|run| EVENTS.contains(&run.event.as_str()))
         .collect();
     let Some(last_at) = known.iter().map(|run| run.last_at).max() else {
-        return CheckResult::unknown("no session seen yet: start claude once");
+        return CheckResult::unknown("no hook has run yet: the next prompt runs the first");
     };
     let mut medians: Vec<i64> = known.iter().map(|run| run.median).collect();
     medians.sort_unstable();

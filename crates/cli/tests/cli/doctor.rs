@@ -65,9 +65,9 @@ fn fresh() {
     let home = home();
     snapshot!(home.run("doctor").shown(), @"
     exit 0
-    ? plugin     0.1.0; Claude Code knows no plugin of that name yet
-                 → /plugin install anamnesis --marketplace (see the README)
-    ? hooks      no session seen yet: start claude once
+    ? plugin     0.1.0; Claude Code lists no plugin of that name
+                 → /plugin install anamnesis --marketplace OWNER/anamnesis
+    ? hooks      no hook has run yet: the next prompt runs the first
     ? recording  no session recorded yet
     ✓ store      ~/.anamnesis, writable
     ✓ records    [SIZE], none pending
@@ -480,8 +480,8 @@ fn a_file_in_the_place_of_the_store() {
     let doctor = home.command(["doctor"]).without("ANAMNESIS_MACHINE_ID");
     snapshot!(doctor.run().shown(), @"
     exit 1
-    ? plugin     0.1.0; Claude Code knows no plugin of that name yet
-                 → /plugin install anamnesis --marketplace (see the README)
+    ? plugin     0.1.0; Claude Code lists no plugin of that name
+                 → /plugin install anamnesis --marketplace OWNER/anamnesis
     ? hooks      cannot be told without the store
     ✗ store      [ROOT]/home/.anamnesis is not a folder of the store but a file; move it away
                  → move away what is in its place, or make it writable for you

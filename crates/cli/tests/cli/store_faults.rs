@@ -200,8 +200,8 @@ mod links {
         let doctor = home.command(["doctor"]).without("ANAMNESIS_MACHINE_ID");
         snapshot!(doctor.run().shown(), @"
         exit 1
-        ? plugin     0.1.0; Claude Code knows no plugin of that name yet
-                     → /plugin install anamnesis --marketplace (see the README)
+        ? plugin     0.1.0; Claude Code lists no plugin of that name
+                     → /plugin install anamnesis --marketplace OWNER/anamnesis
         ? hooks      cannot be told without the store
         ✗ store      cannot open the store [ROOT]/home/.anamnesis: [ROOT]/home/.anamnesis is a symbolic link to [ROOT]/unmounted/notes, expected a folder there: No such file or directory (os error 2)
                      → mount or create the folder that the link points to, or replace the link
