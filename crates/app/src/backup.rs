@@ -261,8 +261,8 @@ fn failed(error: io::Error) -> Error {
 }
 
 fn invalid(path: &Path, error: &archive::ArchiveError) -> Error {
-    Error::failed(format!("{} was not restored: {error}", path.display()))
-        .hint("nothing was changed; use another backup")
+    Error::failed(format!("cannot use {}: {error}", path.display()))
+        .hint("nothing was changed; name a file that `anamnesis backup FILE` wrote")
 }
 
 /// Formats a path for people.

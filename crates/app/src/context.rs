@@ -364,7 +364,11 @@ impl Context {
 
 /// The failure for a text that cannot be a note's id.
 pub(crate) fn not_an_id(typed: &str) -> Error {
-    Error::usage(format!("\"{}\" is not an id", one_line(typed)))
+    let message = match &*one_line(typed) {
+        "" => "no note's id was typed".to_owned(),
+        typed => format!("\"{typed}\" is not a note's id"),
+    };
+    Error::usage(message)
         .hint("six or more characters of its beginning or end, as `list` shows them")
 }
 

@@ -73,7 +73,7 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
     let found = typed.iter().map(|typed| Context::present(&index, typed));
     let entries: Vec<Entry> = found
         .collect::<Result<_, _>>()
-        .map_err(|failure| failure.after("0 forgotten: "))?;
+        .map_err(|failure| failure.after("nothing was forgotten: "))?;
     let ids: Vec<NoteId> = entries.iter().map(Entry::id).collect();
     let links = index.links_of(&ids)?;
     let links = links.iter().filter(|edge| ids.contains(&edge.to)).count();

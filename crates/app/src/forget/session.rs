@@ -56,7 +56,7 @@ pub fn find(context: &Context, journal: &Journal, typed: &str) -> Result<Session
             let note = context.notes.find(NoteId::of_session(&id));
             let has_note = note.is_some_and(|path| !context.notes.is_forgotten(path));
             if !has_note && Spool::new(&context.home).count_of(&id) == 0 {
-                return Err(failure.after("0 forgotten: "));
+                return Err(failure.after("nothing was forgotten: "));
             }
             Ok(SessionToForget {
                 short: one_line(&id),
@@ -134,13 +134,13 @@ pub fn find_prompt(
     typed: &str,
     number: i64,
 ) -> Result<(Session, String), Error> {
-    let session =
-        session::find(journal, typed).map_err(|failure| failure.after("0 forgotten: "))?;
+    let session = session::find(journal, typed)
+        .map_err(|failure| failure.after("nothing was forgotten: "))?;
     let short = session::short(journal, &session)?;
     let prompts = journal.prompts(&session.id)?;
     let Some(prompt) = prompts.iter().find(|prompt| prompt.number == number) else {
         return Err(Error::failed(format!(
-            "0 forgotten: session {short} has no prompt {number}"
+            "nothing was forgotten: session {short} has no prompt {number}"
         ))
         .hint(format!("anamnesis sessions show {short}")));
     };
@@ -148,7 +148,7 @@ pub fn find_prompt(
         // If an earlier run was killed, the note may still contain the prompt.
         renew_note(&session, context, journal)?;
         return Err(Error::failed(format!(
-            "0 forgotten: nothing is kept of prompt {number} of session {short}"
+            "nothing was forgotten: nothing is kept of prompt {number} of session {short}"
         )));
     }
     Ok((session, short))
@@ -164,7 +164,9 @@ pub fn forget_prompt(
     let now = context.environment.now.timestamp_millis();
     let forgotten = journal
         .forget_prompt(&session.id, number, now)?
-        .ok_or_else(|| Error::failed("0 forgotten: the session was forgotten meanwhile"))?;
+        .ok_or_else(|| {
+            Error::failed("nothing was forgotten: the session was forgotten meanwhile")
+        })?;
     let note = renew_note(session, context, journal)?;
     wipe(context, journal)?;
     Ok((forgotten, note))

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How a failure begins, and the failure if the person says no.
-const UNCHANGED: [&str; 2] = ["0 places: ", "0 places: nothing was changed"];
+const UNCHANGED: [&str; 2] = ["nothing was purged: ", "nothing was purged"];
 
 /// Remove notes or a text everywhere, including git history
 ///
@@ -33,7 +33,7 @@ const UNCHANGED: [&str; 2] = ["0 places: ", "0 places: nothing was changed"];
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A note's id: six or more characters of its start or end; repeatable
-    #[arg(required_unless_present = "find", conflicts_with = "find")]
+    #[arg(required_unless_present = "find")]
     ids: Vec<String>,
     /// Ask for a text, or read it from stdin, and mask it everywhere
     #[arg(long)]
@@ -52,6 +52,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 fn purge_as_asked(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     purge::begin(context)?;
+    if args.find && !args.ids.is_empty() {
+        let why = "nothing was searched for: --find takes no text as an argument, because the shell \
+                   keeps what you type";
+        return Err(Error::usage(why).hint("anamnesis purge --find   (asks for the text)"));
+    }
     if args.find {
         let text = read_text(ui)?;
         let needle = PurgePattern::new(&text).map_err(|error| Error::usage(error.to_string()))?;
@@ -104,7 +109,7 @@ fn exit_code(done: &PurgeOutcome) -> ExitCode {
 fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> Outcome {
     let places = found.count();
     if places == 0 {
-        let text = "0 places: the text is nowhere in what is ours, nor in git history";
+        let text = "nothing was purged: the text is in no file, record or commit of the store";
         let left = places_text(&found.left());
         return Err(Error::failed(format!("{text}\n{left}").trim_end()));
     }

@@ -85,7 +85,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         args.words.join(" ")
     };
     if query.trim().is_empty() {
-        return Err(Error::usage("there are no words to search for"));
+        return Err(
+            Error::usage("no words to search for were typed").hint("anamnesis search WORDS")
+        );
     }
     let past = args.at.as_ref().map(|date| At::new(context, date));
     let past = past.transpose()?;

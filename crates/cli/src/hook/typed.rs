@@ -110,8 +110,8 @@ fn command_line(prompt: &RawPrompt, session: &str) -> Option<Typed> {
     }
     if let Some(text) = prompt.command("memory-forget") {
         let is_id = !text.contains(char::is_whitespace) && IdPrefix::parse(text).is_ok();
-        return if is_id {
-            run(&["forget"], text)
+        return if is_id || text.is_empty() {
+            Some(Typed::Run(["forget", text].map(str::to_owned).to_vec()))
         } else {
             search(text)
         };
@@ -165,7 +165,8 @@ impl Typed {
                  → anamnesis {command}   (in a terminal)\n"
             ),
         };
-        if text.contains("→ anamnesis ") && !terminal_command::is_found(context) {
+        let is_named = |mark: &str| text.contains(&format!("{mark}anamnesis "));
+        if MARKS.into_iter().any(is_named) && !terminal_command::is_found(context) {
             text.push_str("The command `anamnesis` is not on your PATH: /memory-setup link\n");
         }
         HookOutput {
@@ -191,13 +192,16 @@ const SLASH: [(&str, &str); 12] = [
     ("why", "why"),
 ];
 
+/// What comes before the command of a hint.
+const MARKS: [&str; 3] = ["→ ", "· ", ": "];
+
 /// Replaces the commands in hints by the slash commands that do the same. Options have none, nor do hints
 /// for a terminal.
 fn in_session(text: &str) -> String {
     let mut parts = text.split("anamnesis ");
     let mut said = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let is_hint = ["→ ", "· ", ": "].iter().any(|mark| said.ends_with(mark));
+        let is_hint = MARKS.iter().any(|mark| said.ends_with(mark));
         let slash = SLASH.iter().find_map(|(command, slash)| {
             let rest = part.strip_prefix(command)?;
             let is_whole = rest.is_empty() || rest.starts_with([' ', '\n', ')']);
@@ -230,6 +234,8 @@ mod tests {
             ),
             ("/memory-forget #7q4kz9", "forget #7q4kz9"),
             ("/memory-forget the old stub", "search|--|the old stub"),
+            // It says what is missing.
+            ("/memory-forget", "forget "),
             ("/memory-task", "task list"),
             ("/memory-config", "config list"),
             ("/memory-config sync.auto", "config get sync.auto"),

@@ -123,7 +123,7 @@ fn wrong_usage_says_what_is_meant_and_exits_with_2() {
     snapshot!(home.run("show abc").shown(), @r#"
     exit 2
     on stderr:
-    anamnesis: "abc" is not an id
+    anamnesis: "abc" is not a note's id
     → six or more characters of its beginning or end, as `list` shows them
     "#);
     snapshot!(home.run("search").shown(), @"

@@ -26,7 +26,7 @@ const FAILING: [(&str, &str); 17] = [
     ("eval experiment", "no model is set"),
     ("merge", "no model is set"),
     ("model add", "cannot read the embedding model"),
-    ("purge --find", "0 places"),
+    ("purge --find", "nothing was purged"),
     ("", "cannot ask for confirmation"),
 ];
 

@@ -171,7 +171,7 @@ fn nothing_to_forget_is_no_success() {
     snapshot!(home.run("forget --yes --session 5b0c8f1e").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 forgotten: no session 5b0c8f1e
+    anamnesis: nothing was forgotten: no session 5b0c8f1e
     → anamnesis sessions --everywhere
     ");
     play(&home, SESSION);
@@ -180,20 +180,20 @@ fn nothing_to_forget_is_no_success() {
     snapshot!(home.run(&format!("forget --yes --session {SESSION}")).shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 forgotten: no session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    anamnesis: nothing was forgotten: no session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
     → anamnesis sessions --everywhere
     ");
     play(&home, SESSION);
     snapshot!(home.run("forget --yes --session 5b0c8f1e --prompt 7").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 forgotten: session 5b0c8f1e has no prompt 7
+    anamnesis: nothing was forgotten: session 5b0c8f1e has no prompt 7
     → anamnesis sessions show 5b0c8f1e
     ");
     snapshot!(home.run("forget --yes --session 5b0c8f1e --prompt 2").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 forgotten: nothing is kept of prompt 2 of session 5b0c8f1e
+    anamnesis: nothing was forgotten: nothing is kept of prompt 2 of session 5b0c8f1e
     ");
     for arguments in [
         "forget",
@@ -242,7 +242,7 @@ fn a_person_is_asked_once() {
     snapshot!(answered("n\n").shown(), @"
     exit 1
     on stderr:
-    Forget session 5b0c8f1e (2 prompts, 2 tool events) and its note, for good? [y/N] anamnesis: 0 forgotten
+    Forget session 5b0c8f1e (2 prompts, 2 tool events) and its note, for good? [y/N] anamnesis: nothing was forgotten
     ");
     for text in ["\n", "perhaps\n"] {
         assert_eq!(answered(text), answered("n\n"));

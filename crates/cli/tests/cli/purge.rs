@@ -157,7 +157,7 @@ fn a_text_is_masked_everywhere() {
     snapshot!(purge_text(&home, SECRET).shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 places: the text is nowhere in what is ours, nor in git history
+    anamnesis: nothing was purged: the text is in no file, record or commit of the store
     ");
     // When it is seen again it is masked.
     let payload = event(
@@ -235,7 +235,7 @@ fn a_note_is_purged_by_its_id() {
     exit 2
     note     #C3N8TR fact "Set up staging" · 1 commit, the first just now, pushed
     on stderr:
-    anamnesis: 0 places: cannot ask for confirmation (no terminal); pass --yes
+    anamnesis: nothing was purged: cannot ask for confirmation (no terminal); pass --yes
     → anamnesis purge C3N8TR --yes
     "#);
     home.write("quarantine/git-20260101T020304Z/.git/HEAD", "");
@@ -253,6 +253,14 @@ fn a_note_is_purged_by_its_id() {
         "{left:?}"
     );
     assert!(home_note(&home, &id("C3N8TR")).contains("state: forgotten"));
+    let log = run(&home, "log").well();
+    assert!(log.contains(" removed -1"), "{log}");
+    let with_text = run(&home, "purge --find password").shown();
+    assert!(
+        with_text.contains("--find takes no text as an argument")
+            && !with_text.contains("password"),
+        "{with_text}"
+    );
     snapshot!(run(&home, "purge ZZZZZZ --yes").shown(), @"
     exit 1
     on stderr:
@@ -367,7 +375,7 @@ fn what_cannot_be_purged_is_said() {
     snapshot!(purge_text(&home, "nowhere at all").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 places: the text is nowhere in what is ours, nor in git history
+    anamnesis: nothing was purged: the text is in no file, record or commit of the store
     ");
     snapshot!(command(&home, "purge --find").input(SECRET).run().shown(), @r#"
     exit 2
@@ -377,7 +385,7 @@ fn what_cannot_be_purged_is_said() {
     Claude   ~/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20.jsonl
              its transcript: not ours, left alone
     on stderr:
-    anamnesis: 0 places: cannot ask for confirmation (no terminal); pass --yes
+    anamnesis: nothing was purged: cannot ask for confirmation (no terminal); pass --yes
     → … | anamnesis purge --find --yes
     "#);
     snapshot!(command(&home, "purge --find --yes").by_agent().input(SECRET).run().shown(), @"
@@ -485,7 +493,7 @@ fn a_purge_that_is_killed_at_any_call_of_git_is_done_by_the_next() {
             }
             let again = purge_text(&home, SECRET);
             assert!(
-                again.code == Some(0) || again.stderr.contains("0 places"),
+                again.code == Some(0) || again.stderr.contains("nothing was purged"),
                 "{when} {number}: {again:?}"
             );
             run(&home, "sync").well();

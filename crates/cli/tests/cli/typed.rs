@@ -1,6 +1,6 @@
 //! Slash commands that a hook answers in an interactive session, without a turn of the model.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use anamnesis_testkit::home::TestHome;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn a_paused_session_can_look_and_is_told_how_to_resume() {
     let home = home_with_notes();
     home.run("reindex").well();
     let said = typed(&home, "/memory-off");
-    assert!(said.ends_with("\nResume: anamnesis on"), "{said}");
+    assert!(said.contains("\nResume: anamnesis on\n"), "{said}");
     assert_eq!(home.hook(&home.start(SESSION, "startup")).well(), NO_OP);
     assert!(typed(&home, "/memory-status").contains("off (paused here)"));
     assert!(typed(&home, "/memory-on --all").contains("→ anamnesis on --all"));
@@ -260,6 +260,9 @@ fn looking_costs_no_turn_of_the_model() {
     home.run("reindex").well();
     for (prompt, part) in [
         ("/memory-status", "store: ~/.anamnesis"),
+        // It names `anamnesis init --remote`, which cannot be typed yet.
+        ("/memory-status", "is not on your PATH: /memory-setup link"),
+        ("/memory-forget", "no note's id was typed"),
         ("/anamnesis:memory-doctor", "beside"),
         ("/memory-why", "session 5b0c8f1e"),
         ("/memory-search stub", "7Q4KZ9  how-to"),
@@ -305,11 +308,12 @@ fn the_launcher_of_the_plugin_is_not_another_anamnesis() {
 fn an_uninstalled_plugin_is_not_all_well() {
     let home = crate::doctor::sound();
     let plugins = home.claude().join("plugins");
-    let program = plugins.join("cache/anamnesis/bin/native/anamnesis");
-    let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
-    let set = "INSERT OR REPLACE INTO meta VALUES ('hook_program', ?1)";
-    journal.execute(set, [program.to_str()]).unwrap();
-    drop(journal);
+    let set_program = |program: PathBuf| {
+        let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
+        let set = "INSERT OR REPLACE INTO meta VALUES ('hook_program', ?1)";
+        journal.execute(set, [program.to_str()]).unwrap();
+    };
+    set_program(plugins.join("cache/anamnesis/bin/native/anamnesis"));
     fs::create_dir_all(&plugins).unwrap();
     let listed = plugins.join("installed_plugins.json");
     fs::write(&listed, r#"{"plugins": {"anamnesis@anamnesis": []}}"#).unwrap();
@@ -324,11 +328,18 @@ fn an_uninstalled_plugin_is_not_all_well() {
             .contains("! plugin     uninstalled from Claude Code"),
         "{doctor:?}"
     );
-    let status = home.run("status").well();
-    assert!(
-        status.contains("state: uninstalled from Claude Code"),
-        "{status}"
-    );
+    let is_told = || {
+        let status = home.run("status").well();
+        status.contains("state: uninstalled from Claude Code")
+    };
+    assert!(is_told());
+    // A marketplace in a folder: the client runs the plugin there.
+    let market = home.root().join("market");
+    set_program(market.join("bin/native/anamnesis"));
+    assert!(!is_told());
+    let markets = serde_json::json!({ "anamnesis": { "installLocation": market } });
+    fs::write(plugins.join("known_marketplaces.json"), markets.to_string()).unwrap();
+    assert!(is_told());
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn forget_session(
     });
     let question = format!("Forget session {short}{counts} and its note, for good?");
     let again = format!("anamnesis forget --session {short} --yes");
-    ui.confirm(&question, yes, &again, ["", "0 forgotten"])?;
+    ui.confirm(&question, yes, &again, ["", "nothing was forgotten"])?;
     let (had_note, pending) = session::forget(context, journal, &target)?;
     let pending = match pending {
         0 => String::new(),
@@ -84,7 +84,7 @@ fn forget_prompt(
     let (session, short) = session::find_prompt(context, journal, typed, number)?;
     let question = format!("Forget prompt {number} of session {short} and all under it, for good?");
     let again = format!("anamnesis forget --session {short} --prompt {number} --yes");
-    ui.confirm(&question, yes, &again, ["", "0 forgotten"])?;
+    ui.confirm(&question, yes, &again, ["", "nothing was forgotten"])?;
     let (forgotten, note) = session::forget_prompt(context, journal, &session, number)?;
     let id = NoteId::of_session(&session.id).short();
     let note = match note {
