@@ -16,6 +16,7 @@ use anamnesis_store::{
     project::{Identities, Places, Project, Step},
     synced_lines,
 };
+use anamnesis_text::clean::one_line;
 use serde::Serialize;
 
 use crate::{
@@ -328,6 +329,42 @@ impl KnownKeys<'_> {
         }
         Ok(())
     }
+}
+
+/// How many projects an error names.
+const MAX_KNOWN: usize = 5;
+
+/// Refuses a project that no note and no session here has. Names those that have notes.
+pub fn check_known(context: &Context, index: &Index, key: &str) -> Result<(), Error> {
+    let notes = index.counts()?.by_project;
+    let journal = context.records()?;
+    let seen = Places::new(journal.as_ref()).keys().unwrap_or_default();
+    let is_known = is_shared(key)
+        || notes.contains_key(key)
+        || seen.contains(key)
+        || synced_lines::aliases(&context.home)
+            .others(key)
+            .next()
+            .is_some()
+        || context
+            .project(None)
+            .all_keys()
+            .iter()
+            .any(|own| own == key);
+    if is_known {
+        return Ok(());
+    }
+    let known = notes
+        .keys()
+        .filter(|key| !is_shared(key))
+        .map(|key| one_line(key));
+    let known: Vec<String> = known.take(MAX_KNOWN).collect();
+    Err(Error::failed(format!(
+        "no note and no session here is of a project \"{}\"; there are {}",
+        one_line(key),
+        known.join(", ")
+    ))
+    .hint("add --force if it is a new project; all: anamnesis project list"))
 }
 
 /// Refuses a key for a note that is most likely a mistake: no note has it, it is not this folder's,

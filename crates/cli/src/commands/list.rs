@@ -84,12 +84,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let now = context.environment.now;
     let mut text = String::new();
+    let line = match project {
+        Some(_) => ui::note_line,
+        None => ui::line_with_project,
+    };
     for entry in &entries {
-        text.push_str(&ui::note_line(
-            entry,
-            &Context::short(&index, entry.id()),
-            now,
-        ));
+        text.push_str(&line(entry, &Context::short(&index, entry.id()), now));
         text.push('\n');
     }
     if entries.len() < total {

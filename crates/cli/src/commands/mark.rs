@@ -5,6 +5,7 @@ use anamnesis_app::{
     context::Context,
     edit::{self, ChangedNote, MovedNote},
     format::quoted,
+    project::check_known,
 };
 use anamnesis_note::{
     draft::safe_line,
@@ -27,6 +28,9 @@ pub(crate) struct MoveArgs {
     /// `machine-local` keeps it on this machine, `portable` lets it sync
     #[arg(long, value_parser = str::parse::<Scope>)]
     scope: Option<Scope>,
+    /// Move it to a project that has no note and no session yet
+    #[arg(long, requires = "project")]
+    force: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -65,6 +69,9 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
     if project.as_deref() == Some("") {
         return Err(Error::usage("--project is empty"));
     }
+    if let Some(key) = project.as_deref().filter(|_| !args.force) {
+        check_known(context, &context.index()?, key)?;
+    }
     let moved = edit::move_note(context, &args.id, project.as_deref(), args.scope)?;
     let (entry, short) = (&moved.entry, &moved.short);
     let note = moved.stored.note();
@@ -74,8 +81,13 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
     } else {
         ""
     };
+    // It may have been the last one of its project.
+    let force = match check_known(context, &context.index()?, &entry.project) {
+        Ok(()) => "",
+        Err(_) => " --force",
+    };
     let text = format!(
-        "#{short} applies to {place}{local}\nUndo: {}\n",
+        "#{short} applies to {place}{local}\nUndo: {}{force}\n",
         undo(short, &entry.project, entry.path.scope)
     );
     ui.done(args.json, MovedNote::from(&note), &text)

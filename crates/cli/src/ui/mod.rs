@@ -14,7 +14,7 @@ use std::{
 
 use anamnesis_app::{Error, environment::Environment};
 
-use anamnesis_note::{merge::CONFLICT_TAG, note::Source};
+use anamnesis_note::{merge::CONFLICT_TAG, note::Source, project_key};
 use anamnesis_recall::render::{inert_lines, inert_value};
 use anamnesis_store::index::Entry;
 use anamnesis_text::{
@@ -35,6 +35,9 @@ pub(crate) use anamnesis_app::format::{
     LIST_LENGTH, WIDTH, age_of, ago, count, counted, iso, number, set_width, shorten, size, time,
     width, wrapped,
 };
+
+/// The longest project that a line of a list shows.
+const MAX_PROJECT_LENGTH: usize = 28;
 
 /// The result of a command.
 pub(crate) type Outcome = Result<ExitCode, Error>;
@@ -306,6 +309,21 @@ pub(crate) fn commits(lines: &[String]) -> String {
 /// Formats a note on one line, in the common form.
 pub(crate) fn note_line(entry: &Entry, short: &str, now: DateTime<Utc>) -> String {
     note_line_within(width(), entry, short, now)
+}
+
+/// Formats a note on one line, with its project, of which the host is left out.
+pub(crate) fn line_with_project(entry: &Entry, short: &str, now: DateTime<Utc>) -> String {
+    let place = project_key::shown(&entry.project);
+    let parts = place.split_once('/');
+    let name = parts.filter(|(host, name)| host.contains('.') && name.contains('/'));
+    let place = name.map_or(&*place, |(_, name)| name);
+    let place = shorten(place, MAX_PROJECT_LENGTH);
+    line_of(
+        width(),
+        entry,
+        short,
+        &format!("{} · {place}", facts(entry, now)),
+    )
 }
 
 /// Formats a note on one line of the given width.

@@ -58,7 +58,7 @@ fn the_store_that_was_there_is_kept() {
     );
     let list = second.run("list --everywhere").well();
     assert!(
-        list.contains("stub server") && !list.contains("Mine"),
+        list.contains("Integration tests") && !list.contains("Mine"),
         "{list}"
     );
 }
@@ -75,6 +75,8 @@ fn what_is_no_whole_backup_changes_nothing() {
         for verb in ["--check", "--restore --yes"] {
             let output = home.run(&format!("backup {verb} {}", file.display()));
             assert_eq!(output.code, Some(1), "{output:?}");
+            let said = &output.stderr;
+            assert!(said.starts_with("anamnesis: cannot use "), "{said}");
         }
         assert_eq!(tree(&home), before);
     }

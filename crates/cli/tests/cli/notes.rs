@@ -33,9 +33,9 @@ fn list() {
     ");
     snapshot!(home.run("list --everywhere --type semantic").shown(), @"
     exit 0
-    ZD81QV  fact        Deploys go through Jenkins                         you, 10 d
-    B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
-    4T8WQX  preference  Package manager is pnpm                           you, 210 d
+    ZD81QV  fact        Deploys go through Jenkins             you, 10 d · acme/cart
+    B2M6RD  fact        Rate limits live in middleware/lim…  agent, 12 d · acme/shop
+    4T8WQX  preference  Package manager is pnpm            you, 210 d · all projects
     ");
     snapshot!(home.run("list --kind how-to").shown(), @"
     exit 0
@@ -153,7 +153,8 @@ fn search() {
     snapshot!(home.command(["search", "--stdin"]).input(" \n").run().shown(), @"
     exit 2
     on stderr:
-    anamnesis: there are no words to search for
+    anamnesis: no words to search for were typed
+    → anamnesis search WORDS
     ");
     let mut found = home.run("search stub --json").json();
     assert!(found["notes"][0]["score"].as_f64().unwrap() > 0.0);
@@ -300,7 +301,7 @@ fn an_id_has_to_stand_for_one_note() {
     snapshot!(home.run("forget 7Q4KZ9 ZZZZZZ").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 forgotten: no note #ZZZZZZ
+    anamnesis: nothing was forgotten: no note #ZZZZZZ
     → anamnesis list --everywhere
     ");
     for command in [
@@ -650,6 +651,16 @@ fn move_a_note_and_back() {
     on stderr:
     anamnesis: --project is empty
     ");
+    let before = home.read(STUB);
+    snapshot!(home.run("move 7Q4KZ9 --project nosuch").shown(), @r#"
+    exit 1
+    on stderr:
+    anamnesis: no note and no session here is of a project "nosuch"; there are github.com/acme/cart, github.com/acme/shop
+    → add --force if it is a new project; all: anamnesis project list
+    "#);
+    assert_eq!(home.read(STUB), before);
+    let moved = home.run("move 7Q4KZ9 --project nosuch --force").well();
+    assert!(moved.contains("applies to nosuch"), "{moved}");
 }
 
 #[test]
@@ -717,14 +728,14 @@ fn forget_and_restore_byte_for_byte() {
     ");
     snapshot!(home.run("show 7Q4KZ9").shown(), @"
     exit 0
-    7Q4KZ9  how-to      (no title)                               you, now, forgotten
+    7Q4KZ9  how-to      Integration tests need the stub server   you, now, forgotten
     github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
     → anamnesis forget --undo 7Q4KZ9
     ");
     snapshot!(home.run("forget 7Q4KZ9").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 forgotten: #7Q4KZ9 is forgotten
+    anamnesis: nothing was forgotten: #7Q4KZ9 is forgotten
     → anamnesis forget --undo 7Q4KZ9
     ");
     snapshot!(home.run("edit 7Q4KZ9 --title x").shown(), @"
@@ -768,7 +779,9 @@ fn what_is_forgotten_is_in_no_file_but_the_trash() {
     let nothing = home.run("forget ZZZZZZ");
     assert_eq!(nothing.code, Some(1));
     assert!(
-        nothing.stderr.starts_with("anamnesis: 0 forgotten: "),
+        nothing
+            .stderr
+            .starts_with("anamnesis: nothing was forgotten: "),
         "{nothing:?}"
     );
 }
