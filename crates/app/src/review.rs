@@ -406,6 +406,19 @@ pub fn heading(context: &Context, batch: &PendingGroup) -> String {
     }
 }
 
+/// What it means to approve and to reject a note, for buttons and keys.
+pub fn choices(reason: PendingReason) -> [&'static str; 2] {
+    match reason {
+        PendingReason::Proposal | PendingReason::Imported => ["Approve", "Reject"],
+        PendingReason::Conflict => ["Keep both texts", "Forget this text"],
+        PendingReason::ByAgent | PendingReason::Foreign | PendingReason::Orphaned => {
+            ["Mark as seen", "Forget"]
+        }
+        PendingReason::Forgotten => ["Leave it forgotten", "Bring it back"],
+        PendingReason::Stale => ["Still right", "Forget"],
+    }
+}
+
 /// The reason in one word.
 pub fn word(wait: PendingReason) -> &'static str {
     match wait {

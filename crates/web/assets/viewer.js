@@ -113,10 +113,16 @@ if (palette) {
   const [field, list, status] = ["input", "ul", "[role=status]"].map((part) => palette.querySelector(part));
   const pages = [...document.querySelectorAll("header nav a")];
   let typing = 0;
-  const put = (links) => list.replaceChildren(...links.map(([href, text]) => {
+  const put = (links) => list.replaceChildren(...links.map(([href, text, project]) => {
     const [item, link] = [document.createElement("li"), document.createElement("a")];
     link.href = href;
     link.textContent = text;
+    if (project) {
+      const hint = document.createElement("span");
+      hint.className = "hint";
+      hint.textContent = project;
+      link.append(" ", hint);
+    }
     item.append(link);
     return item;
   }));
@@ -133,7 +139,8 @@ if (palette) {
     const titles = [...found.querySelectorAll("#results a.title")];
     const notes = [...titles.filter(begins), ...titles.filter((note) => !begins(note))].slice(0, 8);
     if (field.value.trim().toLowerCase() !== words) return;
-    put([...links, ...notes.map((note) => [note.getAttribute("href"), note.textContent])]);
+    const projectOf = (note) => note.parentElement.querySelector(".facts bdi")?.textContent;
+    put([...links, ...notes.map((note) => [note.getAttribute("href"), note.textContent, projectOf(note)])]);
     if (!links.length && !notes.length) status.textContent = "Nothing found.";
   };
   field.addEventListener("input", () => {

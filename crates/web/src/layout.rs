@@ -10,6 +10,7 @@ use anamnesis_app::{
 };
 use anamnesis_note::{
     id::NoteId,
+    merge::CONFLICT_TAG,
     note::{State, parse_timestamp},
 };
 use anamnesis_store::index::Entry;
@@ -253,7 +254,7 @@ pub(crate) fn note_card(visit: &Visit, entry: &Entry, query: &str, tail: &Markup
     let body = stored.map(|stored| stored.note().body).unwrap_or_default();
     let body = visit.context.printable(&body);
     let title = line(&entry.title);
-    let found = snippet(&body, query, MAX_LINE).map(|found| plain(&found).to_owned());
+    let found = snippet(&body, query, MAX_LINE).map(|found| plain(&found));
     let found = found.filter(|found| !repeats(&title, found));
     let telling = found.or_else(|| telling_line(&body, &title));
     html! {
@@ -281,7 +282,7 @@ pub(crate) fn telling_line(body: &str, title: &str) -> Option<String> {
         .lines()
         .skip_while(|line| !line.starts_with("**Outcome:**"));
     let lines = outcome.chain(body.lines());
-    let mut lines = lines.map(|text| line(plain(text)));
+    let mut lines = lines.map(|text| line(&plain(text)));
     let found = lines.find(|text| !text.is_empty() && !repeats(title, text))?;
     Some(shorten(&found, MAX_LINE))
 }
@@ -291,13 +292,21 @@ fn repeats(title: &str, line: &str) -> bool {
     line.starts_with(title.trim_end_matches(['…', ' ']))
 }
 
-/// Removes the mark of a heading or list and the label from the beginning of a line.
-fn plain(line: &str) -> &str {
+/// Removes the mark of a heading or list, the label and emphasis from the beginning of a line.
+fn plain(line: &str) -> String {
     let line = line.trim().trim_start_matches(['#', '-', '>', ' ']);
-    let label = line
+    let bold = line
         .strip_prefix("**")
-        .and_then(|rest| rest.split_once(":**"));
-    label.map_or(line, |(_, rest)| rest.trim_start())
+        .and_then(|rest| rest.split_once("**"));
+    match bold {
+        Some((label, rest)) if label.ends_with(':') => rest.trim_start().to_owned(),
+        // The label of a part, as imports write it.
+        Some((label, rest)) if rest.trim_start().starts_with(char::is_uppercase) => {
+            format!("{label}:{rest}")
+        }
+        Some((bold, rest)) => format!("{bold}{rest}"),
+        None => line.to_owned(),
+    }
 }
 
 /// Marks the words of a query in a text.
@@ -323,6 +332,7 @@ pub(crate) fn marks(entry: &Entry) -> Markup {
         @if entry.pinned { span.chip { "pinned" } }
         @if entry.state != State::Active { span.chip.warn { (entry.state) } }
         @if entry.superseded { span.chip.warn { "replaced" } }
+        @if entry.tags.iter().any(|tag| tag == CONFLICT_TAG) { span.chip.warn { "conflict" } }
     }
 }
 

@@ -260,11 +260,14 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
             let item = Item::new(context, waiting, batch)?;
             ui.print(&item.text);
             let replace = match &item.like {
-                Some((_, short)) => format!("  p replace #{short}"),
+                Some(_) if waiting.reason == PendingReason::Conflict => {
+                    "  p keep this text only".to_owned()
+                }
+                Some((_, short)) => format!("  p approve and replace #{short}"),
                 None => String::new(),
             };
             let of_all = if rest.len() > 1 {
-                format!("  A all {}", rest.len())
+                format!("  A approve all {}", rest.len())
             } else {
                 String::new()
             };
@@ -273,7 +276,10 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
             } else {
                 "  e edit"
             };
-            let question = format!("a approve{edit}  r reject{of_all}{replace}  s skip  q quit > ");
+            let [approve, reject] = review::choices(waiting.reason).map(str::to_lowercase);
+            let question = format!(
+                "a {approve}{edit}  r {reject}{of_all}{replace}  s skip  q quit, then Enter > "
+            );
             let (decided, decision): (Vec<&PendingNote>, _) = match ui.chooses(&question).as_deref()
             {
                 Some("a") => (vec![waiting], Decision::Approve),
@@ -294,7 +300,13 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
                     continue;
                 }
                 Some("q") | None => return Ok(ExitCode::from(NEEDS_ATTENTION)),
-                Some(_) => continue,
+                Some(typed) => {
+                    let typed = one_line(typed);
+                    ui.print(&format!(
+                        "invalid answer \"{typed}\": expected one of the letters\n"
+                    ));
+                    continue;
+                }
             };
             let undo = review::decide(context, journal, &decided, decision)?;
             ui.print(&done(context, &decided, decision, undo)?);

@@ -83,7 +83,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                         a.title href={ "/map/" (entry.id()) } {
                             bdi { (shorten(&one_line(&entry.title), 120)) }
                         }
-                        " " span.hint { (count(*links, "link")) }
+                        " " span.hint { (count(*links, "link")) " · " bdi { (line(&entry.project)) } }
                     }
                 }
             }

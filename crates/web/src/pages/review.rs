@@ -143,8 +143,8 @@ fn steps(at: usize, total: usize) -> Markup {
             @if at > 0 { a.button href=(to(at - 1)) data-key="ArrowUp" { "↑ Previous" } }
             @if at + 1 < total { a.button href=(to(at + 1)) data-key="ArrowDown" { "↓ Skip" } }
         }
-        p.hint.keys { "Keys: " kbd { "←" } " reject, " kbd { "→" } " approve, " kbd { "e" } " edit, "
-            kbd { "u" } " undo, " kbd { "↑" } " " kbd { "↓" } " other cards." }
+        p.hint.keys { "Keys: " kbd { "←" } " and " kbd { "→" } " the buttons with an arrow, "
+            kbd { "e" } " edit, " kbd { "u" } " undo, " kbd { "↑" } " " kbd { "↓" } " other cards." }
     }
 }
 
@@ -175,8 +175,13 @@ fn single(
                 (links(context, index, note, &details)?)
                 @if let (Some(other), false) = (details.replaceable, visit.is_read_only) {
                     div.actions {
+                        @let label = if waiting.reason == PendingReason::Conflict {
+                            "Keep this text only"
+                        } else {
+                            "Approve, and replace the other note"
+                        };
                         (decision(&Form { word: REPLACE, other: Some(other), ..Form::one(card, at) },
-                            "Approve, and replace the other note", None))
+                            label, None))
                     }
                 }
                 @if can_edit {
@@ -219,7 +224,7 @@ fn texts(
 ) -> Result<Markup, Error> {
     let (says, others) = match &details.similar {
         Some((says, id)) => (*says, entries(index, &[*id])?),
-        None => ("other version:", entries(index, &details.beside)?),
+        None => ("", entries(index, &details.beside)?),
     };
     Ok(html! {
         div.beside {
@@ -229,7 +234,10 @@ fn texts(
             }
             @for other in &others {
                 section {
-                    h3 { "It " (says) " " (note_link(other)) }
+                    h3 {
+                        @if says.is_empty() { "The other text: " } @else { "It " (says) " " }
+                        (note_link(other))
+                    }
                     @if let Some(other) = read(context, other) {
                         div.text { (markdown::render(&context.printable(&other.body))) }
                     }
@@ -314,15 +322,9 @@ fn mass(visit: &Visit, card: &Card<'_>, notes: &[PendingNote], at: usize) -> Mar
 }
 
 fn decisions(visit: &Visit, card: &Card<'_>, at: usize, seen: Option<&str>) -> Markup {
-    let (reject, approve) = if card.notes.len() > 1 {
-        ("← Reject all", "Approve all →")
-    } else {
-        match card.notes.first().map(|waiting| waiting.reason) {
-            Some(PendingReason::Forgotten) => ("← Bring it back", "Leave it forgotten →"),
-            Some(PendingReason::Conflict) => ("← Forget this version", "Keep both →"),
-            Some(PendingReason::Stale) => ("← Forget", "Still right →"),
-            _ => ("← Reject", "Approve →"),
-        }
+    let [approve, reject] = match card.notes {
+        [one] => operation::choices(one.reason),
+        _ => ["Approve all", "Reject all"],
     };
     let form = |word| Form {
         word,
@@ -333,8 +335,8 @@ fn decisions(visit: &Visit, card: &Card<'_>, at: usize, seen: Option<&str>) -> M
     html! {
         @if !visit.is_read_only {
             div.actions.choice {
-                (decision(&form(REJECT), reject, Some("ArrowLeft")))
-                (decision(&form(APPROVE), approve, Some("ArrowRight")))
+                (decision(&form(REJECT), &format!("← {reject}"), Some("ArrowLeft")))
+                (decision(&form(APPROVE), &format!("{approve} →"), Some("ArrowRight")))
             }
         }
     }

@@ -88,6 +88,31 @@ impl Viewer {
 }
 
 #[test]
+fn a_conflict_is_named_on_its_card_and_decided_by_what_the_buttons_say() {
+    let viewer = Viewer::new();
+    let path = viewer.second("a title");
+    let note = std::fs::read_to_string(&path).unwrap();
+    let note = note.replace(
+        "tags: []",
+        &format!("tags: [merge-conflict]\nlinks: [related-to {ID}]"),
+    );
+    let (head, _) = note.rsplit_once("---\n").unwrap();
+    std::fs::write(&path, format!("{head}---\n**Ask** Find out why\n")).unwrap();
+    let list = viewer.get("/notes").text;
+    assert_eq!(list.matches(">conflict<").count(), 1, "{list}");
+    assert!(list.contains("Ask: Find out why"), "{list}");
+    let page = viewer.get("/review").text;
+    for part in [
+        "The other text: ",
+        "← Forget this text",
+        "Keep both texts →",
+        "Keep this text only",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[test]
 fn a_session_is_a_timeline_of_prompts_failures_and_injected_notes() {
     let viewer = Viewer::new();
     viewer.session("why does <make> fail?");
