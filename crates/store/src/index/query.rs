@@ -254,12 +254,12 @@ impl Index {
     /// Returns notes of a project and a type that may be injected automatically, newest first. See
     /// [`Visibility::may_surface`](anamnesis_note::note::Visibility::may_surface).
     pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
+        const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
         let conditions = if query.with_reflected {
             concat!("project = ? AND type = ? AND ", in_force!())
         } else {
             concat!("project = ? AND type = ? AND ", may_surface!())
         };
-        const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
         let now = timestamp(query.now);
         let values = |now: &str| {
             vec![
