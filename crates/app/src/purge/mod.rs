@@ -96,14 +96,14 @@ pub struct PurgeOutcome {
 pub fn begin(context: &Context) -> Result<(), Error> {
     if context.environment.is_agent {
         return Err(
-            Error::failed("0 places: only a person purges, since that cannot be undone")
+            Error::failed("nothing was purged: only a person purges, since that cannot be undone")
                 .hint("anamnesis forget ID   (one note, which can be brought back)"),
         );
     }
     let unfinished = sync::backend(context, None, None, HeldDecision::None, TIMEOUT).finish_purge();
     unfinished.map_err(|error| {
         Error::failed(format!(
-            "0 places: an earlier purge is not finished: {error}"
+            "nothing was purged: an earlier purge is not finished: {error}"
         ))
         .because(error)
     })
@@ -117,7 +117,7 @@ pub fn find_notes<'a>(context: &'a Context, ids: &[String]) -> Result<PurgePlan<
         let entry = Context::resolve(&index, typed).map_err(|failure| {
             let text = failure.text();
             let text = text.trim_start_matches("anamnesis: ").trim_end();
-            Error::failed(format!("0 places: {text}"))
+            Error::failed(format!("nothing was purged: {text}"))
         })?;
         entries.insert(entry.id(), entry);
     }

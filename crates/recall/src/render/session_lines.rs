@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::{
     directive::{Directive, directive, is_question, stands_alone},
-    session_note::{labelled, tells_result},
+    session_note::{labelled, part_of, tells_result},
 };
 use anamnesis_text::{
     statement::Statement,
@@ -20,7 +20,7 @@ const WORTH: [(&str, f32); 14] = [
     ("Rules", 3.2),
     ("Said", 3.0),
     ("Still failing", 2.8),
-    ("Decided", 2.2),
+    (DECIDED, 2.2),
     ("Outcome", 2.0),
     ("Failed and fixed", 1.8),
     ("Next steps", 1.8),
@@ -57,6 +57,10 @@ const OF_LAST_SESSION: [&str; 2] = ["Outcome", "Next steps"];
 /// them has to name something.
 const ANSWERED: [&str; 2] = ["Outcome", "Found"];
 const MAX_REMARK: usize = 60;
+
+/// The part with decisions, and the beginning of the line of an approved plan.
+const DECIDED: &str = "Decided";
+const PLAN: &str = "Plan: ";
 
 /// From this length in bytes, a sentence that points to something tells enough besides.
 const MIN_POINTING: usize = 100;
@@ -167,6 +171,8 @@ pub(super) fn wanted(words: &[String]) -> BTreeSet<String> {
 fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut label: Option<&str> = None;
+    // A plan that was carried out is in the commits.
+    let has_commits = part_of(body, "Committed").next().is_some();
     for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (of, text) = match labelled(line) {
             Some((heading, "")) => {
@@ -214,9 +220,10 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         for _ in 0..matched {
             worth += MATCHED_WORD;
         }
-        let is_alone = || match purpose {
-            Purpose::Prompt(_) => true,
-            _ => of.is_none_or(|of| is_understood_alone(of, &text)),
+        let is_alone = || match (purpose, of) {
+            (Purpose::Prompt(_), _) | (_, None) => true,
+            (_, Some(DECIDED)) => !has_commits || !text.starts_with(PLAN),
+            (_, Some(of)) => is_understood_alone(of, &text),
         };
         lines.push(Line {
             is_weak: matched == 0 && (is_answer && is_remark(&text) || !is_alone()),
@@ -431,6 +438,15 @@ mod tests {
             matched.contains("this notation") && matched.contains("Preview"),
             "{matched}"
         );
+    }
+
+    #[test]
+    fn a_start_repeats_no_plan_that_was_carried_out() {
+        let plan = "**Decided:** Plan: move the cart; drop the till\n\n";
+        let done = format!("{plan}**Committed:** 1a2b3c4 Move the cart");
+        let short = |body: &str| shortened("x", body, 500, Purpose::LastSession, &[]);
+        assert!(short(plan).contains("drop the till"));
+        assert_eq!(short(&done), "**Committed:** 1a2b3c4 Move the cart");
     }
 
     #[test]

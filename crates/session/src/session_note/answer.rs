@@ -74,7 +74,7 @@ const REMARKS: &str = "\
 /// Beginnings of lines that offer what the items of the list below them say.
 const OFFERING: &str = "\
     if you|if you'd|would you|do you|should i|shall i|let me know|you could|you can|i can|i could|we could|try|\
-    next steps|options|如果|需要|要不要|si quieres|si vous|wenn du|falls du";
+    you should|next steps|options|如果|需要|要不要|si quieres|si vous|wenn du|falls du";
 
 /// Returns the statements of an answer: sentences and list items, without code and offers.
 pub(super) fn statements(answer: &str) -> Vec<String> {
