@@ -264,7 +264,7 @@ fn a_note_is_purged_by_its_id() {
     snapshot!(run(&home, "purge ZZZZZZ --yes").shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 places: no note #ZZZZZZ
+    anamnesis: nothing was purged: no note #ZZZZZZ
     → anamnesis list --everywhere
     ");
     assert_eq!(run(&home, "restore C3N8TR").code, Some(1));
@@ -391,7 +391,7 @@ fn what_cannot_be_purged_is_said() {
     snapshot!(command(&home, "purge --find --yes").by_agent().input(SECRET).run().shown(), @"
     exit 1
     on stderr:
-    anamnesis: 0 places: only a person purges, since that cannot be undone
+    anamnesis: nothing was purged: only a person purges, since that cannot be undone
     → anamnesis forget ID   (one note, which can be brought back)
     ");
     fs::rename(&remote, home.root().join("away")).unwrap();
