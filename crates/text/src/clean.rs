@@ -208,9 +208,14 @@ fn string_length(body: &str) -> Option<usize> {
 /// relative, a home folder becomes `~`, and of a path below a temporary or mounted folder the last name
 /// is kept.
 pub fn without_machine_paths<'a>(text: &'a str, folder: Option<&str>) -> Cow<'a, str> {
-    #[rustfmt::skip]
     const ROOTS: [&str; 8] = [
-        "/tmp/", "/private/", "/var/folders/", "/mnt/", "/media/", "/Volumes/", "/root/",
+        "/tmp/",
+        "/private/",
+        "/var/folders/",
+        "/mnt/",
+        "/media/",
+        "/Volumes/",
+        "/root/",
         "/workspace",
     ];
     let ends_path = |c: char| c.is_whitespace() || "\"'`,;()[]<>|".contains(c);

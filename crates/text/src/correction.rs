@@ -28,9 +28,14 @@ const MAX_BEFORE: usize = 1;
 
 /// The part of a session's note that quotes the person, and those that state nothing.
 const SAID: &str = "Said";
-#[rustfmt::skip]
 const SKIPPED: [&str; 8] = [
-    "Ask", "Files", "Branch", "Committed", "Next steps", "Still failing", "Failed and fixed",
+    "Ask",
+    "Files",
+    "Branch",
+    "Committed",
+    "Next steps",
+    "Still failing",
+    "Failed and fixed",
     "Fixed",
 ];
 
@@ -43,12 +48,17 @@ const AFTER: &str = "no longer|instead of|rather than|in place of|stopped using|
     já não|em vez de|em lugar de|больше не|вместо|już nie|zamiast|不再|而不是|弃用|代替";
 
 /// Phrases around what is given up.
-#[rustfmt::skip]
 const AROUND: [(&str, &str); 11] = [
-    ("not", "anymore|any more|any longer|but"), ("n't", "anymore|any more|any longer"),
-    ("never", "anymore|any more|again"), ("kein|keine|keinen|keinem|keiner", "mehr"),
-    ("não", "mais"), ("ne|n'", "plus"), ("replace|replaced|replacing|swapped", "with|by|for"),
-    ("ersetzt|ersetzen", "durch"), ("把|将", "改为|换成|改成"), ("从", "改为|换成|改成|迁移到|切换到|换到"),
+    ("not", "anymore|any more|any longer|but"),
+    ("n't", "anymore|any more|any longer"),
+    ("never", "anymore|any more|again"),
+    ("kein|keine|keinen|keinem|keiner", "mehr"),
+    ("não", "mais"),
+    ("ne|n'", "plus"),
+    ("replace|replaced|replacing|swapped", "with|by|for"),
+    ("ersetzt|ersetzen", "durch"),
+    ("把|将", "改为|换成|改成"),
+    ("从", "改为|换成|改成|迁移到|切换到|换到"),
     ("не", "больше"),
 ];
 
@@ -57,10 +67,12 @@ const CHANGES: &str = "moved|move|switched|switch|changed|change|migrated|migrat
     renamed|rename|converted|shifted|bumped|raised|raise|lowered|lower|reduced|increased|swapped|\
     ported|umgestellt|gewechselt|umgezogen|wechseln|geändert|cambiamos|cambiado|pasamos|migramos|\
     cambió|passé|passons|migré|passés|mudamos|migrou|перешли|переехали|перенесли";
-#[rustfmt::skip]
 const FROM_TO: [(&str, &str); 5] = [
-    ("from", "to|into|over to"), ("von", "auf|zu|nach"), ("de", "a|al|à|para|vers"),
-    ("du", "au|à|vers"), ("с|от", "на|к"),
+    ("from", "to|into|over to"),
+    ("von", "auf|zu|nach"),
+    ("de", "a|al|à|para|vers"),
+    ("du", "au|à|vers"),
+    ("с|от", "на|к"),
 ];
 
 /// Auxiliary verbs and participles after what is given up.
@@ -83,13 +95,59 @@ const DECLARED: &str = "correction|corrected|korrektur|corrección|correção|co
     исправление|поправка|korekta|更正|訂正";
 
 /// A prefilter: a sentence without any of these gives nothing up.
-#[rustfmt::skip]
 const TRIGGERS: [&str; 52] = [
-    "longer", "more", "instead", "rather", "place of", "from ", "replac", "swap", "gone", "remov",
-    "drop", "retir", "renam", "obsolet", "deprec", "not ", "n't", "away", "rid of", "formerly",
-    "previously", "used to", "stop", "mehr", "statt", "stelle", "ersetz", "weg", "no ", "never",
-    "wrong", "mistake", "i said", "nie ", "vez de", "lugar de", "plus", "lieu", "mais", "вместо",
-    "больше", "不", "代", "从", "はなく", " von ", " de ", " du ", " с ", "kein", "plut", "не",
+    "longer",
+    "more",
+    "instead",
+    "rather",
+    "place of",
+    "from ",
+    "replac",
+    "swap",
+    "gone",
+    "remov",
+    "drop",
+    "retir",
+    "renam",
+    "obsolet",
+    "deprec",
+    "not ",
+    "n't",
+    "away",
+    "rid of",
+    "formerly",
+    "previously",
+    "used to",
+    "stop",
+    "mehr",
+    "statt",
+    "stelle",
+    "ersetz",
+    "weg",
+    "no ",
+    "never",
+    "wrong",
+    "mistake",
+    "i said",
+    "nie ",
+    "vez de",
+    "lugar de",
+    "plus",
+    "lieu",
+    "mais",
+    "вместо",
+    "больше",
+    "不",
+    "代",
+    "从",
+    "はなく",
+    " von ",
+    " de ",
+    " du ",
+    " с ",
+    "kein",
+    "plut",
+    "не",
 ];
 
 /// Words after "no longer" that say that something works now.
@@ -674,9 +732,13 @@ fn is_light(token: &Token<'_>) -> bool {
 
 /// Returns whether a line is a trailer of a commit.
 fn is_trailer(line: &str) -> bool {
-    #[rustfmt::skip]
     const TRAILERS: [&str; 7] = [
-        "Fixes", "Closes", "Refs", "Resolves", "Co-authored-by:", "Signed-off-by:",
+        "Fixes",
+        "Closes",
+        "Refs",
+        "Resolves",
+        "Co-authored-by:",
+        "Signed-off-by:",
         "Co-Authored-By:",
     ];
     TRAILERS.iter().any(|trailer| line.starts_with(trailer))

@@ -23,9 +23,11 @@ const MARKED: [&str; 3] = ["private", "anamnesis-context", "claude-mem-context"]
 const PRIVATE: usize = 0;
 
 /// Tags that the client wraps around its own text.
-#[rustfmt::skip]
 const INJECTED: [&str; 4] = [
-    "system-reminder", "system_instruction", "system-instruction", "persisted-output",
+    "system-reminder",
+    "system_instruction",
+    "system-instruction",
+    "persisted-output",
 ];
 
 const MARKED_AND_INJECTED: [&str; 7] = {

@@ -10,9 +10,12 @@ use crate::redact::redact;
 use crate::sanitize::uncut;
 
 /// Tags of messages from programs.
-#[rustfmt::skip]
 const NOTIFICATIONS: [&str; 6] = [
-    "task-notification", "channel", "teammate-message", "cross-session-message", "fork-source",
+    "task-notification",
+    "channel",
+    "teammate-message",
+    "cross-session-message",
+    "fork-source",
     "tick",
 ];
 
@@ -21,10 +24,16 @@ const NOTIFICATIONS: [&str; 6] = [
 const COMMANDS: [&str; 1] = ["command-message"];
 
 /// Tags of commands that the client ran itself, and of their output.
-#[rustfmt::skip]
 const LOCAL: [&str; 10] = [
-    "command-name", "command-args", "local-command-stdout", "local-command-stderr",
-    "local-command-caveat", "bash-input", "bash-stdout", "bash-stderr", "bash-exit-code",
+    "command-name",
+    "command-args",
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "bash-input",
+    "bash-stdout",
+    "bash-stderr",
+    "bash-exit-code",
     "user-memory-input",
 ];
 

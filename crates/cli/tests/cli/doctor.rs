@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 #[cfg(unix)]
 use anamnesis_testkit::home::script;
-use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, git_repository};
+use anamnesis_testkit::home::{NoteText, Output, TestHome, answered, asked, git_repository};
 use serde_json::{Value, json};
 
 use crate::{
@@ -60,13 +60,19 @@ pub(crate) fn sound() -> TestHome {
     home
 }
 
+/// What a doctor prints, without the address of the plugin's repository.
+fn checked(output: &Output) -> String {
+    let address = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://github.com/");
+    output.shown().replace(address, "[PLUGIN]")
+}
+
 #[test]
 fn fresh() {
     let home = home();
-    snapshot!(home.run("doctor").shown(), @"
+    snapshot!(checked(&home.run("doctor")), @"
     exit 0
     ? plugin     0.1.0; Claude Code lists no plugin of that name
-                 → /plugin install anamnesis --marketplace OWNER/anamnesis
+                 → /plugin install anamnesis --marketplace [PLUGIN]
     ? hooks      no hook has run yet: the next prompt runs the first
     ? recording  no session recorded yet
     ✓ store      ~/.anamnesis, writable
@@ -478,10 +484,10 @@ fn a_file_in_the_place_of_the_store() {
     let home = home();
     fs::write(home.store(), "a file").unwrap();
     let doctor = home.command(["doctor"]).without("ANAMNESIS_MACHINE_ID");
-    snapshot!(doctor.run().shown(), @"
+    snapshot!(checked(&doctor.run()), @"
     exit 1
     ? plugin     0.1.0; Claude Code lists no plugin of that name
-                 → /plugin install anamnesis --marketplace OWNER/anamnesis
+                 → /plugin install anamnesis --marketplace [PLUGIN]
     ? hooks      cannot be told without the store
     ✗ store      [ROOT]/home/.anamnesis is not a folder of the store but a file; move it away
                  → move away what is in its place, or make it writable for you

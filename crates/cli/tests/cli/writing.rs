@@ -145,7 +145,11 @@ fn from_a_file_with_everything() {
     let json = home.run(&format!("show {id} --json")).json();
     assert_eq!(json["severity"], "high");
     assert_eq!(json["when"][0], "cmd: git push --force");
-    let json = home
+}
+
+#[test]
+fn a_task_as_json() {
+    let json = home()
         .command(["write", "--json", "--kind", "task"])
         .input("Remove the flag")
         .run();

@@ -3,18 +3,36 @@
 use serde_json::Value;
 
 /// Tools whose arguments and responses contain file contents.
-#[rustfmt::skip]
 const FILE_TOOLS: [&str; 8] = [
-    "Read", "Write", "Edit", "MultiEdit", "NotebookRead", "NotebookEdit", "Update",
+    "Read",
+    "Write",
+    "Edit",
+    "MultiEdit",
+    "NotebookRead",
+    "NotebookEdit",
+    "Update",
     "str_replace_based_edit_tool",
 ];
 
 /// Names under which those tools have file contents or parts of them.
-#[rustfmt::skip]
 const FILE_CONTENTS: [&str; 17] = [
-    "content", "originalFile", "originalFileContents", "original_file", "updated_file", "file_text",
-    "old_string", "new_string", "oldString", "newString", "old_str", "new_str", "old_source",
-    "new_source", "insert_text", "base64", "cells",
+    "content",
+    "originalFile",
+    "originalFileContents",
+    "original_file",
+    "updated_file",
+    "file_text",
+    "old_string",
+    "new_string",
+    "oldString",
+    "newString",
+    "old_str",
+    "new_str",
+    "old_source",
+    "new_source",
+    "insert_text",
+    "base64",
+    "cells",
 ];
 
 /// What a leaf is in its JSON.

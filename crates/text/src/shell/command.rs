@@ -8,7 +8,7 @@ pub mod check;
 
 use super::{
     Operator, Step, split,
-    wrapper::{is_assignment, name_of, wrapped_at},
+    wrapper::{RUNNERS, is_assignment, name_of, wrapped_at},
 };
 use crate::truncate::line;
 
@@ -47,35 +47,62 @@ const TEST_PROGRAMS: [&str; 17] = [
 ];
 
 /// Programs that run tests with one of these as their first argument.
-#[rustfmt::skip]
 const TEST_VERBS: [(&[&str], &[&str]); 3] = [
-    (&["cargo"], &["nextest", "t", "test"]), (&["bun", "npm", "pnpm", "yarn"], &["t", "test"]),
-    (&["bazel", "bazelisk", "cabal", "composer", "cypress", "dart", "deno", "dotnet", "flutter",
-        "go", "lein", "mix", "playwright", "rails", "sbt", "stack", "swift", "zig"], &["test"]),
+    (&["cargo"], &["nextest", "t", "test"]),
+    (&["bun", "npm", "pnpm", "yarn"], &["t", "test"]),
+    (
+        &[
+            "bazel",
+            "bazelisk",
+            "cabal",
+            "composer",
+            "cypress",
+            "dart",
+            "deno",
+            "dotnet",
+            "flutter",
+            "go",
+            "lein",
+            "mix",
+            "playwright",
+            "rails",
+            "sbt",
+            "stack",
+            "swift",
+            "zig",
+        ],
+        &["test"],
+    ),
 ];
 
 /// Programs that run tests with one of [`GOALS`] among their arguments.
-#[rustfmt::skip]
 const TEST_GOALS: [&str; 12] = [
-    "gmake", "gradle", "gradlew", "just", "make", "meson", "mvn", "mvnw", "ninja", "rake", "task",
+    "gmake",
+    "gradle",
+    "gradlew",
+    "just",
+    "make",
+    "meson",
+    "mvn",
+    "mvnw",
+    "ninja",
+    "rake",
+    "task",
     "xcodebuild",
 ];
 
 /// Goals that run tests.
 const GOALS: [&str; 5] = ["check", "spec", "test", "tests", "verify"];
 
-/// Programs that run another one, and the required subcommand, if any.
-#[rustfmt::skip]
-pub const RUNNERS: [(&str, &str); 12] = [
-    ("bundle", "exec"), ("bunx", ""), ("hatch", "run"), ("npx", ""), ("pdm", "run"),
-    ("pipenv", "run"), ("pnpm", "dlx"), ("pnpm", "exec"), ("poetry", "run"), ("rye", "run"),
-    ("uv", "run"), ("yarn", "dlx"),
-];
-
 /// Options before the subcommand that take the next word as their value.
-#[rustfmt::skip]
 const WITH_VALUE: [&str; 7] = [
-    "-C", "--cwd", "--dir", "--filter", "--manifest-path", "--prefix", "--workspace",
+    "-C",
+    "--cwd",
+    "--dir",
+    "--filter",
+    "--manifest-path",
+    "--prefix",
+    "--workspace",
 ];
 
 /// A parsed command.

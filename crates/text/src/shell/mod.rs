@@ -12,11 +12,8 @@ mod wrapper;
 
 use std::collections::VecDeque;
 
+use self::wrapper::{RUNNERS, is_assignment, wrapped_at};
 pub use self::wrapper::{is_wrapper, name_of};
-use self::{
-    command::RUNNERS,
-    wrapper::{is_assignment, wrapped_at},
-};
 
 /// The most words of a script that are kept. A longer script is data.
 const MAX_WORDS: usize = 20_000;

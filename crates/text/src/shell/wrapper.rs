@@ -1,5 +1,21 @@
 //! Programs that only run the command in their arguments, such as `nice` and `sudo`.
 
+/// Programs that run another one, and the required subcommand, if any.
+pub(super) const RUNNERS: [(&str, &str); 12] = [
+    ("bundle", "exec"),
+    ("bunx", ""),
+    ("hatch", "run"),
+    ("npx", ""),
+    ("pdm", "run"),
+    ("pipenv", "run"),
+    ("pnpm", "dlx"),
+    ("pnpm", "exec"),
+    ("poetry", "run"),
+    ("rye", "run"),
+    ("uv", "run"),
+    ("yarn", "dlx"),
+];
+
 /// A program that runs the command in its arguments.
 struct Wrapper {
     name: &'static str,
@@ -17,20 +33,52 @@ const fn wrapper(name: &'static str, with_value: &'static [&'static str]) -> Wra
     }
 }
 
-#[rustfmt::skip]
 const WRAPPERS: [Wrapper; 14] = [
-    wrapper("builtin", &[]), wrapper("command", &[]), wrapper("doas", &["-C", "-u"]),
-    wrapper("env", &["-C", "-u", "--chdir", "--unset"]), wrapper("exec", &["-a"]),
+    wrapper("builtin", &[]),
+    wrapper("command", &[]),
+    wrapper("doas", &["-C", "-u"]),
+    wrapper("env", &["-C", "-u", "--chdir", "--unset"]),
+    wrapper("exec", &["-a"]),
     wrapper("ionice", &["-c", "-n", "--class", "--classdata"]),
-    wrapper("nice", &["-n", "--adjustment"]), wrapper("nohup", &[]), wrapper("setsid", &[]),
-    wrapper("stdbuf", &["-e", "-i", "-o", "--error", "--input", "--output"]),
-    wrapper("sudo", &["-C", "-D", "-R", "-T", "-U", "-g", "-h", "-p", "-r", "-t", "-u", "--chdir",
-        "--chroot", "--group", "--host", "--prompt", "--user"]),
+    wrapper("nice", &["-n", "--adjustment"]),
+    wrapper("nohup", &[]),
+    wrapper("setsid", &[]),
+    wrapper(
+        "stdbuf",
+        &["-e", "-i", "-o", "--error", "--input", "--output"],
+    ),
+    wrapper(
+        "sudo",
+        &[
+            "-C", "-D", "-R", "-T", "-U", "-g", "-h", "-p", "-r", "-t", "-u", "--chdir",
+            "--chroot", "--group", "--host", "--prompt", "--user",
+        ],
+    ),
     wrapper("time", &["-f", "-o", "--format", "--output"]),
-    Wrapper { name: "timeout", with_value: &["-k", "-s", "--kill-after", "--signal"], arguments: 1,
-        },
-    wrapper("xargs", &["-E", "-I", "-L", "-P", "-a", "-d", "-n", "-s", "--arg-file", "--delimiter",
-        "--max-args", "--max-lines", "--max-procs", "--replace"]),
+    Wrapper {
+        name: "timeout",
+        with_value: &["-k", "-s", "--kill-after", "--signal"],
+        arguments: 1,
+    },
+    wrapper(
+        "xargs",
+        &[
+            "-E",
+            "-I",
+            "-L",
+            "-P",
+            "-a",
+            "-d",
+            "-n",
+            "-s",
+            "--arg-file",
+            "--delimiter",
+            "--max-args",
+            "--max-lines",
+            "--max-procs",
+            "--replace",
+        ],
+    ),
 ];
 
 /// Returns whether a program only runs the command in its arguments.

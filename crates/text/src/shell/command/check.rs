@@ -14,27 +14,89 @@ use crate::truncate::line;
 const MAX_SHOWN: usize = 80;
 
 /// Programs that run what the project's own files name, besides [`TEST_GOALS`].
-#[rustfmt::skip]
 const TASK_RUNNERS: [&str; 12] = [
-    "cmake", "invoke", "mage", "mise", "moon", "nx", "poe", "pre-commit", "scons", "tox", "turbo",
+    "cmake",
+    "invoke",
+    "mage",
+    "mise",
+    "moon",
+    "nx",
+    "poe",
+    "pre-commit",
+    "scons",
+    "tox",
+    "turbo",
     "waf",
 ];
 
 /// Subcommands of any tool that check, build, deploy or run.
-#[rustfmt::skip]
 const VERBS: [&str; 36] = [
-    "analyze", "apply", "archive", "assemble", "bench", "build", "check", "clippy", "compile",
-    "deploy", "dev", "doc", "e2e", "fmt", "format", "lint", "migrate", "nextest", "package", "plan",
-    "preview", "publish", "release", "run", "serve", "start", "t", "test", "tests", "tsc",
-    "typecheck", "up", "validate", "verify", "vet", "xtask",
+    "analyze",
+    "apply",
+    "archive",
+    "assemble",
+    "bench",
+    "build",
+    "check",
+    "clippy",
+    "compile",
+    "deploy",
+    "dev",
+    "doc",
+    "e2e",
+    "fmt",
+    "format",
+    "lint",
+    "migrate",
+    "nextest",
+    "package",
+    "plan",
+    "preview",
+    "publish",
+    "release",
+    "run",
+    "serve",
+    "start",
+    "t",
+    "test",
+    "tests",
+    "tsc",
+    "typecheck",
+    "up",
+    "validate",
+    "verify",
+    "vet",
+    "xtask",
 ];
 
 /// Programs that only check, build or deploy, besides [`TEST_PROGRAMS`].
-#[rustfmt::skip]
 const CHECKERS: [&str; 26] = [
-    "biome", "black", "clang", "clang-tidy", "esbuild", "eslint", "flake8", "g++", "gcc", "gofmt",
-    "isort", "javac", "mypy", "oxlint", "phpstan", "prettier", "pyright", "rollup", "rubocop",
-    "ruff", "rustc", "rustfmt", "tsc", "tsup", "webpack", "xcodebuild",
+    "biome",
+    "black",
+    "clang",
+    "clang-tidy",
+    "esbuild",
+    "eslint",
+    "flake8",
+    "g++",
+    "gcc",
+    "gofmt",
+    "isort",
+    "javac",
+    "mypy",
+    "oxlint",
+    "phpstan",
+    "prettier",
+    "pyright",
+    "rollup",
+    "rubocop",
+    "ruff",
+    "rustc",
+    "rustfmt",
+    "tsc",
+    "tsup",
+    "webpack",
+    "xcodebuild",
 ];
 
 /// Programs that build or deploy without a subcommand.
@@ -44,10 +106,28 @@ const DEPLOYERS: [&str; 4] = ["netlify", "next", "vercel", "vite"];
 const CHECKER_NAMES: [&str; 4] = ["lint", "test", "check", "tsc"];
 
 /// Programs with subcommands of [`VERBS`] that do something else, and installers.
-#[rustfmt::skip]
 const OTHERS: [&str; 21] = [
-    "apt", "apt-get", "brew", "claude", "code", "conda", "dnf", "gem", "gh", "git", "glab", "hg",
-    "jj", "open", "pacman", "pip", "pip3", "service", "ssh", "sudo", "systemctl",
+    "apt",
+    "apt-get",
+    "brew",
+    "claude",
+    "code",
+    "conda",
+    "dnf",
+    "gem",
+    "gh",
+    "git",
+    "glab",
+    "hg",
+    "jj",
+    "open",
+    "pacman",
+    "pip",
+    "pip3",
+    "service",
+    "ssh",
+    "sudo",
+    "systemctl",
 ];
 
 /// Programs that run a file.
@@ -65,13 +145,23 @@ const SCRIPTS: [&str; 14] = [
 ];
 
 /// Parts of errors that say that the command itself was wrong, in lower case.
-#[rustfmt::skip]
 const MISTYPED: [&str; 16] = [
-    "can't open file", "cannot find main module", "command not found",
-    "could not find `cargo.toml`", "could not read package.json", "invalid option",
-    "is not recognized as", "missing script", "no rule to make target", "no such command",
-    "no such option", "unexpected argument", "unknown option", "unknown or unexpected option",
-    "unrecognized arguments", "unrecognized subcommand",
+    "can't open file",
+    "cannot find main module",
+    "command not found",
+    "could not find `cargo.toml`",
+    "could not read package.json",
+    "invalid option",
+    "is not recognized as",
+    "missing script",
+    "no rule to make target",
+    "no such command",
+    "no such option",
+    "unexpected argument",
+    "unknown option",
+    "unknown or unexpected option",
+    "unrecognized arguments",
+    "unrecognized subcommand",
 ];
 
 impl<'a> Command<'a> {
