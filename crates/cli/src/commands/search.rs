@@ -85,9 +85,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         args.words.join(" ")
     };
     if query.trim().is_empty() {
-        return Err(
-            Error::usage("no words to search for were typed").hint("anamnesis search WORDS")
-        );
+        let error = Error::usage("no words to search for were typed");
+        return Err(error.hint("anamnesis search WORDS"));
     }
     let past = args.at.as_ref().map(|date| At::new(context, date));
     let past = past.transpose()?;
