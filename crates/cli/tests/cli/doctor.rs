@@ -61,7 +61,7 @@ pub(crate) fn sound() -> TestHome {
 }
 
 /// What a doctor prints, without the address of the plugin's repository.
-fn checked(output: &Output) -> String {
+pub(crate) fn checked(output: &Output) -> String {
     let address = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://github.com/");
     output.shown().replace(address, "[PLUGIN]")
 }

@@ -92,7 +92,7 @@ mod links {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::snapshot;
+    use crate::{doctor::checked, snapshot};
 
     /// Makes a folder for the owner alone.
     fn private(folder: &Path) {
@@ -198,10 +198,10 @@ mod links {
         home.settle();
         // Nothing here can trust the variable.
         let doctor = home.command(["doctor"]).without("ANAMNESIS_MACHINE_ID");
-        snapshot!(doctor.run().shown(), @"
+        snapshot!(checked(&doctor.run()), @"
         exit 1
         ? plugin     0.1.0; Claude Code lists no plugin of that name
-                     → /plugin install anamnesis --marketplace OWNER/anamnesis
+                     → /plugin install anamnesis --marketplace [PLUGIN]
         ? hooks      cannot be told without the store
         ✗ store      cannot open the store [ROOT]/home/.anamnesis: [ROOT]/home/.anamnesis is a symbolic link to [ROOT]/unmounted/notes, expected a folder there: No such file or directory (os error 2)
                      → mount or create the folder that the link points to, or replace the link
