@@ -1,7 +1,7 @@
 //! Masks credentials in text before it is kept anywhere.
 //!
 //! The text is normalised once: escapes, terminal sequences and invisible characters become what they
-//! stand for ([`view`]). One pass over its bytes looks for anchors: literals without which a rule
+//! stand for (`view`). One pass over its bytes looks for anchors: literals without which a rule
 //! cannot match. At an anchor the rule's scanner reads on and reports what to mask. The pass is
 //! repeated until nothing more is found, so masking is idempotent.
 //!
