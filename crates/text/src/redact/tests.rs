@@ -812,3 +812,11 @@ fn a_word_for_a_password_in_a_url_stays() {
         "postgres://user:hunter2@localhost/shop"
     );
 }
+
+#[test]
+fn a_mask_after_an_escape_character_begins_no_control_sequence() {
+    let text = "(a!2J:\u{1b}SKsSKs.t:@0uat!:20@unix(19";
+    let masked = redact(text).text.into_owned();
+    assert!(masked.contains(MASK), "{masked:?}");
+    assert_eq!(redact(&masked).text, masked);
+}

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::scan::MASK;
 use crate::clean::{control_length, is_invisible};
 
 /// What stands for another text in HTML, in addresses, in Chinese and after the number of a line.
@@ -159,8 +160,10 @@ fn code(text: &str, meaning: &mut String) -> (usize, bool) {
 }
 
 /// Returns the length of the rest of a control sequence after the escape character; 0 if there is none.
+/// The brackets of a mask begin none.
 fn control_sequence(text: &str) -> usize {
     text.strip_prefix('[')
+        .filter(|_| !text.starts_with(MASK))
         .map_or(0, |body| 1 + control_length(body))
 }
 
