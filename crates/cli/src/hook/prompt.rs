@@ -56,7 +56,7 @@ impl Hook {
         };
         let report = done.unwrap_or_else(|error| {
             let said = one_line(error.message());
-            // A person's wrong input is no fault of the hook.
+            // Wrong input of a person is not an error of the hook.
             if error.kind() == Kind::Usage {
                 return format!("{failed}: {said}");
             }

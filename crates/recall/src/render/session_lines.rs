@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::{
     directive::{Directive, directive, is_question, stands_alone},
-    session_note::{labelled, part_of, tells_result},
+    session_note::{PLAN, labelled, part_of, tells_result},
 };
 use anamnesis_text::{
     statement::Statement,
@@ -20,7 +20,7 @@ const WORTH: [(&str, f32); 14] = [
     ("Rules", 3.2),
     ("Said", 3.0),
     ("Still failing", 2.8),
-    (DECIDED, 2.2),
+    ("Decided", 2.2),
     ("Outcome", 2.0),
     ("Failed and fixed", 1.8),
     ("Next steps", 1.8),
@@ -57,10 +57,6 @@ const OF_LAST_SESSION: [&str; 2] = ["Outcome", "Next steps"];
 /// them has to name something.
 const ANSWERED: [&str; 2] = ["Outcome", "Found"];
 const MAX_REMARK: usize = 60;
-
-/// The part with decisions, and the beginning of the line of an approved plan.
-const DECIDED: &str = "Decided";
-const PLAN: &str = "Plan: ";
 
 /// From this length in bytes, a sentence that points to something tells enough besides.
 const MIN_POINTING: usize = 100;
@@ -222,7 +218,7 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         }
         let is_alone = || match (purpose, of) {
             (Purpose::Prompt(_), _) | (_, None) => true,
-            (_, Some(DECIDED)) => !has_commits || !text.starts_with(PLAN),
+            (_, Some("Decided")) => !has_commits || !text.starts_with(PLAN),
             (_, Some(of)) => is_understood_alone(of, &text),
         };
         lines.push(Line {

@@ -103,6 +103,8 @@ const MAX_RULES: usize = 4;
 
 /// The label of the checks that failed when they last ran.
 pub const FAILING: &str = "Still failing";
+/// The beginning of the line of an approved plan.
+pub const PLAN: &str = "Plan: ";
 /// The label of the number of runs of a scheduled prompt.
 pub const REPEATED: &str = "Repeated";
 /// The label of the checks that passed when they last ran.
@@ -278,11 +280,15 @@ pub fn fix_lines(observations: &[Observation], turns: &[Turn]) -> Vec<String> {
     for fix in fixes {
         let line = observe::fix_line(fix, statements.iter());
         // The last fix of the same failure.
-        let failure = |line: &str| line.split(observe::ARROW).next().map(str::to_owned);
-        lines.retain(|known| failure(known) != failure(&line));
+        lines.retain(|known| failure_of(known) != failure_of(&line));
         lines.push(line);
     }
     lines
+}
+
+/// Returns the command and the error of a line about a failure and its fix.
+fn failure_of(line: &str) -> Option<&str> {
+    line.split(observe::ARROW).next()
 }
 
 /// Returns the sentences of the person that the text of a session's note quotes.

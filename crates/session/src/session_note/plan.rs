@@ -1,7 +1,7 @@
 //! Reads the plan that a person approved.
 
 use super::{
-    ParsedDigest, SessionDigest,
+    PLAN, ParsedDigest, SessionDigest,
     choose::{repeats, word_set},
     title::MAX_TITLE,
 };
@@ -62,7 +62,7 @@ pub(super) fn line(parsed: &ParsedDigest, title: &str) -> Option<String> {
         (None, false) => steps,
         (None, true) => return None,
     };
-    Some(shorten(&format!("Plan: {text}"), MAX_LINE))
+    Some(shorten(&format!("{PLAN}{text}"), MAX_LINE))
 }
 
 /// Returns the numbered items and headings of a plan, without code.

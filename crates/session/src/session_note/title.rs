@@ -205,9 +205,10 @@ fn has_words(sentence: &str) -> bool {
         .filter(is_word)
         .map(|word| word.to_lowercase())
         .collect();
-    let is_verb = |word: &String| COMMON.split('|').any(|common| common == word);
     let is_assignment = sentence.split(' ').any(|word| word == "=");
-    words.len() >= 2 && !is_assignment && (plain.len() >= 2 || plain.iter().any(is_verb))
+    words.len() >= 2
+        && !is_assignment
+        && (plain.len() >= 2 || plain.iter().any(|word| is_common(word)))
 }
 
 /// Returns what is continued, if it has a number or a name.
@@ -222,11 +223,14 @@ fn continued(sentence: &str) -> Option<&str> {
 /// Returns the words of a sentence that name something.
 pub(super) fn naming_words(sentence: &str) -> HashSet<String> {
     let words = Words::new(sentence);
-    let naming = words.iter().filter(|word| {
-        !COMMON.split('|').any(|common| common == *word)
-            && !word.chars().all(|c| c.is_ascii_digit())
-    });
+    let naming = words
+        .iter()
+        .filter(|word| !is_common(word) && !word.chars().all(|c| c.is_ascii_digit()));
     naming.map(str::to_owned).collect()
+}
+
+fn is_common(word: &str) -> bool {
+    COMMON.split('|').any(|common| common == word)
 }
 
 /// Returns the first sentence of the first prompt, for want of a better one.
