@@ -320,6 +320,18 @@ fn has(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
+/// Processor time of all ended child processes in seconds, from `cutime` and `cstime` of
+/// proc_pid_stat(5). Linux reports both in hundredths of a second.
+fn children_cpu_seconds() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in parentheses, may contain spaces.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut ticks = fields.split_whitespace().skip(13).take(2);
+    let user: f64 = ticks.next()?.parse().ok()?;
+    let system: f64 = ticks.next()?.parse().ok()?;
+    Some((user + system) / 100.0)
+}
+
 /// The progress of all steps.
 struct Steps {
     began: Instant,
@@ -336,16 +348,22 @@ impl Steps {
         }
     }
 
-    /// Runs one step and prints its name and duration.
+    /// Runs one step and prints its name, its duration and, on Linux, the processor time of its
+    /// processes, which tells a step that computes from one that waits.
     fn run(&mut self, name: &str, step: impl FnOnce() -> Result<Outcome>) -> Result {
         say(&format!("\n== {name}"));
-        let began = Instant::now();
+        let (began, cpu_before) = (Instant::now(), children_cpu_seconds());
         let outcome = step().map_err(|error| format!("{name}: {error}"))?;
         let seconds = began.elapsed().as_secs_f32();
         match outcome {
             Outcome::Passed => {
                 self.passed += 1;
-                say(&format!("== {name}: passed in {seconds:.1} s"));
+                let cpu = children_cpu_seconds()
+                    .zip(cpu_before)
+                    .map_or_else(String::new, |(after, before)| {
+                        format!(", {:.0} s of processor time", after - before)
+                    });
+                say(&format!("== {name}: passed in {seconds:.1} s{cpu}"));
             }
             Outcome::Skipped(reason) => {
                 say(&format!("== {name}: skipped, {reason}"));
