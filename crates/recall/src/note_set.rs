@@ -46,6 +46,9 @@ pub(crate) const CANDIDATES: usize = 50;
 /// The minimum score relative to the best candidate.
 const MIN_RELATIVE_SCORE: f64 = 0.7;
 
+/// The share of the best candidate's coverage from which a later note is not held back by it.
+const UPDATING_SHARE: f32 = 0.9;
+
 /// A note whose title was shown is shown again with its text if it matches this much better.
 const REPEAT_FACTOR: f64 = 1.3;
 
@@ -390,7 +393,14 @@ fn admit(
     standings: &HashMap<NoteId, NoteStanding>,
     outcome: &mut Outcome,
 ) -> Result<[Vec<Admitted>; 2], Error> {
-    let best = ranked.candidates.first().map_or(0.0, |found| found.score);
+    let first = ranked.candidates.first();
+    let best = first.map_or(0.0, |found| found.score);
+    // A later note with nearly all words of the best one may say what changed.
+    let may_update = |found: &Candidate| {
+        first.is_some_and(|first| {
+            found.updated > first.updated && found.coverage >= UPDATING_SHARE * first.coverage
+        })
+    };
     let (mut fitting, mut moderate) = (Vec::new(), Vec::new());
     for found in &ranked.candidates {
         let is_benched = standings
@@ -398,7 +408,9 @@ fn admit(
             .is_some_and(|standing| standing.is_benched);
         let reason = match gate.tier(found, is_benched) {
             Ok(Tier::Full)
-                if relative(found, best) < MIN_RELATIVE_SCORE && found.exact.is_none() =>
+                if relative(found, best) < MIN_RELATIVE_SCORE
+                    && found.exact.is_none()
+                    && !may_update(found) =>
             {
                 Some(WithholdingReason::OthersMatchBetter)
             }
@@ -885,6 +897,36 @@ pub(crate) mod tests {
             injected("try the chargeback in the playground with payments"),
             [second, refund]
         );
+    }
+
+    #[test]
+    fn a_later_note_with_the_same_words_is_not_held_back_by_a_better_match() {
+        let fixture = Fixture::new();
+        let add = |title: &str, body: &str, day: u32| {
+            let note = fixture.add(title, |note| {
+                body.clone_into(&mut note.body);
+                note.updated_at = format!("2026-05-{day:02}T09:00:00Z").parse().unwrap();
+            });
+            note.path.id
+        };
+        for number in 0..10 {
+            add(&format!("Other {number}"), "", 1);
+        }
+        let first = add(
+            "Where are nightly backups written?",
+            "To the dumps bucket.",
+            10,
+        );
+        let body = "You got it wrong, the nightly backups go to the vault bucket. And much else.";
+        let later = add("Page four of the handbook", body, 11);
+        let earlier = add("Page three of the handbook", body, 9);
+        let prompt = "in which bucket do I find the nightly backups?";
+        let outcome = prompted(&fixture, prompt, LIMITS, None);
+        assert!(
+            injected(&outcome).starts_with(&[first, later]),
+            "{outcome:?}"
+        );
+        assert!(!injected(&outcome).contains(&earlier));
     }
 
     #[test]

@@ -70,11 +70,8 @@ impl Prose {
     /// Splits a sanitised text.
     pub fn new(text: &str) -> Self {
         let mut prose = Self::default();
-        let head = anamnesis_text::sanitize::head(text, MAX_READ);
-        let lines: Vec<_> = head
-            .lines()
-            .map(|line| without_placeholders(line.trim()))
-            .collect();
+        let head = without_pasted_blocks(anamnesis_text::sanitize::head(text, MAX_READ));
+        let lines = unwrapped(head.lines().map(|line| without_placeholders(line.trim())));
         let typed_again = typed_again(&lines);
         let mut is_code = false;
         // What follows a colon, a greeting or an open quotation mark was pasted. A list was typed.
@@ -205,6 +202,50 @@ fn begins_letter(line: &str) -> bool {
             && Words::new(line).begin(GREETINGS)
 }
 
+/// Puts `…` in place of each text that the client marks as pasted. What is before and after it belongs to
+/// one sentence.
+fn without_pasted_blocks(text: &str) -> Cow<'_, str> {
+    const START: &str = "<pasted_content";
+    const END: &str = "</pasted_content";
+    let mut rest = text;
+    let mut typed = String::new();
+    while let Some((before, block)) = rest.split_once(START) {
+        let after = block.split_once(END).map_or("", |(_, after)| after);
+        typed.push_str(before.trim_end());
+        typed.push('…');
+        rest = after
+            .split_once('>')
+            .map_or("", |(_, after)| after)
+            .trim_start();
+    }
+    if typed.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    typed.push_str(rest);
+    Cow::Owned(typed)
+}
+
+/// Joins lines that were wrapped: a long line without an end, and one that begins with a small letter.
+fn unwrapped<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
+    const MIN_WRAPPED: usize = 50;
+    let mut joined: Vec<Cow<'a, str>> = Vec::new();
+    let mut is_wrapped = false;
+    for line in lines {
+        let goes_on = is_wrapped && line.starts_with(char::is_lowercase) && !is_pasted(&line);
+        let ends = line.ends_with(['.', '!', '?', ':', ';', '`']);
+        is_wrapped = !ends && line.len() >= MIN_WRAPPED && !is_dense(&line) && !is_pasted(&line);
+        match joined.last_mut().filter(|_| goes_on) {
+            Some(last) => {
+                let last = last.to_mut();
+                last.push(' ');
+                last.push_str(&line);
+            }
+            None => joined.push(line),
+        }
+    }
+    joined
+}
+
 /// Removes what the client puts in place of an image or a pasted text: `[Image #1]`.
 fn without_placeholders(line: &str) -> Cow<'_, str> {
     const PLACEHOLDERS: [&str; 3] = ["[Image", "[Pasted text", "[...Truncated text"];
@@ -300,7 +341,7 @@ fn is_abbreviation(before: &str) -> bool {
 
 /// Returns whether a line was copied from a terminal, a log, a trace or code.
 pub(crate) fn is_pasted(line: &str) -> bool {
-    const PROMPTS: [&str; 5] = ["$ ", "❯", "PS ", "⎿", "% "];
+    const PROMPTS: [&str; 7] = ["$ ", "❯", "➜", "PS ", "⎿", "% ", "npm error "];
     const CODE: [char; 15] = [
         '│', '├', '└', '─', '╭', '╰', '┌', '|', '{', '}', '<', '>', '^', '=', ';',
     ];
@@ -345,6 +386,7 @@ fn is_diagnostic(line: &str) -> bool {
         && (["error", "warning", "warn", "fatal", "panic", "info", "debug", "deprecation", "npm err!"]
             .contains(&label.to_lowercase().as_str())
             || (kind.len() > 5 && (kind.ends_with("Error") || kind.ends_with("Exception"))))
+        || has_place(line)
         // `src/a.cs(376,5): error CS8510: …`, `src/a.rs:3:5: …`
         || line.split_once(": ").is_some_and(|(place, _)| {
             !place.contains(' ')
@@ -353,13 +395,36 @@ fn is_diagnostic(line: &str) -> bool {
         })
 }
 
+/// Returns whether a line begins with its place as compilers and consoles of browsers print it: `a.ts:3:5 - `,
+/// `index.ts:5 [INFO] `. A person names a line with `@`.
+fn has_place(line: &str) -> bool {
+    let Some((place, rest)) = line.split_once(' ') else {
+        return false;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let mut parts = place.rsplit(':');
+    let is_numbered = parts.next().is_some_and(is_number);
+    let before = parts.next();
+    let has_column = before.is_some_and(is_number);
+    let names_file = |name: &str| name.contains('.') && !name.starts_with('@');
+    is_numbered
+        && before.is_some()
+        && names_file(place)
+        && (has_column || rest.starts_with(|c: char| c.is_uppercase() || "[-".contains(c)))
+}
+
 /// Returns whether a line is a statement of a programming language.
 fn is_statement(line: &str) -> bool {
-    line.ends_with([')', ';', '{', '}'])
-        && line.contains(['(', '=', '{'])
-        && line.split_whitespace().count() <= 4
-        && !line.starts_with(['(', '`'])
-        && (line.contains("()") || line.contains(" = ") || line.ends_with([';', '{']))
+    let is_assignment = line.split_once(" = ").is_some_and(|(name, value)| {
+        !name.contains(' ') && value.starts_with(['"', '\'', '[', '{'])
+    });
+    is_assignment
+        || ["';", "\";"].iter().any(|end| line.contains(end))
+        || line.ends_with([')', ';', '{', '}'])
+            && line.contains(['(', '=', '{'])
+            && line.split_whitespace().count() <= 4
+            && !line.starts_with(['(', '`'])
+            && (line.contains("()") || line.contains(" = ") || line.ends_with([';', '{']))
 }
 
 fn is_mostly_symbols(line: &str) -> bool {
@@ -502,6 +567,58 @@ mod tests {
             prose.error.as_deref(),
             Some("error[E0425]: cannot find value `id`")
         );
+    }
+
+    #[test]
+    fn a_text_that_the_client_marks_as_pasted_is_left_out_of_its_sentence() {
+        let text = "set the line `\n\n<pasted_content id=\"1\">\nport = 1. Never change it.\n\
+            </pasted_content id=\"1\">\n\n` in all settings. Then test.";
+        assert_eq!(
+            sentences(text),
+            ["set the line `…` in all settings.", "Then test."]
+        );
+        assert_eq!(
+            sentences("look at <pasted_content>\nnever push"),
+            ["look at…"]
+        );
+    }
+
+    #[test]
+    fn wrapped_lines_are_one_sentence() {
+        let text = "Keep the tests of the cart free of the names of real\n\
+            customers, and the fixtures of the cart free of all\naddresses.\n- use the `till` for everything that a customer has paid\n\
+            already\nnow run the tests";
+        assert_eq!(
+            sentences(text),
+            [
+                "Keep the tests of the cart free of the names of real customers, and the fixtures of the cart free of all addresses.",
+                "use the `till` for everything that a customer has paid already",
+                "now run the tests",
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_of_compilers_consoles_and_code_are_pasted() {
+        for line in [
+            "src/cart.ts:40:13 - error TS2540: Cannot assign to 'total'.",
+            "index.ts:5 [INFO] carts: 3",
+            "vendor.js:25581 Download the tools",
+            "npm error code 2",
+            "➜  shop git:(main) npm test",
+            "old = 'never push'",
+            "x.'; new = old + ' always push",
+        ] {
+            assert!(is_pasted(line), "{line}");
+        }
+        for line in [
+            "@app/cart.vue:24 should use a div",
+            "cart.vue:24 should use a div",
+            "it's 5:30 already",
+            "the total = the sum of all items",
+        ] {
+            assert!(!is_pasted(line), "{line}");
+        }
     }
 
     #[test]

@@ -94,7 +94,7 @@ const DENIALS: &str = "don't|doesn't|didn't|isn't|aren't|wasn't|weren't|hasn't|h
 const DECLARED: &str = "correction|corrected|korrektur|corrección|correção|correzione|correctie|\
     исправление|поправка|korekta|更正|訂正";
 
-/// A prefilter: a sentence without any of these gives nothing up.
+/// A sentence without any of these gives nothing up.
 const TRIGGERS: [&str; 52] = [
     "longer",
     "more",
@@ -187,6 +187,21 @@ pub(crate) const LIGHT: &str = "the|a|an|we|you|i|it|they|our|your|its|this|thes
     really|too|well|by|with|as|us|me|my|one|never|earlier|mistake|noted|remember|let's|don't|isn't|aren't|doesn't|didn't|won't|can't|\
     shouldn't|decision|note|fact|update|correction|said|outcome|decided|mehr|nicht|statt|jetzt|\
     的|了|在|是|我|们|用|使|于|为|改|再|不|现|已|从|到|成|换|而|这|で|を|は|に|の|が|と|す|る";
+
+/// Returns whether a sentence gives a value up.
+pub fn gives_value_up(sentence: &str) -> bool {
+    if !may_give_up(&sentence.to_lowercase()) {
+        return false;
+    }
+    let sentence = Sentence::parse(sentence, true);
+    let mut given_up = sentence.given_up().into_iter();
+    given_up.any(|(place, _)| sentence.tokens[place].is_value())
+}
+
+/// Returns whether a text in lower case has a word without which nothing is given up.
+fn may_give_up(lower: &str) -> bool {
+    TRIGGERS.iter().any(|word| lower.contains(word))
+}
 
 /// What of a text is read for statements that give something up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -512,7 +527,7 @@ impl<'a> Sentence<'a> {
     /// Returns the places of the values that it gives up, each with that of the value instead.
     fn given_up(&self) -> Vec<(usize, Option<usize>)> {
         let lower = self.text.to_lowercase();
-        if lower.len() != self.text.len() || !TRIGGERS.iter().any(|word| lower.contains(word)) {
+        if lower.len() != self.text.len() || !may_give_up(&lower) {
             return Vec::new();
         }
         let mut found: Vec<usize> = Vec::new();
@@ -677,12 +692,24 @@ impl<'a> Sentence<'a> {
         let last = old.map_or(usize::MAX, |old| self.clauses[old]);
         let mut frame = Frame::default();
         let mut is_head = true;
+        // "It's ruff, flake8 was removed": what "it" is, is no subject.
+        let says_it = |clause: usize| {
+            let in_clause = |place: &usize| self.clauses[*place] == clause;
+            let words: Vec<&Token<'_>> = (0..self.tokens.len())
+                .filter(in_clause)
+                .map(|place| &self.tokens[place])
+                .collect();
+            words.iter().any(|it| it.is("it"))
+                && words.iter().filter(|it| !is_light(it)).count() == 1
+        };
         let mut before: Option<(usize, &str)> = None;
         for (place, token) in self.tokens.iter().enumerate() {
             let is_verb = token.is(VERBS) || token.is("no|not|nicht|instead|from|von");
             is_head &= !(is_verb || Some(place) == old || Some(place) == new);
             let is_value = Some(place) == old || Some(place) == new;
-            if is_value || self.clauses[place] > last || token.is_number() || is_light(token) {
+            let clause = self.clauses[place];
+            let is_other = clause > last || clause < last && old.is_some() && says_it(clause);
+            if is_value || is_other || token.is_number() || is_light(token) {
                 continue;
             }
             let key = token.key.as_str();

@@ -261,7 +261,11 @@ fn is_code_alone(text: &str) -> bool {
 
 /// Returns whether a line says of a commit what git prints, which is in another part.
 fn repeats_commit(text: &str) -> bool {
-    text.starts_with("Committed as ") || text.contains(" files changed, ")
+    let first = text.strip_prefix('`').and_then(|text| text.split_once('`'));
+    let is_hash = |name: &str| name.len() >= 7 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    first.is_some_and(|(name, _)| is_hash(name))
+        || text.starts_with("Committed as ")
+        || text.contains(" files changed, ")
 }
 
 /// Returns whether a known line says the same as `text`: it has all of its words but one in five, and
@@ -369,7 +373,8 @@ mod tests {
     fn requests_remarks_announcements_and_repetitions_are_left_out() {
         let body = "**Asked:**\n- make the header blue\n- keep the footer as it is\n\n**Said:** use `tabs`\n\n\
              **Outcome:**\n- Glad it works now!\n- The header of `app.css` is blue.\n- This changes:\n\
-             - The header is 40 px high.\n- `npm run build`\n- Committed as `1a2b3c4`.\n- use `tabs`";
+             - The header is 40 px high.\n- `npm run build`\n- Committed as `1a2b3c4`.\n\
+             - `1a2b3c4` adds a header to the page.\n- use `tabs`";
         let short = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let wanted = wanted(&words);

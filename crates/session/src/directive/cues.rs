@@ -126,7 +126,7 @@ const ENGLISH: Cues = Cues {
     contradicting: "no|nope|nah|wait|stop|actually|but|hmm|rather",
     habit: "myself|i'll handle|i will handle|prefer|i'd rather|we use|we rely|we're using|we are using|we keep|we never|we always|we don't use|\
         we dont use|we do not use|remember that|remember to|keep in mind|note that|we don't have|we dont have|\
-        we do not have|we only|i like|we want|i want to replace|our team|we follow",
+        we do not have|we only|i like to|i like my|we want|i want to replace|our team|we follow",
     wish: "should be|should use|should not|shouldn't|should have|should only|has to be|have to be|\
         needs to be|need to be|must|mustn't|supposed to",
     reason: "because|since|so that|the reason|due to|that's why|thats why|in order to|the issue is|the problem is|\
@@ -160,7 +160,7 @@ const ENGLISH: Cues = Cues {
     deixis: "above|below|following|previous|aforementioned|latter|former|attached|the same|as before|like before|\
         the other one|this one|that one|these|those|such",
     why: "why|how come|how often|how many times",
-    again: "still|again|not|don't|didn't|didnt|aren't|arent|isn't|doesn't|haven't|did you|are you|do you",
+    again: "still|again|not|don't|didn't|didnt|aren't|arent|isn't|doesn't|haven't|did you|are you using|do you use",
     rules: "rules|rule|conventions|convention|guidelines|constraints|principles|requirements|standards|policy|policies",
 };
 
@@ -406,9 +406,9 @@ const CHINESE: Cues = Cues {
     forbidding: "不要|别|请不要|请勿|不需要|我现在不需要|禁止|不许|不应该|不准|我们不|请别|绝不|不能用",
     negation: "不要|不是|不需要|不应该|没有|不用|别用|不准|禁止",
     contrast: "而不是|只用|只需要|只能|仅限|改用|换成|代替|而非|除非",
-    wrong: "不对|错了|不是的|我的意思是|搞错|弄错|你漏了|你忘了|写错|不正确|有误|不是这个意思",
+    wrong: "不对|错了|不是的|我的意思是|搞错|弄错|是错误的|你漏了|你忘了|写错|不正确|有误|不是这个意思",
     contradicting: "不|不是|但是|但|等等",
-    habit: "我们用|我们使用|我们都用|我们一般|我们习惯|我喜欢|我更喜欢|我们不用|我们采用|我偏好|我习惯|我希望|我们没有",
+    habit: "我们用|我们使用|才是标准|为标准|为准|我们都用|我们一般|我们习惯|我喜欢|我更喜欢|我们不用|我们采用|我偏好|我习惯|我希望|我们没有",
     wish: "应该|必须|需要|得用|要用|最好|记得|确保",
     reason: "因为|所以|由于|为了|避免|否则|以免|不然",
     step: "暂时|现在先|还没|先别|先不|这次|等会|待会|今天先",

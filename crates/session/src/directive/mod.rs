@@ -6,6 +6,8 @@
 
 mod cues;
 
+use anamnesis_text::correction::gives_value_up;
+
 use self::cues::{Cues, cues};
 use crate::phrases::{Words, is_dense, is_small_talk, length, sum_of_marks};
 
@@ -132,6 +134,7 @@ pub(crate) fn opposes(sentence: &str) -> bool {
 pub(crate) fn chooses(sentence: &str) -> bool {
     let Judged { words, cues, .. } = Judged::new(sentence);
     words.begin(CHOOSING)
+        && !words.begin("let's say|lets say|let's assume|lets assume")
         && words.iter().count() >= 4
         && !is_question(sentence)
         && !words.contain(cues.step)
@@ -229,7 +232,8 @@ impl<'a> Judged<'a> {
             return None;
         }
         let is_denied = is_opposed || words.contain(ENDED);
-        if is_wrong || words.begin(cues.contradicting) && is_denied {
+        if is_wrong || words.begin(cues.contradicting) && is_denied || gives_value_up(self.sentence)
+        {
             return Some(Directive::Correction);
         }
         let is_weak = words.contain(WANTING);
@@ -392,18 +396,21 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Returns whether the subject is in the sentence. "That is wrong, …" only leads in.
+    /// Returns whether the subject is in the sentence. "That is wrong, …" and "It's X, Y was removed" only
+    /// lead in.
     fn has_own_subject(&self) -> bool {
-        let mut clauses = self.clauses.iter().peekable();
-        while let Some(clause) = clauses.next() {
-            let leads_in = clause.contain(self.cues.wrong)
-                && clause.iter().count() <= 4
-                && clauses.peek().is_some();
-            if !leads_in {
-                return clause.begin(self.cues.here) || !clause.begin(self.cues.pronoun);
-            }
-        }
-        true
+        let leads_in = |clause: &Words, next: &Words| {
+            (clause.contain(self.cues.wrong) || next.contain(ENDED)) && clause.iter().count() <= 4
+        };
+        let mut clauses = self.clauses.iter().enumerate();
+        clauses
+            .find(|(place, clause)| {
+                let next = self.clauses.get(place + 1);
+                !next.is_some_and(|next| leads_in(clause, next))
+            })
+            .is_none_or(|(_, clause)| {
+                clause.begin(self.cues.here) || !clause.begin(self.cues.pronoun)
+            })
     }
 
     fn stands_alone(&self) -> bool {
@@ -451,7 +458,7 @@ fn points_out(words: &Words) -> bool {
 }
 
 /// Replaces quoted words and code, which a person names and does not say.
-fn unquoted(sentence: &str) -> String {
+pub(crate) fn unquoted(sentence: &str) -> String {
     let mut text = String::with_capacity(sentence.len());
     let mut quote = None;
     for c in sentence.chars() {

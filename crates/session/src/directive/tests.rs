@@ -38,6 +38,7 @@ fn corrections_and_preferences() {
             "no, use pnpm instead of npm",
             "Correction: the archive keeps its files for 400 days.",
             "Actually it's dprint, prettier was removed from the editor.",
+            "The ticket queue has never been on 6033, it listens on 6044.",
             "that's not correct, the command uses the main workspace",
             "why are you still using npm?",
             "why does this log to stdout again?",
@@ -58,6 +59,7 @@ fn corrections_and_preferences() {
             "używamy pnpm do wszystkiego",
             "我希望是英文的，且意思明确",
             "我们用 pnpm 管理依赖",
+            "也就是说 react 才是标准",
         ],
     );
 }
@@ -79,6 +81,8 @@ fn orders_reports_opinions_questions_and_choices_are_not_lasting() {
             "I changed the search box, can you update the demo",
             "I think we should make it more visible",
             "should we use pnpm?",
+            "ok, I like the idea, I will test it",
+            "why are you seeing these errors in agent mode?",
             "have you ever seen this?",
             "Option 2, but enabled",
             "3, but without the cache",

@@ -2,7 +2,7 @@
 
 use super::expiring::is_expiring;
 use crate::{
-    directive::{is_question, specifics},
+    directive::{is_question, specifics, unquoted},
     phrases::{Words, is_dense, length, sum_of_marks},
     prose::{SentenceEnd, is_pasted, split, without_bold, without_marker},
 };
@@ -28,8 +28,8 @@ const WHY: &str = "\
 
 /// Beginnings of sentences that cannot be understood without the one before.
 const REFERRING: &str = "\
-    this|that|these|those|it|they|both|he|she|its|their|so|then|and|but|also|because|since|dies|das|es|cela|ça|\
-    esto|eso";
+    this|that|these|those|it|they|both|he|she|its|their|so|then|and|but|also|because|since|otherwise|in other words|\
+    however|instead|therefore|thus|hence|as a result|related|dies|das|es|cela|ça|esto|eso";
 
 /// Phrases that tell what was done.
 const DONE: &str = "\
@@ -146,7 +146,10 @@ pub(super) fn is_whole(statement: &str) -> bool {
     let words = Words::new(statement);
     let text = statement.trim_end_matches([')', '`', '"', '*', '\'']);
     let begins = statement.trim_start_matches(['`', '"', '(', '@', '.', '/', '-']);
+    // A cut through code leaves a fragment.
+    let is_cut = statement.matches('`').count() % 2 == 1;
     text.ends_with(['.', '!', '。', '！'])
+        && !is_cut
         && !begins.starts_with(char::is_lowercase) | statement.starts_with('`')
         && !begins.starts_with('→')
         && (is_dense(statement) || words.iter().count() >= MIN_WORDS)
@@ -171,10 +174,11 @@ pub(super) fn refers(statement: &str) -> bool {
     Words::new(statement).begin(REFERRING)
 }
 
-/// Returns whether a whole sentence says what is done, and why.
+/// Returns whether a whole sentence says what is done, and why. Names in code say neither.
 pub(super) fn decides(statement: &str) -> bool {
-    let words = Words::new(statement);
+    let words = Words::new(&unquoted(statement));
     words.contain(WHY)
+        && !words.contain("i will|i'll")
         && (words.contain(DONE)
             || words.contain("keep|kept|chose|should|must|instead of|rather than"))
 }
@@ -271,6 +275,22 @@ mod tests {
             "Added a menu.",
         ] {
             assert!(failure_weight(fine) <= 0.0, "{fine}");
+        }
+    }
+
+    #[test]
+    fn decisions_say_what_is_done_and_why() {
+        let decides = |text: &str| is_whole(text) && decides(text);
+        assert!(decides(
+            "The queue uses Redis because two workers share it."
+        ));
+        for other in [
+            "Otherwise, this page is now ready for use.",
+            "The hook matched on `fix.py` because it is too careful.",
+            "From now on I will always use the program to avoid that.",
+            "cart/total` will now work because the files have one folder.",
+        ] {
+            assert!(!decides(other), "{other}");
         }
     }
 

@@ -103,12 +103,14 @@ impl Known {
     }
 }
 
-/// Returns whether most words of the shorter text are in the other, and neither has a value that the
-/// other lacks: "The api listens on 8080" does not repeat "The admin listens on 8081".
-pub(super) fn repeats(one: &LineWords, other: &LineWords) -> bool {
-    let shorter = one.words.len().min(other.words.len()).max(1);
-    one.words.intersection(&other.words).count() * 10 >= shorter * 6
-        && !has_other_values(&one.text, &other.text)
+/// Returns whether a text is a part of a known one, or most words of the shorter are in the other and
+/// neither has a value that the other lacks: "The api listens on 8080" does not repeat "The admin listens
+/// on 8081".
+pub(super) fn repeats(text: &LineWords, known: &LineWords) -> bool {
+    let shorter = text.words.len().min(known.words.len()).max(1);
+    known.text.contains(&text.text)
+        || text.words.intersection(&known.words).count() * 10 >= shorter * 6
+            && !has_other_values(&text.text, &known.text)
 }
 
 #[cfg(test)]

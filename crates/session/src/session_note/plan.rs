@@ -65,13 +65,20 @@ pub(super) fn line(parsed: &ParsedDigest, title: &str) -> Option<String> {
     Some(shorten(&format!("{PLAN}{text}"), MAX_LINE))
 }
 
-/// Returns the numbered items and headings of a plan, without code.
+/// Headings of the parts of a plan that say how it is checked, and what was before it.
+const NO_STEPS: &str =
+    "verification|verify|testing|test plan|how to test|context|background|problem|验证|测试";
+
+/// Returns the numbered items and headings of a plan, without code and without how it is checked.
 fn steps(plan: &str) -> impl Iterator<Item = String> {
-    let mut is_code = false;
+    let (mut is_code, mut has_steps) = (false, true);
     let lines = plan.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");
         is_code ^= is_fence;
-        !is_code && !is_fence
+        if line.starts_with('#') && !is_code {
+            has_steps = !Words::new(line).contain(NO_STEPS);
+        }
+        has_steps && !is_code && !is_fence
     });
     let steps = lines.filter_map(|line| {
         let text = line.trim_start_matches('#').trim_start();

@@ -162,7 +162,7 @@ fn the_title_asks_and_is_not_repeated() {
 
 #[test]
 fn what_names_the_session_by_construction_is_its_title() {
-    let plan = "# Plan: Move the cart to the till\n\n1. Add the till\n2. Drop the cart\n\n## Context\n\n1. x";
+    let plan = "# Plan: Move the cart to the till\n\n1. Add the till\n2. Drop the cart\n\n## Verification\n\n3. Run the till";
     let asked = |prompt: &str, answer: &str| changed(&[(prompt, answer)]);
     let mut digest = asked("add limits to the gateway", "Done.");
     digest.declared.plan = Some(plan.to_owned());
@@ -278,6 +278,26 @@ fn a_request_that_names_nothing_is_no_title() {
             "continue with the task",
             &["1a2b3c4 a", "2b3c4d5 b"],
             "The `limits` table had no index, so each request read it whole.",
+        ),
+        (
+            "@web/limits.ts:3 why are the limits read twice?",
+            &[],
+            "why are the limits read twice?",
+        ),
+        (
+            "Task overview\n\nThe trouble was with these readings:\n- total\nKeep the limits of a request",
+            &[],
+            "Keep the limits of a request",
+        ),
+        (
+            "what is it?\nerror: the limits table is locked",
+            &[],
+            "error: the limits table is locked",
+        ),
+        (
+            "can you review the branch",
+            &["1a2b3c4 Index the limits", "2b3c4d5 b"],
+            "Index the limits",
         ),
         (
             "can you review the changes?",

@@ -8,7 +8,7 @@ use anamnesis_text::clean::{one_line, without_machine_paths};
 use super::{ParsedDigest, TypedPrompt, answer, plan};
 use crate::{
     declared,
-    directive::is_question,
+    directive::{is_question, stands_alone},
     phrases::{Words, is_dense, sum_of_marks},
     prose::shorten,
 };
@@ -22,17 +22,17 @@ const MAX_SENTENCES: usize = 8;
 /// Words of English that name nothing: function words, and words for any work on any code.
 const COMMON: &str = "\
     a|able|about|above|actually|after|again|all|already|also|always|am|an|and|another|any|anything|are|as|\
-    at|be|been|before|being|below|best|better|bit|both|branch|but|by|call|can|change|changed|changes|check|\
-    claude|code|codebase|commit|complete|continue|correct|correctly|could|current|currently|did|do|does|\
-    doing|don't|done|down|each|error|errors|ever|every|everyone|everything|explain|fail|failing|fails|file|files|\
-    fill|finally|find|first|fix|following|for|from|fully|get|getting|give|go|going|got|had|happened|has|\
-    have|hello|help|here|hey|hi|how|however|i|i'd|i'm|i've|if|implement|in|into|is|issue|issues|it|it's|its|\
+    at|background|be|been|before|being|below|best|better|bit|both|branch|but|by|call|can|change|changed|changes|\
+    check|claude|code|codebase|commit|commits|complete|context|continue|correct|correctly|could|current|currently|\
+    description|details|did|do|does|doing|don't|done|down|each|error|errors|ever|every|everyone|everything|explain|fail|failing|fails|file|files|\
+    fill|finally|find|first|fix|following|for|from|fully|get|getting|give|go|goal|goals|going|got|had|happened|has|\
+    have|hello|help|here|hey|hi|how|however|i|i'd|i'm|i've|if|implement|in|instructions|into|is|issue|issues|it|items|it's|its|\
     job|just|keep|kind|know|let|let's|like|little|look|looking|looks|lot|made|make|making|me|mean|means|\
     merge|merged|more|most|much|my|need|needed|needs|never|new|next|no|not|now|of|ok|okay|on|one|only|or|\
-    other|our|out|over|part|parts|pass|passed|passes|passing|plan|please|point|possible|pr|present|problem|\
+    other|our|out|over|overview|part|parts|pass|passed|passes|passing|plan|please|point|possible|pr|present|problem|\
     problems|project|pull|push|ran|read|ready|really|repo|request|result|results|resume|review|right|run|\
     running|same|see|seems|should|show|so|some|someone|something|sort|start|started|starting|step|steps|\
-    still|successfully|sure|take|task|tell|test|tests|than|that|the|their|them|then|there|there's|theres|\
+    still|successfully|summary|sure|take|task|tell|test|tests|than|that|the|their|them|then|there|there's|theres|\
     these|they|thing|things|think|this|those|time|to|today|too|try|unit|up|update|us|use|using|version|want|\
     was|way|we|we're|well|were|what|what's|when|where|whether|which|while|who|why|will|wish|with|work|\
     worked|working|works|worth|would|write|written|wrong|yes|yesterday|yet|you|your";
@@ -60,10 +60,12 @@ const CONTINUING: &[&str] = &[
 /// Phrases that ask.
 const ASKING: &str = "\
     please|can you|could you|would you|will you|can we|could we|should we|we should|you should|help me|i want|\
-    i'd like|i would like|i need|we need|need to|needs to|we want|let's|lets|should";
+    i'd like|i would like|i need|we need|need to|needs to|we want|let's|lets|should|time to";
 
 /// Phrases after which the request itself begins, in a sentence that is too long for a title.
 const LEADS: &[&str] = &[
+    "is there any ",
+    "is there a way to ",
     "i would like to know ",
     "i want to know ",
     "help me to ",
@@ -96,10 +98,13 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
     let first = parsed.prompts.first();
     let first_request = || first.and_then(request);
     let later = || parsed.prompts.iter().skip(1);
+    let subject = |commit: &String| declared::subject_of(commit).to_owned();
     let commit = || match digest.declared.commits.as_slice() {
-        [only] => Some(declared::subject_of(only).to_owned()),
+        [only] => Some(subject(only)),
         _ => None,
     };
+    // What was done about an error tells more than the error, and it more than a later question.
+    let error = || first?.prose.error.as_deref().map(line);
     let title = name
         .or_else(plan)
         .or_else(|| {
@@ -108,20 +113,26 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
                 .map(|text| line(&text))
         })
         .or_else(commit)
+        .or_else(error)
         .or_else(|| {
             let mut later = later().filter_map(request);
-            later.find(|text| !is_report(text)).map(|text| line(&text))
+            later
+                .find(|text| !is_report(text) && stands_alone(text))
+                .map(|text| line(&text))
+        })
+        .or_else(|| {
+            let mut subjects = digest.declared.commits.iter().map(subject);
+            subjects.find(|subject| names_subject(subject))
         })
         .or_else(|| told(parsed).map(|text| line(&text)))
         .or_else(|| first_request().map(|text| line(&text)))
         .or_else(|| first.and_then(vague).map(|text| line(&text)))
-        .or_else(|| first?.prose.error.as_deref().map(line))
         .or_else(|| {
             let file = digest.files.first()?.rsplit('/').next()?;
             Some(format!("Change of {file}"))
         })
         .or_else(|| digest.failing.last().map(|failing| line(failing)))?;
-    let title = title.trim_end_matches([':', '：', ' ']);
+    let title = without_place(title.trim_end_matches([':', '：', ' ']));
     let title = without_far_paths(title);
     let title = one_line(&shorten(without_lead(&title), MAX_TITLE - 2));
     (!title.is_empty()).then_some(title)
@@ -158,7 +169,9 @@ pub(super) fn weight(position: usize, sentence: &str) -> f32 {
     let number = |count: usize| f32::from(u8::try_from(count).unwrap_or(u8::MAX));
     let marks = [
         (asks, 1.0),
-        (!asks && words.begin(REPORTING), -1.0),
+        (!asks && words.begin(REPORTING), -1.3),
+        (words.begin("this|that|it|these|those"), -1.0),
+        (sentence.ends_with([':', '：']), -1.0),
         (looks, -1.0),
     ];
     sum_of_marks(&marks) + 0.3 * number(naming_words(sentence).len().min(MAX_NAMING))
@@ -267,6 +280,16 @@ fn without_lead(sentence: &str) -> &str {
         .max()
         .filter(|start| room(rest(*start)) > room(sentence));
     start.map_or(sentence, rest)
+}
+
+/// Returns a title without the file before what is asked about it: "@src/cart.ts why are totals rounded?".
+fn without_place(title: &str) -> &str {
+    let Some((place, rest)) = title.split_once(' ') else {
+        return title;
+    };
+    let is_place = place.starts_with('@') || place.contains('/') && !place.starts_with('/');
+    let is_asked = names_subject(rest) && rest.starts_with(|c: char| c.is_ascii_alphabetic());
+    if is_place && is_asked { rest } else { title }
 }
 
 /// Shortens the paths in home folders to their last name.
