@@ -1,5 +1,7 @@
 //! Finds phrases in a sentence, word by word, in several languages.
 
+use std::collections::HashSet;
+
 /// A sentence prepared for lookups: lower case, without punctuation, words separated by one space.
 pub(crate) struct Words {
     text: String,
@@ -33,7 +35,7 @@ impl Words {
 
     /// Returns whether the sentence contains one of these phrases, separated by `|`, as whole words.
     pub(crate) fn contain(&self, phrases: &str) -> bool {
-        phrases.split('|').any(|phrase| {
+        each(phrases).any(|phrase| {
             self.starts.iter().any(|at| self.has_at(*at, phrase))
                 || !phrase.is_ascii() && is_prefix(phrase) && self.text.contains(phrase)
         })
@@ -73,7 +75,7 @@ impl Words {
 
     /// Returns where the phrase that is at an offset ends, with the space behind it.
     fn end_of_first(&self, at: usize, phrases: &str) -> Option<usize> {
-        let phrase = phrases.split('|').find(|phrase| self.has_at(at, phrase))?;
+        let phrase = each(phrases).find(|phrase| self.has_at(at, phrase))?;
         let end = at + phrase.len();
         Some(end + usize::from(self.text[end..].starts_with(' ')))
     }
@@ -90,6 +92,22 @@ impl Words {
                 .strip_prefix(phrase)
                 .is_some_and(|after| after.starts_with(' ') || is_prefix(phrase))
     }
+}
+
+/// Returns each phrase of a list. Phrases are short, so this is half of the work of [`str::split`].
+fn each(phrases: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(phrases);
+    std::iter::from_fn(move || {
+        let all = rest?;
+        let end = all.bytes().position(|byte| byte == b'|');
+        rest = end.map(|end| &all[end + 1..]);
+        Some(&all[..end.unwrap_or(all.len())])
+    })
+}
+
+/// Returns the words of a list, to look up many words in it.
+pub(crate) fn set_of(words: &'static str) -> HashSet<&'static str> {
+    words.split('|').collect()
 }
 
 /// Adds up the weights of the marks that hold.

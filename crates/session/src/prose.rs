@@ -447,7 +447,8 @@ fn error_in(line: &str) -> Option<String> {
     (names_error(line) && message.len() > 8).then(|| message.to_owned())
 }
 
-fn names_error(line: &str) -> bool {
+/// Returns whether a line names an error.
+pub(crate) fn names_error(line: &str) -> bool {
     const ERRORS: [&str; 12] = [
         "error",
         "exception",

@@ -305,8 +305,8 @@ fn join_dates<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
         let is_day = |token: &Token<'_>| matches!(token.written.parse(), Ok(1..=31));
         let gap = sentence.get(one.at.end..other.at.start).unwrap_or_default();
         let month = match [one, other] {
-            [month, day] if is_month(month) && is_day(day) && gap == " " => Some((month, day)),
-            [day, month] if is_month(month) && is_day(day) && [" ", ". "].contains(&gap) => {
+            [month, day] if is_day(day) && gap == " " && is_month(month) => Some((month, day)),
+            [day, month] if is_day(day) && [" ", ". "].contains(&gap) && is_month(month) => {
                 Some((month, day))
             }
             _ => None,

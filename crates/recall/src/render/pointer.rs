@@ -46,8 +46,8 @@ fn pointer(recalled: &Recalled, short_id: &str) -> String {
     let adds_nothing = line.is_empty() || title.contains(&line);
     let text = if adds_nothing {
         title
-    } else if line.starts_with(title.trim_end_matches(['…', ' '])) {
-        line
+    } else if let Some(at) = line.find(title.trim_end_matches(['…', ' '])) {
+        line[at..].to_owned()
     } else {
         format!("{}: {line}", first_words(&title, MAX_TITLE_WORDS))
     };

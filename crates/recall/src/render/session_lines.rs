@@ -287,11 +287,12 @@ pub(super) fn texts(body: &str) -> impl Iterator<Item = String> {
         .map(|line| line.text)
 }
 
-/// Removes the title from the beginning of the request.
+/// Removes the title, and a file before it, from the beginning of the request.
 fn without_title<'a>(ask: &'a str, title: &str) -> &'a str {
     let title = title.trim_end_matches(['…', ' ']);
-    match ask.strip_prefix(title) {
-        Some(rest) if !title.is_empty() => rest.trim_start_matches([' ', '.', ':', '—', '…']),
+    match ask.split_once(title) {
+        Some((file, _)) if file.trim().contains(' ') => ask,
+        Some((_, rest)) if !title.is_empty() => rest.trim_start_matches([' ', '.', ':', '—', '…']),
         _ => ask,
     }
 }

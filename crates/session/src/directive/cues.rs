@@ -2,7 +2,9 @@
 //!
 //! Phrases are separated by `|`. A language without an entry for a cue says nothing by it.
 
-use crate::phrases::{Words, is_dense};
+use std::{collections::HashSet, sync::LazyLock};
+
+use crate::phrases::{Words, is_dense, set_of};
 
 /// The cues of a language.
 pub(super) struct Cues {
@@ -70,13 +72,11 @@ pub(super) fn cues(words: &Words) -> &'static Cues {
     if text.contains(|c| matches!(c, '\u{0400}'..='\u{04ff}')) {
         return &RUSSIAN;
     }
+    static FREQUENT: LazyLock<[HashSet<&str>; 8]> =
+        LazyLock::new(|| LATIN.map(|language| set_of(language.frequent)));
     let mut best = (&ENGLISH, 0);
-    for language in LATIN {
-        let frequent = words.iter().filter(|word| {
-            let mut known = language.frequent.split('|');
-            known.any(|known| known == *word)
-        });
-        let count = frequent.count();
+    for (language, frequent) in LATIN.into_iter().zip(&*FREQUENT) {
+        let count = words.iter().filter(|word| frequent.contains(word)).count();
         if count > best.1 {
             best = (language, count);
         }

@@ -1,16 +1,16 @@
 //! Chooses the title of a session's note: what names the session by construction first, then what was
 //! asked, committed and told.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::LazyLock};
 
 use anamnesis_text::clean::{one_line, without_machine_paths};
 
 use super::{ParsedDigest, TypedPrompt, answer, plan};
 use crate::{
     declared,
-    directive::{is_question, stands_alone},
-    phrases::{Words, is_dense, sum_of_marks},
-    prose::shorten,
+    directive::is_question,
+    phrases::{Words, is_dense, set_of, sum_of_marks},
+    prose::{names_error, shorten},
 };
 
 /// The maximum length of a title, in characters.
@@ -104,7 +104,8 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
         _ => None,
     };
     // What was done about an error tells more than the error, and it more than a later question.
-    let error = || first?.prose.error.as_deref().map(line);
+    let pasted = || first?.prose.error.as_deref();
+    let error = || pasted().filter(|line| names_error(line)).map(line);
     let title = name
         .or_else(plan)
         .or_else(|| {
@@ -117,7 +118,7 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
         .or_else(|| {
             let mut later = later().filter_map(request);
             later
-                .find(|text| !is_report(text) && stands_alone(text))
+                .find(|text| !is_report(text) && !Words::new(text).contain("those|these"))
                 .map(|text| line(&text))
         })
         .or_else(|| {
@@ -127,6 +128,7 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
         .or_else(|| told(parsed).map(|text| line(&text)))
         .or_else(|| first_request().map(|text| line(&text)))
         .or_else(|| first.and_then(vague).map(|text| line(&text)))
+        .or_else(|| pasted().map(line))
         .or_else(|| {
             let file = digest.files.first()?.rsplit('/').next()?;
             Some(format!("Change of {file}"))
@@ -243,7 +245,8 @@ pub(super) fn naming_words(sentence: &str) -> HashSet<String> {
 }
 
 fn is_common(word: &str) -> bool {
-    COMMON.split('|').any(|common| common == word)
+    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| set_of(COMMON));
+    WORDS.contains(word)
 }
 
 /// Returns the first sentence of the first prompt, for want of a better one.
