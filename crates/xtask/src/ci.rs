@@ -1,14 +1,19 @@
 //! Runs everything that a change must pass. Continuous integration runs nothing else.
 //!
-//! Steps run from the fastest to the slowest and stop at the first failure. A step whose tool is
-//! not installed is skipped and listed at the end, so that a plain checkout needs only cargo and
-//! git.
+//! Steps run from the fastest to the slowest and stop at the first failure; the longest builds run beside
+//! them. A step whose tool is not installed is skipped and listed at the end, so that a plain checkout
+//! needs only cargo and git.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 #[cfg(unix)]
-use std::{fs, fs::File, path::PathBuf, process::Child};
+use std::{
+    fs,
+    fs::File,
+    path::PathBuf,
+    thread::{self, JoinHandle},
+};
 
 #[cfg(unix)]
 use anamnesis_lab::bench::cost;
@@ -61,6 +66,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         ]);
         passed(clippy.args(["--", "--deny", "warnings"]))
     })?;
+    #[cfg(unix)]
+    let beside = Beside::start(root, arguments.fuzz)?;
     steps.run("tests", || {
         let runner: &[&str] = if has(cargo(root).args(["nextest", "--version"])) {
             &["nextest", "run", "--no-fail-fast"]
@@ -133,8 +140,6 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         passed(cargo(root).args(["xtask", "site"]))
     })?;
-    #[cfg(unix)]
-    let static_build = StaticBuild::start(root)?;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     hostile_inputs_and_machines(root, &mut steps)?;
     #[cfg(unix)]
@@ -166,14 +171,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         passed(cargo(root).args(["xtask", "e2e"]))
     })?;
     #[cfg(unix)]
-    static_program(root, static_build, &mut steps)?;
+    beside.wait(&mut steps)?;
     if arguments.platforms {
         steps.run("other platforms", || {
             passed(cargo(root).args(["xtask", "platforms"]))
         })?;
-    }
-    if let Some(seconds) = arguments.fuzz {
-        steps.run("fuzzing", || fuzz(root, seconds))?;
     }
     steps.summary();
     Ok(())
@@ -226,69 +228,116 @@ fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
     })
 }
 
-/// A build of the static program at the lowest priority. Other steps often wait, and leave it their
-/// processors.
+/// A step that ran beside the others: its name, its seconds, and its outcome.
 #[cfg(unix)]
-struct StaticBuild {
-    process: Child,
+type Ended = (&'static str, f32, std::result::Result<Outcome, String>);
+
+/// Steps that compute for long on one processor. They run one after the other at the lowest priority
+/// beside the other steps, which often wait.
+#[cfg(unix)]
+struct Beside {
+    steps: JoinHandle<Vec<Ended>>,
     log: PathBuf,
 }
 
 #[cfg(unix)]
-impl StaticBuild {
-    /// Starts the build; `None` without its compiler. Debian's packages are only installed by who asks
-    /// for other platforms.
-    fn start(root: &Path) -> Result<Option<Self>> {
-        if !has(Command::new("/usr/bin/rustc").arg("--version")) {
-            return Ok(None);
-        }
-        let log = target_folder(root).join("static.log");
+impl Beside {
+    /// Starts the steps: the static program with what its hooks cost, then fuzzing. They end at the first
+    /// failure.
+    fn start(root: &Path, fuzz_seconds: Option<u32>) -> Result<Self> {
+        let log = target_folder(root).join("beside.log");
         let output = File::create(&log).map_err(at(&log))?;
-        // By cargo: an earlier step may have replaced this program.
-        let by_cargo = cargo(root);
-        let mut build = Command::new("nice");
-        build
-            .args(["-n", "19"])
-            .arg(by_cargo.get_program())
-            .args(["xtask", "platforms", STATIC_TARGET])
-            .current_dir(root)
-            .stdout(output.try_clone()?)
-            .stderr(output);
-        let process = build.spawn()?;
-        Ok(Some(Self { process, log }))
+        let root = root.to_owned();
+        let steps = thread::spawn(move || {
+            let quiet = Quiet { root, output };
+            let steps: [(&'static str, &dyn Fn() -> Result<Outcome>); 3] = [
+                ("the static program for Linux", &|| static_program(&quiet)),
+                ("what each hook costs", &|| cost_of_hooks(&quiet)),
+                ("fuzzing", &|| match fuzz_seconds {
+                    Some(seconds) => fuzz(&quiet, seconds),
+                    None => Ok(Outcome::Skipped("not asked for, see --fuzz")),
+                }),
+            ];
+            let mut ended = Vec::new();
+            for (name, step) in steps {
+                let began = Instant::now();
+                let outcome = step().map_err(|error| error.to_string());
+                let is_failed = outcome.is_err();
+                ended.push((name, began.elapsed().as_secs_f32(), outcome));
+                if is_failed {
+                    break;
+                }
+            }
+            ended
+        });
+        Ok(Self { steps, log })
+    }
+
+    /// Waits for the steps, prints what they printed, and reports them.
+    fn wait(self, steps: &mut Steps) -> Result {
+        let ended = self.steps.join().map_err(|_| "a step panicked")?;
+        say(&fs::read_to_string(&self.log).map_err(at(&self.log))?);
+        for (name, seconds, outcome) in ended {
+            steps.end(name, seconds, outcome.map_err(Into::into))?;
+        }
+        Ok(())
     }
 }
 
-/// Waits for the static program, which was played by hand, and counts what its hooks cost.
+/// Runs commands at the lowest priority, with their output in a file.
 #[cfg(unix)]
-fn static_program(root: &Path, build: Option<StaticBuild>, steps: &mut Steps) -> Result {
-    steps.run("the static program for Linux", || {
-        let Some(StaticBuild { mut process, log }) = build else {
-            return Ok(Outcome::Skipped("Debian's compiler is not installed"));
-        };
-        let status = process.wait()?;
-        say(&fs::read_to_string(&log).map_err(at(&log))?);
-        if status.success() {
-            Ok(Outcome::Passed)
-        } else {
-            Err(format!("its build or its hooks failed: {status}").into())
-        }
-    })?;
-    steps.run("what each hook costs", || {
-        if !cost::is_available() {
-            return Ok(Outcome::Skipped("valgrind or strace is not installed"));
-        }
-        let mut programs = platforms::built(root).into_iter();
-        let Some((_, program)) = programs.find(|(target, _)| *target == STATIC_TARGET) else {
-            return Ok(Outcome::Skipped("there is no static program"));
-        };
-        passed(cargo(root).args(["xtask", "cost", "--binary"]).arg(program))
-    })
+struct Quiet {
+    root: PathBuf,
+    output: File,
+}
+
+#[cfg(unix)]
+impl Quiet {
+    fn run(&self, command: &Command) -> Result<Outcome> {
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "19"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(&self.root)
+            .stdout(self.output.try_clone()?)
+            .stderr(self.output.try_clone()?);
+        passed(&mut nice)
+    }
+}
+
+/// Builds the static program and plays its hooks.
+#[cfg(unix)]
+fn static_program(quiet: &Quiet) -> Result<Outcome> {
+    // Debian's packages are only installed by who asks for other platforms.
+    if !has(Command::new("/usr/bin/rustc").arg("--version")) {
+        return Ok(Outcome::Skipped("Debian's compiler is not installed"));
+    }
+    // By cargo: another step may have replaced this program.
+    quiet.run(cargo(&quiet.root).args(["xtask", "platforms", STATIC_TARGET]))
+}
+
+/// Counts what the hooks of the static program cost.
+#[cfg(unix)]
+fn cost_of_hooks(quiet: &Quiet) -> Result<Outcome> {
+    if !cost::is_available() {
+        return Ok(Outcome::Skipped("valgrind or strace is not installed"));
+    }
+    let mut programs = platforms::built(&quiet.root).into_iter();
+    let Some((_, program)) = programs.find(|(target, _)| *target == STATIC_TARGET) else {
+        return Ok(Outcome::Skipped("there is no static program"));
+    };
+    quiet.run(
+        cargo(&quiet.root)
+            .args(["xtask", "cost", "--binary"])
+            .arg(program),
+    )
 }
 
 /// Runs every fuzz target in turn, without a sanitizer: our code has no unsafe code, and the stable
 /// toolchain suffices.
-fn fuzz(root: &Path, seconds: u32) -> Result<Outcome> {
+#[cfg(unix)]
+fn fuzz(quiet: &Quiet, seconds: u32) -> Result<Outcome> {
+    let root = &quiet.root;
     if !has(cargo(root).args(["fuzz", "--version"])) {
         return Ok(Outcome::Skipped("cargo-fuzz is not installed"));
     }
@@ -302,7 +351,7 @@ fn fuzz(root: &Path, seconds: u32) -> Result<Outcome> {
         // A fixed seed makes the check repeatable. To fuzz with random seeds, run
         // `cargo fuzz run --sanitizer none TARGET`.
         fuzz.args(["-seed=1", &format!("-max_total_time={seconds}")]);
-        run_command(&mut fuzz)?;
+        quiet.run(&fuzz)?;
     }
     Ok(Outcome::Passed)
 }
@@ -318,18 +367,6 @@ fn has(command: &mut Command) -> bool {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
-}
-
-/// Processor time of all ended child processes in seconds, from `cutime` and `cstime` of
-/// proc_pid_stat(5). Linux reports both in hundredths of a second.
-fn children_cpu_seconds() -> Option<f64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in parentheses, may contain spaces.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut ticks = fields.split_whitespace().skip(13).take(2);
-    let user: f64 = ticks.next()?.parse().ok()?;
-    let system: f64 = ticks.next()?.parse().ok()?;
-    Some((user + system) / 100.0)
 }
 
 /// The progress of all steps.
@@ -348,22 +385,20 @@ impl Steps {
         }
     }
 
-    /// Runs one step and prints its name, its duration and, on Linux, the processor time of its
-    /// processes, which tells a step that computes from one that waits.
+    /// Runs one step and prints its name and duration.
     fn run(&mut self, name: &str, step: impl FnOnce() -> Result<Outcome>) -> Result {
         say(&format!("\n== {name}"));
-        let (began, cpu_before) = (Instant::now(), children_cpu_seconds());
-        let outcome = step().map_err(|error| format!("{name}: {error}"))?;
-        let seconds = began.elapsed().as_secs_f32();
-        match outcome {
+        let began = Instant::now();
+        let outcome = step();
+        self.end(name, began.elapsed().as_secs_f32(), outcome)
+    }
+
+    /// Reports how a step ended.
+    fn end(&mut self, name: &str, seconds: f32, outcome: Result<Outcome>) -> Result {
+        match outcome.map_err(|error| format!("{name}: {error}"))? {
             Outcome::Passed => {
                 self.passed += 1;
-                let cpu = children_cpu_seconds()
-                    .zip(cpu_before)
-                    .map_or_else(String::new, |(after, before)| {
-                        format!(", {:.0} s of processor time", after - before)
-                    });
-                say(&format!("== {name}: passed in {seconds:.1} s{cpu}"));
+                say(&format!("== {name}: passed in {seconds:.1} s"));
             }
             Outcome::Skipped(reason) => {
                 say(&format!("== {name}: skipped, {reason}"));

@@ -72,8 +72,6 @@ pub(super) fn cues(words: &Words) -> &'static Cues {
     if text.contains(|c| matches!(c, '\u{0400}'..='\u{04ff}')) {
         return &RUSSIAN;
     }
-    static FREQUENT: LazyLock<[HashSet<&str>; 8]> =
-        LazyLock::new(|| LATIN.map(|language| set_of(language.frequent)));
     let mut best = (&ENGLISH, 0);
     for (language, frequent) in LATIN.into_iter().zip(&*FREQUENT) {
         let count = words.iter().filter(|word| frequent.contains(word)).count();
@@ -83,6 +81,10 @@ pub(super) fn cues(words: &Words) -> &'static Cues {
     }
     best.0
 }
+
+/// The frequent words of each language in Latin script.
+static FREQUENT: LazyLock<[HashSet<&str>; 8]> =
+    LazyLock::new(|| LATIN.map(|language| set_of(language.frequent)));
 
 /// The languages in Latin script; of equal counts the first counts.
 const LATIN: [&Cues; 8] = [
