@@ -108,6 +108,9 @@ impl Declared {
         if command.contains("git init") {
             return;
         }
+        if event.outcome == Outcome::Ok && takes_last_commit_back(command) {
+            self.commits.pop();
+        }
         let output = event.response.as_ref().map_or("", |output| &output.tail);
         let output = event.error.as_deref().unwrap_or(output);
         let mut made: Vec<String> = Vec::new();
@@ -133,6 +136,17 @@ impl Declared {
             self.commits.push(commit);
         }
     }
+}
+
+/// Returns whether a command takes the last commit back: `git reset --soft HEAD~1`, `git reset HEAD^`.
+fn takes_last_commit_back(command: &str) -> bool {
+    command
+        .split_once("git reset ")
+        .is_some_and(|(_, arguments)| {
+            let mut options = arguments.split_whitespace().take(3);
+            options
+                .any(|option| matches!(option, "HEAD~1" | "HEAD~" | "HEAD^" | "'HEAD^'" | "HEAD^1"))
+        })
 }
 
 /// Returns the subject of a line of [`Declared::commits`].
@@ -378,6 +392,9 @@ mod tests {
             ),
             bash("git add . && git commit -qm \"Add refunds\"", ""),
             bash("git commit -m 'Not quiet'", "nothing to commit"),
+            bash("git commit -m 'Add taxes'", "[main 5d6e7f8] Add taxes"),
+            bash("git reset --soft HEAD~1", ""),
+            bash("git reset --hard origin/main", ""),
             bash("grep -r 'git commit'", "[section] not a commit"),
             bash("git log", "[main 5e6f7a8] quoted"),
         ];

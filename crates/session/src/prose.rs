@@ -359,6 +359,7 @@ pub(crate) fn is_pasted(line: &str) -> bool {
         || starts_with_time()
         || is_link()
         || is_diagnostic(line)
+        || is_timed(line)
         || is_statement(line)
         || is_mostly_symbols(line)
 }
@@ -393,6 +394,14 @@ fn is_diagnostic(line: &str) -> bool {
                 && place.contains(['/', '\\', '.'])
                 && place.trim_end_matches(')').ends_with(|c: char| c.is_ascii_digit())
         })
+}
+
+/// Returns whether a line ends with the time that a build took: `Restore succeeded in 0.1s`.
+fn is_timed(line: &str) -> bool {
+    let time = line
+        .rsplit_once(" in ")
+        .and_then(|(_, time)| time.trim_end_matches('.').strip_suffix('s'));
+    time.is_some_and(|time| time.contains('.') && time.parse::<f32>().is_ok())
 }
 
 /// Returns whether a line begins with its place as compilers and consoles of browsers print it: `a.ts:3:5 - `,
@@ -606,6 +615,7 @@ mod tests {
             "index.ts:5 [INFO] carts: 3",
             "vendor.js:25581 Download the tools",
             "npm error code 2",
+            "Restore succeeded with 1 warning in 0.1s",
             "➜  shop git:(main) npm test",
             "old = 'never push'",
             "x.'; new = old + ' always push",

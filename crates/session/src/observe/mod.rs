@@ -681,12 +681,22 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
         return None;
     }
     let command = Command::parse(event.input.as_ref()?.command.as_deref()?)?;
+    let error = event.error.as_deref().unwrap_or_default();
     let verdict = match event.outcome {
         Outcome::Interrupted => Verdict::Unfinished,
+        Outcome::Failed if is_refused(error) => Verdict::Unfinished,
+        // The status of `check | grep x` is that of grep.
+        Outcome::Failed if command.hides_exit_status => result(error),
         Outcome::Failed => Verdict::Failed,
         Outcome::Ok => verdict(event, &command),
     };
     Some((command, verdict))
+}
+
+/// Returns whether an error says that the person or the client did not let a command run.
+fn is_refused(error: &str) -> bool {
+    let error = error.trim_start_matches("Error: ");
+    error.starts_with("The user doesn't want to") || error.starts_with("Permission to use ")
 }
 
 /// Returns the result of a command that the client reports as run.

@@ -26,6 +26,24 @@ fn event(tool: &str, input: Value, outcome: Outcome) -> ToolEvent {
     }
 }
 
+#[test]
+fn a_refused_call_and_the_status_of_a_filter_are_no_failure() {
+    let refused = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
+    let events = [
+        ToolEvent {
+            error: Some(refused.to_owned()),
+            ..fail("cargo test", "")
+        },
+        fail("cargo test | grep -c warning", "0"),
+    ];
+    assert_eq!(checks(&events), Checks::default());
+    let found = fail(
+        "cargo test | grep -c warning",
+        "test result: FAILED. 1 failed",
+    );
+    assert_eq!(checks(&[found]).failing.len(), 1);
+}
+
 fn pass(command: &str) -> ToolEvent {
     event("Bash", json!({ "command": command }), Outcome::Ok)
 }

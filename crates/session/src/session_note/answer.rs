@@ -100,7 +100,7 @@ pub(super) fn statements(answer: &str) -> Vec<String> {
         {
             continue;
         }
-        let cells = without_bold(line.trim_matches('|')).replace("__", "");
+        let cells = without_bold(line.trim_matches('|'));
         let cells = if is_table {
             cells.replace('|', "—")
         } else {

@@ -381,6 +381,14 @@ impl<'a> ParsedDigest<'a> {
         }
     }
 
+    /// Returns whether a sentence of a prompt was copied from an earlier answer.
+    fn is_copied(&self, turn: usize, sentence: &str) -> bool {
+        const MIN_COPIED: usize = 25;
+        let earlier = self.digest.turns.iter().take(turn);
+        let mut answers = earlier.filter_map(|turn| turn.answer.as_deref());
+        sentence.len() >= MIN_COPIED && answers.any(|answer| answer.contains(sentence))
+    }
+
     /// Returns whether a later prompt takes back what was said in a turn: the next one begins by
     /// contradicting the whole answer, or a later one corrects or forbids what the sentence names.
     fn is_contradicted(&self, turn: usize, sentence: &str) -> bool {
@@ -506,7 +514,7 @@ fn asks(sentence: &str) -> bool {
 fn body(parsed: &ParsedDigest, title: &str) -> String {
     let digest = parsed.digest;
     let rules = rules(parsed);
-    let said = said(&parsed.prompts, &rules);
+    let said = said(parsed, &rules);
     let ask = ask(&parsed.prompts, &Known::new(&[&rules[..], &said].concat()));
     let mut body = String::new();
     if word_set(&ask) != word_set(title) {
@@ -620,7 +628,11 @@ fn rules(parsed: &ParsedDigest) -> Vec<String> {
     for prompt in &parsed.prompts {
         let turn = parsed.digest.turns.get(prompt.turn);
         let text = turn.and_then(|turn| turn.prompt.as_deref());
-        for rule in standing_instructions(text.unwrap_or_default()) {
+        let own = standing_instructions(text.unwrap_or_default());
+        for rule in own
+            .into_iter()
+            .filter(|rule| !parsed.is_copied(prompt.turn, rule))
+        {
             rules.retain(|known| !says_the_same(known, &rule));
             rules.push(rule);
         }
@@ -630,7 +642,8 @@ fn rules(parsed: &ParsedDigest) -> Vec<String> {
 }
 
 /// Chooses what the person said besides the request and the standing instructions.
-fn said(prompts: &[TypedPrompt], rules: &[String]) -> Vec<String> {
+fn said(parsed: &ParsedDigest, rules: &[String]) -> Vec<String> {
+    let prompts = &parsed.prompts;
     let limits = grown(SAID, prompts.len());
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
     let asked = Known::new(&[ask(prompts, &Known::new(&[]))]);
@@ -647,7 +660,7 @@ fn said(prompts: &[TypedPrompt], rules: &[String]) -> Vec<String> {
             // What else the first prompt says is its request.
             let is_asked =
                 prompt.turn == first && directive::directive(&text).is_none() && asked.has(&text);
-            if !is_asked && !rules.has(&text) {
+            if !is_asked && !rules.has(&text) && !parsed.is_copied(prompt.turn, &text) {
                 candidates.push(Candidate {
                     weight: weight + later,
                     turn: prompt.turn,

@@ -227,6 +227,34 @@ fn later_requests_are_listed_apart_from_what_the_person_said() {
 }
 
 #[test]
+fn what_was_copied_from_an_answer_was_not_said() {
+    let rule = "Never open a file of the settings by hand.";
+    let answer = format!("I would add this rule:\n\n> {rule} Use the command.\n\nShall I?");
+    let digest = changed(&[
+        ("add a rule about the settings", &answer),
+        (&format!("{rule}\nAnd never edit the lock file."), "Done."),
+        (rule, "Done."),
+    ]);
+    let body = note(&digest).1;
+    let said = part_of(&body, "Said").chain(rules_in(&body));
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        ["And never edit the lock file."],
+        "{body}"
+    );
+}
+
+#[test]
+fn a_claim_that_tests_pass_is_no_title() {
+    let told = "The `limits` table had no index, so each request read it whole.";
+    let answer = format!("The solution builds and tests run without any failures. {told}");
+    assert_eq!(
+        note(&changed(&[("please fix this issue", &answer)])).0,
+        told
+    );
+}
+
+#[test]
 fn a_reported_error_is_no_title_if_the_answer_tells_more() {
     let answer = "The `limits` table had no index, so each request read it whole.";
     let digest = changed(&[("I get an error for each order since the move", answer)]);

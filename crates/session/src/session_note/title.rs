@@ -64,8 +64,6 @@ const ASKING: &str = "\
 
 /// Phrases after which the request itself begins, in a sentence that is too long for a title.
 const LEADS: &[&str] = &[
-    "is there any ",
-    "is there a way to ",
     "i would like to know ",
     "i want to know ",
     "help me to ",
@@ -84,6 +82,9 @@ const LEADS: &[&str] = &[
     "could you ",
     "please ",
 ];
+
+/// Beginnings of a question, which the title keeps.
+const QUESTIONS: &[&str] = &["is there ", "are there "];
 
 /// Returns the title; `None` if nothing says what the session was about.
 pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
@@ -257,12 +258,17 @@ fn vague(prompt: &TypedPrompt) -> Option<String> {
     (!is_dense(sentence) && Words::new(sentence).iter().count() > 1).then(|| sentence.clone())
 }
 
-/// Returns the first whole sentence of the last answer that has one.
+/// Returns the first whole sentence of the last answer that has one. That tests pass is no subject.
 fn told(parsed: &ParsedDigest) -> Option<String> {
+    let is_claim = |text: &String| {
+        Words::new(text).contain("tests pass|tests run|all tests|tests passed|builds successfully")
+    };
     let answers = parsed.answers.iter().rev();
-    let mut statements = answers
-        .flatten()
-        .filter(|text| (answer::is_whole(text) || answer::is_change(text)) && names_subject(text));
+    let mut statements = answers.flatten().filter(|text| {
+        (answer::is_whole(text) || answer::is_change(text))
+            && names_subject(text)
+            && !is_claim(text)
+    });
     statements.next().cloned()
 }
 
@@ -273,11 +279,15 @@ fn without_lead(sentence: &str) -> &str {
     if sentence.chars().count() <= MAX_TITLE - 2 || lower.len() != sentence.len() {
         return sentence;
     }
-    let starts = LEADS.iter().filter_map(|lead| {
-        let at = lower.rfind(lead)?;
-        let is_word = at == 0 || lower[..at].ends_with(' ');
-        is_word.then_some(at + lead.len())
-    });
+    let found = |lead: &&str| {
+        let at = lower.rfind(*lead)?;
+        (at == 0 || lower[..at].ends_with(' ')).then_some(at)
+    };
+    let after = LEADS
+        .iter()
+        .filter_map(|lead| Some(found(lead)? + lead.len()));
+    // A question stays one.
+    let starts = after.chain(QUESTIONS.iter().filter_map(found));
     let rest = |start: usize| sentence.get(start..).unwrap_or_default();
     let start = starts
         .max()

@@ -48,7 +48,7 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
     let limits = grown(TOLD, parsed.prompts.len());
     let answers = &parsed.answers;
     let known = Known::new(known);
-    let mended = mended(answers);
+    let fixed = fixed_problems(answers);
     let substantial = answers
         .iter()
         .rposition(|answer| answer::is_substantial(answer));
@@ -58,7 +58,7 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
         let count = statements.len();
         let is_last = Some(turn) >= last;
         for (position, text) in statements.iter().enumerate() {
-            let is_open = !is_last && is_left_open(&mended, turn, position, text);
+            let is_open = !is_last && is_left_open(&fixed, turn, position, text);
             let is_usable = is_last
                 || (answer::is_whole(text)
                     && (is_open
@@ -120,7 +120,7 @@ pub(super) fn found_by_client(digest: &SessionDigest, known: &[String]) -> Vec<S
 }
 
 /// What a sentence says that something works, or was changed.
-struct Mended {
+struct FixedProblem {
     turn: usize,
     position: usize,
     /// The words that name it.
@@ -128,14 +128,14 @@ struct Mended {
 }
 
 /// Collects what the answers say that works or was changed.
-fn mended(answers: &[Vec<String>]) -> Vec<Mended> {
+fn fixed_problems(answers: &[Vec<String>]) -> Vec<FixedProblem> {
     let all = answers.iter().enumerate().flat_map(|(turn, statements)| {
         let numbered = statements.iter().enumerate();
         numbered.map(move |(position, text)| (turn, position, text))
     });
     let over =
         all.filter(|(_, _, text)| answer::is_change(text) || observe::says_something_passes(text));
-    over.map(|(turn, position, text)| Mended {
+    over.map(|(turn, position, text)| FixedProblem {
         turn,
         position,
         named: naming_words(text),
@@ -145,12 +145,12 @@ fn mended(answers: &[Vec<String>]) -> Vec<Mended> {
 
 /// Returns whether a sentence tells of something that does not work, and no later one mends what it
 /// names.
-fn is_left_open(mended: &[Mended], turn: usize, position: usize, sentence: &str) -> bool {
+fn is_left_open(fixed: &[FixedProblem], turn: usize, position: usize, sentence: &str) -> bool {
     if !answer::tells_open_failure(sentence) {
         return false;
     }
     let named = naming_words(sentence);
-    !mended.iter().any(|later| {
+    !fixed.iter().any(|later| {
         (later.turn, later.position) > (turn, position)
             && later.named.intersection(&named).count() >= 2
     })
