@@ -69,7 +69,9 @@ pub fn back_up(
     path: &Path,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Backup, Error> {
-    by_person(context)?;
+    context
+        .environment
+        .check_person("back up or restore the store")?;
     let home = &context.home;
     if context.home.contains(path) {
         return Err(Error::usage("a backup cannot be in the store itself"));
@@ -152,14 +154,18 @@ fn write(
 
 /// Returns how many files a backup has, if all of it is valid.
 pub fn check(context: &Context, path: &Path) -> Result<usize, Error> {
-    by_person(context)?;
+    context
+        .environment
+        .check_person("back up or restore the store")?;
     let mut file = open(path)?;
     archive::check(&mut file, is_known).map_err(|error| invalid(path, &error))
 }
 
 /// Replaces the store by a backup. The store that is there is renamed, not deleted.
 pub fn restore(context: &Context, path: &Path) -> Result<Restored, Error> {
-    by_person(context)?;
+    context
+        .environment
+        .check_person("back up or restore the store")?;
     let root = context.home.root();
     let mut file = open(path)?;
     archive::check(&mut file, is_known).map_err(|error| invalid(path, &error))?;
@@ -244,16 +250,6 @@ fn is_known(path: &Path) -> bool {
 fn open(path: &Path) -> Result<File, Error> {
     File::open(path)
         .map_err(|error| Error::failed(format!("cannot read {}: {error}", path.display())))
-}
-
-fn by_person(context: &Context) -> Result<(), Error> {
-    if context.environment.is_agent {
-        return Err(
-            Error::failed("only a person backs up and restores the store")
-                .hint("in a terminal: anamnesis backup FILE"),
-        );
-    }
-    Ok(())
 }
 
 fn failed(error: io::Error) -> Error {

@@ -49,7 +49,7 @@ pub fn write(
 ) -> Result<Outcome, anamnesis_store::notes::Error> {
     let outcome = session_note::capture(&context.notes, journal, digest, request)?;
     if let Outcome::Written(stored) = &outcome {
-        context.take_up(stored, INDEX_TIMEOUT);
+        context.add_to_index(stored, INDEX_TIMEOUT);
     }
     Ok(outcome)
 }

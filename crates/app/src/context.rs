@@ -283,7 +283,7 @@ impl Context {
     }
 
     /// Indexes a note that was just written, if the index lock is free within `timeout`.
-    pub fn take_up(&self, stored: &Stored, timeout: Duration) {
+    pub fn add_to_index(&self, stored: &Stored, timeout: Duration) {
         let opened = Index::open_if_usable(&self.home, timeout);
         let recorded = opened.and_then(|mut index| index.record(stored));
         // Without an index, the next command builds one with this note.

@@ -207,7 +207,7 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
             opened = open_journal(context, false, false, &mut done);
         }
         let kept = match &opened {
-            Ok(journal) => take_up(context, journal, by_person, &mut done),
+            Ok(journal) => add_to_index(context, journal, by_person, &mut done),
             Err(_) => Ok(()),
         };
         if let Ok(journal) = &opened {
@@ -328,7 +328,7 @@ fn today(context: &Context) -> String {
 }
 
 /// Processes queued work and prunes old records.
-fn take_up(
+fn add_to_index(
     context: &Context,
     journal: &Journal,
     prune: bool,
@@ -490,7 +490,7 @@ mod tests {
             .unwrap();
         assert!(has_work(&context));
         let mut done = Done::default();
-        take_up(&context, &journal, false, &mut done).unwrap();
+        add_to_index(&context, &journal, false, &mut done).unwrap();
         assert_eq!(done.notes, 1);
         assert!(!has_work(&context));
     }

@@ -42,8 +42,10 @@ pub fn target(
             id.and_then(|id| context.notes.find(id)).ok_or(error)?
         }
     };
-    if is_raw && context.environment.is_agent {
-        return Err(Error::failed("a file is edited raw by a person only"));
+    if is_raw {
+        context
+            .environment
+            .check_person("edit a file without checks")?;
     }
     Ok(path)
 }

@@ -118,7 +118,7 @@ impl InstalledModel {
 /// Copies a model into the store, after a check that it can be used. It replaces another one. The
 /// deferred process makes the vectors.
 pub fn add(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
-    by_person(context)?;
+    context.environment.check_person("add or remove a model")?;
     add_copy(context, file)
 }
 
@@ -154,7 +154,7 @@ fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
 
 /// Removes the model and the vectors. Returns whether there was one.
 pub fn remove(context: &Context) -> Result<bool, Error> {
-    by_person(context)?;
+    context.environment.check_person("add or remove a model")?;
     remove_model(context)
 }
 
@@ -256,14 +256,6 @@ fn installed_plugins(context: &Context) -> Option<Map<String, Value>> {
     let list = fs::read(folder.join(INSTALLED_PLUGINS)).ok()?;
     let list: Value = serde_json::from_slice(&list).ok()?;
     list.get("plugins")?.as_object().cloned()
-}
-
-fn by_person(context: &Context) -> Result<(), Error> {
-    if context.environment.is_agent {
-        return Err(Error::failed("only a person adds or removes a model")
-            .hint("in a terminal: anamnesis config model add FILE"));
-    }
-    Ok(())
 }
 
 fn check(path: &Path) -> Result<(), anamnesis_embedding::Error> {

@@ -23,6 +23,8 @@ use anamnesis_store::{
 use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
 use chrono::{DateTime, Utc};
 
+use crate::Error;
+
 /// A variable and its meaning. A test compares this list with the documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Variable {
@@ -413,6 +415,15 @@ impl Environment {
             user_home,
             started: Instant::now(),
         }
+    }
+
+    /// Refuses an agent an action that only a person may take: "change settings".
+    pub fn check_person(&self, action: &str) -> Result<(), Error> {
+        if self.is_agent {
+            return Err(Error::failed(format!("only a person can {action}"))
+                .hint("run this command in a terminal of your own"));
+        }
+        Ok(())
     }
 
     /// Returns a copy whose `now` is the current time.

@@ -42,10 +42,7 @@ pub fn each_note(
     project: Option<&str>,
     mut take: impl FnMut(NotePath, &Note, &[u8]) -> io::Result<()>,
 ) -> Result<ExportReport, Error> {
-    if context.environment.is_agent {
-        return Err(Error::failed("only a person can export notes")
-            .hint("in a terminal: anamnesis export --json"));
-    }
+    context.environment.check_person("export notes")?;
     let keys = project.map(|key| context.project(Some(key)).all_keys());
     let mut report = ExportReport::default();
     for (path, _) in context.notes.list().notes {

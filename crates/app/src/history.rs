@@ -140,7 +140,7 @@ impl<'a> Past<'a> {
         }
         if self.context.environment.is_agent && event.actor.as_deref() != Some("agent") {
             return Err(Error::failed(
-                "an agent takes back its own batches only; this one is undone by a person",
+                "only a person can undo this change: no agent made it",
             ));
         }
         Ok(event)
@@ -215,9 +215,8 @@ impl<'a> Past<'a> {
     /// Refuses a command about a withheld note.
     pub fn refuse_withheld(&self, id: NoteId) -> Result<(), Error> {
         if self.is_withheld(id) {
-            return Err(Error::failed(
-                "what was forgotten or removed is looked at by a person only",
-            ));
+            let environment = &self.context.environment;
+            environment.check_person("read a forgotten or removed note")?;
         }
         Ok(())
     }

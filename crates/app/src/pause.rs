@@ -115,9 +115,7 @@ pub fn pause(context: &Context, project: Option<&str>) -> Result<Paused, Error> 
 
 /// Resumes a project, or everything but the projects paused by key. Returns what was paused before.
 pub fn resume(context: &Context, project: Option<&str>) -> Result<Paused, Error> {
-    if context.environment.is_agent {
-        return Err(Error::failed("what was paused is resumed by a person only"));
-    }
+    context.environment.check_person("resume recording")?;
     let before = Config::change_paused(&context.home, |paused| match project {
         None => paused.everywhere = false,
         Some(project) => paused.forget(project),

@@ -92,10 +92,7 @@ pub struct ProjectList {
 /// for it.
 pub fn open_for_person(environment: Environment) -> Result<Context, Error> {
     // HOOK-03
-    if environment.is_agent {
-        let refusal = "only a person can say which project's notes a folder has";
-        return Err(Error::failed(refusal));
-    }
+    environment.check_person("say which project's notes a folder has")?;
     Context::open(environment)
 }
 

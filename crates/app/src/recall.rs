@@ -257,8 +257,7 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<ShownNote> {
         .collect()
 }
 
-/// Combines index and journal as the source of links and usage; settings decide about learned
-/// links.
+/// Combines index and journal as the source of links and usage.
 pub fn known<'a>(
     context: &Context,
     index: &'a Index,

@@ -1,7 +1,6 @@
 //! Saves what a person asks to remember, by command or typed in a session.
 
 use anamnesis_note::draft::{Draft, saved};
-use anamnesis_recall::admission::NewNote;
 use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{index::Index, journal::Journal};
 
@@ -25,16 +24,8 @@ pub fn save_words(
 ) -> Result<String, Error> {
     let draft = Draft::new(text.to_owned(), project.to_owned());
     let note = draft.note(context.machine_id(), context.environment.now)?;
-    let novelty = Index::open(&context.home).ok().and_then(|index| {
-        let wanted = NewNote {
-            note: &note,
-            projects: &[project.to_owned()],
-            replaced: &[],
-            session: None,
-            is_forced: false,
-        };
-        admit(context, journal, &index, &wanted).ok()
-    });
+    let index = Index::open(&context.home).ok();
+    let novelty = index.and_then(|index| admit(context, journal, &index, &note, &[], false).ok());
     let stored = save(context, journal, &note, None)?;
     let index = Index::open(&context.home).ok();
     let id = index

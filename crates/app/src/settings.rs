@@ -128,16 +128,11 @@ pub fn known(key: &str) -> Result<&'static Setting, Error> {
 /// Returns the setting of this key if this caller may change it.
 pub fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Error> {
     let setting = known(key)?;
-    if context.environment.is_agent {
-        return Err(Error::failed("settings are changed by a person only")
-            .hint("run it in a terminal of your own"));
-    }
+    context.environment.check_person("change settings")?;
     if setting.kind == Kind::Paused {
-        // `pause` also records the time, so that nothing said meanwhile is read later.
-        return Err(
-            Error::usage("what is paused is changed by commands of their own")
-                .hint("anamnesis off, or anamnesis on"),
-        );
+        // `off` also records the time, so that nothing said meanwhile is read later.
+        return Err(Error::usage("`config` cannot change what is paused")
+            .hint("anamnesis off, or anamnesis on"));
     }
     Ok(setting)
 }
@@ -215,10 +210,9 @@ const TEST_TIME: Duration = Duration::from_secs(15);
 
 /// Asks the model for one word, and returns its name.
 pub fn test_model(context: &Context) -> Result<String, Error> {
-    if context.environment.is_agent {
-        return Err(Error::failed("models are tried by a person only")
-            .hint("run it in a terminal of your own"));
-    }
+    context
+        .environment
+        .check_person("ask the model, which costs money")?;
     let model = model::required(context)?.within(TEST_TIME);
     model
         .ask("Answer with the one word: ready", "Are you there?")

@@ -118,7 +118,7 @@ fn tell(
     let now = context.environment.now;
     let stored = session_note::retell(&context.notes, journal, session, text, &label, now)?;
     if let Some(stored) = stored {
-        context.take_up(&stored, Duration::from_secs(1));
+        context.add_to_index(&stored, Duration::from_secs(1));
     }
     Ok(false)
 }

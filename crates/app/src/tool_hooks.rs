@@ -141,7 +141,7 @@ pub fn warn<'a>(
 }
 
 /// Returns how the same failure was fixed in another session of the project.
-pub fn mended(
+pub fn known_fix(
     context: &Context,
     journal: &Journal,
     project: &Project,
@@ -150,17 +150,17 @@ pub fn mended(
     call: &ToolCall,
 ) -> Option<AtTool> {
     let error = call.error.as_deref()?;
-    let (mut mended, id, reason) = observed(context, journal, project, session, error)
+    let (mut known_fix, id, reason) = observed(context, journal, project, session, error)
         .or_else(|| noted(context, project, session, call))?;
-    let hash = text_hash(&mended.title);
+    let hash = text_hash(&known_fix.title);
     if ledger.get(&id).is_some_and(|seen| seen.hash == hash) {
         return None;
     }
     let now = context.environment.now;
     let index = Index::open(&context.home).ok();
     let remarks = index.and_then(|index| remarks_on(&index, id, now, NoteId::short).ok());
-    mended.remarks = remarks.unwrap_or_default();
-    let block = fix_block(&[mended], now);
+    known_fix.remarks = remarks.unwrap_or_default();
+    let block = fix_block(&[known_fix], now);
     Some(AtTool {
         context: Some(block.text),
         denial: None,
@@ -196,7 +196,7 @@ fn observed(
         .as_deref()
         .and_then(split_fix)
         .unwrap_or((&observation.title, &observation.narrative));
-    let mended = KnownFix {
+    let known_fix = KnownFix {
         title: title.to_owned(),
         remedy: remedy.to_owned(),
         at,
@@ -204,7 +204,7 @@ fn observed(
         note,
         remarks: Vec::new(),
     };
-    Some((mended, id, "fixed the same failure"))
+    Some((known_fix, id, "fixed the same failure"))
 }
 
 /// Looks for the same command in the latest session notes. They include other machines, whose
@@ -235,7 +235,7 @@ fn noted(
     others.take(MAX_SESSIONS).find_map(|entry| {
         let note = context.notes.read(entry.path).ok()?.note();
         let (title, remedy) = fix_in_note(&note.body, command)?;
-        let mended = KnownFix {
+        let known_fix = KnownFix {
             title: title.to_owned(),
             remedy: remedy.to_owned(),
             at: parse_timestamp(&entry.updated_at)?,
@@ -243,6 +243,6 @@ fn noted(
             note: Some((entry.id(), Context::short(&index, entry.id()))),
             remarks: Vec::new(),
         };
-        Some((mended, entry.id(), "fixed the same command"))
+        Some((known_fix, entry.id(), "fixed the same command"))
     })
 }

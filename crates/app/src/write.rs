@@ -86,10 +86,20 @@ pub fn admit(
     context: &Context,
     journal: Option<&Journal>,
     index: &Index,
-    wanted: &NewNote<'_>,
+    note: &Note,
+    replaced: &[NoteId],
+    is_forced: bool,
 ) -> Result<Novelty, Error> {
+    let wanted = NewNote {
+        note,
+        projects: &context.keys(Some(&note.project))?,
+        replaced,
+        session: note.session.as_deref(),
+        is_forced,
+    };
     let is_tool = context.tool.is_some();
-    admission::admit(index, &context.notes, journal, wanted).map_err(|refusal| {
+    let admitted = admission::admit(index, &context.notes, journal, &wanted);
+    admitted.map_err(|refusal| {
         let is_known = matches!(refusal, AdmissionError::Known(_));
         let (code, message, hint) = match refusal {
             AdmissionError::Type(_) => {
@@ -185,7 +195,7 @@ pub fn save(
         let known = remembered.and_then(|()| journal.written_here(note.id, file.as_bytes(), now));
         context.log_error("write", known);
     }
-    context.take_up(&stored, INDEX_TIMEOUT);
+    context.add_to_index(&stored, INDEX_TIMEOUT);
     Ok(stored)
 }
 
@@ -228,10 +238,10 @@ mod tests {
         let lock = context.notes.lock().unwrap();
         let stored = context.notes.create(&lock, &note).unwrap();
         let log = || fs::read_to_string(context.home.log()).unwrap_or_default();
-        context.take_up(&stored, Duration::ZERO);
+        context.add_to_index(&stored, Duration::ZERO);
         assert_eq!(log(), "");
         fs::write(context.home.index(), "damaged").unwrap();
-        context.take_up(&stored, Duration::ZERO);
+        context.add_to_index(&stored, Duration::ZERO);
         assert!(log().contains("is not in the index yet"), "{}", log());
     }
 }

@@ -113,7 +113,7 @@ impl ToolError {
 
     /// The store or the program has an error.
     pub(crate) fn internal(message: &str) -> Self {
-        let hint = "a person can diagnose it: anamnesis doctor";
+        let hint = "ask the person to run: anamnesis doctor";
         Self::new("failed", quoted(message), hint)
     }
 
@@ -142,7 +142,7 @@ impl From<Error> for ToolError {
             Some(step) if !step.starts_with("anamnesis ") => quoted(step),
             step => {
                 let step = step.unwrap_or("anamnesis doctor");
-                quoted(&format!("a person can: {step}"))
+                quoted(&format!("ask the person to run: {step}"))
             }
         };
         let told = match (error.kind(), error.tool_code()) {

@@ -115,7 +115,7 @@ impl Server {
             .filter(|id| decision["content"][id.as_str()] != false);
         let taken: Vec<&str> = taken.map(String::as_str).collect();
         if taken.is_empty() {
-            let said = "no note was taken; all are still pending, in a terminal: anamnesis review";
+            let said = "No notes were approved. All of them are still pending: run `anamnesis review` in a terminal.";
             return CallToolResult::structured(json!({ "said": said, "left": 0 }));
         }
         // The client has asked the person, so the command runs for the person.
@@ -128,7 +128,7 @@ impl Server {
                     let said_so_far = said.trim_end().len();
                     said.truncate(said_so_far);
                     said.push_str(&format!(
-                        "\n{left} not taken, still pending: anamnesis review\n"
+                        "\nnot approved and still pending: {left}; run `anamnesis review`\n"
                     ));
                 }
                 CallToolResult::structured(json!({ "said": said, "left": 0 }))
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_server_are_few_and_pinned() {
+    fn server_text_is_short_and_matches_the_snapshot() {
         // MCP-01
         assert!(INSTRUCTIONS.chars().count() <= 1_000);
         let server = server();

@@ -166,7 +166,7 @@ const WRITING: [&str; 8] = [
 ];
 
 #[test]
-fn what_a_model_writes_is_the_agents() {
+fn notes_by_a_tool_are_marked_as_the_agents() {
     // MCP-02
     let session = Session::open();
     let written = session.gives(
@@ -292,7 +292,7 @@ fn refused(session: &Session, calls: &[(&str, Value, &str)]) {
 }
 
 #[test]
-fn what_is_no_note_is_refused() {
+fn invalid_notes_are_refused() {
     // MCP-07
     let session = Session::open();
     session.persons("acme", "Rate limits live in limit.rs");
@@ -780,7 +780,7 @@ fn an_error_says_what_a_person_can_do() {
     let shown: Value = serde_json::from_str(&ToolError::from(error).json()).unwrap();
     assert_eq!(
         shown,
-        json!({ "code": "failed", "message": "no network", "hint": "a person can: anamnesis sync" })
+        json!({ "code": "failed", "message": "no network", "hint": "ask the person to run: anamnesis sync" })
     );
 }
 
@@ -815,7 +815,7 @@ fn clients_are_told_what_a_tool_does() {
 }
 
 #[test]
-fn what_a_person_made_theirs_is_theirs() {
+fn a_note_that_the_person_took_over_is_the_persons() {
     let session = Session::open();
     let own = session.gives(
         "memory_write",
@@ -1070,7 +1070,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn whatever_a_tool_is_given_it_answers() {
+fn every_input_gets_an_answer() {
     // MCP-04, MCP-07
     let session = Session::open();
     session.persons("acme", "Rate limits live in limit.rs");

@@ -27,11 +27,11 @@ pub(crate) enum Effect {
     /// Adds something on every call.
     Adds,
     /// Adds something; repeating the call adds nothing.
-    Notes,
+    AddsOnce,
     /// May replace something; repeating the call changes nothing more.
     Replaces,
     /// Uses the network and deletes nothing.
-    Reaches,
+    UsesNetwork,
 }
 
 /// Fields that a note's origin or a person determines. A model that passes one as an argument gets
@@ -123,7 +123,7 @@ impl Tool {
                 };
                 let answer = match answer() {
                     Err(error) if error.is_index_damage && has_rebuilt_index(&context) => {
-                        // What has changed something is not done twice.
+                        // A tool with side effects is not retried.
                         if effect == Effect::Reads {
                             answer()
                         } else {
@@ -141,7 +141,7 @@ impl Tool {
 
     /// Whether it may block other requests for too long.
     pub(crate) fn is_slow(&self) -> bool {
-        self.effect == Effect::Reaches
+        self.effect == Effect::UsesNetwork
     }
 
     /// Returns the handler.
@@ -153,12 +153,14 @@ impl Tool {
     pub(crate) fn described(&self) -> rmcp::model::Tool {
         let annotations = ToolAnnotations::with_title(self.title)
             .read_only(self.effect == Effect::Reads)
-            .open_world(self.effect == Effect::Reaches);
+            .open_world(self.effect == Effect::UsesNetwork);
         let annotations = match self.effect {
             // The other annotations are meaningful only for tools that change something.
             Effect::Reads => annotations,
             Effect::Adds => annotations.destructive(false).idempotent(false),
-            Effect::Notes | Effect::Reaches => annotations.destructive(false).idempotent(true),
+            Effect::AddsOnce | Effect::UsesNetwork => {
+                annotations.destructive(false).idempotent(true)
+            }
             Effect::Replaces => annotations.destructive(true).idempotent(true),
         };
         rmcp::model::Tool::new(self.name, self.description, Arc::clone(&self.input))

@@ -25,7 +25,9 @@ const MAX_LENGTH: usize = 256 * 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is a part of an id or a front-matter key of an active note.
-    #[error("the text is a part of what makes {0} a note; nothing was changed")]
+    #[error(
+        "cannot purge this text: it is part of the id or of a front-matter key of {0}; nothing was changed"
+    )]
     Structural(String),
     /// The file system refused.
     #[error("cannot take it out of {path}: {source}")]

@@ -66,11 +66,8 @@ pub struct BackfillReport {
 
 /// Opens the store. A dry run creates neither folders nor the journal. Only a person may write.
 pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Journal>), Error> {
-    if apply && environment.is_agent {
-        return Err(Error::failed(
-            "sessions are remembered by a person only: look at the list first",
-        )
-        .hint("in a terminal: anamnesis backfill --apply"));
+    if apply {
+        environment.check_person("write notes of earlier sessions")?;
     }
     let (context, journal) = if apply {
         let context = Context::open(environment)?;

@@ -126,11 +126,9 @@ pub struct RestoredNote {
 
 /// Restores a forgotten note from the trash. Only a person may.
 pub fn restore(context: &Context, typed: &str) -> Result<RestoredNote, Error> {
-    if context.environment.is_agent {
-        return Err(Error::failed(
-            "what was forgotten is brought back by a person only",
-        ));
-    }
+    context
+        .environment
+        .check_person("restore a forgotten note")?;
     let index = context.index()?;
     let entry = Context::resolve(&index, typed)?;
     let short = Context::short(&index, entry.id());

@@ -35,7 +35,7 @@ pub struct SyncOutcome {
     changed: usize,
     /// Files of the remote that were not accepted, and why
     problems: Vec<String>,
-    /// Ids of the notes with which other machines brought back what was purged here
+    /// Ids of notes in which a sync restored text that was purged on this machine
     #[serde(skip_serializing_if = "Vec::is_empty")]
     returned: Vec<NoteId>,
     /// What the person has to decide with `anamnesis sync`

@@ -367,7 +367,7 @@ fn finish(context: &Context, status: Status, id: &str) -> Result<String, Error> 
     if before == status {
         return Ok(format!("#{short} is {status} already"));
     }
-    context.take_up(&stored, INDEX_TIMEOUT);
+    context.add_to_index(&stored, INDEX_TIMEOUT);
     let mut said = format!("{status} #{short} \"{}\"", one_line(&entry.title));
     if status == Status::Done {
         let due = stale::outdated_by_task(&index, entry.id(), context.environment.now)?;

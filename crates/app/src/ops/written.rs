@@ -8,7 +8,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{self, State},
 };
-use anamnesis_recall::{admission::NewNote, novelty::Novelty, similar::Similar};
+use anamnesis_recall::{novelty::Novelty, similar::Similar};
 use anamnesis_store::{
     index::{Entry, Index},
     notes::Stored,
@@ -94,7 +94,9 @@ pub fn write(
     let own = context.project_to_write(None).all_keys();
     write::sign(context, &mut note, replaced, &own);
     let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
-    let novelty = judge(context, &index, &note, &replaced, is_forced)?;
+    let journal = context.journal_to_write()?;
+    let journal = journal.as_ref();
+    let novelty = write::admit(context, journal, &index, &note, &replaced, is_forced)?;
     save(context, index, &note, act, Some(novelty))
 }
 
@@ -183,32 +185,17 @@ fn propose(
     let is_new_text = (&changed.title, &changed.body) != (&before.title, &before.body);
     let proposal = write::proposal(context, changed);
     let novelty = if is_new_text {
-        Some(judge(context, &index, &proposal, &[before.id], false)?)
+        let journal = context.journal_to_write()?;
+        let (journal, replaced) = (journal.as_ref(), [before.id]);
+        Some(write::admit(
+            context, journal, &index, &proposal, &replaced, false,
+        )?)
     } else {
         None
     };
     let mut written = save(context, index, &proposal, act, novelty)?;
     written.is_proposed = true;
     Ok(written)
-}
-
-/// Compares a note with the existing ones.
-fn judge(
-    context: &Context,
-    index: &Index,
-    note: &note::Note,
-    replaced: &[NoteId],
-    is_forced: bool,
-) -> Result<Novelty, Error> {
-    let wanted = NewNote {
-        note,
-        projects: &context.keys(Some(&note.project))?,
-        replaced,
-        session: note.session.as_deref(),
-        is_forced,
-    };
-    let journal = context.journal_to_write()?;
-    write::admit(context, journal.as_ref(), index, &wanted)
 }
 
 /// Saves and commits a new note.

@@ -53,7 +53,7 @@ const MAX_PROMPT: usize = 300;
 const SEARCHING: [&str; 8] = ["ag", "egrep", "fd", "find", "grep", "ls", "rg", "tree"];
 const READING: [&str; 5] = ["bat", "cat", "head", "less", "tail"];
 
-/// What became of the notes that a prompt would have got.
+/// Outcome for a prompt that would have received notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

@@ -94,12 +94,9 @@ pub struct PurgeOutcome {
 
 /// Completes an earlier purge that was killed. Only a person may purge.
 pub fn begin(context: &Context) -> Result<(), Error> {
-    if context.environment.is_agent {
-        return Err(Error::failed(
-            "nothing was purged: only a person purges, since that cannot be undone",
-        )
-        .hint("anamnesis forget ID   (one note, which can be brought back)"));
-    }
+    context
+        .environment
+        .check_person("purge, which cannot be undone")?;
     let unfinished = sync::backend(context, None, None, HeldDecision::None, TIMEOUT).finish_purge();
     unfinished.map_err(|error| {
         Error::failed(format!(

@@ -68,8 +68,10 @@ fn from_claude(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Err(Error::usage(format!("{option} needs --from SOURCE"))
             .hint("anamnesis import --from SOURCE [PATH]"));
     }
-    if context.environment.is_agent && args.claude_home.is_some() {
-        return Err(Error::failed("a person only says where notes come from"));
+    if args.claude_home.is_some() {
+        context
+            .environment
+            .check_person("choose where notes come from")?;
     }
     if context.config.is_unclear {
         return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));

@@ -69,12 +69,9 @@ fn merge_notes(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 /// Runs with the configured model. A dry run asks the model, too, and costs money.
 fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    if context.environment.is_agent {
-        return Err(
-            Error::failed("notes are merged by a person only: a model is paid for it")
-                .hint("run it in a terminal of your own"),
-        );
-    }
+    context
+        .environment
+        .check_person("ask the model, which costs money")?;
     let model = model::required(context).map_err(|error| {
         error.also("Without one, --request prints what to ask, and --answer takes the answer.")
     })?;

@@ -54,11 +54,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    if args.apply && context.environment.is_agent {
-        return Err(
-            Error::failed("notes are distilled by a person only: a model is paid for it")
-                .hint("run it in a terminal of your own"),
-        );
+    if args.apply {
+        context
+            .environment
+            .check_person("ask the model, which costs money")?;
     }
     // Without the journal, private sessions cannot be recognised.
     let journal = Journal::open(&context.home, anamnesis_app::context::TIMEOUT)?;

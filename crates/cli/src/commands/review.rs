@@ -65,9 +65,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let is_deciding = args.approve || args.reject;
-    if context.environment.is_agent && is_deciding {
-        return Err(Error::failed("only a person approves or rejects")
-            .hint("in a terminal of theirs: anamnesis review"));
+    if is_deciding {
+        context.environment.check_person("approve or reject")?;
     }
     let projects = match args.projects.key() {
         Some(key) => Project::all_keys(&context.project(Some(key))),

@@ -69,7 +69,7 @@ impl Hook {
         let ledger = self.ledger(&self.agent);
         let known = failed.find_map(|call| {
             let (context, session) = (&self.context, &self.session_id);
-            tool_hooks::mended(context, journal, self.project(), session, &ledger, call)
+            tool_hooks::known_fix(context, journal, self.project(), session, &ledger, call)
         });
         if let Some(found) = known {
             handled.take("failure", found);

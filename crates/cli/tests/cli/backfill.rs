@@ -667,8 +667,8 @@ fn the_agent_may_look() {
     snapshot!(home.command(["backfill", "--apply"]).by_agent().run().shown(), @"
     exit 1
     on stderr:
-    anamnesis: sessions are remembered by a person only: look at the list first
-    → in a terminal: anamnesis backfill --apply
+    anamnesis: only a person can write notes of earlier sessions
+    → run this command in a terminal of your own
     ");
     assert!(!home.store().exists());
 }

@@ -230,7 +230,7 @@ fn what_makes_no_sense_is_refused() {
     snapshot!(home.run("config set paused true").shown(), @"
     exit 2
     on stderr:
-    anamnesis: what is paused is changed by commands of their own
+    anamnesis: `config` cannot change what is paused
     → anamnesis off, or anamnesis on
     ");
     assert!(!home.store().join("config.json").exists());
@@ -245,8 +245,8 @@ fn the_agent_changes_no_setting() {
     snapshot!(home.command(["config", "set", "remote", "/srv/x.git"]).by_agent().run().shown(), @"
     exit 1
     on stderr:
-    anamnesis: settings are changed by a person only
-    → run it in a terminal of your own
+    anamnesis: only a person can change settings
+    → run this command in a terminal of your own
     ");
     for words in [
         "set sync.auto off",

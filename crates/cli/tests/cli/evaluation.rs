@@ -198,7 +198,7 @@ fn a_model_asks_questions_that_wait_for_approval() {
     }
     assert_eq!(bodies.matches("# Icons come from one designer").count(), 1);
     let agent = home.command(["eval", "build"]).by_agent().run().shown();
-    assert!(agent.contains("by a person only"), "{agent}");
+    assert!(agent.contains("only a person can ask the model"), "{agent}");
 }
 
 #[test]

@@ -219,8 +219,8 @@ fn an_agent_forgets_no_session() {
     snapshot!(forget(&[]).shown(), @"
     exit 1
     on stderr:
-    anamnesis: a session is forgotten by a person only: that cannot be undone
-    → anamnesis forget ID   (one note, which can be brought back)
+    anamnesis: only a person can forget a session, which cannot be undone
+    → run this command in a terminal of your own
     ");
     assert_eq!(forget(&["--prompt", "1"]), forget(&[]));
     assert_eq!(holding(&home, &WORDS), before);

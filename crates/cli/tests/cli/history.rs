@@ -468,7 +468,7 @@ fn an_agent_takes_back_its_own_batches_only() {
     snapshot!(refused.shown(), @"
     exit 1
     on stderr:
-    anamnesis: an agent takes back its own batches only; this one is undone by a person
+    anamnesis: only a person can undo this change: no agent made it
     ");
     assert!(
         home.read("memory/semantic/01JZ0000000000000000ZD81QV.md")

@@ -600,8 +600,8 @@ fn the_agent_sets_nothing_up() {
     snapshot!(home.command(["init"]).by_agent().run().shown(), @"
     exit 1
     on stderr:
-    anamnesis: a machine is set up by a person only
-    → anamnesis init   (in a terminal of your own; --print shows how things are)
+    anamnesis: only a person can set up a machine
+    → run this command in a terminal of your own
     ");
     assert!(!home.store().exists());
     assert_eq!(read(&settings(&home)), SETTINGS);

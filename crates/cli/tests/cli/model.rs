@@ -225,7 +225,7 @@ fn a_projects_address_of_a_model_does_not_count() {
         .run()
         .shown();
     assert!(
-        refused.contains("models are tried by a person only"),
+        refused.contains("only a person can ask the model"),
         "{refused}"
     );
     let shown = home

@@ -500,7 +500,8 @@ fn another_folder_of_the_client() {
     snapshot!(import().arg(&elsewhere).by_agent().run().shown(), @"
     exit 1
     on stderr:
-    anamnesis: a person only says where notes come from
+    anamnesis: only a person can choose where notes come from
+    → run this command in a terminal of your own
     ");
     snapshot!(import().arg(&elsewhere).run().shown(), @"
     exit 0

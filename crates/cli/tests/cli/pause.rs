@@ -255,7 +255,8 @@ fn an_agent_may_pause_and_not_resume() {
     snapshot!(home.command(["resume"]).by_agent().run().shown(), @"
     exit 1
     on stderr:
-    anamnesis: what was paused is resumed by a person only
+    anamnesis: only a person can resume recording
+    → run this command in a terminal of your own
     ");
     let all = home.command(["resume", "--all"]).by_agent().run();
     assert_eq!((all.code, &*all.stdout), (Some(1), ""));

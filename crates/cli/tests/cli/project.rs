@@ -130,6 +130,7 @@ fn a_cloned_repository_does_not_choose_whose_notes_it_reads() {
     exit 1
     on stderr:
     anamnesis: only a person can say which project's notes a folder has
+    → run this command in a terminal of your own
     "#);
     assert!(!given(&home, &cloned).contains("stub server"));
     snapshot!(trust().run().shown(), @r#"

@@ -369,7 +369,7 @@ fn what_cannot_be_purged_is_said() {
     snapshot!(purge_text(&home, "updated_at").shown(), @"
     exit 1
     on stderr:
-    anamnesis: the text is a part of what makes memory/semantic/01JZ0000000000000000C3N8TR.md a note; nothing was changed
+    anamnesis: cannot purge this text: it is part of the id or of a front-matter key of memory/semantic/01JZ0000000000000000C3N8TR.md; nothing was changed
     → ask for a longer part of the text
     ");
     snapshot!(purge_text(&home, "nowhere at all").shown(), @"
@@ -391,8 +391,8 @@ fn what_cannot_be_purged_is_said() {
     snapshot!(command(&home, "purge --find --yes").by_agent().input(SECRET).run().shown(), @"
     exit 1
     on stderr:
-    anamnesis: nothing was purged: only a person purges, since that cannot be undone
-    → anamnesis forget ID   (one note, which can be brought back)
+    anamnesis: only a person can purge, which cannot be undone
+    → run this command in a terminal of your own
     ");
     fs::rename(&remote, home.root().join("away")).unwrap();
     let after = holding(&home.store());

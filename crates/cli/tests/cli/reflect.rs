@@ -675,7 +675,7 @@ fn an_agent_spends_nothing() {
         .run()
         .shown();
     assert!(
-        shown.starts_with("exit 1\n") && shown.contains("by a person only"),
+        shown.starts_with("exit 1\n") && shown.contains("only a person can ask the model"),
         "{shown}"
     );
     assert!(

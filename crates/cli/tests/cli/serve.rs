@@ -1432,7 +1432,10 @@ fn each_note_of_a_reflection_is_taken_or_left() {
     let said = done["result"]["structuredContent"]["said"]
         .as_str()
         .unwrap();
-    assert!(said.contains("\n1 not taken, still pending"), "{said}");
+    assert!(
+        said.contains("\nnot approved and still pending: 1"),
+        "{said}"
+    );
     client.leave();
     let state = |title: &str| {
         let path = home

@@ -409,7 +409,8 @@ fn the_agent_does_not_change_what_is_a_persons() {
     snapshot!(refused.shown(), @"
     exit 1
     on stderr:
-    anamnesis: what was forgotten is brought back by a person only
+    anamnesis: only a person can restore a forgotten note
+    → run this command in a terminal of your own
     ");
 }
 

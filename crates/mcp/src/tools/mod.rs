@@ -28,8 +28,8 @@ pub(crate) fn all() -> Vec<Tool> {
         Tool::reading(
             "memory_pathway",
             "Show how notes are connected",
-            "Find the strongest paths between two notes, or, without `to`, the notes around one. Links are \
-             declared, or come from files that both notes cite or from use in the same sessions.",
+            "Find the strongest paths between two notes. Without `to`, list the notes around one. Links are \
+             declared, or derived: both notes cite the same file or come from the same session.",
             pathway::find,
         ),
         review::tool(),
@@ -71,9 +71,9 @@ pub(crate) fn all() -> Vec<Tool> {
         Tool::writing(
             "memory_feedback",
             "Rate a note",
-            "Rate a note: good if it helped, bad if it was wrong or not useful. The rating is a key of the \
-             note and counts for its ranking; its text does not change.",
-            Effect::Notes,
+            "Rate a note: good if it helped, bad if it was wrong or not useful. The rating is stored in the \
+             note's front matter and changes its ranking. The text does not change.",
+            Effect::AddsOnce,
             feedback::rate,
         ),
         reflect::tool(),
@@ -82,7 +82,7 @@ pub(crate) fn all() -> Vec<Tool> {
             "Sync notes",
             "Commit changed notes and sync them with the person's other machines through their git remote. \
              This also happens automatically; call it when the person asks.",
-            Effect::Reaches,
+            Effect::UsesNetwork,
             sync::run,
         ),
     ]

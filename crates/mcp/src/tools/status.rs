@@ -25,7 +25,7 @@ pub(super) fn tool() -> Tool {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
-    /// Number of days that `given` covers
+    /// Number of days that the counts of use in `given` cover
     #[serde(default = "default_days")]
     days: u32,
 }

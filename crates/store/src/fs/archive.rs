@@ -124,10 +124,10 @@ pub enum ArchiveError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It is no backup, or not a whole one.
-    #[error("it is not a whole backup: {0}")]
+    #[error("incomplete backup: {0}")]
     Broken(&'static str),
     /// It has an entry that no backup has.
-    #[error("it has an entry that no backup has: \"{0}\"")]
+    #[error("unexpected entry \"{0}\": not a backup of anamnesis")]
     Foreign(String),
 }
 

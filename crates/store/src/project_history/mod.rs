@@ -1,4 +1,4 @@
-//! What a project's repository tells: its commits, indexed to search in them, and its branches.
+//! Reads a project's git repository: indexes its commits for search and tracks its branches.
 //!
 //! Only the deferred process reads a repository, with libgit2, which runs no hook, filter or program.
 

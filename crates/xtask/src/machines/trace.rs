@@ -178,7 +178,7 @@ impl Traced {
                     resume(thread, None)?;
                 }
                 WaitStatus::Stopped(thread, signal) => resume(thread, Some(signal))?,
-                other => self.take_up(other)?,
+                other => self.add_to_index(other)?,
             }
         }
         Ok(false)
@@ -196,7 +196,7 @@ impl Traced {
                 WaitStatus::PtraceEvent(thread, ..)
                 | WaitStatus::PtraceSyscall(thread)
                 | WaitStatus::Stopped(thread, _) => end(thread)?,
-                other => self.take_up(other)?,
+                other => self.add_to_index(other)?,
             }
         }
         Ok(())
@@ -213,7 +213,7 @@ impl Traced {
     }
 
     /// Tracks threads that start and end.
-    fn take_up(&mut self, status: WaitStatus) -> Result {
+    fn add_to_index(&mut self, status: WaitStatus) -> Result {
         match status {
             WaitStatus::PtraceEvent(thread, ..) => {
                 self.threads.insert(thread);

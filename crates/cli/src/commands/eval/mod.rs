@@ -66,12 +66,9 @@ impl SetArgs {
 
 /// The configured model. An agent is refused, because the model costs money.
 fn paid_model(context: &Context) -> Result<Model, Error> {
-    if context.environment.is_agent {
-        return Err(
-            Error::failed("a model is asked by a person only: it is paid for it")
-                .hint("run it in a terminal of your own"),
-        );
-    }
+    context
+        .environment
+        .check_person("ask the model, which costs money")?;
     model::required(context)
 }
 

@@ -3,7 +3,6 @@
 use std::{fs, process::ExitCode};
 
 use anamnesis_app::{
-    Error,
     context::Context,
     forget::session::{self, NoteFate},
 };
@@ -23,12 +22,9 @@ pub(super) fn run(
     context: &Context,
     ui: &Ui,
 ) -> Outcome {
-    if context.environment.is_agent {
-        return Err(Error::failed(
-            "a session is forgotten by a person only: that cannot be undone",
-        )
-        .hint("anamnesis forget ID   (one note, which can be brought back)"));
-    }
+    context
+        .environment
+        .check_person("forget a session, which cannot be undone")?;
     let journal = sessions::open(context)?;
     match prompt {
         Some(number) => forget_prompt(typed, number, yes, context, &journal, ui),

@@ -91,9 +91,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
 }
 
 fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
-    if environment.is_agent && !args.print {
-        return Err(Error::failed("a machine is set up by a person only")
-            .hint("anamnesis init   (in a terminal of your own; --print shows how things are)"));
+    if !args.print {
+        environment.check_person("set up a machine")?;
     }
     if let Some(host) = &args.host {
         return set_up_host(host, args, environment, ui);
