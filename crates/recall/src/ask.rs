@@ -22,8 +22,8 @@ use serde::{Serialize, Serializer};
 use crate::{
     graph::Activated,
     note_set::{
-        Admitted, CANDIDATES, DUPLICATE, Knowledge, linked, recalled, replace_superseded,
-        similarity, sort_admitted,
+        Admitted, CANDIDATES, Knowledge, is_duplicate, linked, recalled, replace_superseded,
+        sort_admitted,
     },
     rank::{Candidate, Mask},
     reason::InjectionReason,
@@ -249,7 +249,7 @@ impl AnswerBuilder<'_> {
             } else {
                 (&mut self.answer.notes, before + most)
             };
-            if list.len() < room && !is_duplicate(self.index, list, &note)? {
+            if list.len() < room && !has_duplicate(self.index, list, &note)? {
                 list.push(AnswerNote {
                     recalled: recalled(self.index, note, candidate)?,
                     level: Level::Name,
@@ -346,9 +346,9 @@ impl AnswerBuilder<'_> {
 }
 
 /// Returns whether the list already has a note that says the same.
-fn is_duplicate(index: &Index, list: &[AnswerNote], note: &Note) -> Result<bool, Error> {
+fn has_duplicate(index: &Index, list: &[AnswerNote], note: &Note) -> Result<bool, Error> {
     for other in list {
-        if similarity(index, &other.recalled.note, note)? >= DUPLICATE {
+        if is_duplicate(index, &other.recalled.note, note)? {
             return Ok(true);
         }
     }

@@ -13,6 +13,7 @@ use crate::render::Recalled;
 use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
+    merge::CONFLICT_TAG,
     note::{Note, NoteType, Visibility},
 };
 use anamnesis_store::{
@@ -53,7 +54,7 @@ const UPDATING_SHARE: f32 = 0.9;
 const REPEAT_FACTOR: f64 = 1.3;
 
 /// Two notes with this similarity count as duplicates.
-pub(crate) const DUPLICATE: f64 = 0.6;
+const DUPLICATE: f64 = 0.6;
 
 /// The maximum number of notes of one session, and of session notes, per injection.
 const MAX_PER_SESSION: usize = 2;
@@ -721,7 +722,7 @@ impl Selection<'_> {
             return Ok(ReadNote::Withheld(WithholdingReason::EnoughOfItsSession));
         }
         for other in given().filter(|_| !is_correction) {
-            if similarity(index, other, &note)? >= DUPLICATE {
+            if is_duplicate(index, other, &note)? {
                 return Ok(ReadNote::Withheld(WithholdingReason::Duplicate));
             }
         }
@@ -748,6 +749,13 @@ pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Reca
         closed: index.closed_failures(&note)?,
         note,
     })
+}
+
+/// Returns whether two notes say the same. The two texts of a conflict do not, however similar they
+/// are: only a person can tell which is right.
+pub(crate) fn is_duplicate(index: &Index, one: &Note, other: &Note) -> Result<bool, Error> {
+    let mut tags = one.tags.iter().chain(&other.tags);
+    Ok(!tags.any(|tag| tag == CONFLICT_TAG) && similarity(index, one, other)? >= DUPLICATE)
 }
 
 /// Returns the idf-weighted Jaccard similarity of two notes' terms, from 0 to 1.
