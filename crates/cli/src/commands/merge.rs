@@ -118,6 +118,7 @@ fn with_model<E: std::error::Error + 'static>(
         proposed: 0,
         text: String::new(),
     };
+    let mut failed = 0;
     for project in projects(args, context, &loaded) {
         let notes = merge::candidates(&loaded.note_set, &project);
         if notes.len() < context.environment.merge_min {
@@ -127,6 +128,7 @@ fn with_model<E: std::error::Error + 'static>(
         match merge::ask(&notes, ask) {
             Ok(groups) => work.take(&shown, &notes, &groups)?,
             Err(error) => {
+                failed += 1;
                 let cause = one_line(&error.to_string());
                 work.text
                     .push_str(&format!("merge: {shown}: failed ({cause}); skipped\n"));
@@ -144,7 +146,14 @@ fn with_model<E: std::error::Error + 'static>(
         ),
     };
     let told = (merged + proposed, things, done.as_str());
-    args.apply.finish(work.batch, told, ui)
+    let code = args.apply.finish(work.batch, told, ui)?;
+    match failed {
+        0 => Ok(code),
+        failed => Err(Error::failed(format!(
+            "{} not merged; nothing of them was changed",
+            ui::count(failed, "project")
+        ))),
+    }
 }
 
 /// The projects to process, sorted. Only a person changes notes for all projects.

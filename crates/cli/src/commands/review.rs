@@ -1,6 +1,10 @@
 //! `review`: shows pending notes and applies the person's decisions.
 
-use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    process::ExitCode,
+};
 
 use anamnesis_app::{
     Error,
@@ -85,7 +89,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             None => Decision::Approve,
         };
         drop(index);
-        return decide(context, &journal, &batches, decision, ui);
+        return decide(context, &journal, &batches, decision, (args.json, ui));
     }
     let total = count(&batches);
     let held = History::load(&journal).held;
@@ -138,15 +142,15 @@ fn decide(
     journal: &Journal,
     batches: &[PendingGroup],
     decision: Decision,
-    ui: &Ui,
+    (is_json, ui): (bool, &Ui),
 ) -> Outcome {
     let waiting: Vec<&PendingNote> = batches.iter().flat_map(|batch| &batch.notes).collect();
     if matches!(decision, Decision::Replace(_)) && waiting.len() != 1 {
         return Err(Error::usage("--replaces takes one note to approve"));
     }
     let batch = review::decide(context, journal, &waiting, decision)?;
-    ui.print(&done(context, &waiting, decision, batch)?);
-    Ok(ExitCode::SUCCESS)
+    let change = BTreeMap::from([("change", batch.map(|batch| batch.to_string()))]);
+    ui.done(is_json, change, &done(context, &waiting, decision, batch)?)
 }
 
 /// Prints what was done, and how to undo it.

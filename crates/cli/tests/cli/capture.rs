@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::{TestHome, answered, asked, edited};
 
-use crate::{SESSION, home, snapshot};
+use crate::{SESSION, home, purge, snapshot};
 
 /// A session with a little of everything.
 fn session(home: &TestHome) -> std::path::PathBuf {
@@ -74,6 +74,19 @@ fn by_hand() {
     let by_hook = home.hook(&home.payload("SessionEnd", SESSION));
     assert_eq!(by_hook.well(), "");
     assert_eq!(note(&home), before);
+}
+
+#[test]
+fn a_capture_by_hand_is_sent_unless_that_is_not_wanted() {
+    let (home, remote) = purge::with_remote();
+    let folder = format!("--git-dir={}", remote.display());
+    let sent = || purge::git(&[&folder, "log", "--all", "--format=%s"]);
+    let path = session(&home);
+    let capture = format!("internal capture --transcript {}", path.display());
+    purge::run(&home, &format!("{capture} --no-sync")).well();
+    assert!(sent().is_empty());
+    purge::run(&home, &capture).well();
+    assert!(!sent().is_empty());
 }
 
 #[test]

@@ -508,7 +508,8 @@ fn an_answer_with_a_fault_merges_nothing() {
             output.stdout.contains("failed (") && output.stdout.contains("; skipped"),
             "{output:?}"
         );
-        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stderr.contains("1 project not merged"), "{output:?}");
         assert_eq!(tree(&home), before);
     }
     let command = answered(&home, GROUPS);

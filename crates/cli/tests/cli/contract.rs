@@ -130,3 +130,36 @@ fn what_cannot_be_meant_is_refused() {
     assert_eq!(write("bad key!!").code, Some(2));
     write("good/key").well();
 }
+
+#[test]
+fn what_a_command_did_is_said_in_its_json() {
+    let home = home_with_notes();
+    for called in [
+        "review --approve B2M6RD",
+        "edit 7Q4KZ9 --title Changed",
+        "move 7Q4KZ9 --project global",
+        "pin 7Q4KZ9",
+        "mute 7Q4KZ9",
+        "connect 7Q4KZ9 B2M6RD",
+        "verify B2M6RD",
+        "feedback 7Q4KZ9 good",
+        "write --title New",
+        "task add Rotate the key",
+        "forget 7Q4KZ9",
+        "forget --undo 7Q4KZ9",
+        "off",
+        "on",
+        "config unset session_line",
+        "init --yes",
+        "import",
+        "backup store.tar",
+    ] {
+        let output = home.run(&format!("{called} --json"));
+        let said = output.json()["said"].clone();
+        assert_eq!(output.code, Some(0), "{called}: {output:?}");
+        assert!(
+            said.as_str().is_some_and(|said| !said.is_empty()),
+            "{called}: {output:?}"
+        );
+    }
+}

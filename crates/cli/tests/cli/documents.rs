@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::TestHome;
 
-use crate::home_with_notes;
+use crate::{SESSION, home, home_with_notes};
 
 /// The pages with commands for people.
 const FOLDERS: [&str; 3] = ["", "docs", "docs/reference"];
@@ -130,12 +130,59 @@ fn every_command_line_of_the_documents_runs() {
     assert!(count > 30, "only {count} command lines were found");
 }
 
+/// Reads a file of the repository.
+fn page(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::read_to_string(root.join(path)).unwrap()
+}
+
+#[test]
+fn the_page_of_commands_lists_all_of_them() {
+    let page = page("docs/reference/commands.md");
+    let is_listed = |name: &str| page.contains(&format!("`{name}"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../commands");
+    for command in fs::read_dir(folder).unwrap() {
+        let command = command.unwrap().path();
+        let name = command.file_stem().unwrap().to_str().unwrap();
+        let long = format!("/anamnesis:{name}");
+        assert!(is_listed(&format!("/{name}")) || is_listed(&long), "{name}");
+    }
+    let (_, page) = page.split_once("## Terminal commands\n").unwrap();
+    let help = home().run("help --all").well();
+    let commands = help.lines().filter_map(|line| line.strip_prefix("  "));
+    for name in commands.filter_map(|line| line.split(' ').next()) {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn the_first_day_shows_what_the_status_prints() {
+    let home = home();
+    home.hook(&home.start(SESSION, "startup")).well();
+    let mut payload = home.payload("UserPromptSubmit", SESSION);
+    payload["prompt"] = "/memory-status".into();
+    let hook = home.hook_with(payload.to_string());
+    let answer = hook.env("CLAUDE_CODE_ENTRYPOINT", "cli").run().json();
+    let shown = answer["reason"].as_str().unwrap().lines();
+    let page = page("docs/first-day.md");
+    let (_, block) = page.split_once("```\nstore: ").unwrap();
+    let (block, _) = block.split_once("\n```").unwrap();
+    // The time differs.
+    let without_time = |line: &str| line.split(" · hooks").next().map(str::to_owned);
+    let expected = format!("store: {block}");
+    assert!(
+        shown
+            .filter_map(without_time)
+            .eq(expected.lines().filter_map(without_time)),
+        "{answer}"
+    );
+}
+
 #[test]
 fn the_readme_shows_what_the_demo_prints() {
     let home = home_with_notes();
     let shown = home.run("demo").well();
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md"));
-    let page = page.unwrap();
+    let page = page("README.md");
     let (_, block) = page.split_once("Its output, shortened:\n\n```\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let mut rest = shown.as_str();

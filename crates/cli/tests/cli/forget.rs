@@ -1,6 +1,10 @@
 //! `forget --session`: a session, or a prompt of it, for good.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use anamnesis_testkit::home::{
     NoteText, TestHome, answered, asked, edited, files_below, with_slashes,
@@ -403,4 +407,43 @@ fn a_note_that_a_person_changed_is_left_as_it_is() {
         held.iter().all(|line| !line.starts_with("journal.db")),
         "{held:?}"
     );
+}
+
+/// Runs retention with a clock that has run for more than a day.
+fn let_go(home: &TestHome) {
+    home.run("maintain").well();
+    let later = home.command(["maintain"]);
+    let later = later.env("ANAMNESIS_NOW", "2026-01-04T03:04:05Z");
+    later.run().well();
+}
+
+#[test]
+fn a_forgotten_note_can_be_restored_for_thirty_days() {
+    let age = |home: &TestHome, days: u64| {
+        let text = home.store().join(format!("trash/{}.md", id("10CA11")));
+        let time = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+        let text = fs::File::options().write(true).open(text).unwrap();
+        text.set_modified(time).unwrap();
+    };
+    let forgotten = || {
+        let home = home();
+        home.add(&NoteText::new(&id("10CA11"), "Only here").with("scope", "machine-local"));
+        home.run("forget 10CA11").well();
+        home
+    };
+    let home = forgotten();
+    age(&home, 29);
+    let_go(&home);
+    home.run("forget --undo 10CA11").well();
+    assert!(home.run("inject").well().contains("Only here"));
+    home.run("forget 10CA11").well();
+    age(&home, 31);
+    let_go(&home);
+    assert_eq!(home.run("forget --undo 10CA11").code, Some(1));
+    // Zero days are for ever.
+    let home = forgotten();
+    home.run("config set retention.trash_days 0").well();
+    age(&home, 31);
+    let_go(&home);
+    home.run("forget --undo 10CA11").well();
 }

@@ -7,7 +7,7 @@ use anamnesis_testkit::home::{NoteText, Output, TestHome};
 use crate::{home, id};
 
 /// The former names and the current ones, with the same arguments. MAP is a list of keys.
-const NAMES: [(&str, &str); 24] = [
+const NAMES: [(&str, &str); 28] = [
     ("dedup", "upkeep --only duplicates"),
     (
         "dedup --no-sync --apply",
@@ -50,6 +50,10 @@ const NAMES: [(&str, &str); 24] = [
     ("maintain", "internal maintain"),
     ("reindex", "internal reindex"),
     ("work", "internal work"),
+    ("completions bash", "internal completions bash"),
+    ("statusline", "internal statusline"),
+    ("model", "config model"),
+    ("restore AAAAAA", "forget --undo AAAAAA"),
 ];
 
 fn untidy() -> TestHome {
@@ -72,6 +76,12 @@ fn untidy() -> TestHome {
     home
 }
 
+/// Former names whose help is on no page of their own.
+const OPTIONS: [(&str, &str); 2] = [
+    ("history ZZZZZZ", "log --note ZZZZZZ"),
+    ("diff ZZZZZZ", "log --diff ZZZZZZ"),
+];
+
 /// Runs a command in a home of its own, and hides what differs between two homes.
 fn run(command: &str) -> Output {
     let home = untidy();
@@ -85,7 +95,7 @@ fn run(command: &str) -> Output {
 
 #[test]
 fn a_former_name_does_what_the_current_one_does() {
-    for (former, current) in NAMES {
+    for (former, current) in NAMES.into_iter().chain(OPTIONS) {
         let (former_output, output) = (run(former), run(current));
         assert_eq!(former_output.code, output.code, "{former}");
         assert_eq!(former_output.stdout, output.stdout, "{former}");

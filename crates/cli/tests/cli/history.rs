@@ -2,7 +2,7 @@
 
 use anamnesis_testkit::home::{Invocation, Output, TestHome};
 
-use crate::{home, home_with_notes, id, snapshot};
+use crate::{home, home_with_notes, id, purge, snapshot};
 
 /// A command some minutes after the clock of the tests.
 fn after_minutes<'a>(home: &'a TestHome, minutes: u32, words: &str) -> Invocation<'a> {
@@ -564,4 +564,61 @@ fn a_forgotten_note_keeps_its_title_in_the_list_on_every_machine() {
         list.contains("Integration tests need the stub server"),
         "{list}"
     );
+}
+
+#[test]
+fn an_undo_without_an_argument_lists_the_last_ten_changes() {
+    let home = home();
+    for number in 1..=11 {
+        home.run(&format!("write --title Fact{number}")).well();
+    }
+    let listed = home.run("undo").well();
+    assert_eq!(listed.lines().count(), 11, "{listed}");
+    assert!(!listed.contains("Fact1\n") && listed.contains("Fact2\n"));
+    // What is on this machine only is in no list.
+    home.run("write --title Local --scope machine-local").well();
+    for list in ["undo", "log --all"] {
+        assert!(!home.run(list).well().contains("Local"), "{list}");
+    }
+}
+
+#[test]
+fn an_undo_removes_nothing_from_the_history() {
+    let home = home();
+    home.run("write --title Kestrel").well();
+    // A command commits before it ends.
+    let folder = home.store().join("memory/.git");
+    let folder = format!("--git-dir={}", folder.display());
+    purge::git(&[&folder, "rev-parse", "--verify", "HEAD"]);
+    let write = newest_batch(&home);
+    after_minutes(&home, 1, &format!("undo {write}"))
+        .run()
+        .well();
+    assert!(!home.run("list").well().contains("Kestrel"));
+    for shown in [
+        format!("log --diff {write}"),
+        "search kestrel --at 2026-01-02T03:04:30Z".to_owned(),
+    ] {
+        let shown = after_minutes(&home, 2, &shown).run().well();
+        assert!(shown.contains("Kestrel"), "{shown}");
+    }
+}
+
+#[test]
+fn the_join_of_two_machines_is_no_change() {
+    let (laptop, remote) = purge::with_remote();
+    let desktop = home();
+    purge::join(&desktop, &remote);
+    for (home, title) in [(&laptop, "Kestrel"), (&desktop, "Heron")] {
+        home.run(&format!("write --title {title}")).well();
+        purge::run(home, "sync").well();
+    }
+    let folder = desktop.store().join("memory/.git");
+    let folder = format!("--git-dir={}", folder.display());
+    let join = purge::git(&[&folder, "log", "-1", "--merges", "--format=%H"]);
+    let join = String::from_utf8(join).unwrap();
+    let refused = desktop.run(&format!("undo {}", join.trim()));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("it joins machines"), "{refused:?}");
+    assert_eq!(desktop.run("log").well().matches(" write +1 ").count(), 2);
 }

@@ -1018,6 +1018,35 @@ fn a_session_with_a_clock_of_the_year_2100_deletes_no_record() {
 }
 
 #[test]
+fn records_are_kept_for_thirty_days_or_for_ever() {
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Add limits to the login");
+    session.edits("src/login.rs");
+    session.answers("The login has limits now, because the tests asked for them.");
+    session.ends();
+    home.settle();
+    let left_at = |day: &str| {
+        let time = format!("2026-{day}T03:04:05Z");
+        let maintain = home.command(["maintain"]).env("ANAMNESIS_NOW", time);
+        maintain.run().well();
+        let count = |table: &str| rows(&home, &format!("SELECT count(*) FROM {table}")).join("");
+        ["prompt", "tool_event", "turn_end", "session"].map(count)
+    };
+    home.run("config set retention.records_days 0").well();
+    for day in ["01-08", "01-14", "01-20", "01-26", "01-31", "02-02"] {
+        assert_eq!(left_at(day), ["1", "1", "1", "1"], "{day}");
+    }
+    home.run("config set retention.records_days 32").well();
+    assert_eq!(left_at("02-02"), ["1", "1", "1", "1"]);
+    home.run("config unset retention.records_days").well();
+    // The session's row stays.
+    assert_eq!(left_at("02-02"), ["0", "0", "0", "1"]);
+    assert!(note(&home).contains("has limits now"));
+}
+
+#[test]
 fn a_session_installed_in_its_middle_has_its_beginning() {
     let home = home();
     let before = |mut turn: Value| {

@@ -203,6 +203,20 @@ fn stats() {
 }
 
 #[test]
+fn a_note_that_is_injected_often_and_never_used_is_listed() {
+    let home = home_with_notes();
+    home.run("reindex").well();
+    for number in 0..12 {
+        home.hook(&home.start(&format!("session-{number}"), "startup"))
+            .well();
+    }
+    home.settle();
+    let stats = home.run("stats").well();
+    let (_, listed) = stats.split_once("injected often, never used\n").unwrap();
+    assert!(listed.contains("7Q4KZ9"), "{stats}");
+}
+
+#[test]
 fn stale() {
     let home = home_with_notes();
     snapshot!(home.run("stale").shown(), @"

@@ -8,7 +8,7 @@ use std::{
 use anamnesis_testkit::home::{Invocation, TestHome, answered, asked, edited, files_below};
 use serde_json::{Value, json};
 
-use crate::{NO_OP, SESSION, home, home_with_notes, snapshot};
+use crate::{NO_OP, SESSION, home, home_with_notes, journal::Played, snapshot};
 
 /// Words that only the session of these tests holds.
 const MARKER: &str = "heron";
@@ -318,6 +318,7 @@ fn settings_that_may_say_that_it_is_off_and_make_no_sense_switch_it_off() {
         r#"{"exclude": [3]}"#,
         r#"{"paused": "yes", "exclude": {}}"#,
         r#"{"paused": 1}"#,
+        r#"{"recording": {"headless": "never"}}"#,
     ] {
         home.write("config.json", broken);
         check_off(&home, &home.project(), |hook| hook, broken);
@@ -570,4 +571,49 @@ fn only_listed_folders_are_recorded() {
     let words = words.into_iter().chain([project.display().to_string()]);
     home.command(words).run().well();
     check_on(&home, &home.project(), "listed");
+}
+
+#[test]
+fn a_note_covers_what_was_recorded_around_a_pause() {
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Add limits to the login");
+    session.edits("src/login.rs");
+    home.run("off").well();
+    session.says(&format!("Rename the {MARKER}"));
+    session.edits(&format!("src/{MARKER}.rs"));
+    home.run("on").well();
+    session.says("Leave addresses out of the log");
+    session.edits("src/log.rs");
+    session.answers("The log has no addresses now, because of the law.");
+    session.ends();
+    home.settle();
+    let note = home.read(&home.notes()[0]);
+    for part in ["Add limits to the login", "login.rs", "log.rs"] {
+        assert!(note.contains(part), "{part}: {note}");
+    }
+    assert!(!note.contains(MARKER), "{note}");
+}
+
+#[test]
+fn a_pause_covers_every_clone_and_earlier_key_of_the_project() {
+    let home = home_with_notes();
+    home.run("project merge github.com/acme/cart github.com/acme/shop")
+        .well();
+    home.run("off").well();
+    for (folder, address) in [
+        ("clone", "https://github.com/acme/shop"),
+        ("cart", "git@github.com:acme/cart.git"),
+        ("other", "git@github.com:acme/other.git"),
+    ] {
+        let clone = home.root().join(folder);
+        anamnesis_testkit::home::git_repository(&clone, Some(address));
+        let status = home.command(["status"]).within(&clone).run().well();
+        assert_eq!(
+            status.contains("off (paused here)"),
+            folder != "other",
+            "{status}"
+        );
+    }
 }

@@ -93,6 +93,9 @@ fn a_prompt_that_fits_brings_its_note_and_one_that_does_not_brings_nothing() {
     3 prompts or events without a matching note
     → anamnesis edit 7Q4KZ9   |   anamnesis forget 7Q4KZ9
     ");
+    let all = home.run("why --all").well();
+    let held = all.lines().filter(|line| line.contains("  held back: "));
+    assert_eq!(held.count(), 1, "{all}");
     let json = home.run("why --json").json();
     let moments = json["moments"].as_array().unwrap();
     assert_eq!(moments[0]["given"][0]["id"], id("7Q4KZ9"));

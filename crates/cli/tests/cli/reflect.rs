@@ -159,6 +159,45 @@ fn sessions_become_notes_and_one_undo_takes_all_of_it_back() {
     assert_eq!(files(&home), before);
 }
 
+#[test]
+fn from_five_sessions_on_the_person_is_reminded_until_they_are_distilled() {
+    const REMINDER: &str = "5 sessions to distil: /memory-reflect";
+    let home = home();
+    for short in &EPISODES[1..] {
+        home.add(&episode(short));
+    }
+    home.run("reindex").well();
+    let line = |session: &str| {
+        let hook = home.hook_with(home.start(session, "startup").to_string());
+        let started = hook.env("CLAUDE_CODE_ENTRYPOINT", "cli").run().stdout;
+        home.settle();
+        started
+    };
+    let viewed = || {
+        let viewer = home.command(["open", "--print"]).viewer();
+        viewer.visitor.read("/notes").unwrap()
+    };
+    line("greeted");
+    assert!(!line("four").contains("to distil"));
+    assert!(!home.run("status").well().contains("to distil"));
+    home.add(&episode(EPISODES[0]));
+    home.run("reindex").well();
+    assert!(home.run("status").well().contains(REMINDER));
+    assert!(line("five").contains(REMINDER));
+    assert!(viewed().contains(REMINDER), "{}", viewed());
+    let server = ModelServer::start([says(good())]);
+    name(&home, &server);
+    home.run("reflect --apply --no-sync").shown();
+    assert!(!home.run("status").well().contains("to distil"));
+    // The next session starts with the lasting note in place of theirs.
+    let started = line("distilled");
+    assert!(
+        started.contains("Deploys need the stub server"),
+        "{started}"
+    );
+    assert!(!started.contains("Session AAAAA"), "{started}");
+}
+
 /// The notes of a home that were not there before.
 fn made(home: &TestHome, before: &BTreeMap<String, String>) -> Vec<String> {
     let notes = home.notes().into_iter();
@@ -206,6 +245,29 @@ fn where_the_person_approves_everything_a_reflection_is_proposed() {
     for short in EPISODES {
         let path = format!("memory/episodic/{}.md", id(short));
         assert!(home.read(&path).contains("reflected"), "{short}");
+    }
+}
+
+#[test]
+fn the_name_of_a_reflection_means_all_its_pending_notes() {
+    let home = with_sessions();
+    let note = |title: &str| json!({ "type": "semantic", "title": title, "body": format!("{title}, always.") });
+    let two = json!([note("Prices are in cents"), note("Photos are squares")]);
+    let server = ModelServer::start([says(two.to_string())]);
+    name_with(&home, &server, "review", "proposals");
+    home.run("reflect --apply").shown();
+    let pending = home.run("review --json").json();
+    assert_eq!(pending["total"], 2);
+    let name = pending["groups"][0]["reflection"].as_str().unwrap();
+    #[cfg(unix)]
+    {
+        let asked = home.command(["review"]).input("q\n").run_on_a_terminal();
+        assert!(asked.stdout.contains("  from AAAAA1  session"), "{asked:?}");
+    }
+    home.run(&format!("review {name} --approve")).well();
+    let used = home.run("list").well();
+    for title in ["Prices are in cents", "Photos are squares"] {
+        assert!(used.contains(title), "{used}");
     }
 }
 

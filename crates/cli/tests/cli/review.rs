@@ -1,9 +1,9 @@
 //! `review`: what waits for the person, and what comes of their decisions.
 
-use anamnesis_testkit::home::{NoteText, Output, TestHome};
+use anamnesis_testkit::home::{NoteText, Output, TestHome, script};
 use serde_json::Value;
 
-use crate::{SESSION, home, home_with_notes, id, purge, snapshot};
+use crate::{SESSION, home, home_with_notes, id, purge, recall::prompt, sessions, snapshot};
 
 /// What Claude would like to be true in all projects.
 fn proposed(home: &TestHome) -> String {
@@ -341,21 +341,24 @@ fn what_an_agent_forgot_can_be_brought_back() {
     assert!(home.run("review").well().starts_with("nothing is pending"));
 }
 
+/// Two texts of one note.
+fn clash() -> TestHome {
+    let home = home();
+    let note = |short: &str, port: &str| {
+        let text = format!("The stub server of the login listens on port {port}.");
+        NoteText::new(&id(short), "Which port").body(text)
+    };
+    home.add(&note("7Q4KZ9", "9090"));
+    let links = format!("[related-to {}]", id("7Q4KZ9"));
+    let copy = note("B2M6RD", "9191").with("tags", "[merge-conflict]");
+    home.add(&copy.with("links", &links));
+    home
+}
+
 #[test]
 fn both_texts_of_a_clash_stay_or_one_does() {
-    let clash = |short: &str| {
-        let home = home();
-        home.add(&NoteText::new(&id("7Q4KZ9"), "Which port").body("It is 9090."));
-        home.add(
-            &NoteText::new(&id(short), "Which port")
-                .with("tags", "[merge-conflict]")
-                .with("links", &format!("[related-to {}]", id("7Q4KZ9")))
-                .body("It is 9191."),
-        );
-        home
-    };
     let titles = |home: &TestHome| home.run("search port").well().matches("Which port").count();
-    let home = clash("B2M6RD");
+    let home = clash();
     snapshot!(home.run("review").shown(), @"
     exit 3
     1 conflict
@@ -363,9 +366,9 @@ fn both_texts_of_a_clash_stay_or_one_does() {
     two machines changed one note
       B2M6RD  fact        Which port                                     conflict, you
       7Q4KZ9 on laptop:
-        It is 9090.
+        The stub server of the login listens on port 9090.
       B2M6RD on laptop:
-        It is 9191.
+        The stub server of the login listens on port 9191.
 
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
     ");
@@ -392,10 +395,10 @@ fn both_texts_of_a_clash_stay_or_one_does() {
     assert!(!text.contains("in conflict"), "{text}");
     assert_eq!(titles(&home), 2);
     assert!(home.run("review").well().starts_with("nothing is pending"));
-    let home = clash("B2M6RD");
+    let home = clash();
     home.run("review --approve B2M6RD --replaces 7Q4KZ9").well();
     assert!(home.run("search port").well().contains("B2M6RD") && titles(&home) == 1);
-    let home = clash("B2M6RD");
+    let home = clash();
     home.run("review --reject B2M6RD").well();
     assert!(home.run("search port").well().contains("7Q4KZ9") && titles(&home) == 1);
 }
@@ -637,4 +640,177 @@ fn a_conflict_names_the_machine_that_wrote_each_text() {
         let shown = after.split(" on ").next().unwrap();
         assert!(shown.contains(text), "{machine}: {list}");
     }
+}
+
+/// Answers the questions of a terminal with these letters.
+fn answer(home: &TestHome, letters: &str) -> Output {
+    let typed = letters.chars().map(|letter| format!("{letter}\n"));
+    let command = home.command(["review"]).input(typed.collect::<String>());
+    let editor = home.root().join("bin/editor");
+    command.env("EDITOR", editor).run_on_a_terminal()
+}
+
+#[test]
+fn p_puts_a_note_in_the_place_of_the_similar_one() {
+    let says = "Deploys go through the GitLab pipeline and need two approvals";
+    for (setting, said) in [("off", "seen"), ("proposals", "in use")] {
+        let home = home();
+        home.run(&format!("config set review {setting}")).well();
+        let write = |text: &str| home.command(["write"]).input(text);
+        let old = write(says).run().new_id();
+        let more = write(&format!("{says}, a green build and a changelog"));
+        let new = more.by_agent().run().new_id();
+        let decided = answer(&home, "p");
+        assert_eq!(decided.code, Some(0), "{decided:?}");
+        for part in [format!("adds to {old}"), format!("{said} #{new}")] {
+            assert!(decided.stdout.contains(&part), "{part}: {decided:?}");
+        }
+        let found = home.run("search deploys").well();
+        assert!(found.contains(&new) && !found.contains(&old), "{found}");
+    }
+    let home = clash();
+    assert_eq!(answer(&home, "p").code, Some(0));
+    let found = home.run("search port").well();
+    assert!(
+        found.contains("B2M6RD") && !found.contains("7Q4KZ9"),
+        "{found}"
+    );
+}
+
+#[test]
+fn one_letter_approves_the_rest_of_a_session_and_another_leaves_it() {
+    let home = home();
+    for subject in ["Fonts", "Photos", "Robots"] {
+        let write = home.command(["write", "--project", "global"]);
+        let write = write.input(format!("{subject} are kept in {subject}.toml"));
+        let write = write.by_agent().env("CLAUDE_CODE_SESSION_ID", SESSION);
+        write.run().well();
+    }
+    let left = |decided: Output| {
+        assert_eq!(decided.code, Some(3), "{decided:?}");
+        home.run("review --json").json()["total"].clone()
+    };
+    assert_eq!(left(answer(&home, "q")), 3);
+    assert_eq!(left(answer(&home, "sq")), 3);
+    assert_eq!(left(answer(&home, "rq")), 2);
+    let rest = answer(&home, "A");
+    assert_eq!(rest.code, Some(0), "{rest:?}");
+    assert_eq!(home.run("list --global").well().lines().count(), 2);
+}
+
+#[test]
+fn an_editor_opens_whatever_is_pending_but_a_forgotten_note() {
+    let home = clash();
+    home.add(&NoteText::new(&id("STA1E0"), "Prices").with("review_after", "2026-01-01"));
+    home.command(["write"])
+        .input("Fonts are subset")
+        .by_agent()
+        .run()
+        .well();
+    let editor = home.root().join("bin/editor");
+    script(
+        &editor,
+        "PATH=/usr/bin:/bin; echo 'Typed by hand.' >> \"$1\"",
+    );
+    // Each is edited, then decided.
+    let decided = answer(&home, "eaeaea");
+    assert_eq!(decided.code, Some(0), "{decided:?}");
+    let texts = home.notes().into_iter().map(|path| home.read(&path));
+    let edited = texts.filter(|text| text.contains("Typed by hand."));
+    assert_eq!(edited.count(), 3, "{decided:?}");
+    home.command(["forget", "STA1E0"]).by_agent().run().well();
+    let asked = answer(&home, "q");
+    assert!(!asked.stderr.contains("e edit"), "{asked:?}");
+    // It stays forgotten, or comes back.
+    assert_eq!(answer(&home, "r").code, Some(0));
+    assert!(home.run("list").well().contains("STA1E0"));
+}
+
+#[test]
+fn what_is_pending_and_no_proposal_is_used_until_it_is_decided() {
+    let home = clash();
+    home.command(["write"]).input("Mine").run().well();
+    home.run("work").well();
+    let note = |short: &str, title: &str| NoteText::new(&id(short), title);
+    for note in [
+        note("F0RE1G", "Kestrel is the build host").global(),
+        note("STA1E0", "Prices are checked").with("review_after", "2026-01-01"),
+        note("AGENT1", "Rate limits are per client").with("prov_actor", "agent"),
+        note("G0NE00", "Invoices have no gaps")
+            .with("prov_source", "import")
+            .with("tags", "[source-gone]"),
+    ] {
+        home.add(&note);
+    }
+    home.run("work").well();
+    home.run("reindex").well();
+    let pending = home.run("review --list").stdout;
+    let started = home.hook(&home.start("another", "startup")).stdout;
+    for (word, title) in [
+        ("foreign", "Kestrel is the build host"),
+        ("stale", "Prices are checked"),
+        ("in use", "Rate limits are per client"),
+        ("file gone", "Invoices have no gaps"),
+    ] {
+        assert!(pending.contains(&format!(" {word}, ")), "{word}: {pending}");
+        assert!(started.contains(title), "{title}: {started}");
+    }
+    assert!(started.contains("by agent"), "{started}");
+    // A start tells the first text of a conflict, a prompt and a search both.
+    assert!(
+        started.contains("9090") && !started.contains("9191"),
+        "{started}"
+    );
+    let asked = prompt(
+        &home,
+        "03:00:00",
+        "Which port does the stub server of the login listen on?",
+    );
+    let recalled = home.command(["recall", "which port has the stub server"]);
+    for text in [asked, recalled.run().well()] {
+        assert!(text.contains("9090") && text.contains("9191"), "{text}");
+    }
+}
+
+#[test]
+fn a_note_that_was_seen_is_listed_again_when_it_changes() {
+    let home = home_with_notes();
+    home.run("review --approve B2M6RD").well();
+    assert_eq!(home.run("review --list").code, Some(0));
+    let edit = home.command(["edit", "B2M6RD", "--stdin"]);
+    edit.input("They moved.").by_agent().run().well();
+    let listed = home.run("review --list");
+    assert_eq!(listed.code, Some(3), "{listed:?}");
+    assert!(listed.stdout.contains("B2M6RD"), "{listed:?}");
+}
+
+#[test]
+fn where_all_is_proposed_sessions_are_noted_and_an_agent_forgets() {
+    let home = home_with_notes();
+    home.run("config set review proposals").well();
+    let agent = |words: &str| home.command(words.split(' ')).by_agent().run().well();
+    assert!(agent("edit B2M6RD --title Limits").starts_with("proposed "));
+    assert!(agent("write --title Fonts").starts_with("proposed "));
+    agent("forget B2M6RD");
+    let pending = home.run("review --list").stdout;
+    assert!(pending.contains("\nforgotten by Claude\n"), "{pending}");
+    let before = home.notes();
+    sessions::play(&home, SESSION);
+    sessions::end(&home, SESSION, "other");
+    let mut noted = home.notes();
+    noted.retain(|path| !before.contains(path));
+    assert!(noted[0].starts_with("memory/episodic/"), "{noted:?}");
+    assert!(!home.read(&noted[0]).contains("state:"), "{noted:?}");
+}
+
+#[test]
+fn a_decision_is_printed_as_json() {
+    let home = home_with_notes();
+    let seen = home.run("review --approve B2M6RD --json").json();
+    let said = "seen #B2M6RD \"Rate limits live in middleware/limit.rs\"";
+    assert_eq!(seen["said"], said);
+    let all = proposed(&home);
+    let used = home.run(&format!("review --approve {all} --json")).json();
+    let log = home.run("log -n 1 --json").json();
+    assert_eq!(used["change"], log["commits"][0]["batch"], "{used}");
 }

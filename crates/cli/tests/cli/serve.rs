@@ -1448,6 +1448,27 @@ fn each_note_of_a_reflection_is_taken_or_left() {
 }
 
 #[test]
+fn at_most_60_000_characters_of_notes_are_reflected_on() {
+    let home = home();
+    for number in 0..80 {
+        let outcome = format!("the broker of shop {number} was restarted. ").repeat(30);
+        let body = format!("**Ask:** {number}\n\n**Outcome:** {outcome}");
+        home.add(
+            &NoteText::new(&id(&format!("SESS{number:02}")), "A session")
+                .session()
+                .body(body),
+        );
+    }
+    home.run("sync").well();
+    let mut client = Client::open(&home);
+    let asked = client.gives("memory_reflect", json!({}));
+    client.leave();
+    let material = asked["material"].as_str().unwrap().chars().count();
+    assert!((50_000..62_000).contains(&material), "{material}");
+    assert!(asked["left"].as_u64().unwrap() > 20, "{}", asked["left"]);
+}
+
+#[test]
 fn a_reflection_that_is_not_accepted_waits() {
     for answered in [
         json!({ "decision": { "action": "decline" } }),

@@ -245,6 +245,8 @@ fn status_and_lists_take_another_project_or_all() {
     );
     for verb in [
         "recall rate",
+        "search rate",
+        "stats",
         "review",
         "upkeep",
         "reflect",

@@ -228,3 +228,40 @@ fn open_tasks_are_named_when_a_session_starts() {
     }
     assert!(!start(&home).to_string().contains("Open tasks"));
 }
+
+#[test]
+fn any_status_follows_any_other() {
+    let verbs = [
+        ("reopen", "pending"),
+        ("start", "active"),
+        ("done", "done"),
+        ("archive", "archived"),
+    ];
+    let home = with_tasks();
+    for (before, _) in verbs {
+        for (verb, status) in verbs {
+            home.run(&format!("task {before} 9HKD3T")).well();
+            let changed = home.run(&format!("task {verb} 9HKD3T --json")).json();
+            assert_eq!(changed["tasks"][0]["status"], status, "{before}, {verb}");
+        }
+    }
+}
+
+#[test]
+fn a_session_starts_with_three_open_tasks_the_active_first() {
+    let home = home();
+    for (number, status) in ["pending", "pending", "active", "pending"]
+        .iter()
+        .enumerate()
+    {
+        let title = format!("Number {number}");
+        let time = format!("2025-12-0{}T03:04:05+00:00", number + 1);
+        let task = task(&format!("TASK0{number}"), &title).with("status", status);
+        home.add(&task.at(&time));
+    }
+    home.run("reindex").well();
+    let started = home.hook(&home.start(SESSION, "startup")).well();
+    let (_, named) = started.split_once("Open tasks: ").unwrap();
+    let named: Vec<&str> = named.split("Number ").skip(1).map(|it| &it[..1]).collect();
+    assert_eq!(named, ["2", "3", "1"], "{started}");
+}

@@ -77,12 +77,60 @@ fn a_terminal_gets_colours_and_a_pager_for_long_lists() {
 fn every_line_of_a_list_begins_with_an_id_that_other_commands_take() {
     // The recipe with fzf in the FAQ passes the first field of a line on.
     let home = home_with_notes();
-    let list = home.run("list --everywhere --all").well();
-    assert_eq!(list.lines().count(), 5, "{list}");
-    for line in list.lines() {
-        let id = line.split(' ').next().unwrap();
-        let shown = home.run(&format!("show {id}")).well();
-        assert!(shown.starts_with(id), "{line}: {shown}");
+    home.run("task add Rotate the key").well();
+    home.add(&NoteText::new(&id("STA1E0"), "Prices").with("review_after", "2026-01-01"));
+    for (list, count) in [
+        ("list --everywhere --all", 7),
+        ("search limits", 2),
+        ("task list", 1),
+        ("stale", 1),
+        ("review --list", 2),
+    ] {
+        let list = home.run(list).stdout;
+        let ids = list.lines().map(|line| line.trim_start().split(' ').next());
+        let ids = ids.flatten().filter(|id| id.len() == 6);
+        let ids: Vec<&str> = ids.filter(|id| *id == id.to_uppercase()).collect();
+        assert_eq!(ids.len(), count, "{list}");
+        for id in ids {
+            let shown = home.run(&format!("show {id}")).well();
+            assert!(shown.starts_with(id), "{list}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn every_list_takes_a_length() {
+    let home = home_with_notes();
+    home.run("task add Rotate the key").well();
+    for list in [
+        "list",
+        "search limits",
+        "recall limits",
+        "sessions",
+        "log",
+        "undo",
+        "review --list",
+        "stale",
+        "stats",
+        "task list",
+        "backfill",
+        "project list",
+    ] {
+        let [short, long] =
+            ["-n 1", "--limit 1"].map(|length| home.run(&format!("{list} {length}")));
+        assert!(matches!(short.code, Some(0 | 3)), "{list}: {short:?}");
+        assert_eq!(short, long, "{list}");
+    }
+    for list in [
+        "list",
+        "log",
+        "review --list",
+        "stale",
+        "task list",
+        "backfill",
+    ] {
+        let all = home.run(&format!("{list} --all"));
+        assert!(matches!(all.code, Some(0 | 3)), "{list}: {all:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use anamnesis_testkit::home::TestHome;
 use serde_json::{Value, json};
 
-use crate::{NO_OP, SESSION, home, home_with_notes, snapshot};
+use crate::{NO_OP, SESSION, home, home_with_notes, journal::rows, snapshot};
 
 /// The hook's answer to a prompt that is typed in the client.
 fn answer(home: &TestHome, prompt: &str, entry: &str) -> Value {
@@ -210,6 +210,9 @@ fn a_prompt_of_a_program_is_not_a_persons_words() {
         stop["last_assistant_message"] = "Two blanks it is, and that is pushed.".into();
         home.hook(&stop).well();
         home.hook(&home.payload("SessionEnd", SESSION)).well();
+        // Of the other prompt only is kept that there was one.
+        let texts = rows(&home, "SELECT text FROM prompt ORDER BY number");
+        assert_eq!(texts, ["Never use tabs in YAML files.", "-"], "{way}");
         let note = home.read(&home.notes()[0]);
         assert!(note.contains("tabs in YAML"), "{way}: {note}");
         assert!(!note.contains("push to main"), "{way}: {note}");
@@ -276,8 +279,16 @@ fn looking_costs_no_turn_of_the_model() {
     for entry in ["sdk-cli", ""] {
         assert!(answer(&home, "/memory-status", entry)["decision"].is_null());
         answer(&home, "/memory-config session_line off", entry);
+        answer(&home, "/memory-off", entry);
+        answer(&home, "/memory-forget 7Q4KZ9", entry);
     }
-    assert!(!home.read("config.json").contains("session_line"));
+    for setting in ["session_line", "paused"] {
+        assert!(!home.read("config.json").contains(setting), "{setting}");
+    }
+    assert!(home.run("list").well().contains("7Q4KZ9"));
+    // What the hook does before Claude sees the prompt is done there, too.
+    let saved = answer(&home, "/memory-remember Prices are in cents", "sdk-cli");
+    assert!(saved.to_string().contains("saved #"), "{saved}");
 }
 
 #[test]

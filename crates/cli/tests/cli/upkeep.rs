@@ -265,3 +265,61 @@ fn a_look_after_a_sync_is_told_by_status_and_changes_nothing() {
     desktop.run("upkeep --apply --no-sync").shown();
     assert!(!desktop.run("status").shown().contains("tidy:"));
 }
+
+#[test]
+fn two_notes_that_say_nearly_the_same_are_for_the_person_to_decide() {
+    let home = home();
+    for (short, kind) in [("AAAAAA", "slow"), ("BBBBBB", "fresh")] {
+        home.add(&note(short, "The stub server").body(format!(
+            "The stub server has to run before the integration tests of the login start, since they hang for ever otherwise on {kind} laptops."
+        )));
+    }
+    let before = tree(&home);
+    let shown = home.run("upkeep --apply").well();
+    assert!(shown.starts_with("for you to decide\n"), "{shown}");
+    for part in ["AAAAAA", "says much the same as", "BBBBBB"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(tree(&home), before);
+}
+
+#[test]
+fn session_notes_copies_and_notes_of_this_machine_are_left_alone() {
+    let twins = |change: fn(NoteText) -> NoteText| {
+        let home = home();
+        for short in ["AAAAAA", "BBBBBB"] {
+            home.add(&change(
+                note(short, "Linter").body("Run the linter before each push."),
+            ));
+        }
+        home
+    };
+    for (change, of_texts) in [
+        ((|note| note.session()) as fn(NoteText) -> NoteText, 1),
+        (|note| note.with("prov_source", "import"), 1),
+        (|note| note.with("scope", "machine-local"), 0),
+    ] {
+        let home = twins(change);
+        let before = tree(&home);
+        home.run("upkeep --apply").well();
+        assert_eq!(tree(&home), before);
+        // The step compares texts only.
+        let copies = home.run("upkeep --only duplicates").well();
+        assert_eq!(
+            copies.matches("dedup: remove ").count(),
+            of_texts,
+            "{copies}"
+        );
+    }
+    // The origin is the one thing that is recorded in a note of this machine, too.
+    let home = twins(|note| note.with("scope", "machine-local").with("tags", "[import]"));
+    home.run("upkeep --only provenance --apply --no-sync")
+        .well();
+    for (path, bytes) in tree(&home) {
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(
+            path.starts_with("local/") && text.contains("prov_source: import"),
+            "{text}"
+        );
+    }
+}

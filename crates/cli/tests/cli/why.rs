@@ -185,6 +185,12 @@ fn what_every_hook_printed_is_kept_byte_for_byte_until_a_note_is_forgotten() {
         .map(|(_, text)| format!("{text}\n"))
         .collect();
     assert_eq!(text.stdout, all.concat());
+    for (event, printed) in &printed {
+        let mut about = text.stderr.lines();
+        let hash = text_hash(printed);
+        let is_named = about.any(|line| line.starts_with(event) && line.contains(&hash));
+        assert!(is_named, "{event}: {}", text.stderr);
+    }
     let at = |date: &str| kept(&format!("--at {date}"));
     let day = "2026-01-02";
     assert_eq!(at(&format!("{day}T03:00:01Z")), printed[1..2]);

@@ -572,6 +572,7 @@ fn what_is_known_is_not_written_again_by_an_agent() {
     #KNOWN "Deploys go through GitLab pipelines, never by hand" says part of this; to replace it: anamnesis connect NEWNOTE KNOWN --relation supersedes
     Undo: anamnesis forget NEWNOTE
     "#);
+    in_session(&home, again, &["--force"]).new_id();
     // What replaces a note may be like it.
     let output = in_session(&home, again, &["--supersedes", &id, "--force"]);
     assert_eq!(output.code, Some(0), "{output:?}");
