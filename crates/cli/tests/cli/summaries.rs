@@ -73,26 +73,6 @@ fn a_valid_answer_takes_the_place_of_the_text_that_rules_made() {
 }
 
 #[test]
-fn no_more_than_24_000_tokens_of_a_session_are_sent() {
-    let home = home();
-    let server = ModelServer::start([says(answer())]);
-    name(&home, &server);
-    home.hook(&home.start("s1", "startup")).well();
-    for number in 0..40 {
-        let mut prompt = home.payload("UserPromptSubmit", "s1");
-        prompt["prompt_id"] = json!(format!("p-{number}"));
-        let rows = (0..400).map(|row| format!("row {row} of table {number} has a limit. "));
-        prompt["prompt"] = json!(rows.collect::<String>());
-        home.hook(&prompt).well();
-    }
-    play(&home, "s1", "limit the login");
-    let sent = &server.requests()[0].text;
-    let length = sent.chars().count();
-    // A token is about four characters; the instructions come on top.
-    assert!((80_000..110_000).contains(&length), "{length}");
-}
-
-#[test]
 fn without_a_model_nothing_is_asked() {
     let home = home();
     let server = ModelServer::start([says(answer())]);
