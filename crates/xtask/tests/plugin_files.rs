@@ -69,7 +69,7 @@ fn commands_and_skills() -> Vec<(String, String)> {
 /// Returns the server's tools from the snapshot.
 fn tools() -> Vec<String> {
     let snapshots = root().join("crates/mcp/src/snapshots");
-    let pinned = "anamnesis_mcp__server__tests__the_words_of_the_server_are_few_and_pinned.snap";
+    let pinned = "anamnesis_mcp__server__tests__server_text_is_short_and_matches_the_snapshot.snap";
     let text = fs::read_to_string(snapshots.join(pinned)).unwrap();
     let tools: Vec<String> = text
         .lines()
@@ -305,4 +305,32 @@ fn every_named_tool_exists() {
             assert!(tools.iter().any(|known| known == word), "{name}: {word}");
         }
     }
+}
+
+#[test]
+fn the_readme_names_tools_skills_and_versions_that_exist() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let tools = tools();
+    let named: Vec<&str> = readme.split(&format!("\"{TOOLS}")).skip(1).collect();
+    assert_eq!(named.len(), 3);
+    for tool in named.iter().filter_map(|text| text.split('"').next()) {
+        assert!(tools.iter().any(|known| known == tool), "{tool}");
+    }
+    for skill in readme.split("\"Skill(anamnesis:").skip(1) {
+        let name = skill.split(')').next().unwrap();
+        assert!(skills().iter().any(|(known, _)| known == name), "{name}");
+    }
+    let plugin = fs::read_to_string(root().join(".claude-plugin/plugin.json")).unwrap();
+    let plugin: Value = serde_json::from_str(&plugin).unwrap();
+    let client = plugin["engines"]["claude-code"].as_str().unwrap();
+    let client = client.trim_start_matches(">=");
+    let first_day = fs::read_to_string(root().join("docs/first-day.md")).unwrap();
+    for page in [&readme, &first_day] {
+        let named = format!("Claude Code {client} or newer");
+        assert!(page.contains(&named), "{named}");
+    }
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let (_, rust) = manifest.split_once("\nrust-version = \"").unwrap();
+    let rust = rust.split('"').next().unwrap();
+    assert!(readme.contains(&format!("Rust {rust} or newer")), "{rust}");
 }

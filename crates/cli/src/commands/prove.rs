@@ -16,7 +16,7 @@ use crate::ui::{self, Outcome, ProgressBar, Ui};
 /// How many examples of each kind are shown.
 const EXAMPLES: usize = 10;
 
-/// Replay past sessions and measure how often recall would have helped
+/// Replay past sessions and measure how often notes would help
 ///
 /// Reads Claude Code's transcripts on this machine, in the order of time, and writes the notes of each
 /// session into an empty, temporary store. Nothing is sent, and your notes are neither read nor changed.
