@@ -58,7 +58,7 @@ pub struct CheckedBackup {
 pub struct Restored {
     /// How many files were restored.
     pub files: usize,
-    /// Where the store is now that was there before.
+    /// The new path of the previous store.
     pub before: Option<PathBuf>,
 }
 

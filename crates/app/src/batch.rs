@@ -176,7 +176,7 @@ fn changed_meanwhile() -> Error {
 pub struct Applied<T> {
     /// Whether it was done.
     pub applied: bool,
-    /// What was found.
+    /// The report.
     #[serde(flatten)]
     pub report: T,
 }

@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 /// Context lines around a difference.
 const CONTEXT: usize = 2;
 
-/// What a commit did to a note, in one word.
+/// Returns what a commit did to a note, in one word.
 pub fn did(difference: &Difference) -> &'static str {
     let is_forgotten = |file: &Option<File>| {
         let file = file

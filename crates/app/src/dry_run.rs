@@ -91,7 +91,7 @@ impl Tried {
     }
 }
 
-/// What a context has seen.
+/// The notes that a context has seen.
 #[derive(Debug, Default)]
 pub struct SeenContext {
     /// The notes that were injected into it.

@@ -162,7 +162,7 @@ pub fn commit(context: &Context, stored: &Stored, act: &str) -> Option<Ulid> {
     sync::commit(context, act, [id])
 }
 
-/// What a change of a note's fields prints.
+/// The output of a change of a note's fields.
 #[derive(Debug, Serialize)]
 pub struct ChangedNote {
     /// The note's id.
@@ -171,7 +171,7 @@ pub struct ChangedNote {
     pub changed: bool,
 }
 
-/// Where a note is after a move.
+/// The place of a note after a move.
 #[derive(Debug, Serialize)]
 pub struct MovedNote {
     id: String,

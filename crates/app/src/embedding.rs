@@ -217,7 +217,7 @@ pub fn follow_plugin(context: &Context) -> Result<(), Error> {
     added.map(drop)
 }
 
-/// What Claude Code's list of plugins says about the plugin.
+/// The state of the plugin in Claude Code's list of plugins.
 enum PluginFile {
     /// The path of its model file, and the size in bytes.
     Installed(PathBuf, u64),

@@ -30,7 +30,7 @@ use crate::Error;
 pub struct Variable {
     /// The variable's name.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Its effect, in one sentence.
     pub meaning: &'static str,
 }
 
@@ -151,7 +151,7 @@ pub fn trustable() -> impl Iterator<Item = &'static str> {
     GUARDED.into_iter().chain([CLAUDE_CONFIG])
 }
 
-/// Who started this process and may therefore have set its environment.
+/// The party that started this process and may have set its environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     /// A person's shell, or Anamnesis itself with an environment that it chose.
@@ -209,7 +209,7 @@ impl Variables {
     }
 }
 
-/// Returns whether the time that is set lies in the future, or is none.
+/// Returns whether the set time is in the future, or is missing or invalid.
 fn is_ahead() -> bool {
     let set = env::var(NOW).ok();
     let time = set.and_then(|time| parse_timestamp(&time));

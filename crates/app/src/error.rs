@@ -132,12 +132,12 @@ impl Error {
         self.code
     }
 
-    /// What happened.
+    /// Returns what happened.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it, if anything.
+    /// Returns what to do about it, if anything.
     pub fn next_step(&self) -> Option<&str> {
         self.hint.as_deref()
     }

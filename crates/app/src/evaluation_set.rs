@@ -40,7 +40,7 @@ pub struct Case {
     /// Whether it is used by default. Questions that are not approved are used on request only.
     #[serde(default)]
     pub approved: bool,
-    /// Where the question comes from.
+    /// The origin of the question.
     #[serde(default)]
     pub source: String,
 }

@@ -462,7 +462,7 @@ pub fn shown_actor(event: &Event) -> &str {
     }
 }
 
-/// What a commit did, in one line.
+/// Returns what a commit did, in one line.
 pub fn shown_verb(event: &Event) -> String {
     let is_new = |touched: &Touched| *touched == Touched::Added;
     match event.verb() {
@@ -472,7 +472,7 @@ pub fn shown_verb(event: &Event) -> String {
     }
 }
 
-/// What a commit did to a note, in one word.
+/// Returns what a commit did to a note, in one word.
 pub fn word(touched: Touched) -> &'static str {
     match touched {
         Touched::Added => "new",

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{Error, context::Context, format, history, sync::History};
 
-/// What is known of a machine.
+/// The known facts of a machine.
 #[derive(Debug, Default)]
 pub struct Machine {
     /// The number of its notes.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{Error, context::Context};
 
-/// What switches the hooks off.
+/// The reason why the hooks are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Off {
     /// The environment variable.

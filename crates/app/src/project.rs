@@ -63,7 +63,7 @@ pub struct ProjectOfFolder<'a> {
     pub key: &'a str,
     /// How the key was found.
     pub step: &'static str,
-    /// Where it was found.
+    /// The path where it was found.
     pub from: Option<&'a Path>,
     /// The folder.
     pub folder: &'a Path,
@@ -96,7 +96,7 @@ pub fn open_for_person(environment: Environment) -> Result<Context, Error> {
     Context::open(environment)
 }
 
-/// Where the keys of projects are declared.
+/// The declarations of projects' keys.
 struct ProjectKeys<'a> {
     context: &'a Context,
     journal: Journal,
@@ -229,7 +229,7 @@ fn listed_group(key: &str, notes: &BTreeMap<String, usize>, aliases: &Aliases) -
     }
 }
 
-/// What happened to a group.
+/// The result of a change of a group.
 pub struct ChangedGroup {
     /// The group as it is now.
     pub group: ListedGroup,

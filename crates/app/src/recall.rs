@@ -107,7 +107,7 @@ pub struct RecallResult {
     pub is_partial: bool,
 }
 
-/// What the model reads where only the newest notes were read.
+/// The text for the model if only the newest notes were read.
 pub const PARTIAL: &str = "anamnesis: the index of the notes is being rebuilt; only this project's newest notes were read";
 
 /// How long the files of the newest notes are read.

@@ -87,7 +87,7 @@ pub struct Distilled {
     pub fate: Fate,
 }
 
-/// What happened to the new notes.
+/// The fate of the new notes.
 pub enum Fate {
     /// They are in use, as the change with this id if they were committed.
     Used(Option<String>),

@@ -236,7 +236,7 @@ pub fn named(
     Ok(batches.into_iter().filter_map(only).collect())
 }
 
-/// What a person needs to decide about a pending note.
+/// The details that a person needs to decide about a pending note.
 pub struct PendingDetails {
     /// The note in the index, with its title even if it is forgotten.
     pub entry: Entry,
@@ -406,7 +406,7 @@ pub fn heading(context: &Context, batch: &PendingGroup) -> String {
     }
 }
 
-/// What it means to approve and to reject a note, for buttons and keys.
+/// Returns the labels for approving and rejecting a note, for buttons and keys.
 pub fn choices(reason: PendingReason) -> [&'static str; 2] {
     match reason {
         PendingReason::Proposal | PendingReason::Imported => ["Approve", "Reject"],

@@ -25,13 +25,13 @@ pub const REMOTES: &str = "git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or 
 pub struct EffectiveSetting {
     /// The value.
     pub value: Value,
-    /// Where it is set.
+    /// The source of the value.
     pub source: SettingSource,
     /// The value in the file, if a variable overrides it.
     pub hidden: Option<Value>,
 }
 
-/// Where a setting is set.
+/// The source of a setting's value.
 pub enum SettingSource {
     /// In this environment variable.
     Variable(&'static str),

@@ -23,10 +23,10 @@ use crate::{
 /// Timeout for the store's locks.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What an error adds when no change was made.
+/// The addition to an error when no change was made.
 pub const NOTHING_CHANGED: &str = "Nothing was changed, and your notes are safe";
 
-/// What the person wants.
+/// The person's choices.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Another store than the one that hooks use.
@@ -47,9 +47,9 @@ pub struct Plan {
     pub other_store: Option<PathBuf>,
     /// The name of this machine.
     pub machine: Machine,
-    /// What becomes of the remote.
+    /// The planned change of the remote.
     pub remote: Wanted,
-    /// What Claude Code's files have of the Python version.
+    /// The entries of the Python version in Claude Code's files.
     pub python: PythonEntries,
     /// The store that the Python version's entries name, if hooks use another one.
     pub python_store: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What the memory contains for a folder, and whether it is healthy.
+//! Reports what the memory contains for a folder, and whether it is healthy.
 
 use std::{
     collections::BTreeMap,
@@ -45,9 +45,9 @@ pub struct Overview {
     pub counts: NoteTotals,
     /// The number of conflicting texts to decide about.
     pub conflicts: usize,
-    /// What is in the journal, if it can be read.
+    /// The size of the journal, if it can be read.
     pub kept: Option<Kept>,
-    /// What switches recording and recall off here.
+    /// The reason why recording and recall are off here.
     pub off: Option<Off>,
     /// When and with what the notes were synced.
     pub sync: SyncStatus,
@@ -61,13 +61,13 @@ pub struct Overview {
     pub purge_left: Vec<LeftPlace>,
     /// Notes that are not committed because of what is in them, in sentences.
     pub withheld: Vec<String>,
-    /// What the last check after a sync found, if anything.
+    /// The findings of the last check after a sync, if any.
     pub upkeep: Option<FindingCounts>,
     /// The journal, if it can be opened.
     pub journal: Option<Journal>,
 }
 
-/// What is in the journal.
+/// The size of the journal.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Kept {
     /// The number of sessions.

@@ -74,9 +74,9 @@ pub struct History {
     pub error: Option<String>,
     /// Whether it failed because the remote could not be reached.
     pub is_offline: bool,
-    /// What to do about it.
+    /// The advice for the person.
     pub advice: Option<String>,
-    /// What was held back until the person decides.
+    /// The change that is held back until the person decides.
     pub held: Option<String>,
 }
 
@@ -258,7 +258,7 @@ impl SyncStatus {
         self.history.held.is_some()
     }
 
-    /// What to do about it.
+    /// Returns the advice for the person.
     pub fn advice(&self) -> String {
         if self.history.held.is_some() {
             "that is meant: anamnesis sync --accept; it is not: anamnesis sync --restore".to_owned()

@@ -25,7 +25,7 @@ use crate::{context::Context, environment::Environment, format, format::quoted};
 /// The journal key for the version and the file stamp of the last copied program.
 const COPIED: &str = "terminal_command";
 
-/// What exists at the link's path.
+/// The state of the link's path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LinkTarget {
     /// Nothing.

@@ -149,8 +149,8 @@ impl Context {
         }
     }
 
-    /// Returns the keys of a project, where `.` is the caller's. Without a project, an empty list stands
-    /// for all of them.
+    /// Returns the keys of a project, where `.` is the caller's. Without a project, the list is empty, which
+    /// means all of them.
     pub fn keys(&self, named: Option<&str>) -> Result<Vec<String>, Error> {
         Ok(match named {
             None => Vec::new(),

@@ -29,7 +29,7 @@ use crate::format;
 /// How many session notes are searched for a command that failed before.
 const MAX_SESSIONS: usize = 20;
 
-/// What a hook adds to a tool call.
+/// The answer of a hook to a tool call.
 pub struct AtTool {
     /// The context to inject; `None` if the call is denied.
     pub context: Option<String>,

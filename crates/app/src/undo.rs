@@ -18,7 +18,7 @@ use crate::{Error, context::Context, format::quoted, history::Past, sync};
 pub struct UndoOutcome<'a> {
     /// The change that was to be undone.
     pub event: Event,
-    /// What happened to each note.
+    /// The fate of each note.
     pub notes: BTreeMap<NoteId, Fate>,
     /// The titles before the undo.
     titles: BTreeMap<NoteId, String>,
@@ -73,7 +73,7 @@ struct UndoneNote {
     why: Option<&'static str>,
 }
 
-/// What happened to a note, in one word, and why.
+/// Returns what happened to a note, in one word, and why.
 pub fn told(fate: Fate) -> (&'static str, Option<&'static str>) {
     match fate {
         Fate::Restored | Fate::Remembered => ("restored", None),

@@ -30,7 +30,7 @@ pub const LAST: &str = "last";
 /// How many places outside the store are named.
 const MAX_PLACES: usize = 5;
 
-/// What a session received.
+/// The notes that a session received.
 pub struct ReceivedNotes<'a> {
     context: &'a Context,
     /// The index of the current notes.
@@ -183,7 +183,7 @@ impl<'a> ReceivedNotes<'a> {
         project_history::line_of(self.context, &given.hash)
     }
 
-    /// What the session received, for scripts.
+    /// Returns what the session received, for scripts.
     pub fn report(&self) -> ReceivedReport<'_> {
         let moments = self.moments().into_iter().map(|moment| ReportedMoment {
             lane: moment.lane,
@@ -267,7 +267,7 @@ impl<'a> ReceivedNotes<'a> {
     }
 }
 
-/// What a session received, for scripts.
+/// The report of what a session received, for scripts.
 #[derive(Serialize)]
 pub struct ReceivedReport<'a> {
     session: &'a str,

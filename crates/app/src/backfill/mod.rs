@@ -89,7 +89,7 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
 pub struct PastSession {
     /// The session.
     pub session: Session,
-    /// What its note is made of.
+    /// The digest that its note is made of.
     pub digest: Box<SessionDigest>,
     /// Its transcript.
     pub path: PathBuf,

@@ -53,7 +53,7 @@ const REPAIR: &str = "anamnesis doctor --fix   (repairs a damaged journal.db)";
 /// How many lines a finding names.
 const NAMED: usize = 5;
 
-/// What is known of the checked part, from best to worst.
+/// The health of the checked part, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
@@ -73,7 +73,7 @@ pub struct CheckResult {
     /// The state of what was checked.
     #[serde(rename = "level")]
     pub health: Health,
-    /// What was found, in lines; the first one is the summary.
+    /// The findings, in lines; the first one is the summary.
     pub lines: Vec<String>,
     /// How to fix it.
     pub hint: Option<String>,
@@ -132,7 +132,7 @@ pub struct DoctorReport<'a> {
     pub broken: usize,
     /// The number of findings for a person.
     pub look: usize,
-    /// What was repaired.
+    /// The repairs.
     pub fixed: Vec<String>,
 }
 
@@ -149,13 +149,13 @@ pub struct ReportedCheck<'a> {
 /// How much time the checks may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// What answers at once, whatever the size of the store.
+    /// Checks that answer at once, whatever the size of the store.
     Quick,
     /// All checks, also of the bytes of the databases: up to two seconds.
     Thorough,
 }
 
-/// What the checks examine.
+/// The objects that the checks examine.
 struct Examined<'a> {
     context: &'a Context,
     depth: Depth,

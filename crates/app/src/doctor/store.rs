@@ -40,7 +40,7 @@ pub(super) fn writable(context: &Context) -> CheckResult {
     CheckResult::well(format!("{root}{target}, writable"))
 }
 
-/// What to do about an error of the disk. No repair helps.
+/// The hint for an error of the disk. No repair helps.
 pub(super) const DISK_HINT: &str =
     "the disk reports an error: check it, and copy the store to another one";
 

@@ -27,7 +27,7 @@ use crate::{
     evaluation_set::{Case, Set},
 };
 
-/// What was added to a set.
+/// The questions that were added to a set.
 #[derive(Serialize)]
 pub struct AddedQuestions<'a> {
     /// The number of questions.

@@ -164,7 +164,7 @@ pub fn restore(context: &Context, typed: &str) -> Result<RestoredNote, Error> {
 /// Forgets notes: moves their text to the trash and removes it from everything derived from it. The
 /// caller commits.
 ///
-/// What an agent forgets without a request of the person counts to the limit of the session `counted_to`.
+/// Notes that an agent forgets without the person's request count to the limit of the session `counted_to`.
 pub fn forget_notes(
     context: &Context,
     notes: &[NotePath],

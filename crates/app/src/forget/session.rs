@@ -27,7 +27,7 @@ pub struct SessionToForget {
     pub session: Option<Session>,
 }
 
-/// What became of a session's note after one of its prompts was forgotten.
+/// The fate of a session's note after one of its prompts was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteFate {
     /// There is no note.

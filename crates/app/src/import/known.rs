@@ -1,4 +1,4 @@
-//! What the store has before an import: notes, texts and projects.
+//! Collects what the store has before an import: notes, texts and projects.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -235,7 +235,7 @@ impl ProjectKeys {
     }
 }
 
-/// What a source knows of the folders of its projects.
+/// A source's hints about the folders of its projects.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
     /// The folders by project.

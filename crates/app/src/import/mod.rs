@@ -97,11 +97,11 @@ impl Description {
     }
 }
 
-/// What a source has.
+/// The contents of a source.
 #[derive(Default)]
 struct Memory {
     records: Vec<Record>,
-    /// What it knows of its projects.
+    /// Its hints about its projects.
     hints: Hints,
 }
 
@@ -146,10 +146,10 @@ pub fn source_names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.describe().name)
 }
 
-/// What to import, and how.
+/// The request for an import.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Where it is; the known places of the program if `None`.
+    /// The path of the source; the known places of the program if `None`.
     pub path: Option<PathBuf>,
     /// The project of records without a known one. If `None`, those without any go to the current
     /// folder's, and those of an unknown one are skipped.
@@ -467,7 +467,7 @@ struct NewNote {
     file: Option<String>,
 }
 
-/// What becomes of a record.
+/// The verdict on a record.
 enum Verdict {
     New,
     Same,

@@ -53,7 +53,7 @@ pub(super) struct Record {
     pub(super) links: Vec<SourceLink>,
     /// The patterns of paths that it applies to.
     pub(super) paths: Vec<String>,
-    /// What to do instead of what a warning is about.
+    /// The alternative that a warning recommends.
     pub(super) instead: Option<String>,
     /// The severity of a warning.
     pub(super) severity: Option<Severity>,

@@ -16,7 +16,7 @@ pub(super) struct Rules;
 
 pub(super) struct Codex;
 
-/// Where the hosts look for rules in a project's folder, and the ending of files in a folder.
+/// The places of hosts' rules in a project's folder, and the ending of files in a folder.
 const PLACES: [(&str, &str); 12] = [
     (".cursor/rules", ".mdc"),
     (".cursorrules", ""),

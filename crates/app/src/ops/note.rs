@@ -186,13 +186,13 @@ pub struct FoundNote {
     pub similarity: Option<f32>,
 }
 
-/// A note as it was.
+/// A past version of a note.
 #[derive(Debug, Serialize)]
 pub struct PastNote {
     /// The note.
     #[serde(flatten)]
     pub note: Note,
-    /// When it was so.
+    /// The time of the version.
     pub at: String,
 }
 

@@ -93,7 +93,7 @@ pub struct Stats {
     pub tokens: usize,
     /// The number of muted notes.
     pub muted: usize,
-    /// What the figures suggest.
+    /// Advice from the figures.
     pub advice: Vec<Advice>,
     /// How often notes were withheld, by reason.
     pub held: BTreeMap<String, usize>,
@@ -121,7 +121,7 @@ pub struct Pointers {
 pub struct Advice {
     /// Why.
     pub text: &'static str,
-    /// What to run.
+    /// The command to run.
     pub command: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a sync did, for a command and a tool.
+//! Describes what a sync did, for a command and a tool.
 
 use anamnesis_note::id::NoteId;
 use anamnesis_store::index::Filter;

@@ -70,7 +70,7 @@ pub enum Verdict {
 pub struct GivenAgain {
     /// Its title.
     pub title: String,
-    /// What would have been shown of it; empty if it would only have been named.
+    /// The text that would have been shown; empty if it would only have been named.
     pub text: String,
     /// Its words that the turn has and that the session had not before; empty if the turn does not use it.
     pub words: Vec<String>,
@@ -89,7 +89,7 @@ pub struct Example {
     pub prompt: String,
     /// The notes.
     pub notes: Vec<GivenAgain>,
-    /// What became of them.
+    /// The verdict on them.
     pub verdict: Verdict,
     /// The size of the block, in tokens.
     pub tokens: usize,
@@ -99,7 +99,7 @@ pub struct Example {
     pub files: usize,
 }
 
-/// What was counted.
+/// The figures of the played sessions.
 #[derive(Debug, Default, Serialize)]
 pub struct Proof {
     /// The sessions that were played.
@@ -142,7 +142,7 @@ pub struct Totals {
     pub tokens_for_nothing: usize,
 }
 
-/// What the figures cannot tell, a line each.
+/// The limits of the figures, a line each.
 pub const LIMITS: &str = "\
 Whether the model would have used a note that it was given, and would have searched less.
 Whether it would have read a note that was only named.

@@ -11,7 +11,7 @@ use anamnesis_session::transcript::{self, Transcript};
 /// The longest line that is read, and the longest turn, in bytes.
 const MAX_TURN: usize = 64 << 20;
 
-/// What the block of injected notes begins with.
+/// The beginning of the block of injected notes.
 const BLOCK: &[u8] = b"<anamnesis-context>";
 
 /// A turn of a past session.

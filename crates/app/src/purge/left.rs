@@ -23,7 +23,7 @@ const MAX_BACKUPS: usize = 1_000;
 /// A place that may still have purged text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftPlace {
-    /// What it is, and what to do about it.
+    /// Its description, and what to do about it.
     pub text: String,
     /// Its path, if it is on this machine.
     path: Option<PathBuf>,

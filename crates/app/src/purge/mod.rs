@@ -59,7 +59,7 @@ pub struct PlannedNote {
     pub written: Option<Written>,
 }
 
-/// What a purge would reach. Nothing was changed yet.
+/// The reach of a purge. Nothing was changed yet.
 #[derive(Debug)]
 pub struct PurgePlan<'a> {
     context: &'a Context,
@@ -69,7 +69,7 @@ pub struct PurgePlan<'a> {
     text: Option<PurgePattern>,
     /// The notes.
     pub notes: Vec<PlannedNote>,
-    /// Where notes and text are.
+    /// The places of the notes and the text.
     pub found: FoundText,
     /// The client's transcripts, which are not changed.
     pub transcripts: BTreeSet<PathBuf>,
@@ -78,7 +78,7 @@ pub struct PurgePlan<'a> {
 /// The result of a purge, and what the person has to do now.
 #[derive(Debug)]
 pub struct PurgeOutcome {
-    /// What became of the history and the remote.
+    /// The result for the history and the remote.
     pub purged: Purged,
     /// The places of ours that still contain the text.
     pub remaining: BTreeSet<String>,
@@ -184,7 +184,7 @@ pub fn find_text<'a>(context: &'a Context, needle: &PurgePattern) -> Result<Purg
 /// A place that a purge changes or names, for people.
 #[derive(Debug)]
 pub struct FoundPlace {
-    /// What it is: `note`, `file`, `history`, `records`, `Claude` or `left`.
+    /// Its kind: `note`, `file`, `history`, `records`, `Claude` or `left`.
     pub what: &'static str,
     /// Which one, in one or two lines.
     pub text: String,

@@ -27,7 +27,7 @@ const MAX_COMMITS: usize = 5;
 /// The size limit for a file that is searched, in bytes.
 const MAX_LENGTH: usize = 256 * 1024 * 1024;
 
-/// Where notes or a text are.
+/// The places of notes or of a text.
 #[derive(Debug, Default)]
 pub struct FoundText {
     /// The files of the store.

@@ -36,7 +36,7 @@ pub struct PythonEntries(Vec<FileWithEntries>);
 #[derive(Debug)]
 struct FileWithEntries {
     path: PathBuf,
-    /// What each of its entries is.
+    /// The kind of its entries.
     kind: &'static str,
     before: String,
     after: Value,

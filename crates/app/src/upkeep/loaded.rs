@@ -17,7 +17,7 @@ use crate::{Error, context::Context};
 
 /// The notes with their files.
 pub struct Loaded {
-    /// What plans are made from.
+    /// The notes that plans are made from.
     pub note_set: NoteSet,
     stored: BTreeMap<NoteId, Stored>,
 }
@@ -65,7 +65,7 @@ impl Loaded {
             .collect()
     }
 
-    /// The note's file as it was read.
+    /// Returns the note's file as it was read.
     pub fn stored(&self, id: NoteId) -> Option<&Stored> {
         self.stored.get(&id)
     }

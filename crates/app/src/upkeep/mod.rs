@@ -26,7 +26,7 @@ use crate::{
 /// The journal's key for the counts of the last check after a sync.
 const FOUND: &str = "upkeep_found";
 
-/// What can be tidied, with the notes that it names.
+/// The possible clean-ups, with the notes that they name.
 pub struct Findings {
     /// The changes that [`Findings::apply`] makes, and the pairs for a person to check.
     pub plan: Plan,

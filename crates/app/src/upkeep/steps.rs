@@ -13,11 +13,11 @@ use anamnesis_text::clean::one_line;
 use super::loaded::Loaded;
 use crate::{Error, batch::Batch, context::Context};
 
-/// What a step would change.
+/// The planned changes of a step.
 pub struct StepPlan<'a> {
     /// The change, not yet made.
     pub batch: Batch<'a>,
-    /// What changes, in order: one or more lines for each note.
+    /// The changes in order: one or more lines for each note.
     pub changes: Vec<String>,
     /// Notes that stay as they are, a line each.
     pub skipped: Vec<String>,
