@@ -56,7 +56,7 @@ impl What {
         Ok(key)
     }
 
-    /// What is printed as JSON.
+    /// Returns the JSON output.
     fn fields<'a>(&self, project: &'a str, off: bool) -> PauseOutcome<'a> {
         let project = (!self.all).then_some(project);
         PauseOutcome { project, off }

@@ -142,7 +142,7 @@ fn places_text(places: &[FoundPlace]) -> String {
     lines.collect()
 }
 
-/// What was deleted besides, and the steps that the person has to do now.
+/// Returns what else was deleted, and the steps that the person has to do now.
 fn outcome_text(done: &PurgeOutcome, steps: &[String]) -> String {
     let mut text = String::new();
     if !done.purged.dropped.is_empty() {

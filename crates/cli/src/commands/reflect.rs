@@ -23,7 +23,7 @@ use anamnesis_text::clean::one_line;
 use super::sync as sync_command;
 use crate::ui::{self, Outcome, ProjectFilter, Ui};
 
-/// What to do if no model is configured.
+/// The hint if no model is configured.
 const WITHOUT_A_MODEL: &str = "/memory-reflect in Claude Code (its own model distils them), or name \
                                a model: anamnesis config set reflection.provider openai";
 

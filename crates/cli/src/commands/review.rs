@@ -327,7 +327,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
     })
 }
 
-/// What is shown of a pending note.
+/// A pending note as it is shown.
 struct Item {
     text: String,
     /// A similar note that it could replace.

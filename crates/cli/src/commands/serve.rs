@@ -41,7 +41,7 @@ pub(super) fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What stdin contains if no command is named.
+/// The content of stdin if no command is named.
 pub(super) enum Piped {
     /// A complete hook payload.
     Hook(Vec<u8>),

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person should know beside the sentence.
+/// Returns the problems and decisions that a person should know.
 pub(crate) fn remarks(synced: &Synced) -> String {
     let mut text = String::new();
     for problem in &synced.problems {

@@ -16,7 +16,7 @@ use anamnesis_text::clean::one_line;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
-/// What is printed if there is no change to undo.
+/// The message if there is no change to undo.
 const NOTHING: &str = "nothing to undo\n";
 
 /// Undo a change; without an argument, list the last ten

@@ -67,7 +67,7 @@ pub(super) enum RunKind {
     Late,
 }
 
-/// Where the event's record is.
+/// The state of the event's record.
 enum RecordState {
     /// The payload was not read yet: stdin may never close.
     Unread,
@@ -83,7 +83,7 @@ enum RecordState {
 struct RecordProgress {
     state: Mutex<RecordState>,
     changed: Condvar,
-    /// What was read from stdin, and the time of the event.
+    /// The bytes from stdin, and the time of the event.
     payload: OnceLock<(io::Result<Vec<u8>>, DateTime<Utc>)>,
 }
 

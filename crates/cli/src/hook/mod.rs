@@ -514,7 +514,7 @@ impl Hook {
         Some(project)
     }
 
-    /// What a context of a session has already received.
+    /// Returns the notes that a context of a session has received.
     fn ledger_of(&self, session: &str, agent: &str) -> Ledger {
         let journal = self.journal.as_ref().ok();
         journal
@@ -546,7 +546,7 @@ impl Hook {
         copies.collect()
     }
 
-    /// What a context of this session has already received.
+    /// Returns the notes that a context of this session has received.
     fn ledger(&self, agent: &str) -> Ledger {
         self.ledger_of(&self.session_id, agent)
     }

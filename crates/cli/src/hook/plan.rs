@@ -1,4 +1,4 @@
-//! What a hook does at each event. No other part of the hook tells the kinds of events apart.
+//! Plans what a hook does at each event. No other part of the hook distinguishes the kinds of events.
 
 use anamnesis_session::{
     event::Agent,
@@ -6,10 +6,10 @@ use anamnesis_session::{
     prompt::RawPrompt,
 };
 
-/// What a hook does at an event. Every event is also recorded.
+/// The work of a hook at an event. Every event is also recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan<'a> {
-    /// What it adds to the model's context, or learns.
+    /// The action, which adds to the model's context or learns.
     pub(super) action: Action<'a>,
     /// When it starts the deferred process.
     pub(super) worker: Worker,
@@ -22,7 +22,7 @@ pub(super) struct Plan<'a> {
     pub(super) is_awaited: bool,
 }
 
-/// What a hook adds to the model's context, or learns.
+/// An action that adds to the model's context, or learns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Action<'a> {
     Nothing,

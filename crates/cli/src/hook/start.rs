@@ -319,7 +319,7 @@ impl Hook {
     }
 }
 
-/// What a forked session has in its history: the notes that were injected there, and what is in that
+/// Returns the notes in the history of a forked session: those that were injected there, and that
 /// session's own note.
 fn inherited(index: &Index, notes: &Notes, history: &str, ledger: &Ledger) -> Vec<ShownNote> {
     let shown = |note: NoteId, hash: String, level: Level| {

@@ -17,7 +17,7 @@ use anamnesis_text::redact::redact;
 /// Runs a command line that a person typed, and returns what it prints.
 pub(crate) type RunTyped = fn(&[String], Environment) -> String;
 
-/// What the hook does with one of our slash commands.
+/// The hook's action for one of our slash commands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     /// Runs this command line as the person.
@@ -192,7 +192,7 @@ const SLASH: [(&str, &str); 12] = [
     ("why", "why"),
 ];
 
-/// What comes before the command of a hint.
+/// The marks before the command of a hint.
 const MARKS: [&str; 3] = ["→ ", "· ", ": "];
 
 /// Replaces the commands in hints by the slash commands that do the same. Options have none, nor do hints

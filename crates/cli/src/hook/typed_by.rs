@@ -1,4 +1,4 @@
-//! Who sent a prompt: the person who typed it now, or a program.
+//! Tells who sent a prompt: the person who typed it now, or a program.
 //!
 //! Claude can schedule a prompt (`CronCreate`), and so can a file of the project. The client submits it
 //! like a typed one, so its text is compared with all prompts that may have been scheduled.

@@ -1,4 +1,4 @@
-//! What a terminal gets beside the text: colours and a pager.
+//! Adds colours and a pager to the output on a terminal.
 //!
 //! Colours are added to the finished, cleaned text by its form: ids, marks and hints. So no text from
 //! outside can add one, and no command carries styles.
@@ -35,7 +35,7 @@ const GOOD: &str = "32";
 const BAD: &str = "31";
 const FOUND: &str = "1;31";
 
-/// What the terminal of this process can show.
+/// The capabilities of this process's terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Terminal {
     colours_stdout: bool,

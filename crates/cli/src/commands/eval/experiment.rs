@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was tried in a project.
+/// Describes the attempt in a project.
 fn attempt(tried: &TriedProject, is_merge: bool) -> String {
     let project = one_line(&tried.project);
     match &tried.result {
