@@ -66,8 +66,7 @@ pub enum InvalidAnswer {
     Group(usize, GroupError),
 }
 
-/// What is wrong with a group. The answer's words are not repeated, because they may contain
-/// anything.
+/// An error in a group. The model's words are not repeated, because they may contain anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// The action is neither `keep` nor `synthesize`.

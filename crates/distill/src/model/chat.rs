@@ -1,6 +1,6 @@
 //! HTTP requests in the form of OpenAI's chat completions, sent with minreq.
 //!
-//! What minreq lacks is added here. Its timeouts apply to parts, and a slow TLS record passes them,
+//! Works around limits of minreq. Its timeouts apply to parts, and a slow TLS record passes them,
 //! so the request runs in a thread that is abandoned at the deadline. It sends the key to redirect
 //! targets, so redirects are off. It reads the environment's proxy itself.
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Key {
 /// A model reached over HTTP.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// Whose it is.
+    /// The model's provider.
     pub provider: Provider,
     /// Its name.
     pub model: String,

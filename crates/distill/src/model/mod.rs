@@ -30,7 +30,7 @@ pub const MAX_ANSWER: usize = 1024 * 1024;
 /// How many characters of an error message are repeated.
 const MAX_SAYS: usize = 160;
 
-/// Who provides the model.
+/// The provider of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// No model: texts are made by rule.
