@@ -56,7 +56,7 @@ impl Error {
 /// The components of a vector that are compared at once.
 const LANES: usize = 16;
 
-/// What a text is to the model, which marks both kinds by a prefix.
+/// The role of a text. The model distinguishes the two roles by a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextRole {
     /// A question.

@@ -33,7 +33,7 @@ type Block = [i16x8; BLOCK / LANES];
 /// The numbers of a vector.
 const LANES: usize = 8;
 
-/// Where a block's vectors begin in the row: each takes every second number from there.
+/// The positions in a row where a block's vectors begin. Each vector takes every second number.
 const PLACES: [usize; BLOCK / LANES] = [0, BLOCK / 2, 1, BLOCK / 2 + 1];
 
 /// A row of weights or activations in blocks.

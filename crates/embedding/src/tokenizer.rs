@@ -10,7 +10,7 @@ use crate::{
     reader::{Header, Reader},
 };
 
-/// What stands for a space in pieces.
+/// The character that replaces a space in pieces.
 const SPACE_MARK: char = '\u{2581}';
 
 /// How much worse an unknown character is than the worst piece.
