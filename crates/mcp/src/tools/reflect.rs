@@ -244,7 +244,7 @@ fn propose(
 
 /// The question to the person about a reflection's proposals.
 pub(crate) struct Question {
-    /// What is asked.
+    /// The text of the question.
     pub(crate) message: String,
     /// The notes, each to be taken or left.
     pub(crate) notes: Vec<AskedNote>,
