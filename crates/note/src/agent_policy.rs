@@ -1,9 +1,9 @@
-//! What an agent (Claude, running our commands or calling our tools) may do to notes.
+//! Limits what an agent (Claude, running our commands or calling our tools) may do to notes.
 //!
-//! An agent writes in its own name, and writes or forgets a limited number of notes per session. A change that would
-//! alter, hide or replace a person's note, or a note that several projects share, becomes a
-//! proposal, which is unused until a person approves it. The policy covers our commands and tools
-//! only: the author in a note's file is just a label, and an editor can write anything.
+//! An agent writes in its own name, and writes or forgets a limited number of notes per session. A change
+//! that would alter, hide or replace a person's note, or a note that several projects share, becomes a
+//! proposal, which is unused until a person approves it. The policy covers our commands and tools only: the
+//! author in a note's file is just a label, and an editor can write anything.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

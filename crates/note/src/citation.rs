@@ -154,7 +154,7 @@ const REMOVAL_WORDS: [&str; 7] = [
     "deleted", "dropped", "gone", "obsolete", "removed", "renamed", "replaced",
 ];
 
-/// What a citation refers to.
+/// The kind of a citation's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CitationKind {
     /// A file or folder, relative to some folder of the project.
@@ -187,7 +187,7 @@ impl CitationKind {
 /// A citation of something in the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Citation {
-    /// What it refers to.
+    /// The kind of its target.
     pub kind: CitationKind,
     /// The cited text; a path is without `./` and without the line number.
     pub text: String,

@@ -86,7 +86,7 @@ pub struct Draft {
     pub asked: Vec<String>,
     /// The triggers of a warning.
     pub when: Vec<Trigger>,
-    /// What to do instead of what a warning is about.
+    /// The alternative that a warning recommends.
     pub instead: Option<String>,
     /// How severe it is.
     pub severity: Option<Severity>,
@@ -204,7 +204,7 @@ pub struct NoteChange {
     pub confidence: Option<f64>,
     /// The triggers of a warning.
     pub when: Option<Vec<Trigger>>,
-    /// What to do instead of what a warning is about; empty removes it.
+    /// The alternative that a warning recommends; empty removes it.
     pub instead: Option<String>,
     /// How severe it is.
     pub severity: Option<Severity>,

@@ -65,7 +65,7 @@ pub struct Note {
     pub updated_at: String,
     /// Tags, as written.
     pub tags: Vec<String>,
-    /// What it may be asked for as: words and short questions that search finds it by, as written.
+    /// The words and short questions that search also finds it by, as written.
     pub asked: Vec<String>,
     /// The kind, if the file has one (as a key or as a tag).
     pub kind: Option<Kind>,
@@ -75,7 +75,7 @@ pub struct Note {
     pub links: Vec<String>,
     /// The triggers of a warning.
     pub when: Vec<String>,
-    /// What to do instead of what a warning is about.
+    /// The alternative that a warning recommends.
     pub instead: Option<String>,
     /// The severity of a warning.
     pub severity: Option<Severity>,

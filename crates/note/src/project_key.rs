@@ -11,12 +11,11 @@ use anamnesis_text::clean::one_line;
 /// The project key of notes for all projects.
 pub const GLOBAL: &str = "global";
 
-/// What keeps a folder named like a shared key apart from it. No other folder has this in its key: a
+/// The prefix of the key of a folder that is named like a shared key. No other folder's key has it: a
 /// folder's name has no slash.
 const FOLDER: &str = "folder/";
 
-/// What the key of a group of projects starts with. No remote has it: its first colon becomes a
-/// slash.
+/// The prefix of a group's key. No remote's key has it: the first colon of a remote becomes a slash.
 const GROUP: &str = "group:";
 
 /// The longest name of a group, in characters.

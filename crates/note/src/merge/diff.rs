@@ -30,7 +30,7 @@ pub(super) struct Hunk {
     pub(super) new: Range<usize>,
 }
 
-/// Where a hunk is placed that has several possible positions, such as a paragraph with the blank
+/// The placement of a hunk that has several possible positions, such as a paragraph with the blank
 /// line before or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placing {

@@ -58,7 +58,7 @@ words! {
         Procedural = "procedural",
         /// A fact. Durable.
         Semantic = "semantic",
-        /// What a session did.
+        /// The work of a session.
         Episodic = "episodic",
     }
 }
@@ -101,9 +101,9 @@ words! {
         Insight = "insight",
         /// How to do something; shown as `how-to`.
         Skill = "skill",
-        /// What to avoid; shown as `warning`.
+        /// Something to avoid; shown as `warning`.
         Antipattern = "antipattern",
-        /// What a session did; shown as `session`.
+        /// The work of a session; shown as `session`.
         Experience = "experience",
         /// Something to do.
         Task = "task",
