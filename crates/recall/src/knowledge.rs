@@ -1,4 +1,4 @@
-//! What the index and this machine's journal know about notes beyond their text.
+//! Reads what the index and this machine's journal know about notes beyond their text.
 
 use std::collections::HashMap;
 

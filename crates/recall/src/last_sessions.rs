@@ -7,7 +7,7 @@ use anamnesis_note::{
 use anamnesis_session::session_note::part_of;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// What each part of a session's note is worth.
+/// The worth of each part of a session's note.
 const PARTS: [(&str, f64); 5] = [
     ("Rules", 1.0),
     ("Said", 1.0),
@@ -16,19 +16,19 @@ const PARTS: [(&str, f64); 5] = [
     ("Outcome", 0.5),
 ];
 
-/// What a relation of the note to the present is worth. Something that still fails outweighs a week.
+/// The worth of each relation of the note to the present. A check that still fails outweighs a week.
 const STILL_FAILING: f64 = 3.0;
 const SAME_BRANCH: f64 = 3.0;
 const OPEN_TASK: f64 = 2.0;
 const CHANGED_FILE: f64 = 1.0;
 
-/// What each doubling of the age in days takes away.
+/// The worth that each doubling of the age in days subtracts.
 const AGE: f64 = 1.0;
 
 /// The seconds of a day.
 const DAY: f64 = 86_400.0;
 
-/// What a starting session finds.
+/// The situation in which a session starts.
 pub(crate) struct Situation<'a> {
     /// The current time.
     pub(crate) now: DateTime<Utc>,

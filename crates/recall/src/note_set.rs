@@ -105,7 +105,7 @@ impl NoteStanding {
     }
 }
 
-/// What is known about notes beyond their text.
+/// Supplies facts about notes that are not in their text.
 pub trait Knowledge {
     /// Returns the standing of each note. A note without history is missing.
     fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, NoteStanding>;
@@ -142,7 +142,7 @@ pub struct Request<'a> {
     pub also: &'a [String],
     /// The limits of the injection.
     pub limits: Limits,
-    /// What the context has seen.
+    /// The notes that the context has seen.
     pub ledger: &'a Ledger,
     /// The note of the session that asks. The context has what it tells.
     pub own: Option<NoteId>,
@@ -545,7 +545,7 @@ struct Selection<'a> {
     has_seen_match: bool,
 }
 
-/// What became of a candidate whose file was read.
+/// The outcome for a candidate whose file was read.
 enum ReadNote {
     Injected(Box<InjectedNote>),
     Withheld(WithholdingReason),

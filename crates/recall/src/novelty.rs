@@ -259,7 +259,7 @@ fn total_weight<'a>(terms: impl Iterator<Item = &'a String>, weigh: impl Fn(&str
     terms.map(|term| weigh(term)).sum()
 }
 
-/// What a new note is compared with.
+/// The notes with which a new note is compared.
 #[derive(Debug, Clone, Default)]
 pub struct NoveltyScope<'a> {
     /// The keys of its project. Notes for all projects are compared, too.

@@ -20,8 +20,8 @@ const B: f32 = 0.5;
 /// The maximum number of commits in the answer to a search.
 const MAX_FOUND: usize = 5;
 
-/// What makes a match clear: the least score, as a share of the highest one; the least number of words and
-/// share of the question's words. Fewer words have to be all of the question, and rare together.
+/// Thresholds of a clear match: the minimum score, as a share of the highest one; the minimum number and
+/// share of the question's words. Fewer words must be the entire question, and rare together.
 const MIN_FIT: f32 = 0.38;
 const MIN_WORDS: usize = 3;
 const MIN_COVERAGE: f32 = 0.5;

@@ -85,7 +85,7 @@ impl Request<'_> {
     }
 }
 
-/// What a session starts with.
+/// The content that a session starts with.
 #[derive(Debug, Default)]
 pub struct WorkingSet {
     /// The notes, open tasks last.

@@ -87,7 +87,7 @@ pub struct Facts {
     pub tasks: Vec<(NoteId, DateTime<Utc>)>,
     /// Its review date.
     pub review_after: Option<NaiveDate>,
-    /// What it cites that no longer exists, and when that was noticed.
+    /// The citation whose target is gone, and when that was noticed.
     pub gone: Option<(String, DateTime<Utc>)>,
     /// Notes in use that contradict it, with the time of their last change.
     pub disputed_by: Vec<(NoteId, DateTime<Utc>)>,

@@ -1,4 +1,4 @@
-//! What a person told three sessions, or once as a general rule: the standing instructions.
+//! Finds the standing instructions: what a person told three sessions, or once as a general rule.
 //!
 //! They are derived from the notes of the sessions and stored nowhere else.
 

@@ -55,7 +55,7 @@ pub enum Tier {
     Pointer,
 }
 
-/// What a candidate is judged by, besides itself.
+/// The criteria for how much of a candidate is injected.
 #[derive(Debug, Clone, Copy)]
 pub struct Gate {
     /// The threshold.

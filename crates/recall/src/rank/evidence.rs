@@ -1,4 +1,4 @@
-//! What the words and the meaning of a note together say for it.
+//! Combines the evidence of a note's words and of its meaning.
 
 use super::Candidate;
 

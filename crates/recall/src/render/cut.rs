@@ -5,7 +5,7 @@
 
 use anamnesis_note::id::NoteId;
 
-/// What stands for a removed part.
+/// The placeholder for a removed part.
 const FORGOTTEN: &str = "[forgotten]\n";
 
 /// Returns a block without the parts that hold or name a note; none if no part does.

@@ -69,9 +69,9 @@ pub struct Chosen {
     pub note: Note,
     /// Why it was chosen.
     pub reason: Reason,
-    /// What it cites and is gone, in a few words.
+    /// The citation whose target is gone, in a few words.
     pub stale: Option<String>,
-    /// What it changes, and what changes it.
+    /// Remarks on what it changes, and on what changes it.
     pub remarks: Vec<String>,
 }
 

@@ -45,11 +45,11 @@ const MAX_FILES: usize = 4;
 /// The requests of a session. What came of them is in other parts.
 const REQUESTS: [&str; 2] = ["Ask", "Asked"];
 
-/// What a session's start does not show of any session, besides requests: what the session itself dealt
-/// with, checks that passed, and files, which the commits have.
+/// Parts that a session's start does not show, besides requests: what the session itself dealt with,
+/// checks that passed, and files, which the commits have.
 const NOT_AT_START: [&str; 4] = ["Found", "Failed and fixed", "Passed", "Files"];
 
-/// What a start shows of the last session only. Of 13 lines of earlier outcomes, a reader found none
+/// Parts that a start shows of the last session only. Of 13 lines of earlier outcomes, a reader found none
 /// useful, and their next steps may have been taken since.
 const OF_LAST_SESSION: [&str; 2] = ["Outcome", "Next steps"];
 
@@ -64,7 +64,7 @@ const MIN_POINTING: usize = 100;
 /// With fewer words, only a line with equal words says the same.
 const MIN_REPEATED: usize = 4;
 
-/// What the lines of a session are chosen for.
+/// The purpose for which the lines of a session are chosen.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose<'a> {
     /// A prompt that has these terms.

@@ -51,7 +51,7 @@ const MAX_STEPS: usize = 3;
 /// The minimum length of a partial text, in UTF-16 code units.
 const MIN_TEXT_LENGTH: usize = 80;
 
-/// Where an item is shown.
+/// The section in which an item is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Notes,

@@ -106,9 +106,9 @@ fn text(note: &Note) -> (String, Level) {
 /// A failure that was fixed before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFix {
-    /// What failed, in a line.
+    /// The failure, in one line.
     pub title: String,
-    /// What fixed it, in a sentence or two.
+    /// The fix, in one or two sentences.
     pub remedy: String,
     /// When it was observed.
     pub at: DateTime<Utc>,
