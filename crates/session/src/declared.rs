@@ -1,4 +1,4 @@
-//! What tool calls say by construction: the approved plan, answers to questions, open tasks, commits.
+//! Reads what tool calls declare: the approved plan, answers to questions, open tasks, commits.
 
 use anamnesis_text::{clean::one_line, truncate::line};
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ const MAX_SUBJECT: usize = 100;
 /// The shortest and the longest abbreviated hash of a commit.
 const HASH_LENGTHS: std::ops::RangeInclusive<usize> = 7..=40;
 
-/// What the tool calls of a session declare. The texts are sanitised.
+/// The declarations in a session's tool calls. The texts are sanitised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Declared {
     /// The last plan that the person approved, as markdown.

@@ -114,7 +114,7 @@ words! {
 }
 
 words! {
-    /// What a tool did to a file.
+    /// The action of a tool on a file.
     FileAction {
         /// It read the file.
         Read = "read",
@@ -151,7 +151,7 @@ pub struct Agent {
 pub struct FileUse {
     /// The path, relative to the project's folder if it is inside.
     pub path: String,
-    /// What the tool did to it.
+    /// The tool's action on it.
     pub action: FileAction,
 }
 
@@ -239,7 +239,7 @@ impl From<Value> for ToolInput {
     }
 }
 
-/// What is stored of a tool's response, sanitised.
+/// The stored part of a tool's response, sanitised.
 ///
 /// Any JSON can be read: earlier versions stored the full response of a failed call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -328,7 +328,7 @@ pub struct PrivateTokenHash {
     pub hash: Hash,
 }
 
-/// What any event says about its session.
+/// The facts about its session that an event has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// The project's key, if it was determined.
@@ -369,7 +369,7 @@ pub struct Record {
     pub prompt_id: Option<String>,
     /// The subagent that caused it.
     pub agent: Option<Agent>,
-    /// What the event says about its session.
+    /// The facts about its session.
     pub surroundings: Surroundings,
     /// Whether it had a private region.
     pub private: bool,

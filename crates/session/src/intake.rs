@@ -52,7 +52,7 @@ pub struct Intake<'a> {
     pub key: Key,
     /// The project's folder.
     pub folder: &'a Path,
-    /// What the event says about its session.
+    /// The facts about its session.
     pub surroundings: Surroundings,
     /// The time in milliseconds since 1970.
     pub at: i64,
@@ -316,7 +316,7 @@ impl Intake<'_> {
     }
 }
 
-/// What sanitising found in an event.
+/// The sanitiser's findings in an event.
 #[derive(Default)]
 struct Marks {
     private: bool,

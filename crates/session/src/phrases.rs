@@ -5,7 +5,7 @@ use std::collections::HashSet;
 /// A sentence prepared for lookups: lower case, without punctuation, words separated by one space.
 pub(crate) struct Words {
     text: String,
-    /// Where the words begin.
+    /// The offsets of the words.
     starts: Vec<usize>,
 }
 

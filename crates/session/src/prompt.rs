@@ -99,7 +99,7 @@ pub struct SafePrompt {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unmasked: Vec<u8>,
     many_tags: bool,
-    /// Where the text has a mark in place of its middle.
+    /// The range of the mark that replaces the text's middle.
     #[serde(skip)]
     mark: Range<usize>,
 }

@@ -278,7 +278,7 @@ pub(crate) fn without_marker(line: &str) -> &str {
         .unwrap_or(item)
 }
 
-/// Where a sentence ends.
+/// The rule for the end of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentenceEnd {
     /// At any full stop: people write without capitals.

@@ -31,11 +31,11 @@ const MAX_FILES: usize = 40;
 pub struct Summary {
     /// The first prompt, or empty.
     pub request: String,
-    /// What was read and searched.
+    /// The reads and searches.
     pub investigated: Vec<String>,
-    /// What the session taught. The rules leave it empty.
+    /// The lessons of the session. The rules leave it empty.
     pub learned: Vec<String>,
-    /// What was edited, what passed, and the beginning of the last answer.
+    /// The edits, the passed commands, and the beginning of the last answer.
     pub completed: Vec<String>,
     /// Next steps named in the last answer.
     pub next_steps: Vec<String>,

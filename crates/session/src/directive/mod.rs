@@ -11,7 +11,7 @@ use anamnesis_text::correction::gives_value_up;
 use self::cues::{Cues, cues};
 use crate::phrases::{Words, is_dense, is_small_talk, length, sum_of_marks};
 
-/// What a lasting sentence does.
+/// The kind of a lasting sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Directive {
     /// It holds in general, or forbids: "never push to main".

@@ -1,7 +1,7 @@
 //! Hosts: the programs whose hooks we answer. Tells which one sent a payload, brings the payload into
 //! Claude Code's form, and an answer into the host's form.
 //!
-//! What a host calls things is data: a further host is a few rows of the tables. Payloads of Claude
+//! The names that a host uses are data: a further host is a few rows of the tables. Payloads of Claude
 //! Code are not translated. Sources: the hook references of Codex, Gemini CLI, Copilot CLI, VS Code and
 //! Cursor, see `docs/decisions/0062-hosts.md`.
 

@@ -61,7 +61,7 @@ const SURROUNDINGS: &str = "\
     authentication|authenticate|permission denied|access denied|not installed|requires sudo|sudo access|\
     administrator|license|quota|rate limit";
 
-/// What is between a failure and its remedy.
+/// The separator between a failure and its remedy.
 pub(crate) const ARROW: &str = " → ";
 
 /// The heading in a session note for what failed and was fixed.

@@ -201,7 +201,7 @@ pub(super) fn informative_line(error: &str) -> Option<String> {
     best.1.map(|text| line(text, MAX_ERROR_LINE))
 }
 
-/// What the previous line says about the next one.
+/// The kind of the previous line.
 #[derive(Default, PartialEq, Eq)]
 enum Above {
     #[default]

@@ -1,4 +1,4 @@
-//! What sentences say about a failure: that it is over, that it was expected, what fixed it.
+//! Reads what sentences say about a failure: that it is over, that it was expected, what fixed it.
 
 use anamnesis_text::shell::command::Command;
 

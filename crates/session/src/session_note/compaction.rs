@@ -1,11 +1,11 @@
 //! Reads the summary with which the client made room in a session's context.
 //!
 //! It is Claude's text: none of it is quoted as the person's, who may have said something else. Its
-//! sections are the client's; what it is asked for besides, see [`INSTRUCTIONS`], may stand in any.
+//! sections are the client's. The content that [`INSTRUCTIONS`] request may be in any of them.
 
 use crate::prose::{without_bold, without_marker};
 
-/// What the client's summary is asked to contain.
+/// The instructions for the client's summary.
 pub const INSTRUCTIONS: &str = "\
     In \"All user messages\", quote word for word what the user corrected, forbade or decided.\n\
     In \"Errors and fixes\", give the commands that failed and what made each work; in \"Pending Tasks\", only what is still open.";
@@ -22,13 +22,13 @@ pub struct Compacted {
 /// A section that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
-    /// What the person wrote.
+    /// The person's messages.
     Messages,
     /// Errors, their fixes, and decisions.
     Findings,
-    /// What is left to do.
+    /// The remaining work.
     Pending,
-    /// What was being done.
+    /// The current work.
     Current,
 }
 

@@ -113,7 +113,7 @@ pub const PASSED: &str = "Passed";
 /// Branches that say nothing, because most work is done on them.
 pub const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
 
-/// What is known of a session, from the journal or a transcript.
+/// The known facts of a session, from the journal or a transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionDigest {
     /// The person's prompts and the answers to them, in order.
@@ -122,7 +122,7 @@ pub struct SessionDigest {
     pub name: Option<String>,
     /// The project's folder. It is left out of paths.
     pub folder: Option<String>,
-    /// What its tool calls declare.
+    /// The declarations in its tool calls.
     pub declared: Declared,
     /// The client's last summary of it, made to free its context.
     pub compacted: Option<Compacted>,
@@ -142,7 +142,7 @@ pub struct SessionDigest {
     pub first_at: Option<DateTime<Utc>>,
     /// When the last message was written.
     pub last_at: Option<DateTime<Utc>>,
-    /// What failed and was fixed, one line each: see [`fix_lines`].
+    /// Failures that were fixed, one line each: see [`fix_lines`].
     pub fixed: Vec<String>,
     /// The checks whose last run failed, one line each: see [`crate::observe::checks`].
     pub failing: Vec<String>,
@@ -431,7 +431,7 @@ impl TypedPrompt {
     }
 }
 
-/// What a person said that matters beyond its step.
+/// A statement of a person that matters beyond its step.
 struct Statement {
     /// One sentence, with the one before if its subject is there; or a list of rules.
     text: String,
@@ -609,7 +609,7 @@ fn ask(prompts: &[TypedPrompt], known: &Known) -> String {
 fn grown(limits: Limits, prompts: usize) -> Limits {
     const SHORT: usize = 3;
     const LONG: usize = 11;
-    /// What is added for a long session, in percent.
+    /// The increase for a long session, in percent.
     const MORE: usize = 130;
     let step = prompts.clamp(SHORT, LONG) - SHORT;
     let more = MORE * step * step / (LONG - SHORT).pow(2);

@@ -27,14 +27,14 @@ const COMPACTED: Limits = Limits {
     lines_per_turn: 3,
 };
 
-/// What the answers tell.
+/// Statements chosen from the answers.
 #[derive(Default)]
 pub(super) struct Told {
     /// Whole sentences of earlier answers that say what is done, and why.
     pub(super) decided: Vec<String>,
     /// Other whole sentences of earlier answers.
     pub(super) found: Vec<String>,
-    /// What the last substantial answer tells.
+    /// Statements of the last substantial answer.
     pub(super) outcome: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
     const LAST: f32 = 0.8;
     const OPEN_FAILURE: f32 = 1.0;
     const AT_AN_END: f32 = 0.3;
-    /// What a sentence of an earlier answer weighs at least.
+    /// The minimum weight of a sentence of an earlier answer.
     const FINDING: f32 = 1.5;
     let limits = grown(TOLD, parsed.prompts.len());
     let answers = &parsed.answers;
@@ -119,7 +119,7 @@ pub(super) fn found_by_client(digest: &SessionDigest, known: &[String]) -> Vec<S
     chosen.map(|(_, text)| text).collect()
 }
 
-/// What a sentence says that something works, or was changed.
+/// A statement that something works or was changed.
 struct FixedProblem {
     turn: usize,
     position: usize,
@@ -143,7 +143,7 @@ fn fixed_problems(answers: &[Vec<String>]) -> Vec<FixedProblem> {
     .collect()
 }
 
-/// Returns whether a sentence tells of something that does not work, and no later one mends what it
+/// Returns whether a sentence tells of something that does not work, and no later one fixes what it
 /// names.
 fn is_left_open(fixed: &[FixedProblem], turn: usize, position: usize, sentence: &str) -> bool {
     if !answer::tells_open_failure(sentence) {

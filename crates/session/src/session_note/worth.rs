@@ -19,7 +19,7 @@ const MIN_WORDS: usize = 3;
 
 /// A reason to write a note.
 struct Reason {
-    /// What it is, for the tests.
+    /// Its name, for the tests.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "names the rule in a failing test")

@@ -147,7 +147,7 @@ struct Reader {
     fence: Option<(char, usize)>,
 }
 
-/// What the lines below a label are.
+/// The kind of the lines below a label.
 #[derive(Default, Clone, Copy)]
 enum Section {
     /// There is no label above.

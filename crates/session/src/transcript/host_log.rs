@@ -12,7 +12,7 @@ use crate::{
     intake::text_of,
 };
 
-/// What is known of a log.
+/// The state of a log that is read.
 #[derive(Default)]
 pub(super) struct HostLog {
     format: Format,

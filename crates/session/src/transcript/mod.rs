@@ -77,7 +77,7 @@ const PROGRAMS: [&str; 7] = [
     "tool",
 ];
 
-/// What a transcript says about a session.
+/// The contents of a session's transcript.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript {
     /// The client's session id, unchanged.
@@ -124,7 +124,7 @@ pub struct Transcript {
 
 /// Reads a whole transcript with its tool calls. Returns the error that ended it early, if any.
 ///
-/// What was read before the error is as valid as a shorter transcript.
+/// The part before the error is as valid as a shorter transcript.
 pub fn read(reader: impl BufRead) -> (Transcript, Option<io::Error>) {
     let part = TranscriptPart {
         has_tools: true,

@@ -57,7 +57,7 @@ pub(super) struct Message<'a> {
     pub(super) content: Content<'a>,
 }
 
-/// What the client attached to a prompt. A prompt typed while the model works is an attachment.
+/// The client's attachment to a prompt. A prompt typed while the model works is an attachment.
 #[derive(Debug, Default)]
 pub(super) struct Attachment<'a> {
     pub(super) kind: Text<'a>,
