@@ -69,7 +69,7 @@ pub fn adopt(home: &Home, notes: &Notes, journal: &Journal) -> Result<(), Error>
 /// The use of a note in a session: whether it was injected, and its turns with their certainty.
 type SessionUse = (bool, BTreeMap<u64, bool>);
 
-/// What the usage logs say.
+/// The contents of the usage logs.
 #[derive(Default)]
 struct FormerUsage {
     aliases: String,

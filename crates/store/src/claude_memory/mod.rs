@@ -8,8 +8,8 @@
 //! the state of each file, so an unchanged file costs one `stat` call. A transcript is read once to find
 //! a project's folder.
 //!
-//! What others may have written, a team or the repository of a project, is only found by search until a
-//! person approves it.
+//! A note that others may have written, a team or a project's repository, is only found by search until
+//! a person approves it.
 //!
 //! A machine changes only notes with its own name. The note is written before its row: after a kill
 //! in between, the next process finds the note by its text.
@@ -105,7 +105,7 @@ const UNCHANGED: &str = "unchanged";
 /// The reason for skipping a file that has no text, or whose front matter has no end yet.
 const NO_TEXT: &str = "without text to copy";
 
-/// Where subagents keep their memory: in `.claude` of a project, and the first one in the client's folder.
+/// Folders of subagents' memory: both in a project's `.claude`, the first one also in the client's folder.
 const AGENT_MEMORY: [&str; 2] = ["agent-memory", "agent-memory-local"];
 
 /// Returns why a file with this state is skipped.
@@ -571,7 +571,7 @@ impl Import<'_> {
         if !is_as_imported {
             return Ok(None);
         }
-        // The text is as old as it was, so the time of change stays.
+        // The text did not change, so its time of change stays.
         let mark = |note: &mut Note| note.add_tags([GONE_TAG]);
         Ok(Some(self.notes.update(&lock, stored.path, mark)?))
     }

@@ -33,7 +33,7 @@ pub enum Error {
     NotAFolder {
         /// The path.
         path: PathBuf,
-        /// What was found.
+        /// The type of the entry.
         found: &'static str,
     },
     /// A symbolic link in the path of the root is dangling, or is part of a loop.
@@ -111,7 +111,7 @@ impl Home {
     /// Returns whether a path is in the store, with or without symbolic links.
     pub fn contains(&self, path: &Path) -> bool {
         path.starts_with(&self.named) || {
-            // On Windows the root is as it was named.
+            // On Windows the root is the named path.
             let root = if cfg!(windows) {
                 &resolve(&self.root)
             } else {

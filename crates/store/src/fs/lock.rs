@@ -11,7 +11,7 @@ use std::{
 
 use crate::fs::{file::private_options, home::Home};
 
-/// What a lock protects. Each has an empty file in `derived/`.
+/// The subject of a lock. Each has an empty file in `derived/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Read, change and write of a note.

@@ -21,7 +21,7 @@ pub(super) const PART: Part = Part {
     remove: &["DELETE FROM note_branch WHERE number = ?"],
 };
 
-/// What became of a branch.
+/// The state of a branch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BranchState {
     /// Nothing is known of it here.
@@ -52,7 +52,7 @@ pub struct NotesBranch {
     pub name: String,
     /// The commit that it pointed to; empty if it never was in the repository here.
     pub tip: String,
-    /// What became of it.
+    /// Its state.
     pub state: BranchState,
     /// Whether a session of this machine worked on it.
     pub is_of_machine: bool,

@@ -72,7 +72,7 @@ impl Index {
     }
 
     /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
-    /// index stays as it was.
+    /// index is unchanged.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
         let done = self.refresh_rounds(notes, usize::MAX, &|_, _| false)?;
         Ok(done.unwrap_or_default())

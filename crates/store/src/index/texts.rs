@@ -14,7 +14,7 @@ pub struct Texts {
     pub title: String,
     /// The tags, separated by spaces.
     pub tags: String,
-    /// What the note may be asked for with, one phrase a line.
+    /// Additional search phrases, one per line.
     pub asked: String,
     /// The body.
     pub body: String,

@@ -139,8 +139,7 @@ fn with_global(projects: &[String]) -> String {
     serde_json::json!(projects).to_string()
 }
 
-/// What the file's header has as the application's number if no note is a warning. A hook reads it
-/// without the schema.
+/// The application id in the file's header if no note is a warning. A hook reads it without the schema.
 const NO_WARNINGS: i64 = 0x6e6f_6e65;
 
 /// Returns whether the header says that no note is a warning.

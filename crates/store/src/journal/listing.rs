@@ -39,7 +39,7 @@ pub struct StoredTurnEnd {
     pub prompt: Option<i64>,
     /// The number of the last tool event before it.
     pub after_event: i64,
-    /// Who wrote the text.
+    /// The author of the text.
     pub speaker: Speaker,
     /// The subagent, if any.
     pub agent: Option<Agent>,

@@ -62,7 +62,7 @@ pub(crate) struct ProjectFolder {
     pub(crate) seen: i64,
 }
 
-/// What the last import saw of a folder with memory.
+/// The state of a folder with memory at the last import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NativeMemory {
     /// The files, by the id of their note.

@@ -23,14 +23,14 @@ pub(crate) struct SeenCitation {
     pub(crate) seen_at: i64,
     /// When it was first missing, milliseconds since 1970; none while it exists.
     pub(crate) gone_at: Option<i64>,
-    /// Where it was looked for, outside of a repository.
+    /// The place that was searched, outside of a repository.
     pub(crate) place: String,
 }
 
 /// Why a note may be outdated: something that it cites is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stale {
-    /// What disappeared last: `middleware/limit.rs is gone`. One plain line.
+    /// The citation that disappeared last: `middleware/limit.rs is gone`. One plain line.
     pub reason: String,
     /// When it was missed, milliseconds since 1970. Whoever wrote or verified the note later knew.
     pub gone_at: i64,

@@ -257,7 +257,7 @@ impl Journal {
     }
 }
 
-/// Who wanted a note forgotten that an agent forgot. The values are stored.
+/// The requester if an agent forgot a note. The values are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForgetRequest {
     /// The agent.

@@ -1,4 +1,4 @@
-//! What a commit's message says, without what programs write into it.
+//! Parses the message of a commit, without what programs write into it.
 
 use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
 

@@ -46,7 +46,7 @@ pub enum SessionLine {
     Off,
 }
 
-/// What is recorded of sessions without a person at the terminal, such as scheduled ones.
+/// The extent of recording in sessions without a person at the terminal, such as scheduled ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Headless {
@@ -59,7 +59,7 @@ pub enum Headless {
     Off,
 }
 
-/// Where meanings are compared, if there is an embedding model.
+/// The searches that compare meanings, if there is an embedding model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Semantic {
@@ -72,7 +72,7 @@ pub enum Semantic {
     Prompt,
 }
 
-/// Where nothing is recorded or injected until a person resumes it.
+/// The projects for which nothing is recorded or injected until a person resumes them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Value>", into = "Option<Value>")]
 pub struct Paused {

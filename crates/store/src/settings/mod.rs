@@ -20,7 +20,7 @@ use self::{config::Config, exclude::names_nothing};
 pub struct Setting {
     /// The key in `config.json`; a dot separates an object and its member.
     pub name: &'static str,
-    /// What it accepts.
+    /// The kind of its values.
     pub kind: Kind,
     /// The environment variable that overrides the file.
     pub variable: Option<&'static str>,
@@ -30,7 +30,7 @@ pub struct Setting {
     set: fn(&mut Config, Value),
 }
 
-/// What a setting accepts.
+/// The kind of a setting's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A machine name; see [`is_machine_name`]. One in the file may be any string.
