@@ -1,4 +1,4 @@
-//! What a synchronization is told, and what it returns.
+//! Defines the input and the result of a synchronization.
 
 use std::{collections::BTreeSet, time::Duration};
 

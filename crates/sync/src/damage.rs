@@ -44,7 +44,7 @@ const LOST_JOINED: &str = "anamnesis-former";
 pub struct SetAside {
     /// The folder it was moved to.
     pub folder: PathBuf,
-    /// What is damaged.
+    /// The damage.
     pub reason: String,
     /// Whether the new repository has the old history, as far as it was readable.
     pub keeps_history: bool,

@@ -12,7 +12,7 @@ pub enum Error {
     Repository {
         /// The folder.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The fault, and how to fix it.
         reason: String,
     },
     /// The repository is damaged. The next sync sets it aside and starts a new one.
@@ -20,7 +20,7 @@ pub enum Error {
     Damaged {
         /// The folder.
         path: PathBuf,
-        /// What is damaged.
+        /// The damage.
         reason: String,
     },
     /// libgit2 failed.

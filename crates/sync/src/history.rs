@@ -70,7 +70,7 @@ impl Event {
     }
 }
 
-/// What a commit did to a note.
+/// The effect of a commit on a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touched {
     /// It is new.

@@ -51,7 +51,7 @@ const TRACES: [&str; 7] = [
 /// The deepest folder that is read.
 const MAX_DEPTH: usize = 32;
 
-/// What to remove from history.
+/// The notes and the text to remove from history.
 #[derive(Debug, Clone, Default)]
 pub struct Purge {
     /// Notes to remove.

@@ -24,7 +24,7 @@ use crate::{
 /// The name of objects that only reflogs or nothing refers to.
 const UNNAMED: &str = "objects that no branch or tag names";
 
-/// Where a purge's notes and text occur in a repository.
+/// The occurrences of a purge's notes and text in a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Occurrences {
     /// The notes in the branch, each with the commits that wrote it.
@@ -33,7 +33,7 @@ pub struct Occurrences {
     pub others: BTreeSet<String>,
     /// The number of commits of the branch with the text in their message.
     pub messages: usize,
-    /// What else keeps them: tags, branches, stashes, or objects that nothing names.
+    /// Other references to them: tags, branches, stashes, or objects that nothing names.
     pub references: BTreeSet<String>,
 }
 
@@ -61,7 +61,7 @@ struct Search<'a> {
     objects: HashMap<Oid, bool>,
 }
 
-/// What one commit brought of a purge.
+/// The occurrences that one commit added.
 #[derive(Default)]
 struct Brought {
     notes: BTreeSet<NoteId>,

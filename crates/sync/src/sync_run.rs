@@ -476,7 +476,7 @@ struct Target {
     proposals: Vec<Sibling>,
     unreadable: Vec<(NoteId, Vec<u8>)>,
     problems: Vec<Problem>,
-    /// What the remote's rewritten history lacks.
+    /// The purge marks of the remote's rewritten history.
     purged: Option<Record>,
 }
 
@@ -488,7 +488,7 @@ pub(crate) struct JoinStart<'r> {
     keeps_history: bool,
     /// Whether the person wants back what a rewritten history lacks.
     is_undone: bool,
-    /// What the remote's rewritten history lacks.
+    /// The purge marks of the remote's rewritten history.
     purged: Option<Record>,
 }
 
