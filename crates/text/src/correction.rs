@@ -86,7 +86,7 @@ const BEFORE: &str = "no longer exists|no longer exist|no longer used|no longer 
     a été remplacé|a été supprimé|n'existe plus|foi substituído|foi removido|больше нет|больше не используется|\
     已移除|已删除|已废弃|已弃用|不再使用了|ではなく|の代わりに|は廃止";
 
-/// What follows a subject that is contrasted with another: "X does not …, Y does".
+/// Verbs after a subject that is contrasted with another: "X does not …, Y does".
 const ASSERTIONS: &str = "do|does|did|is|are|was|were|has|have|will|can";
 const DENIALS: &str = "don't|doesn't|didn't|isn't|aren't|wasn't|weren't|hasn't|haven't|won't|can't";
 
@@ -203,7 +203,7 @@ fn may_give_up(lower: &str) -> bool {
     TRIGGERS.iter().any(|word| lower.contains(word))
 }
 
-/// What of a text is read for statements that give something up.
+/// The kind of note that is read for statements that give something up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteText {
     /// A note that a person or an agent wrote.
@@ -245,7 +245,7 @@ pub struct GivenUp {
     pub term: String,
 }
 
-/// What a later text corrects in an earlier one.
+/// A correction of an earlier text by a later one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Correction {
     /// The given up value, as the earlier text writes it.
@@ -662,7 +662,7 @@ impl<'a> Sentence<'a> {
                     token.at.end <= at && token.is_value() && token.is_number() == is_number
                 };
                 let next = self.tokens.iter().position(|token| token.at.start > at + 1);
-                // Nothing but the value stands after "not".
+                // Only the value follows "not".
                 let is_next = next.is_some_and(|next| next + 2 >= old);
                 if is_next && self.tokens.iter().any(is_new) {
                     found.push(old);
@@ -771,7 +771,7 @@ fn is_trailer(line: &str) -> bool {
     TRAILERS.iter().any(|trailer| line.starts_with(trailer))
 }
 
-/// Returns where a phrase stands in a text in lower case, as whole words.
+/// Returns the positions of a phrase in a text in lower case, as whole words.
 fn cues<'a>(lower: &'a str, phrase: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_word = |c: char| c.is_alphanumeric() && c < '\u{2e80}';
     lower.match_indices(phrase).filter_map(move |(at, _)| {

@@ -50,7 +50,7 @@ const MAX_PRIVATE_TEXT: usize = 64 * 1024;
 pub struct Stripped<'a> {
     /// The remaining text, trimmed.
     pub text: Cow<'a, str>,
-    /// What was removed.
+    /// The removed regions.
     pub removed: RemovedRegions,
 }
 

@@ -84,7 +84,7 @@ impl SafeText {
 /// A prompt's kind, and the part of its text that may be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// Who sent it, and how.
+    /// Its kind: who sent it, and how.
     pub kind: PromptKind,
     /// The typed text or command; empty for every other kind.
     pub text: String,

@@ -33,7 +33,7 @@ const MONTHS: &str = "january|february|march|april|may|june|july|august|septembe
 /// Words of languages that write nouns with a capital letter.
 const CAPITALISING: &str = "der|die|das|und|nicht|ein|eine|wir|ist|mit|auf|fur|den|dem|kein|statt";
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// A word without a sign of being a name.
@@ -55,11 +55,11 @@ pub enum TokenKind {
 pub struct Token<'a> {
     /// As written, without quotation marks.
     pub written: &'a str,
-    /// Where it begins and ends in the sentence, with quotation marks.
+    /// Its range in the sentence, with quotation marks.
     pub at: std::ops::Range<usize>,
     /// The same for all spellings: terms, or the number with its canonical unit.
     pub key: String,
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
 }
 

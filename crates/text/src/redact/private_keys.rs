@@ -14,7 +14,7 @@ const LONGEST_LABEL: usize = 64;
 
 const BASE64: Alphabet = Alphabet::BASE64;
 
-/// What may follow the key material of a line.
+/// The bytes that may follow the key material of a line.
 const END: Alphabet = Alphabet::new(b" \t\"'`,;+.)\r\\");
 
 /// Masks a private key block that begins or ends at a position, or the lines of a `PuTTY` file.

@@ -56,7 +56,7 @@ impl Quote {
     }
 }
 
-/// What terminates a bare value.
+/// The terminator of a bare value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Terminator {
     /// White space, or a separator in code or text.

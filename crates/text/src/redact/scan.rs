@@ -53,7 +53,7 @@ impl<'t> Scan<'t> {
         byte(self.text, at)
     }
 
-    /// Returns the bytes of a range, or none if it lies outside the text.
+    /// Returns the bytes of a range, or none if it is outside the text.
     pub(super) fn slice(&self, start: usize, end: usize) -> &'t [u8] {
         self.text.get(start..end).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Where a name is: on a line of settings, in a query, in code or in a sentence.
+//! Finds where a name is: on a line of settings, in a query, in code or in a sentence.
 
 use super::names::is_one_of;
 use super::scan::byte;

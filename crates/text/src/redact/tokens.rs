@@ -92,7 +92,7 @@ pub(super) enum Finder {
 
 pub(super) type Scanner = fn(&mut Scan<'_>, usize);
 
-/// What distinguishes a token from a word, beside its length.
+/// The characters that distinguish a token from a word of its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Demand {
     Nothing,

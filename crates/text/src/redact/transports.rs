@@ -311,7 +311,7 @@ pub(super) fn cookies(scan: &mut Scan, at: usize) {
     }
 }
 
-/// What follows the flag of a command.
+/// The form of the value after a command's flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FlagValue {
     Password,

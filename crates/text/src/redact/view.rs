@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::scan::MASK;
 use crate::clean::{control_length, is_invisible};
 
-/// What stands for another text in HTML, in addresses, in Chinese and after the number of a line.
+/// Codes of HTML, URLs, Chinese text and numbered lines, each with the text that it represents.
 #[rustfmt::skip]
 const CODES: &[(&str, &str)] = &[
     ("&quot;", "\""), ("&#34;", "\""), ("&#39;", "'"), ("&apos;", "'"), ("&amp;", "&"),

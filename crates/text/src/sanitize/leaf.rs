@@ -35,7 +35,7 @@ const FILE_CONTENTS: [&str; 17] = [
     "cells",
 ];
 
-/// What a leaf is in its JSON.
+/// The role of a leaf in its JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The name of an entry of the outermost object.

@@ -184,7 +184,7 @@ enum Operator {
 struct Word<'a> {
     unquoted: String,
     typed: &'a str,
-    /// Where it begins in the script.
+    /// Its offset in the script.
     start: usize,
 }
 
