@@ -18,12 +18,12 @@ use tokio::sync::mpsc;
 
 use crate::guard::{self, AccessError};
 
-/// What a page may load and do: only its own style, script and requests. `form-action` and
-/// `base-uri` do not follow `default-src`.
+/// The content security policy: a page may load only its own style, script and requests. `form-action`
+/// and `base-uri` do not follow `default-src`.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What a handler answers.
+/// The response of a handler.
 pub(crate) enum PageResponse {
     /// A page.
     Page(StatusCode, Markup),

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 /// A row of a bar chart.
 pub(crate) struct Bar {
-    /// What the row is about.
+    /// The label of the row.
     pub(crate) label: String,
-    /// Where its label links to.
+    /// The target of the label's link.
     pub(crate) href: Option<String>,
     /// The length of the bar.
     pub(crate) value: i64,

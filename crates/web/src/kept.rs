@@ -24,7 +24,7 @@ pub(crate) struct HistoryRow {
     pub(crate) title: String,
 }
 
-/// What is kept while the viewer runs.
+/// The rows that are kept while the viewer runs.
 #[derive(Default)]
 pub(crate) struct Kept {
     /// Commits by their id; `None` for those that changed no note.

@@ -39,7 +39,7 @@ const DONE: &str = "done";
 const CHANGE: &str = "change";
 const NOTE: &str = "note";
 
-/// What a toast says, by the word in the address. A text of the address is never shown.
+/// The texts of toasts, by the word in the address. A text of the address is never shown.
 const TOASTS: &[(&str, &str)] = &[
     ("pinned", "Pinned"),
     ("unpinned", "No longer pinned"),
@@ -198,7 +198,7 @@ fn frame(visit: &Visit, title: &str, main: &Markup) -> Markup {
     }
 }
 
-/// What the last write did, and its undo.
+/// Returns the toast of the last write, with its undo.
 fn toast(visit: &Visit) -> Markup {
     let said = visit.query.get(DONE);
     let said = TOASTS.iter().find(|(word, _)| Some(*word) == said);

@@ -8,7 +8,7 @@ use crate::{
     visit::{Answered, Visit},
 };
 
-/// What an address does.
+/// The action of an address.
 #[derive(Clone, Copy)]
 pub(crate) enum Act {
     /// Shows a page.
@@ -27,7 +27,7 @@ pub(crate) enum Act {
 pub(crate) struct Route {
     /// Its path. The segment `{id}` stands for letters, digits and `-`.
     pub(crate) path: &'static str,
-    /// What it does.
+    /// Its action.
     pub(crate) act: Act,
     /// Its name in the navigation, if it is there.
     pub(crate) label: Option<&'static str>,

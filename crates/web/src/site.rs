@@ -38,7 +38,7 @@ const MAX_FORM: usize = 4 * 1024 * 1024;
 /// The longest address, in bytes.
 const MAX_ADDRESS: usize = 8 * 1024;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct Site {
     /// The store.
     pub(crate) context: Context,
@@ -46,7 +46,7 @@ pub(crate) struct Site {
     pub(crate) is_read_only: bool,
     /// The pages that are open.
     pub(crate) streams: Arc<Streams>,
-    /// What pages need and takes long.
+    /// The rows that take long to find.
     kept: Arc<Kept>,
     encoder: Arc<QueryEncoder>,
     guard: Guard,

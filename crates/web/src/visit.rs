@@ -1,4 +1,4 @@
-//! What a page's function gets to know.
+//! Defines the request that a page's function gets.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(crate) struct Visit {
     pub(crate) context: Context,
     /// Whether writes are refused, so forms are not shown.
     pub(crate) is_read_only: bool,
-    /// What takes long to find.
+    /// The rows that take long to find.
     pub(crate) kept: Arc<Kept>,
     /// The embedding model, once a search has loaded it.
     pub(crate) encoder: Arc<QueryEncoder>,
@@ -119,5 +119,5 @@ impl Visit {
     }
 }
 
-/// What a page's function returns.
+/// The result of a page's function.
 pub(crate) type Answered = Result<PageResponse, Error>;

@@ -144,7 +144,7 @@ fn one(
     })
 }
 
-/// What is known of a session, in one line.
+/// Returns the known facts of a session, in one line.
 fn facts(visit: &Visit, received: &ReceivedNotes<'_>) -> Markup {
     let now = visit.context.environment.now;
     let session = &received.session;
@@ -159,7 +159,7 @@ fn facts(visit: &Visit, received: &ReceivedNotes<'_>) -> Markup {
     }
 }
 
-/// What was fixed or found out in a session.
+/// Returns the fixes and findings of a session.
 fn findings(visit: &Visit, found: &[Observation]) -> Markup {
     html! {
         @if !found.is_empty() {

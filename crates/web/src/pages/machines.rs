@@ -74,7 +74,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     Ok(layout::page(visit, "Machines & sync", &main))
 }
 
-/// What a sync would do, and what is left to decide.
+/// Returns the state of the sync, and the conflicts to decide about.
 fn state(visit: &Visit, standing: &SyncStatus, conflicts: usize) -> Markup {
     let now = visit.context.environment.now;
     html! {

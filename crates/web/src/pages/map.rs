@@ -191,7 +191,7 @@ fn arrow(from: NoteId, edge: &Edge) -> char {
     }
 }
 
-/// Where a note is drawn: its row, its column and the row of the note that leads to it.
+/// The position of a drawn note: its row, its column and the row of the note that leads to it.
 struct Position {
     id: NoteId,
     row: usize,

@@ -1,4 +1,4 @@
-//! What was injected at one moment of a session, and why: shared by Live, Session and Why.
+//! Shows what was injected at one moment of a session, and why: shared by Live, Session and Why.
 
 use anamnesis_app::{
     context::Context,

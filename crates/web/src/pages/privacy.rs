@@ -1,4 +1,4 @@
-//! What is recorded where and for how long, and removing a note or a text for good.
+//! Shows what is recorded where and for how long, and removes a note or a text for good.
 
 use anamnesis_app::{
     Error,
@@ -57,7 +57,6 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     Ok(layout::page(visit, "Privacy", &main))
 }
 
-/// What is recorded, where and how long.
 /// Returns what is recorded: its name, its file, the machines that have it, and how long.
 fn records(config: &Config) -> [(&'static str, &'static str, &'static str, String); 8] {
     let keep = &config.retention;
@@ -229,7 +228,7 @@ fn nowhere(visit: &Visit, plan: &PurgePlan<'_>) -> PageResponse {
     layout::page(visit, "Not found", &main)
 }
 
-/// What was done, and what the person has to do now.
+/// Returns the result of a purge, and what the person has to do now.
 fn receipt(visit: &Visit, plan: &PurgePlan<'_>, done: &PurgeOutcome) -> PageResponse {
     let steps = plan.steps(done);
     let main = html! {

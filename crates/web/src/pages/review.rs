@@ -48,7 +48,7 @@ const APPROVE: &str = "approve";
 const REJECT: &str = "reject";
 const REPLACE: &str = "replace";
 
-/// What is decided at once: one note, or all of a large group.
+/// The notes of one decision: one note, or all of a large group.
 struct Card<'a> {
     group: &'a PendingGroup,
     notes: &'a [PendingNote],
@@ -88,7 +88,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     Ok(layout::page(visit, "Review", &main))
 }
 
-/// What the deck has of the notes that may be outdated, in all projects.
+/// The search for notes that may be outdated, in all projects.
 const SEARCH: StaleSearch<'_> = StaleSearch {
     projects: &[],
     max_old: MAX_OLD,

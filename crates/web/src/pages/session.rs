@@ -157,7 +157,7 @@ fn duration(time: i64) -> String {
     }
 }
 
-/// What was found out, and the summaries.
+/// Returns the list of what was found out.
 fn found(visit: &Visit, contents: &Contents) -> Markup {
     let printable = |text: &str| one_line(&visit.context.printable(text));
     html! {

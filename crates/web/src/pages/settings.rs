@@ -111,7 +111,7 @@ fn group(setting: &Setting) -> &'static str {
         .map_or("general", |(group, _)| group)
 }
 
-/// What switches recording off, and the paused projects.
+/// Returns what switches recording off, and the paused projects.
 fn recording(visit: &Visit) -> Result<Markup, Error> {
     let config = &visit.context.config;
     let everywhere = config.paused.everywhere;

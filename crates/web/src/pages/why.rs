@@ -1,4 +1,4 @@
-//! What a session got, byte for byte, and why; and what a prompt would get.
+//! Shows what a session got, byte for byte, and why; and what a prompt would get.
 
 use anamnesis_app::{
     Error,
