@@ -125,7 +125,12 @@ impl Journal {
                 )?;
                 self.settle(session, record.at)?;
             }
-            RecordedEvent::Compacting => self.settle(session, record.at)?,
+            RecordedEvent::Compacting => {
+                // What was before the first record is only in the transcript, and needs a note, too.
+                let sql = "UPDATE session SET change = 1 WHERE id = ? AND change = 0";
+                self.run(sql, [session])?;
+                self.settle(session, record.at)?;
+            }
             RecordedEvent::Seen => {}
         }
         let is_action = matches!(

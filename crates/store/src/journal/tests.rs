@@ -800,6 +800,25 @@ fn an_answer_that_arrives_after_the_end_gets_into_the_note() {
 }
 
 #[test]
+fn a_compacted_session_whose_beginning_only_its_transcript_has_gets_a_note() {
+    let (_folder, journal) = journal_with_session("s");
+    let compacted = Record {
+        what: RecordedEvent::Compacting,
+        ..spoke("late", "")
+    };
+    let taken = || {
+        journal
+            .in_transaction(|journal| journal.take(&compacted))
+            .unwrap()
+            .has_job
+    };
+    assert!(taken());
+    let change = journal.session("late").unwrap().unwrap().change;
+    journal.noted("late", change, compacted.at).unwrap();
+    assert!(!taken());
+}
+
+#[test]
 fn a_session_whose_note_is_behind_it_is_queued_again() {
     let (_folder, journal) = journal_with_session("s");
     let at = now().timestamp_millis();
