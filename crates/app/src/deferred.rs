@@ -207,7 +207,7 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
             opened = open_journal(context, false, false, &mut done);
         }
         let kept = match &opened {
-            Ok(journal) => add_to_index(context, journal, by_person, &mut done),
+            Ok(journal) => process_queue(context, journal, by_person, &mut done),
             Err(_) => Ok(()),
         };
         if let Ok(journal) = &opened {
@@ -328,7 +328,7 @@ fn today(context: &Context) -> String {
 }
 
 /// Processes queued work and prunes old records.
-fn add_to_index(
+fn process_queue(
     context: &Context,
     journal: &Journal,
     prune: bool,
@@ -490,7 +490,7 @@ mod tests {
             .unwrap();
         assert!(has_work(&context));
         let mut done = Done::default();
-        add_to_index(&context, &journal, false, &mut done).unwrap();
+        process_queue(&context, &journal, false, &mut done).unwrap();
         assert_eq!(done.notes, 1);
         assert!(!has_work(&context));
     }

@@ -157,7 +157,8 @@ pub(crate) fn subject_of(commit: &str) -> &str {
     }
 }
 
-fn is_hash(text: &str) -> bool {
+/// Returns whether a text is the hash of a commit, abbreviated or not.
+pub fn is_hash(text: &str) -> bool {
     HASH_LENGTHS.contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 

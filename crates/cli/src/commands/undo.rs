@@ -16,7 +16,7 @@ use anamnesis_text::clean::one_line;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
-/// The message if there is no change to undo.
+/// The message when no change can be undone.
 const NOTHING: &str = "nothing to undo\n";
 
 /// Undo a change; without an argument, list the last ten

@@ -575,7 +575,7 @@ fn an_undo_without_an_argument_lists_the_last_ten_changes() {
     let listed = home.run("undo").well();
     assert_eq!(listed.lines().count(), 11, "{listed}");
     assert!(!listed.contains("Fact1\n") && listed.contains("Fact2\n"));
-    // What is on this machine only is in no list.
+    // No list has changes of notes that stay on this machine.
     home.run("write --title Local --scope machine-local").well();
     for list in ["undo", "log --all"] {
         assert!(!home.run(list).well().contains("Local"), "{list}");

@@ -994,16 +994,21 @@ fn a_session_whose_folder_was_excluded_meanwhile_leaves_no_note() {
     assert_eq!(rows(&home, &state), ["completed|lost"]);
 }
 
-#[test]
-fn a_session_with_a_clock_of_the_year_2100_deletes_no_record() {
-    let home = home();
-    let mut session = Played::new(&home, SESSION);
+/// Plays a session with one prompt, one edit and one answer, to its end.
+fn play_whole_session(home: &TestHome) {
+    let mut session = Played::new(home, SESSION);
     session.start();
     session.says("Add limits to the login");
     session.edits("src/login.rs");
     session.answers("The login has limits now, because the tests asked for them.");
     session.ends();
     home.settle();
+}
+
+#[test]
+fn a_session_with_a_clock_of_the_year_2100_deletes_no_record() {
+    let home = home();
+    play_whole_session(&home);
     let count = || rows(&home, "SELECT count(*) FROM tool_event");
     for time in ["2100-01-02T03:04:05Z", "2100-01-02T23:04:05Z"] {
         let maintain = home.command(["maintain"]).env("ANAMNESIS_NOW", time);
@@ -1020,13 +1025,7 @@ fn a_session_with_a_clock_of_the_year_2100_deletes_no_record() {
 #[test]
 fn records_are_kept_for_thirty_days_or_for_ever() {
     let home = home();
-    let mut session = Played::new(&home, SESSION);
-    session.start();
-    session.says("Add limits to the login");
-    session.edits("src/login.rs");
-    session.answers("The login has limits now, because the tests asked for them.");
-    session.ends();
-    home.settle();
+    play_whole_session(&home);
     let left_at = |day: &str| {
         let time = format!("2026-{day}T03:04:05Z");
         let maintain = home.command(["maintain"]).env("ANAMNESIS_NOW", time);

@@ -6,6 +6,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use anamnesis_session::{
+    declared::is_hash,
     directive::{Directive, directive, is_question, stands_alone},
     session_note::{PLAN, labelled, part_of, tells_result},
 };
@@ -262,7 +263,6 @@ fn is_code_alone(text: &str) -> bool {
 /// Returns whether a line says of a commit what git prints, which is in another part.
 fn repeats_commit(text: &str) -> bool {
     let first = text.strip_prefix('`').and_then(|text| text.split_once('`'));
-    let is_hash = |name: &str| name.len() >= 7 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     first.is_some_and(|(name, _)| is_hash(name))
         || text.starts_with("Committed as ")
         || text.contains(" files changed, ")

@@ -258,7 +258,7 @@ fn vague(prompt: &TypedPrompt) -> Option<String> {
     (!is_dense(sentence) && Words::new(sentence).iter().count() > 1).then(|| sentence.clone())
 }
 
-/// Returns the first whole sentence of the last answer that has one. That tests pass is no subject.
+/// Returns the first whole sentence of the last answer that has one. A claim that tests pass names no subject.
 fn told(parsed: &ParsedDigest) -> Option<String> {
     let is_claim = |text: &String| {
         Words::new(text).contain("tests pass|tests run|all tests|tests passed|builds successfully")
@@ -295,7 +295,7 @@ fn without_lead(sentence: &str) -> &str {
     start.map_or(sentence, rest)
 }
 
-/// Returns a title without the file before what is asked about it: "@src/cart.ts why are totals rounded?".
+/// Removes a file before the question: "@src/cart.ts why are totals rounded?" begins at "why".
 fn without_place(title: &str) -> &str {
     let Some((place, rest)) = title.split_once(' ') else {
         return title;
