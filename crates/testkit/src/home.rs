@@ -410,6 +410,17 @@ impl TestHome {
         );
     }
 
+    /// Does what hooks left to the background, here and now.
+    ///
+    /// A process that a hook started may hold the lock: `internal work` alone would end at once.
+    ///
+    /// # Panics
+    /// Panics if the work fails, or another process exceeds the time limit.
+    pub fn work(&self) {
+        self.settle();
+        self.run("internal work").well();
+    }
+
     /// Returns whether a background process of this home is running; see [`TestHome::settle`].
     ///
     /// On Linux it has this home's path in its environment. Elsewhere it holds the lock of the deferred

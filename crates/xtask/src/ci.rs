@@ -66,8 +66,6 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         ]);
         passed(clippy.args(["--", "--deny", "warnings"]))
     })?;
-    #[cfg(unix)]
-    let beside = Beside::start(root, arguments.fuzz)?;
     steps.run("tests", || {
         let runner: &[&str] = if has(cargo(root).args(["nextest", "--version"])) {
             &["nextest", "run", "--no-fail-fast"]
@@ -80,6 +78,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
                 .args(["--locked", "--workspace", "--all-features"]),
         )
     })?;
+    // After the tests: they use both processors, and hooks have a deadline.
+    #[cfg(unix)]
+    let beside = Beside::start(root, arguments.fuzz)?;
     steps.run("examples in the documentation", || {
         passed(cargo(root).args(["test", "--locked", "--workspace", "--doc"]))
     })?;

@@ -285,7 +285,7 @@ fn the_same_events_again_and_in_another_order_give_the_same_rows() {
         }
         shuffled.settle();
         // What comes after the end is recorded by the next session's start.
-        shuffled.run("work").well();
+        shuffled.work();
         let own_note = note(&shuffled);
         assert!(own_note.contains("**Files:** src/limit.rs"), "{own_note}");
         assert_eq!(all(&shuffled), expected, "{order:?}");
@@ -1227,7 +1227,7 @@ fn nothing_is_left_running() {
     // Fails when a process of this home does not end.
     home.settle();
     let before = home.log();
-    home.run("work").well();
+    home.work();
     assert_eq!(home.log(), before);
 }
 

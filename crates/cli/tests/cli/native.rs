@@ -58,11 +58,6 @@ fn given(home: &TestHome) -> String {
     home.hook(&home.start("next", "startup")).well()
 }
 
-/// The work that hooks leave to be done.
-fn work(home: &TestHome) {
-    home.run("work").well();
-}
-
 /// Every file below a folder, with its bytes and its time of change.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
     let files = files_below(folder).into_iter().map(|path| {
@@ -296,7 +291,7 @@ fn no_secret_of_the_memory_reaches_the_disk() {
     on stderr:
     import: [ROOT]/home/.claude/projects/-shop/memory/large-[REDACTED].md: over 256 KiB
     ");
-    work(&home);
+    home.work();
     given(&home);
     home.settle();
     assert!(files(&home.claude()) == before);
@@ -397,17 +392,17 @@ fn the_deferred_process_imports_unless_that_is_off() {
         .well();
     for off in ["false", "\"off\""] {
         home.write("config.json", format!("{{\"import_native\": {off}}}"));
-        work(&home);
+        home.work();
     }
     home.write("config.json", "{\"paused\": [\"github.com/acme/shop\"]}");
-    work(&home);
+    home.work();
     home.write(
         "config.json",
         format!("{{\"exclude\": [{:?}]}}", home.project()),
     );
-    work(&home);
+    home.work();
     home.write("config.json", "{\"exclude\": [1]}");
-    work(&home);
+    home.work();
     assert_eq!(copies(&home), 0);
     assert_eq!(home.run("import").code, Some(1));
     // By hand it is done all the same.
@@ -418,7 +413,7 @@ fn the_deferred_process_imports_unless_that_is_off() {
         let home = home_with_notes();
         home.run("list").well();
         home.write("config.json", format!("{{\"import_native\": {on}}}"));
-        work(&home);
+        home.work();
         assert_eq!(copies(&home), 1, "{on}");
         assert!(home.log().is_empty());
     }
@@ -442,8 +437,8 @@ fn what_cannot_be_imported_is_one_line_in_the_log() {
         .unwrap()
         .set_len(50 * 1024 * 1024)
         .unwrap();
-    work(&home);
-    work(&home);
+    home.work();
+    home.work();
     snapshot!(home.log().join("\n"), @"2026-01-02T03:04:05Z import: [ROOT]/home/.claude/projects/-shop/memory/large.md: over 256 KiB (1 in all)");
 }
 
@@ -458,7 +453,7 @@ fn what_a_person_forgot_stays_away() {
         .to_string_lossy()
         .into_owned();
     home.command(["forget", &id]).run().well();
-    work(&home);
+    home.work();
     remember(
         &home,
         "package_manager.md",

@@ -41,7 +41,7 @@ fn a_remote_that_moved_keeps_the_notes() {
     assert!(given(&home, &folder).contains("stub server"));
     move_remote(&home, "https://git.example.com/team/shop");
     assert!(given(&home, &folder).contains("stub server"));
-    home.run("work").well();
+    home.work();
     assert!(given(&home, &folder).contains("stub server"));
     snapshot!(home.run("project").shown(), @r#"
     exit 0

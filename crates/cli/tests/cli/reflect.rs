@@ -313,7 +313,7 @@ fn play(home: &TestHome, session: &str) {
         home.hook(&payload).well();
     }
     home.settle();
-    home.run("work").well();
+    home.work();
 }
 
 /// The events of a session of the project, from its start to its end. No session repeats another.
@@ -387,7 +387,7 @@ fn a_reflection_waits_for_the_summary_of_the_latest_session() {
     home.hook(&end).well();
     home.settle();
     drop((journal, work));
-    home.run("work").well();
+    home.work();
     home.settle();
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "{requests:?}");

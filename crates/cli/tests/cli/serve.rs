@@ -966,7 +966,7 @@ fn what_a_session_writes_is_on_the_disk() {
     client.leave();
     // The server leaves git alone: the deferred process commits, in the agent's name.
     home.settle();
-    home.run("work").well();
+    home.work();
     let log = home.run("log --all --json").json();
     let commits = log["commits"].as_array().unwrap().iter();
     let told: Vec<(&str, &str)> = commits

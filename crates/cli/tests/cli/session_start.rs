@@ -338,13 +338,13 @@ fn sessions_that_are_noted_twice_are_told_once_a_day() {
     let old = json!({ "hooks": { "SessionStart": [
         { "hooks": [{ "type": "command", "command": "anamnesis inject" }] }] } });
     fs::write(&settings, old.to_string()).unwrap();
-    home.run("work").well();
+    home.work();
     let twice = "anamnesis: 1 note · sessions are recorded twice, the Python release is active, too · /memory-setup";
     assert_eq!(told("01"), twice);
     assert_ne!(told("01"), twice);
     assert_eq!(told("02"), twice);
     fs::write(&settings, "{}").unwrap();
-    home.run("work").well();
+    home.work();
     assert_ne!(told("03"), twice);
 }
 

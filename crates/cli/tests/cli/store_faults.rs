@@ -734,10 +734,8 @@ fn two_captures_of_one_session_make_one_note() {
     let notes = home.notes();
     assert_eq!(notes.len(), 1, "{notes:?}");
     let text = home.read(&notes[0]);
-    assert!(
-        text.contains("session-end") && text.contains("precompact"),
-        "{text}"
-    );
+    // A compaction that is recorded after the note of the end was written adds nothing.
+    assert!(text.contains("session-end"), "{text}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_valid_answer_takes_the_place_of_the_text_that_rules_made() {
         requests[0].text
     );
     // Nothing is asked again, and the note stays.
-    home.run("work").well();
+    home.work();
     assert_eq!((note(&home), server.requests().len()), (text, 1));
     assert!(
         home.run("log").shown().contains("1 changed")
@@ -106,7 +106,7 @@ fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
             text.contains("title: limit the login"),
             "{play_of_server:?}: {text}"
         );
-        home.run("work").well();
+        home.work();
         assert_eq!(server.requests().len(), 1, "{play_of_server:?}");
     }
 }
@@ -308,7 +308,7 @@ fn a_session_that_a_model_skips_has_no_note() {
     name(&home, &server);
     play(&home, "s1", "limit the login");
     assert_eq!(home.notes(), [""; 0]);
-    home.run("work").well();
+    home.work();
     assert_eq!((home.notes().len(), server.requests().len()), (0, 1));
     let transcript = home.write_transcript(
         crate::SESSION,
