@@ -133,7 +133,7 @@ const ENGLISH: Cues = Cues {
         needs to be|need to be|must|mustn't|supposed to",
     reason: "because|since|so that|the reason|due to|that's why|thats why|in order to|the issue is|the problem is|\
         turns out|otherwise|thats how|that's how|to avoid|to prevent|as we",
-    step: "yet|for now|right now|this time|just this once|for this commit|for a second|for a moment|for the moment|\
+    step: "yet|for now|right now|this time|just this once|for this commit|for this task|for this session|for a second|for a moment|for the moment|\
         until i|until we|before i|at this point|today|in this pr|in this commit|this one time|anything else|\
         any further|bother|just now|try again",
     order: "add|write|create|make|update|change|fix|implement|build|move|rename|remove|delete|refactor|replace|set|\

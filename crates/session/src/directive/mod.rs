@@ -232,7 +232,10 @@ impl<'a> Judged<'a> {
             return None;
         }
         let is_denied = is_opposed || words.contain(ENDED);
-        if is_wrong || words.begin(cues.contradicting) && is_denied || gives_value_up(self.sentence)
+        if is_wrong
+            || words.begin(cues.contradicting) && is_denied
+            || self.rules_out()
+            || gives_value_up(self.sentence)
         {
             return Some(Directive::Correction);
         }
@@ -350,7 +353,15 @@ impl<'a> Judged<'a> {
         let first = self.first();
         first.begin(self.cues.order)
             && !self.is_forbidding()
-            && (!self.words.contain(self.cues.contrast) || points_out(&self.words))
+            && (!(self.words.contain(self.cues.contrast) || self.rules_out())
+                || points_out(&self.words))
+    }
+
+    /// Returns whether a clause rules out a quoted value: "run `minsky`, not `bun run`". Of other words it
+    /// may only limit the step: "write the test, not the code".
+    fn rules_out(&self) -> bool {
+        let is_quoted = |clause: &Words| clause.as_str() == "not x";
+        self.clauses.iter().skip(1).any(is_quoted)
     }
 
     fn is_unfinished(&self) -> bool {
@@ -447,7 +458,7 @@ fn points_out(words: &Words) -> bool {
         let before = at.checked_sub(1).and_then(|at| list.get(at)).copied();
         let is_pronoun = matches!(*word, "it" | "its" | "it's" | "them" | "they" | "their");
         let is_bare = matches!(*word, "this" | "that") && is_in(next, BARE);
-        let is_determiner = *word == "this" && !is_bare
+        let is_determiner = *word == "this" && !is_bare && !matches!(next, "task" | "session")
             || *word == "that" && !is_bare && before.is_some_and(|word| is_in(word, DETERMINED));
         if is_determiner || (is_pronoun || is_bare) && told < 3 {
             return true;
