@@ -167,8 +167,8 @@ pub fn unseen<'a>(context: &Context, keys: impl Iterator<Item = &'a String>) -> 
 }
 
 /// Returns another key that may be this project's, and why: that of a folder without a remote before it
-/// was renamed, or the only one with notes and the same owner and name on another host, as an alias in
-/// ssh's settings is one.
+/// was renamed, or the only one with notes and the same last two parts of its address, as a mirror or an
+/// alias in ssh's settings has.
 pub fn looks_like(
     journal: &Journal,
     project: &Project,
@@ -180,20 +180,23 @@ pub fn looks_like(
         let why = "the folder of the other one is gone from beside this one";
         return Some((renamed, why));
     }
-    let name = below_host(&project.key).filter(|_| matches!(project.step, Step::Remote(_)))?;
+    let name = owner_and_name(&project.key).filter(|_| matches!(project.step, Step::Remote(_)))?;
     let is_own = |key: &String| *key == project.key || project.also.contains(key);
     let mut twins = notes
         .keys()
-        .filter(|key| below_host(key) == Some(name) && !is_own(key));
+        .filter(|key| owner_and_name(key) == Some(name) && !is_own(key));
     let twin = twins.next().filter(|_| twins.next().is_none())?;
     let why = "both are called the same on their hosts";
     Some((twin.clone(), why))
 }
 
-/// Returns the owner and the name in a remote's key.
-fn below_host(key: &str) -> Option<&str> {
-    let (_, name) = key.split_once('/')?;
-    name.contains('/').then_some(name)
+/// Returns the owner and the name in a remote's key, its last two parts.
+fn owner_and_name(key: &str) -> Option<(&str, &str)> {
+    let (owner, name) = key.rsplit_once('/')?;
+    let (_host, owner) = owner
+        .rsplit_once('/')
+        .filter(|(host, _)| !host.is_empty())?;
+    Some((owner, name))
 }
 
 /// Returns the keys that a note can be moved to, each with the number of its notes: those of projects

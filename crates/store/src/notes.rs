@@ -615,7 +615,7 @@ impl Notes {
                 entry
                     .metadata()
                     .and_then(|metadata| metadata.modified())
-                    .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed > age))
+                    .is_ok_and(|time| file::is_older(time, age))
             })
             .filter(|entry| fs::remove_file(entry.path()).is_ok())
             .count()
@@ -778,7 +778,7 @@ impl Notes {
                 let is_old = entry
                     .metadata()
                     .and_then(|metadata| metadata.modified())
-                    .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
+                    .is_ok_and(|time| file::is_older(time, age));
                 if is_old && fs::remove_file(entry.path()).is_ok() {
                     removed += 1;
                 }

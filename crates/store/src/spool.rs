@@ -176,7 +176,7 @@ impl<'a> Spool<'a> {
         let half_age = age.max(LEFTOVER_AGE);
         let unreadable = self
             .set_aside()
-            .filter(|(_, modified)| modified.elapsed().is_ok_and(|elapsed| elapsed > age))
+            .filter(|(_, modified)| file::is_older(*modified, age))
             .map(|(path, _)| path);
         unreadable
             .chain(files(&self.home.spool()).filter(|path| is_leftover(path, half_age)))
@@ -253,9 +253,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 /// Returns whether a path is a temporary file that nobody writes any more.
 fn is_leftover(path: &Path, age: Duration) -> bool {
     let modified = || fs::symlink_metadata(path).and_then(|file| file.modified());
-    // A time in the future is from a wrong clock.
-    let is_old = |time: SystemTime| time.elapsed().map_or(true, |elapsed| elapsed > age);
-    has_ending(path, TEMPORARY) && modified().is_ok_and(is_old)
+    has_ending(path, TEMPORARY) && modified().is_ok_and(|time| file::is_older(time, age))
 }
 
 #[cfg(test)]

@@ -95,8 +95,7 @@ impl Repository {
         for lock in LOCKS {
             let path = self.git_folder().join(lock);
             let modified = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified());
-            let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-            if age.is_some_and(|age| age > STALE) {
+            if modified.is_ok_and(|modified| file::is_older(modified, STALE)) {
                 let _ = fs::remove_file(path);
             }
         }

@@ -223,8 +223,8 @@ fn a_remote_of_the_same_name_on_another_host_is_hinted_at_the_start() {
     let home = crate::home();
     let (shop, clone) = (home.root().join("shop"), home.root().join("clone"));
     git_repository(&shop, Some("https://github.com/acme/shop.git"));
-    // A host of ssh's settings.
-    git_repository(&clone, Some("work:acme/shop.git"));
+    // A mirror, then a host of ssh's settings.
+    git_repository(&clone, Some("https://mirror.example/github/acme/shop.git"));
     let write = home.command(["write", "--title", "Cents"]).within(&shop);
     write.input("Prices are in cents").run().well();
     let message = || {
@@ -235,6 +235,9 @@ fn a_remote_of_the_same_name_on_another_host_is_hinted_at_the_start() {
     };
     message();
     let hint = "looks like github.com/acme/shop, 1 note · anamnesis project list";
+    assert!(message().contains(hint), "{}", message());
+    git_repository(&clone, Some("work:acme/shop.git"));
+    message();
     assert!(message().contains(hint), "{}", message());
     home.command(["project", "merge", "github.com/acme/shop", "work/acme/shop"])
         .within(&clone)

@@ -10,6 +10,7 @@ use std::{
     fs::{self, File, Metadata, OpenOptions},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use serde::{Deserialize, Serialize};
@@ -161,11 +162,18 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
             if !result.as_ref().is_err_and(is_refused) {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(10));
             result = fs::rename(from, to);
         }
     }
     result
+}
+
+/// Returns whether a file's time is further from now than `age`. A time that far ahead is from a wrong
+/// clock.
+pub fn is_older(modified: SystemTime, age: Duration) -> bool {
+    let distance = modified.elapsed().unwrap_or_else(|ahead| ahead.duration());
+    distance > age
 }
 
 /// Appends a suffix to the name of a file.
@@ -356,6 +364,21 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    #[test]
+    fn a_time_far_ahead_is_old() {
+        let age = Duration::from_secs(3_600);
+        let now = SystemTime::now();
+        for (modified, expected) in [
+            (now, false),
+            (now - age / 2, false),
+            (now + age / 2, false),
+            (now - 2 * age, true),
+            (now + 2 * age, true),
+        ] {
+            assert_eq!(is_older(modified, age), expected, "{modified:?}");
+        }
+    }
 
     #[test]
     fn a_link_is_replaced_and_not_written_through() {

@@ -98,7 +98,7 @@ pub fn remove_others(home: &Home, age: Duration) -> io::Result<()> {
         let is_other = name.starts_with("index") && name.ends_with(".db") && path != home.index();
         let is_recent = |path: &Path| {
             let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-            modified.is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed < age))
+            modified.is_ok_and(|time| !file::is_older(time, age))
         };
         let log = path.with_extension("db-wal");
         if is_other && !is_recent(&path) && !is_recent(&log) {

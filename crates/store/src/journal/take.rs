@@ -543,7 +543,7 @@ impl Journal {
     fn is_note_old(&self, session: &str, now: i64) -> Result<bool, Error> {
         let is_old = self.first(
             "SELECT noted < change AND state <> 'completed'
-                   AND (noted_at IS NULL OR noted_at < ? - ?) FROM session WHERE id = ?",
+                   AND (noted_at IS NULL OR abs(? - noted_at) > ?) FROM session WHERE id = ?",
             params![now, MAX_NOTE_AGE, session],
         )?;
         Ok(is_old.unwrap_or(false))
