@@ -341,14 +341,14 @@ fn is_abbreviation(before: &str) -> bool {
 
 /// Returns whether a line was copied from a terminal, a log, a trace or code.
 pub(crate) fn is_pasted(line: &str) -> bool {
-    const PROMPTS: [&str; 7] = ["$ ", "❯", "➜", "PS ", "⎿", "% ", "npm error "];
+    const PROMPTS: [&str; 8] = ["$ ", "❯", "➜", "PS ", "⎿", "% ", "npm error ", "** ("];
     const CODE: [char; 15] = [
         '│', '├', '└', '─', '╭', '╰', '┌', '|', '{', '}', '<', '>', '^', '=', ';',
     ];
     let starts_with_time = || {
         let mut characters = line.chars().take(5).filter(|c| !c.is_ascii_digit());
         line.starts_with(|c: char| c.is_ascii_digit())
-            && matches!(characters.next(), Some(':' | '-'))
+            && matches!(characters.next(), Some(':' | '-' | '/'))
             && line.chars().take(5).filter(char::is_ascii_digit).count() >= 4
     };
     let is_link =
@@ -359,6 +359,7 @@ pub(crate) fn is_pasted(line: &str) -> bool {
         || starts_with_time()
         || is_link()
         || is_diagnostic(line)
+        || is_log_entry(line)
         || is_timed(line)
         || is_statement(line)
         || is_mostly_symbols(line)
@@ -380,6 +381,7 @@ pub fn is_stack_frame(line: &str) -> bool {
 
 /// Returns whether a line is a compiler's message or an exception.
 fn is_diagnostic(line: &str) -> bool {
+    let line = line.strip_prefix("Uncaught ").unwrap_or(line);
     let label = line.split([':', '[']).next().unwrap_or_default();
     let kind = label.rsplit('.').next().unwrap_or_default();
     let is_one_word = !label.contains(' ') && label.len() < line.len();
@@ -394,6 +396,33 @@ fn is_diagnostic(line: &str) -> bool {
                 && place.contains(['/', '\\', '.'])
                 && place.trim_end_matches(')').ends_with(|c: char| c.is_ascii_digit())
         })
+}
+
+/// Returns whether a line is an entry of a log: with a tag, a level, the script that prints it, or its place
+/// at the end, as a browser's console has it: `[vite] connected. client:618:15`.
+fn is_log_entry(line: &str) -> bool {
+    const LEVELS: [&str; 6] = [
+        "[info]",
+        "[warn]",
+        "[warning]",
+        "[error]",
+        "[notice]",
+        "[debug]",
+    ];
+    let tag = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "));
+    let is_tag = |tag: &str| tag.len() > 1 && !tag.contains(' ');
+    let script = line.split_once(": ").map(|(script, _)| script);
+    let is_place = |word: &str| {
+        let mut parts = word.rsplit(':');
+        let mut is_number = || parts.next().is_some_and(|part| part.parse::<u32>().is_ok());
+        is_number() && is_number() && !word.starts_with('@')
+    };
+    tag.is_some_and(|(tag, _)| is_tag(tag))
+        || LEVELS.iter().any(|level| line.contains(level))
+        || script.is_some_and(|script| script.starts_with('/') && !script.contains(' '))
+        || line.split(' ').next_back().is_some_and(is_place) && !Words::new(line).begin(TYPED)
 }
 
 /// Returns whether a line ends with the time that a build took: `Restore succeeded in 0.1s`.
@@ -619,6 +648,12 @@ mod tests {
             "➜  shop git:(main) npm test",
             "old = 'never push'",
             "x.'; new = old + ' always push",
+            "[vite] connected. client:618:15",
+            "🔍 useCart: no open cart useCart.ts:106:15",
+            "Uncaught TypeError: cart is undefined",
+            "2025/07/02 11:05:25 [warn] 1#1: the user is ignored",
+            "/entrypoint.sh: looking for scripts",
+            "** (Shop.ParseError) lib/cart.heex:154:1: missing tag",
         ] {
             assert!(is_pasted(line), "{line}");
         }
@@ -627,6 +662,7 @@ mod tests {
             "cart.vue:24 should use a div",
             "it's 5:30 already",
             "the total = the sum of all items",
+            "fix the error at src/cart.ts:3:5",
         ] {
             assert!(!is_pasted(line), "{line}");
         }

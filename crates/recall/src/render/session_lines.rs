@@ -102,7 +102,10 @@ fn is_understood_alone(label: &str, text: &str) -> bool {
     match label {
         "Outcome" => tells_result(text),
         "Said" => {
-            stands_alone(text)
+            // A pair of sentences was kept because the second needs the first.
+            let is_pair = [". ", "! ", "? "].iter().any(|end| text.contains(end));
+            is_pair
+                || stands_alone(text)
                 || directive(text) == Some(Directive::Rule)
                 || text.len() >= MIN_POINTING
         }
@@ -426,9 +429,10 @@ mod tests {
 
     #[test]
     fn a_start_shows_no_line_that_needs_another_one_or_offers_something() {
-        let body = "**Said:**\n- No, we simply don't support this notation\n- use tabs in `Makefile`\n\n\
+        let body = "**Said:**\n- No, we simply don't support this notation\n- So the till closes\n- use tabs in `Makefile`\n\n\
             **Outcome:**\n- `staging` — `preview` — Preview\n- Try restarting the app, it should be found now.\n\
-            - Stash the unrelated changes first\n- The api reads its port from `app.toml`.";
+            - Stash the unrelated changes first\n- All tests passed in the end.\n- Checks: `make lint`.\n\
+            - If the cart is empty, the till closes.\n- The api reads its port from `app.toml`.";
         let wanted = wanted(&["notation".to_owned(), "preview".to_owned()]);
         let short = |purpose| shortened("x", body, 500, purpose, &[]);
         assert_eq!(

@@ -103,6 +103,15 @@ pub fn stands_alone(sentence: &str) -> bool {
     Judged::new(sentence).stands_alone()
 }
 
+/// Returns whether the sentence before belongs to this one: its subject is there, or what a rule points to.
+pub(crate) fn needs_sentence_before(sentence: &str) -> bool {
+    let judged = Judged::new(sentence);
+    let is_rule = || judged.directive() == Some(Directive::Rule);
+    !judged.has_own_subject()
+        || judged.words.begin(CONTINUING)
+        || !judged.stands_alone() && is_rule()
+}
+
 /// Returns whether the subject of a sentence is in the sentence.
 pub(crate) fn has_own_subject(sentence: &str) -> bool {
     Judged::new(sentence).has_own_subject()
@@ -429,9 +438,16 @@ impl<'a> Judged<'a> {
             .words
             .without(self.cues.general)
             .without(self.cues.here);
-        self.has_own_subject() && !words.contain(self.cues.deixis) && !points_out(&words)
+        self.has_own_subject()
+            && !self.words.begin(CONTINUING)
+            && !words.contain(self.cues.deixis)
+            && !points_out(&words)
     }
 }
+
+/// Beginnings that go on from the sentence before.
+const CONTINUING: &str = "\
+    but|so|then|even though|what i|aber|mais|donc|pero|así que|ale|więc|но|поэтому|但|所以";
 
 /// Wishes that are orders for the step, unless something else is ruled out.
 const WANTING: &str = "\

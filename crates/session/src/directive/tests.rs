@@ -41,7 +41,7 @@ fn corrections_and_preferences() {
             "The ticket queue has never been on 6033, it listens on 6044.",
             "that's not correct, the command uses the main workspace",
             "why are you still using npm?",
-            "just run it with `minsky`, not `bun run`.",
+            "just run using `minsky`, not `bun run`.",
             "why does this log to stdout again?",
             "nie o to chodziło, miałem na myśli moduł koszyka",
             "dlaczego znowu używasz npm?",

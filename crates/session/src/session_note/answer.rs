@@ -160,8 +160,19 @@ pub(super) fn is_whole(statement: &str) -> bool {
 /// Returns whether a statement tells a result that can be understood alone: a whole sentence that offers
 /// nothing, or a command with its failure.
 pub fn tells_result(statement: &str) -> bool {
-    is_whole(statement) && !Words::new(statement).begin(OFFERING)
+    is_whole(statement) && !Words::new(statement).begin(OFFERING) && !is_status(statement)
         || statement.starts_with('`') && failure_weight(statement) > 0.0
+}
+
+/// Returns whether a statement says only that something passes, or names a command: "Lint: `make lint`."
+fn is_status(statement: &str) -> bool {
+    const STATUS: &str = "passed|pass|passes|succeeded|is clean|are green|no errors|no failures";
+    let words = Words::new(statement);
+    let command = statement.trim_end_matches('.').strip_suffix('`');
+    let label = command.and_then(|text| text.split_once(": `"));
+    words.contain(STATUS) && specifics(statement) < 1.0
+        || label.is_some_and(|(_, command)| !command.contains('`'))
+        || words.begin("if|when|wenn|si|如果")
 }
 
 /// Returns whether a statement begins with what was done to something with a name.

@@ -461,19 +461,22 @@ impl TypedPrompt {
                 continue;
             }
             let mut text = sentence.clone();
-            if !directive::has_own_subject(sentence) {
+            if directive::needs_sentence_before(sentence) {
                 let before = position.checked_sub(1);
                 let before = before.and_then(|before| self.prose.sentences.get(before));
                 let before = before.filter(|before| !is_small_talk(before));
-                let Some(before) = before else { continue };
-                text = format!("{before} {sentence}");
-                if text.chars().count() > SAID.line {
-                    continue;
-                }
-                // The sentence before is in this one.
-                if statements.last().is_some_and(|last| last.text == *before) {
-                    let last = statements.pop();
-                    weight = weight.max(last.map_or(0.0, |last| last.weight));
+                let joined = before.map(|before| (before, format!("{before} {sentence}")));
+                match joined.filter(|(_, joined)| joined.chars().count() <= SAID.line) {
+                    Some((before, joined)) => {
+                        text = joined;
+                        // The sentence before is in this one.
+                        if statements.last().is_some_and(|last| last.text == *before) {
+                            let last = statements.pop();
+                            weight = weight.max(last.map_or(0.0, |last| last.weight));
+                        }
+                    }
+                    None if !directive::has_own_subject(sentence) => continue,
+                    None => {}
                 }
             }
             statements.push(Statement {

@@ -245,9 +245,41 @@ fn what_was_copied_from_an_answer_was_not_said() {
 }
 
 #[test]
+fn a_sentence_comes_with_the_one_that_it_needs() {
+    let turns = [
+        (
+            "make the footer of the shop green",
+            "The footer is green now.",
+        ),
+        (
+            "The settings of the host work now. Never touch them again.",
+            "They stay as they are.",
+        ),
+        (
+            "The language of the search is unused. But never remove a parameter.",
+            "It stays.",
+        ),
+    ];
+    let (_, body) = note(&changed(&turns));
+    let said: Vec<&str> = part_of(&body, "Said").collect();
+    assert_eq!(
+        said,
+        [
+            "The settings of the host work now. Never touch them again.",
+            "The language of the search is unused. But never remove a parameter.",
+        ]
+    );
+}
+
+#[test]
 fn a_claim_that_tests_pass_is_no_title() {
     let told = "The `limits` table had no index, so each request read it whole.";
     let answer = format!("The solution builds and tests run without any failures. {told}");
+    assert_eq!(
+        note(&changed(&[("please fix this issue", &answer)])).0,
+        told
+    );
+    let answer = format!("{told} There are some warnings in the log, but no test failures.");
     assert_eq!(
         note(&changed(&[("please fix this issue", &answer)])).0,
         told

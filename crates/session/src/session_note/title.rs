@@ -126,7 +126,7 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
             let mut subjects = digest.declared.commits.iter().map(subject);
             subjects.find(|subject| names_subject(subject))
         })
-        .or_else(|| told(parsed).map(|text| line(&text)))
+        .or_else(|| told(parsed, |text| !is_claim(text)).map(|text| line(&text)))
         .or_else(|| first_request().map(|text| line(&text)))
         .or_else(|| first.and_then(vague).map(|text| line(&text)))
         .or_else(|| pasted().map(line))
@@ -134,7 +134,8 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
             let file = digest.files.first()?.rsplit('/').next()?;
             Some(format!("Change of {file}"))
         })
-        .or_else(|| digest.failing.last().map(|failing| line(failing)))?;
+        .or_else(|| digest.failing.last().map(|failing| line(failing)))
+        .or_else(|| told(parsed, is_claim).map(|text| line(&text)))?;
     let title = without_place(title.trim_end_matches([':', '：', ' ']));
     let title = without_far_paths(title);
     let title = one_line(&shorten(without_lead(&title), MAX_TITLE - 2));
@@ -258,18 +259,22 @@ fn vague(prompt: &TypedPrompt) -> Option<String> {
     (!is_dense(sentence) && Words::new(sentence).iter().count() > 1).then(|| sentence.clone())
 }
 
-/// Returns the first whole sentence of the last answer that has one. A claim that tests pass names no subject.
-fn told(parsed: &ParsedDigest) -> Option<String> {
-    let is_claim = |text: &String| {
-        Words::new(text).contain("tests pass|tests run|all tests|tests passed|builds successfully")
-    };
+/// Returns the first usable whole sentence of the last answer that has one, and that offers nothing.
+fn told(parsed: &ParsedDigest, is_usable: fn(&str) -> bool) -> Option<String> {
     let answers = parsed.answers.iter().rev();
     let mut statements = answers.flatten().filter(|text| {
         (answer::is_whole(text) || answer::is_change(text))
             && names_subject(text)
-            && !is_claim(text)
+            && !Words::new(text).begin("if you|if you'd")
+            && is_usable(text)
     });
     statements.next().cloned()
+}
+
+/// Returns whether a sentence says that tests pass, which names no subject.
+fn is_claim(sentence: &str) -> bool {
+    Words::new(sentence)
+        .contain("tests pass|tests run|all tests|tests passed|builds successfully|no test failures")
 }
 
 /// Returns a sentence that is too long from where its request begins, if that names more.
