@@ -542,6 +542,27 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_that_is_the_title_of_an_earlier_session_is_told_once_and_whole() {
+        let session = |id, title: &str, body: &str| {
+            chosen(id, title, body, |note| {
+                note.note_type = NoteType::Episodic;
+                note.source = Source::SessionEnd;
+            })
+        };
+        let notes = [
+            session(1, "Move the cart", "**Outcome:** The cart moved."),
+            session(
+                2,
+                "Never read the limits …",
+                "**Said:**\n- Never read the limits twice in one request\n- use tabs in makefiles",
+            ),
+        ];
+        let text = block(&notes).text;
+        let expected = "- Never read the limits twice in one request (today · #9G0002)\n  **Said:** use tabs in makefiles\n";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
     fn notes_for_all_projects_come_with_their_texts_beside_long_sessions() {
         let mut notes: Vec<Chosen> = (0..4)
             .map(|n| chosen(n, &format!("Rule {n}"), "Use tabs in makefiles.", global))

@@ -208,11 +208,20 @@ fn item(
     let whole = inert_body(note);
     let whole = whole.trim();
     let mut marks = marks(chosen, short_id);
+    // A sentence of the person that the title begins is told once, whole.
+    let title = title(note);
+    let begun = title
+        .strip_suffix(" …")
+        .filter(|_| section == Section::EarlierSessions);
+    let sentence =
+        begun.and_then(|begun| part_of(whole, "Said").find(|line| line.starts_with(begun)));
+    let told = sentence.map_or(title.clone(), |sentence| cut(sentence, MAX_LINE_LENGTH));
     let session_text = |purpose, length| {
         // Those that still fail have a part of their own, and the last commit is in the line.
         let mut known = [known, &failing_lines(whole)].concat();
         if section == Section::EarlierSessions {
             known.extend(part_of(whole, "Committed").last().map(str::to_owned));
+            known.extend(sentence.map(str::to_owned));
         }
         session_lines::shortened(&note.title, whole, length, purpose, &known)
     };
@@ -224,13 +233,13 @@ fn item(
     let heading = if section == Section::EarlierSessions {
         marks.insert(0, age(note, now));
         let marks = marks.join(" · ");
-        format!("- {}{} ({marks})\n", title(note), commit(whole))
+        format!("- {told}{} ({marks})\n", commit(whole))
     } else {
         heading(note, &[facts(note, now), marks].concat())
     };
     Item {
         section,
-        title: title(note),
+        title,
         heading,
         is_whole: body == whole,
         body: indented(&body),
