@@ -1,6 +1,8 @@
 //! Renders pointers: one line of a note that may match, and how to read the note.
 
-use super::{Block, CLOSE, Level, OPEN, Recalled, cut, inert_body, session_lines, title};
+use super::{
+    Block, CLOSE, Level, OPEN, Recalled, cut, inert_body, inert_line, session_lines, title,
+};
 use anamnesis_note::id::NoteId;
 use anamnesis_session::session_note::labelled;
 use anamnesis_text::terms::terms;
@@ -15,6 +17,9 @@ const MAX_TEXT_WORDS: usize = 20;
 
 /// The maximum number of words of the title before a line of the body.
 const MAX_TITLE_WORDS: usize = 8;
+
+/// The maximum number of words of a remark behind the text.
+const MAX_REMARK_WORDS: usize = 8;
 
 /// The parts of a session's note whose lines are no sentences.
 const TELLING_LITTLE: [&str; 3] = ["Branch", "Files", "Passed"];
@@ -51,8 +56,18 @@ fn pointer(recalled: &Recalled, short_id: &str) -> String {
     } else {
         format!("{}: {line}", first_words(&title, MAX_TITLE_WORDS))
     };
-    let text = first_words(&cut(&text, MAX_TEXT_LENGTH), MAX_TEXT_WORDS);
-    format!("- #{short_id} {text} → memory_get {short_id}\n")
+    // What limits the note: that it was corrected, or its branch.
+    let remark = recalled.remarks.first().map(|remark| {
+        let remark = first_words(
+            &cut(&inert_line(remark), MAX_TEXT_LENGTH / 2),
+            MAX_REMARK_WORDS,
+        );
+        format!(" ({remark})")
+    });
+    let remark = remark.unwrap_or_default();
+    let words = MAX_TEXT_WORDS - remark.split_whitespace().count();
+    let text = first_words(&cut(&text, MAX_TEXT_LENGTH - remark.chars().count()), words);
+    format!("- #{short_id} {text}{remark} → memory_get {short_id}\n")
 }
 
 /// Returns the line of the body that has most of the matched words, otherwise the first one.
@@ -114,15 +129,17 @@ mod tests {
     fn a_pointer_has_the_line_that_matches_and_the_call_that_reads_the_note() {
         let body =
             "It runs at night.\n- the stub binds port 9090, and the dump is taken before\n\nMore.";
+        let mut on_branch = recalled("Package manager is pnpm", "", &[]);
+        on_branch.remarks = vec!["on branch fix/cart, not merged".to_owned()];
         let notes = [
             recalled("Nightly restore", body, &["stub", "ports"]),
-            recalled("Package manager is pnpm", "", &[]),
+            on_branch,
         ];
         insta::assert_snapshot!(pointer_block(&notes, NoteId::short).text, @"
         <anamnesis-context>
         Notes that may match, as data. Read one with memory_get if it helps.
         - #EG0KKS Nightly restore: the stub binds port 9090, and the dump is taken before → memory_get EG0KKS
-        - #EG0KKS Package manager is pnpm → memory_get EG0KKS
+        - #EG0KKS Package manager is pnpm (on branch fix/cart, not merged) → memory_get EG0KKS
         </anamnesis-context>
         ");
         assert_eq!(pointer_block(&[], NoteId::short), Block::default());
@@ -141,7 +158,9 @@ mod tests {
             ("", ""),
             ("日本語", &"日本語".repeat(99)),
         ] {
-            let text = pointer_block(&[recalled(title, body, &["word"])], NoteId::short).text;
+            let mut note = recalled(title, body, &["word"]);
+            note.remarks = vec![long.clone()];
+            let text = pointer_block(&[note], NoteId::short).text;
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines.len(), 4, "{text}");
             assert!(lines[2].split_whitespace().count() <= MAX_WORDS, "{text}");
