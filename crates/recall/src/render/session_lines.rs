@@ -242,7 +242,8 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         let mut is_told = false;
         lines.retain(|line| {
             let is_outcome = line.label.as_deref() == Some("Outcome");
-            !is_outcome || line.text.starts_with('`') || !std::mem::replace(&mut is_told, true)
+            let is_failure = line.text.starts_with('`') && line.text.contains("`: ");
+            !is_outcome || is_failure || !std::mem::replace(&mut is_told, true)
         });
     }
     lines

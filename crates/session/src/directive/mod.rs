@@ -70,7 +70,7 @@ const ENDED: &str = "\
 
 /// Beginnings that settle something.
 const CHOOSING: &str = "\
-    let's|lets|we'll|we will|go with|going with|i'd go with|let us|yes let's|ok let's|okay let's|lass uns|wir nehmen|\
+    let's|lets|we'll|we will|go with|going with|i'd go with|let us|lass uns|wir nehmen|\
     on prend|vamos con|我们用|就用";
 
 /// The longest sentence that is taken for a standing instruction, in characters. A longer one describes.
@@ -142,11 +142,13 @@ pub(crate) fn opposes(sentence: &str) -> bool {
 /// Returns whether a person settles something: "let's use the queue".
 pub(crate) fn chooses(sentence: &str) -> bool {
     let Judged { words, cues, .. } = Judged::new(sentence);
+    let words = words.after(LEAD_INS);
     words.begin(CHOOSING)
         && !words.begin("let's say|lets say|let's assume|lets assume")
         && words.iter().count() >= 4
         && !is_question(sentence)
-        && !words.contain(cues.step)
+        // What holds for now was chosen all the same.
+        && !words.without("for now").contain(cues.step)
         && !words
             .contain("commit|push|continue|proceed|next|test|run|try|start|see|look|check|go ahead")
 }

@@ -248,3 +248,22 @@ fn a_question_why_when_or_who_is_told_from_an_order_in_any_language() {
         assert!(!asks_about_the_past(other), "{other}");
     }
 }
+
+#[test]
+fn what_the_person_settles_is_chosen() {
+    for sentence in [
+        "let's use the queue of the shop",
+        "So let's keep only the paid orders for now.",
+        "ok, let's go with one project",
+    ] {
+        assert!(chooses(sentence), "{sentence}");
+    }
+    for sentence in [
+        "let's use the queue?",
+        "let's say the queue is full",
+        "let's not do that until i have looked",
+        "let's run the tests of the queue",
+    ] {
+        assert!(!chooses(sentence), "{sentence}");
+    }
+}

@@ -189,7 +189,7 @@ pub(super) fn refers(statement: &str) -> bool {
 pub(super) fn decides(statement: &str) -> bool {
     let words = Words::new(&unquoted(statement));
     words.contain(WHY)
-        && !words.contain("i will|i'll")
+        && !words.contain("i will|i'll|failed|fails|failing")
         && (words.contain(DONE)
             || words.contain("keep|kept|chose|should|must|instead of|rather than"))
 }
@@ -299,6 +299,7 @@ mod tests {
             "Otherwise, this page is now ready for use.",
             "The hook matched on `fix.py` because it is too careful.",
             "From now on I will always use the program to avoid that.",
+            "The install failed because it set no terminal.",
             "cart/total` will now work because the files have one folder.",
         ] {
             assert!(!decides(other), "{other}");
