@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_app::{capture, client, spawn::UNREADABLE};
+use anamnesis_app::{capture, client, error::Kind, spawn::UNREADABLE};
 use anamnesis_session::{
     event::{Host, Privacy, Record, RecordedEvent, Surroundings},
     hook::{Event, Payload},
@@ -262,7 +262,11 @@ impl Hook {
     ) {
         let written = match &self.journal {
             Ok(journal) if is_recorded => {
-                capture::write_known(&self.context, journal, &self.session_id, Some(tag))
+                match capture::write_known(&self.context, journal, &self.session_id, Some(tag)) {
+                    // The note is queued: the background process writes it when the lock is free.
+                    Err(error) if error.kind() == Kind::Busy => Ok(None),
+                    written => written,
+                }
             }
             // The journal queues the note when it takes the record from the spool.
             Ok(_) => Ok(None),

@@ -336,6 +336,20 @@ fn many_first_hooks_make_one_store() {
 }
 
 #[test]
+fn a_note_that_waits_for_the_lock_is_no_failure_of_the_hook() {
+    let machine = Machine::new();
+    machine.record("waiting");
+    machine.run(&["reindex"]);
+    let lock = lock::acquire(&machine.home, Subject::Notes, Duration::ZERO).unwrap();
+    machine.hook("PreCompact", "waiting");
+    assert!(!machine.has_note_of("waiting"));
+    machine.is_well();
+    drop(lock);
+    machine.work_is_done();
+    assert!(machine.has_note_of("waiting"));
+}
+
+#[test]
 fn captures_of_one_session_at_once_make_one_note() {
     let machine = Machine::new();
     machine.record("shared");
