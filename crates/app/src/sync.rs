@@ -25,6 +25,7 @@ use crate::{
     Error, claude_memory,
     context::{self, Context},
     error::TRY_AGAIN,
+    forget::records::leave_records_of_gone,
     format,
     purge::{LeftPlace, left},
     remote, spawn,
@@ -449,6 +450,9 @@ impl<'a> Carrier<'a> {
     pub fn sync(&self) -> Result<Synced, anamnesis_sync::Error> {
         let result = self.backend.sync();
         self.context.log_error("sync", self.keep(&result));
+        let changed = self.backend.changed();
+        let left = leave_records_of_gone(self.context, self.journal, changed);
+        self.context.log_error("sync", left);
         for problem in result.iter().flat_map(|synced| &synced.problems) {
             let reason = one_line(&problem.reason);
             self.context

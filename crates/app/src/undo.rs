@@ -1,6 +1,6 @@
 //! Reverts a change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_note::{id::NoteId, note::NoteFile};
 use anamnesis_store::journal::Journal;
@@ -12,7 +12,9 @@ use serde::Serialize;
 use serde_json::Value;
 use ulid::Ulid;
 
-use crate::{Error, context::Context, format::quoted, history::Past, sync};
+use crate::{
+    Error, context::Context, forget::records::leave_records, format::quoted, history::Past, sync,
+};
 
 /// The result of an undo.
 pub struct UndoOutcome<'a> {
@@ -116,6 +118,12 @@ pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Er
     let undone = past.repository.undo(&lock, &context.notes, &event, act)?;
     drop(lock);
     update_journal(context, journal.as_ref(), &undone.notes)?;
+    let gone = undone.notes.iter();
+    let gone = gone.filter(|(_, fate)| matches!(fate, Fate::Forgotten | Fate::Removed));
+    let gone: BTreeSet<NoteId> = gone.map(|(id, _)| *id).collect();
+    if !gone.is_empty() {
+        context.log_error("undo", leave_records(context, journal.as_ref(), &gone));
+    }
     Ok(UndoOutcome {
         event,
         notes: undone.notes,

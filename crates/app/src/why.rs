@@ -215,7 +215,9 @@ impl<'a> ReceivedNotes<'a> {
         ReportedNote {
             id: (!is_commit).then_some(given.note.as_str()),
             commit: is_commit.then_some(given.hash.as_str()),
-            body_sha256: given.is_of_note().then_some(given.hash.as_str()),
+            // The hash of a forgotten text is removed, too.
+            body_sha256: Some(given.hash.as_str())
+                .filter(|hash| given.is_of_note() && !hash.is_empty()),
             level: &given.level,
             reason: &given.reason,
             evidence: given.evidence.as_ref(),

@@ -52,6 +52,11 @@ pub fn aliases(home: &Home) -> Aliases {
     Aliases::from_log(&alias_log(home))
 }
 
+/// Returns the marks of purged notes.
+pub fn purge_marks(home: &Home) -> BTreeSet<PurgeMark> {
+    PurgeMark::parse(&read(&home.purged()))
+}
+
 /// Marks notes as gone, and notes as masked; needs the lock of the notes.
 pub fn mark_purged(
     home: &Home,
@@ -61,8 +66,8 @@ pub fn mark_purged(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     // A second purge of a note needs a line of its own.
-    let last = PurgeMark::parse(&read(&home.purged())).into_iter();
-    let last = last.map(|mark| mark.at).max().unwrap_or_default();
+    let last = purge_marks(home).into_iter().map(|mark| mark.at).max();
+    let last = last.unwrap_or_default();
     let at = now.timestamp_millis().max(last.saturating_add(1));
     let lines = |notes: &BTreeSet<NoteId>, is_gone| -> String {
         let marks = notes.iter().map(|note| PurgeMark {

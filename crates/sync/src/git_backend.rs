@@ -45,6 +45,7 @@ pub struct GitBackend<'a> {
     notes: &'a Notes,
     settings: Settings,
     set_aside: RefCell<Option<SetAside>>,
+    changed: RefCell<BTreeSet<NoteId>>,
     purged: PrivateTokens,
     on_step: Box<dyn Fn(SyncStep) + 'a>,
 }
@@ -57,6 +58,7 @@ impl<'a> GitBackend<'a> {
             notes,
             settings,
             set_aside: RefCell::default(),
+            changed: RefCell::default(),
             purged: PrivateTokens::default(),
             on_step: Box::new(|_| ()),
         }
@@ -80,6 +82,11 @@ impl<'a> GitBackend<'a> {
     /// Returns the damaged repository that this backend has set aside, if any.
     pub fn set_aside(&self) -> Option<SetAside> {
         self.set_aside.borrow().clone()
+    }
+
+    /// Returns the notes whose files this backend has written or removed, also before an error.
+    pub fn changed(&self) -> BTreeSet<NoteId> {
+        self.changed.borrow().clone()
     }
 
     /// Commits the changes in the folder, without the network.
@@ -263,6 +270,7 @@ impl<'a> GitBackend<'a> {
             self.notes,
             &self.settings,
             self.set_aside(),
+            &self.changed,
             &self.purged,
             repository,
         )

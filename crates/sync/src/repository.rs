@@ -17,7 +17,10 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_note::note::{NoteType, Scope};
+use anamnesis_note::{
+    id::NoteId,
+    note::{NoteType, Scope},
+};
 use anamnesis_store::fs::{
     file,
     home::Home,
@@ -30,6 +33,7 @@ use crate::{
     error::Error,
     git::{Git, INCOMING},
     git_folder, loose,
+    tree::{entry, note_path},
 };
 
 /// The branch that holds the notes.
@@ -233,6 +237,16 @@ impl Repository {
     /// Returns the branch's commit, if there is one.
     pub(crate) fn head(&self) -> Result<Option<Commit<'_>>, Error> {
         self.tip(BRANCH)
+    }
+
+    /// Returns whether the branch has a note, or its tombstone.
+    pub fn has_note(&self, id: NoteId) -> Result<bool, Error> {
+        let Some(head) = self.head()? else {
+            return Ok(false);
+        };
+        let tree = head.tree()?;
+        let mut folders = NoteType::ALL.iter();
+        Ok(folders.any(|folder| entry(&tree, &note_path(*folder, id)).is_some()))
     }
 
     /// Returns the tip of the remote's branch that was joined or pushed last, if any.

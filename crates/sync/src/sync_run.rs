@@ -1,6 +1,6 @@
 //! One run of a sync: commit, join, write files, rewrite history for a purge.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, time::Duration};
 
 use anamnesis_note::{id::NoteId, merge::Sibling, note::Scope};
 use anamnesis_store::{
@@ -44,7 +44,8 @@ pub(crate) struct Run<'a> {
     conflicts: usize,
     is_in_step: bool,
     pub(crate) has_sent: bool,
-    changed: BTreeSet<NoteId>,
+    /// The notes whose files were written or removed.
+    changed: &'a RefCell<BTreeSet<NoteId>>,
     returned: BTreeSet<NoteId>,
     problems: Vec<Problem>,
     pub(crate) held: Option<Held>,
@@ -56,6 +57,7 @@ impl<'a> Run<'a> {
         notes: &'a Notes,
         settings: &'a Settings,
         set_aside: Option<SetAside>,
+        changed: &'a RefCell<BTreeSet<NoteId>>,
         purged: &'a PrivateTokens,
         repository: Repository,
     ) -> Self {
@@ -64,6 +66,7 @@ impl<'a> Run<'a> {
             notes,
             settings,
             set_aside,
+            changed,
             purged,
             repository,
             committed: 0,
@@ -72,7 +75,6 @@ impl<'a> Run<'a> {
             conflicts: 0,
             is_in_step: false,
             has_sent: false,
-            changed: BTreeSet::new(),
             problems: Vec::new(),
             held: None,
         }
@@ -110,7 +112,7 @@ impl<'a> Run<'a> {
             }
             for proposal in &joined.proposals {
                 Repository::propose(&lock, self.notes, proposal)?;
-                self.changed.insert(proposal.id);
+                self.changed.borrow_mut().insert(proposal.id);
             }
             if let Some(record) = &joined.purged {
                 self.repository.begin_pruning()?;
@@ -425,13 +427,11 @@ impl<'a> Run<'a> {
         if applied.notes.is_empty() {
             return;
         }
-        let Ok(mut index) = Index::open_if_usable(self.home, INDEX_TIMEOUT) else {
-            self.changed.extend(applied.notes);
-            return;
-        };
-        // On an error the next refresh adds them: the files exist.
-        let _ = index.record_all(self.notes, &applied.notes, applied.before);
-        self.changed.extend(applied.notes);
+        if let Ok(mut index) = Index::open_if_usable(self.home, INDEX_TIMEOUT) {
+            // On an error the next refresh adds them: the files exist.
+            let _ = index.record_all(self.notes, &applied.notes, applied.before);
+        }
+        self.changed.borrow_mut().extend(applied.notes);
     }
 
     pub(crate) fn synced(mut self, detail: &str) -> Result<Synced, Error> {
@@ -442,7 +442,8 @@ impl<'a> Run<'a> {
                 reason: aside.told(&home.relative(&aside.folder)),
             });
         }
-        let changed = self.changed.iter().filter_map(|id| self.notes.find(*id));
+        let changed = self.changed.borrow();
+        let changed = changed.iter().filter_map(|id| self.notes.find(*id));
         let detail = match (&self.held, self.conflicts) {
             (Some(_), _) => "held back until you decide; see status".to_owned(),
             (None, 0) => detail.to_owned(),

@@ -1,18 +1,18 @@
 //! Forgets notes: moves their text to the trash and removes it from everything derived from it.
 
+pub(crate) mod records;
 pub mod session;
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use anamnesis_note::{
     draft::safe_line,
     id::{IdPrefix, NoteId},
     note::State,
 };
-use anamnesis_recall::render;
 use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{
-    index::{self, Entry, Index},
+    index::{Entry, Index},
     journal::{self, ForgetRequest, Journal},
     notes::NotePath,
 };
@@ -21,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
+use self::records::leave_records;
 use crate::{
     Error,
     context::Context,
@@ -171,25 +172,14 @@ pub fn forget_notes(
     counted_to: Option<&str>,
 ) -> Result<(), Error> {
     let journal = context.journal();
-    let mut gone = Vec::new();
+    let mut gone = BTreeSet::new();
     let done: Result<(), Error> = notes.iter().try_for_each(|path| {
         forget_note(context, journal.as_ref(), *path, counted_to)?;
-        gone.push(path.id);
+        gone.insert(path.id);
         Ok(())
     });
-    if let Some(journal) = &journal {
-        context.log_error("forget", journal.forget_injected(&gone, render::without));
-    }
-    done?;
-    // An index of another version has the text, too.
-    let others = index::remove_others(&context.home, Duration::ZERO);
-    let index = context.index().and_then(|index| Ok(index.checkpoint()?));
-    context.log_error("forget", index);
-    if let Some(journal) = journal {
-        context.log_error("forget", journal.checkpoint());
-    }
-    context.log_error("forget", others);
-    Ok(())
+    context.log_error("forget", leave_records(context, journal.as_ref(), &gone));
+    done
 }
 
 /// Forgets one note, and records it.

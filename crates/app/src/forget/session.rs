@@ -15,6 +15,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::one_line;
 
+use super::records::leave_records;
 use crate::{Error, capture, context::Context, evaluation_set, session};
 
 /// A session to forget.
@@ -82,7 +83,11 @@ pub fn forget(
                 .because(error)
                 .hint("anamnesis doctor")
         })?;
-    wipe(context, journal)?;
+    leave_records(
+        context,
+        Some(journal),
+        &[NoteId::of_session(&target.id)].into(),
+    )?;
     Ok((had_note, pending))
 }
 
@@ -168,7 +173,12 @@ pub fn forget_prompt(
             Error::failed("nothing was forgotten: the session was forgotten meanwhile")
         })?;
     let note = renew_note(session, context, journal)?;
-    wipe(context, journal)?;
+    // Other sessions may have got what the note said of the prompt.
+    leave_records(
+        context,
+        Some(journal),
+        &[NoteId::of_session(&session.id)].into(),
+    )?;
     Ok((forgotten, note))
 }
 
@@ -198,11 +208,4 @@ fn renew_note(session: &Session, context: &Context, journal: &Journal) -> Result
         Some(_) => NoteFate::Renewed,
         None => NoteFate::Excluded,
     })
-}
-
-/// Erases the deleted bytes from the disk: free pages are overwritten, and the write-ahead logs of
-/// both databases are checkpointed.
-fn wipe(context: &Context, journal: &Journal) -> Result<(), Error> {
-    context.index()?.checkpoint()?;
-    Ok(journal.checkpoint()?)
 }

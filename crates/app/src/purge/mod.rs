@@ -11,7 +11,6 @@ use std::{
 };
 
 use anamnesis_note::{id::NoteId, note::NoteFile, purge_pattern::PurgePattern};
-use anamnesis_recall::render;
 use anamnesis_store::{
     fs::{file, home::ensure_folder},
     index::{Entry, Index},
@@ -19,7 +18,7 @@ use anamnesis_store::{
     notes::NotePath,
     purge::{self as files, MaskedFiles},
     session_note,
-    synced_lines::mark_purged,
+    synced_lines::{mark_purged, purge_marks},
 };
 use anamnesis_sync::{
     HeldDecision, Repository,
@@ -36,6 +35,7 @@ use crate::{
     Error,
     context::Context,
     deferred, evaluation_set,
+    forget::records::{leave_records, leave_records_of_gone, marks_seen},
     format::{self, ago, count},
     project_history, sync,
 };
@@ -452,8 +452,6 @@ impl<'a> PurgePlan<'a> {
         let now = store.environment.now;
         let Purge { ids, needle } = &self.purge;
         if let Some(journal) = journal {
-            let notes: Vec<NoteId> = ids.iter().copied().collect();
-            journal.forget_injected(&notes, render::without)?;
             for id in ids {
                 if let Some(stored) = store.notes.find(*id)
                     && let Ok(stored) = store.notes.read(stored)
@@ -486,6 +484,9 @@ impl<'a> PurgePlan<'a> {
             .map_err(refused)?;
         }
         drop(lock);
+        if !ids.is_empty() {
+            leave_records(store, journal, ids)?;
+        }
         for (session, path) in own {
             if let (Some(journal), Ok(stored)) = (journal, store.notes.read(path)) {
                 session_note::keep_own(journal, &session, stored.file.note())?;
@@ -510,20 +511,22 @@ impl<'a> PurgePlan<'a> {
     /// Rewrites notes, history and remote, and writes the marks for other machines.
     fn rewrite(&self, again: &str) -> Result<Purged, Error> {
         let context = self.context;
+        let journal = self.journal.as_ref();
         let remote = sync::remote(context)?;
         let mut write_record = |what: &Record| {
             let (lock, now) = (context.notes.lock()?, context.environment.now);
-            Ok(mark_purged(
-                &context.home,
-                &lock,
-                &what.gone,
-                &what.masked,
-                now,
-            )?)
+            let home = &context.home;
+            let before = purge_marks(home);
+            mark_purged(home, &lock, &what.gone, &what.masked, now)?;
+            if let Some(journal) = journal {
+                // The records are purged already.
+                marks_seen(journal, &(&purge_marks(home) - &before))?;
+            }
+            Ok(())
         };
-        let journal = self.journal.as_ref();
         let backend = sync::backend(context, journal, remote, HeldDecision::None, TIMEOUT);
         let purged = backend.purge(&self.purge, &mut write_record);
+        leave_records_of_gone(context, journal, backend.changed())?;
         purged.map_err(|error| match error {
             anamnesis_sync::Error::Held => Error::caused_by(error).hint(format!(
                 "anamnesis sync   (says what needs a decision); then: {again}"

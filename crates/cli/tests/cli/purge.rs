@@ -309,6 +309,72 @@ fn an_injected_note_leaves_the_records_when_it_is_forgotten_or_purged() {
 }
 
 #[test]
+fn an_injected_note_leaves_the_records_of_other_machines_with_their_next_sync() {
+    // DEL-01
+    let (laptop, remote) = with_remote();
+    let desktop = home();
+    join(&desktop, &remote);
+    let on_desktop = |words: &str| {
+        command(&desktop, words)
+            .env("ANAMNESIS_MACHINE_ID", "desktop")
+            .run()
+    };
+    let body = |word: &str| format!("The {word} greeting is {SECRET} until the autumn.");
+    for (short, word) in [
+        ("F0RG0T", "first"),
+        ("PVRGE1", "second"),
+        ("KEPT01", "kept"),
+    ] {
+        let note = NoteText::new(&id(short), &format!("Staging {word}"));
+        laptop.add(&note.body(&body(word)));
+    }
+    let masked = NoteText::new(&id("MASKED"), "Staging masked");
+    laptop.add(&masked.body("The masked greeting is p4le-Q8-plum until the autumn."));
+    run(&laptop, "sync").well();
+    command(&laptop, "write --stdin --title Undone")
+        .input(body("undone"))
+        .run()
+        .well();
+    let written = run(&laptop, "log --json").json()["commits"][0]["batch"].clone();
+    run(&laptop, "sync").well();
+    on_desktop("sync").well();
+    let payload = json!({ "source": "startup" });
+    let started = event(&desktop, "SessionStart", SESSION, payload);
+    hook_at(&desktop, "03:00:00", &started).well();
+    desktop.settle();
+    let recorded = || on_desktop(&format!("why {SESSION} --exact")).well();
+    let words = ["first", "second", "undone", "kept", "masked"];
+    for word in words {
+        assert!(
+            recorded().contains(&format!("The {word} greeting")),
+            "{word}"
+        );
+    }
+    let other = desktop.store().join("derived/index-1.db");
+    fs::write(&other, SECRET).unwrap();
+    run(&laptop, "forget F0RG0T").well();
+    run(&laptop, "purge PVRGE1 --yes").well();
+    purge_text(&laptop, "p4le-Q8-plum").well();
+    run(&laptop, &format!("undo {}", written.as_str().unwrap())).well();
+    run(&laptop, "sync").well();
+    // The notes arrive, although their push fails.
+    let remote = remote.to_str().unwrap();
+    let limit = ["-C", remote, "config", "receive.maxInputSize"];
+    git(&[&limit[..], &["1"]].concat());
+    on_desktop("write --stdin --title Own").well();
+    assert_eq!(on_desktop("sync").code, Some(1));
+    for _ in 0..2 {
+        let left = recorded();
+        let is_left = |word: &&str| left.contains(&format!("The {word} greeting"));
+        let left: Vec<_> = words.iter().copied().filter(is_left).collect();
+        assert_eq!(left, ["kept"]);
+        assert!(!other.exists());
+        git(&[&limit[..], &["0"]].concat());
+        on_desktop("sync").well();
+    }
+}
+
+#[test]
 fn a_text_that_stays_after_a_purge_of_a_note_is_named() {
     let home = home();
     let body = format!("The staging greeting is {SECRET} until the autumn.");

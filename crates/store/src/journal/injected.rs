@@ -7,7 +7,7 @@ use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 
-use super::{Error, Journal, Mentions};
+use super::{COMMIT, Error, Journal, Mentions, OBSERVATION, SUGGESTION};
 use crate::sqlite::{Compressed, Queries, bound, read_row};
 
 /// The table's name.
@@ -91,16 +91,25 @@ impl Journal {
         })
     }
 
+    /// Returns the notes whose text was injected and not removed from the records since.
+    pub fn injected_notes(&self) -> Result<BTreeSet<NoteId>, Error> {
+        self.note_ids(
+            "SELECT DISTINCT note FROM shown WHERE hash <> '' AND level NOT IN (?, ?, ?)",
+            [COMMIT, OBSERVATION, SUGGESTION],
+        )
+    }
+
     /// Removes notes from every injected text. `without` returns a text without the parts that hold or
     /// name a note, if there are any. A text that was recorded as holding the note, but names it nowhere,
-    /// is removed as a whole.
+    /// is removed as a whole. Hashes of the notes' texts are removed, too.
     pub fn forget_injected(
         &self,
-        notes: &[NoteId],
+        notes: &BTreeSet<NoteId>,
         without: impl Fn(&str, NoteId) -> Option<String>,
     ) -> Result<(), Error> {
+        // A row without hash is of a note that was removed from its text earlier.
         let mut held = self.connection.prepare(
-            "SELECT EXISTS (SELECT 1 FROM shown WHERE session = ? AND at = ? AND note = ?)",
+            "SELECT EXISTS (SELECT 1 FROM shown WHERE session = ? AND at = ? AND note = ? AND hash <> '')",
         )?;
         self.rewrite_injected(|session, block| {
             let mut changed = None;
@@ -116,6 +125,13 @@ impl Journal {
             }
             Ok(changed)
         })?;
+        for note in notes {
+            let sql = "UPDATE shown SET hash = '' WHERE note = ?1 AND level NOT IN (?2, ?3, ?4)";
+            self.run(
+                sql,
+                params![note.to_string(), COMMIT, OBSERVATION, SUGGESTION],
+            )?;
+        }
         Ok(())
     }
 
@@ -173,6 +189,8 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use anamnesis_note::{id::NoteId, purge_pattern::PurgePattern};
     use anamnesis_text::hash::text_hash;
 
@@ -235,7 +253,9 @@ mod tests {
             agent: "",
             lane: "prompt",
         };
-        journal.was_shown(to, &[shown], now()).unwrap();
+        for at in [now(), now() + chrono::TimeDelta::seconds(2)] {
+            journal.was_shown(to, &[shown.clone()], at).unwrap();
+        }
         for (second, text) in [
             "a body without an id",
             "other",
@@ -255,16 +275,23 @@ mod tests {
             text.contains(&note.short())
                 .then(|| lines.filter(|line| !line.contains(&note.short())).collect())
         };
-        journal.forget_injected(&[note], without).unwrap();
-        let left = journal.injected_texts("s").unwrap();
-        let left: Vec<_> = left
-            .iter()
-            .map(|it| (it.text.as_str(), it.hash.clone()))
-            .collect();
-        assert_eq!(
-            left,
-            ["other", "kept\n"].map(|text| (text, text_hash(text)))
-        );
+        assert!(journal.injected_notes().unwrap().contains(&note));
+        // A text that lost its part stays when the note is removed again.
+        for _ in 0..2 {
+            journal
+                .forget_injected(&BTreeSet::from([note]), without)
+                .unwrap();
+            let left = journal.injected_texts("s").unwrap();
+            let left: Vec<_> = left
+                .iter()
+                .map(|it| (it.text.as_str(), it.hash.clone()))
+                .collect();
+            assert_eq!(
+                left,
+                ["other", "kept\n"].map(|text| (text, text_hash(text)))
+            );
+            assert!(journal.injected_notes().unwrap().is_empty());
+        }
     }
 
     #[test]
