@@ -80,10 +80,9 @@ pub fn is_withheld(name: &str, bytes: &[u8]) -> bool {
     let Named::Note(_, id) = tree::named(name) else {
         return false;
     };
-    match NoteFile::parse(bytes, id) {
-        Ok(file) => is_sensitive(&format!("{}\n{}", file.note().title, file.note().body)),
-        Err(_) => is_sensitive(&String::from_utf8_lossy(bytes)),
-    }
+    // The whole file leaves: its tags, keys and comments, too. A title may be escaped there.
+    is_sensitive(&String::from_utf8_lossy(bytes))
+        || NoteFile::parse(bytes, id).is_ok_and(|file| is_sensitive(&file.note().title))
 }
 
 /// Changed files by what a change is: whether a person made it, then the session and the actor. A

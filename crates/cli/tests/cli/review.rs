@@ -236,10 +236,20 @@ fn a_note_with_a_secret_stays_on_this_machine() {
     home.add(&by_hand.body(format!("Use {token}.")));
     home.add(&NoteText::new(&id("BBBBBB"), "Vault").body("It is <private>behind</private> it."));
     home.add(&NoteText::new(&id("CCCCCC"), "Ports").body("8080 and 8081."));
+    // The front matter leaves, too.
+    let heads = [
+        ("DDDDDD", "tags", format!("[{token}]")),
+        ("EEEEEE", "when", format!("['cmd: login {token}']")),
+        ("FFFFFF", "token", token.to_owned()),
+        ("GGGGGG", "x-own", format!("1 # {token}")),
+    ];
+    for (short, key, value) in &heads {
+        home.add(&NoteText::new(&id(short), "Deploys").with(key, value));
+    }
     let synced = run("sync");
     assert_eq!(
         synced.stderr.matches("it stays on this machine").count(),
-        2,
+        6,
         "{synced:?}"
     );
     assert!(
@@ -248,6 +258,11 @@ fn a_note_with_a_secret_stays_on_this_machine() {
         sent()
     );
     assert!(!sent().contains(&id("BBBBBB")));
+    for (short, key, _) in heads {
+        assert!(!sent().contains(&id(short)), "{key}");
+        home.add(&NoteText::new(&id(short), "Deploys"));
+    }
+    run("sync");
     let status = run("status").stdout;
     assert_eq!(status.matches("held:  memory/").count(), 2, "{status}");
     let review = run("review");
