@@ -5,7 +5,7 @@ mod search;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, iter,
     path::PathBuf,
     time::Duration,
 };
@@ -14,7 +14,7 @@ use anamnesis_note::{id::NoteId, note::NoteFile, purge_pattern::PurgePattern};
 use anamnesis_store::{
     fs::{file, home::ensure_folder},
     index::{Entry, Index},
-    journal::{Journal, Mentions},
+    journal::{Journal, Mentions, kept_files},
     notes::NotePath,
     purge::{self as files, MaskedFiles},
     session_note,
@@ -332,12 +332,19 @@ impl<'a> PurgePlan<'a> {
             );
             left.push(LeftPlace::new(text, None, now));
         }
-        for folder in set_aside_repositories(&context.home) {
-            let text = format!(
-                "a damaged repository that was set aside may hold it: rm -rf {}",
-                one_line(&context.shown(&folder))
-            );
-            left.push(LeftPlace::new(text, Some(&folder), now));
+        for store in iter::once(context).chain(&former_stores(context)) {
+            let home = &store.home;
+            let aside = set_aside_repositories(home).into_iter();
+            let aside = aside.map(|path| ("repository", "rm -rf", path));
+            // Its injected texts are compressed, so they cannot be searched.
+            let journals = kept_files(home).into_iter();
+            let journals = journals.map(|name| ("journal", "rm", home.quarantine().join(name)));
+            for (what, remove, path) in aside.chain(journals) {
+                let shown = one_line(&context.shown(&path));
+                let text =
+                    format!("a damaged {what} that was set aside may hold it: {remove} {shown}");
+                left.push(LeftPlace::new(text, Some(&path), now));
+            }
         }
         let backups = self.journal.as_ref().map(left::backups);
         for backup in backups.unwrap_or_default() {

@@ -239,12 +239,21 @@ fn a_note_is_purged_by_its_id() {
     → anamnesis purge C3N8TR --yes
     "#);
     home.write("quarantine/git-20260101T020304Z/.git/HEAD", "");
+    // A damaged journal has injected texts, compressed.
+    home.write("quarantine/journal-20260101T020304Z.db", "");
     snapshot!(run(&home, "purge C3N8TR --yes").shown(), @r#"
     exit 0
     note     #C3N8TR fact "Set up staging" · 1 commit, the first just now, pushed
     purged #C3N8TR: a tombstone stays, the text is in no file and no commit here
     Now: 1. a damaged repository that was set aside may hold it: rm -rf ~/.anamnesis/quarantine/git-20260101T020304Z
+         2. a damaged journal that was set aside may hold it: rm ~/.anamnesis/quarantine/journal-20260101T020304Z.db
     "#);
+    let status = || run(&home, "status").well();
+    let named = "rm ~/.anamnesis/quarantine/journal-";
+    assert!(status().contains(named), "{}", status());
+    let aside = home.store().join("quarantine/journal-20260101T020304Z.db");
+    fs::remove_file(aside).unwrap();
+    assert!(!status().contains(named), "{}", status());
     assert_eq!(holding(&remote), [""; 0]);
     let left = holding(&home.store());
     assert!(
