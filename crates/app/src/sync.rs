@@ -50,7 +50,7 @@ const LONGEST_STEP: TimeDelta = TimeDelta::minutes(5);
 /// The journal key for when a sync last brought notes, in milliseconds.
 pub const ARRIVED: &str = "sync_arrived";
 
-/// The journal key of the notes that are not committed because of what is in them.
+/// The journal key of the notes that are not pushed because of what is in them.
 const WITHHELD_NOTES: &str = "withheld";
 
 /// The back-off after one, two, three and more failures in a row.
@@ -292,15 +292,17 @@ pub fn returned_text(note: NoteId) -> String {
     )
 }
 
-/// Remembers which notes are not committed because of what is in them.
+/// Remembers which notes are not pushed because of what is in them. [`withheld`] leaves out those that were
+/// changed since.
 fn keep_withheld(journal: &Journal, synced: &Synced) -> Result<(), journal::Error> {
     let problems = synced.problems.iter();
     let withheld = problems.filter(|problem| problem.reason == WITHHELD);
-    let paths: Vec<&str> = withheld.map(|problem| problem.path.as_str()).collect();
+    let mut paths: BTreeSet<String> = journal.json(WITHHELD_NOTES)?.unwrap_or_default();
+    paths.extend(withheld.map(|problem| problem.path.clone()));
     journal.set_json(WITHHELD_NOTES, &paths)
 }
 
-/// Says which notes are not committed because of what is in them.
+/// Says which notes are not pushed because of what is in them.
 pub fn withheld(context: &Context, journal: &Journal) -> Vec<String> {
     let paths: Vec<String> = journal
         .json(WITHHELD_NOTES)

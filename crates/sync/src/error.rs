@@ -26,6 +26,9 @@ pub enum Error {
     /// libgit2 failed.
     #[error("{}", .0.message())]
     Git(#[from] git2::Error),
+    /// A purge would push notes that must stay on this machine.
+    #[error("nothing was sent: {0} has a credential or a <private> part; remove that first")]
+    Withheld(String),
     /// The notes could not be read or written.
     #[error(transparent)]
     Notes(#[from] notes::Error),

@@ -203,6 +203,10 @@ impl<'a> GitBackend<'a> {
                 purged.what.gone.clone_from(&purge.ids);
                 return Ok(purged);
             };
+            let tip = match &self.settings.remote {
+                Some(_) => run.without_withheld(tip)?,
+                None => tip,
+            };
             let mut rewriting = Rewriting::new(&run.repository, purge);
             rewriting.rewrite(tip)?;
             let found = std::mem::take(&mut rewriting.found).into_iter();
@@ -438,22 +442,24 @@ impl GitBackend<'_> {
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 return run.synced("nothing to commit yet");
             };
-            if run.is_pushed(tip)? {
-                run.pushed(tip)?;
-                run.prune(&git);
-                return run.synced("synced");
-            }
-            (self.on_step)(SyncStep::Push);
-            match git.push(remote, None)? {
-                Pushed::Done => {
-                    run.pushed(tip)?;
-                    run.has_sent = true;
-                    run.prune(&git);
-                    return run.synced("synced");
+            let outgoing = run.outgoing(tip)?;
+            if !run.is_pushed(outgoing.commit)? {
+                (self.on_step)(SyncStep::Push);
+                // By its id: what a command commits meanwhile is not checked yet.
+                let commit = outgoing.commit.to_string();
+                if let Pushed::Rejected { reason } = git.push_from(&commit, remote, None)? {
+                    last = reason;
+                    wait_random(round);
+                    continue;
                 }
-                Pushed::Rejected { reason } => last = reason,
+                run.has_sent = true;
             }
-            wait_random(round);
+            run.pushed(outgoing.commit)?;
+            if outgoing.commit != tip {
+                run.settle(tip, &outgoing)?;
+            }
+            run.prune(&git);
+            return run.synced("synced");
         }
         Err(Error::TooBusy {
             tries: MAX_TRIES,

@@ -529,7 +529,10 @@ impl Repository {
 }
 
 /// Returns the notes that differ from all parents, compared with the first parent.
-fn own_changes(folders: &mut Folders<'_>, commit: &Commit<'_>) -> Result<NoteChanges, Error> {
+pub(crate) fn own_changes(
+    folders: &mut Folders<'_>,
+    commit: &Commit<'_>,
+) -> Result<NoteChanges, Error> {
     let tree = commit.tree()?;
     let mut parents = commit.parents();
     let first = parents.next().map(|parent| parent.tree()).transpose()?;

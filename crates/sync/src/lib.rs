@@ -19,6 +19,7 @@ pub mod history;
 mod join;
 mod layout;
 mod loose;
+mod outgoing;
 pub mod purge;
 pub mod purge_search;
 pub mod remote;

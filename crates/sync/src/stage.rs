@@ -71,8 +71,9 @@ pub(crate) struct FolderCommits {
     pub(crate) held_back: Option<(usize, usize)>,
 }
 
-/// Why a note that somebody edited by hand is not committed.
-pub const WITHHELD: &str = "has a credential or a <private> part; it stays on this machine";
+/// Why a note that somebody edited or committed by hand is not pushed.
+pub const WITHHELD: &str =
+    "has a credential or a <private> part; it stays on this machine until you remove that";
 
 /// Returns whether a file in `memory/` is a note that must not leave this machine. Our commands mask what
 /// they write, an editor does not.

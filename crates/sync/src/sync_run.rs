@@ -21,8 +21,10 @@ use crate::{
     git::{Git, INCOMING, Pushed},
     join::{self, Side},
     layout,
+    outgoing::Outgoing,
     purge::{PURGED, Purge, Purged, Record, Rewriting},
     repository::{JOINED, Repository, SyncLock},
+    stage::WITHHELD,
     tree::{Changes, LAYOUT},
 };
 
@@ -32,7 +34,7 @@ const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
 /// One run of a sync.
 pub(crate) struct Run<'a> {
     home: &'a Home,
-    notes: &'a Notes,
+    pub(crate) notes: &'a Notes,
     settings: &'a Settings,
     /// The damaged repository that was set aside, if any.
     set_aside: Option<SetAside>,
@@ -245,6 +247,21 @@ impl<'a> Run<'a> {
         let path = self.home.tree(Scope::Portable).join(LAYOUT);
         file::write_atomic(&path, layout::text().as_bytes()).map_err(Error::io(&path))?;
         self.commit_folder(place)
+    }
+
+    /// Returns what to push of the branch's tip. Notes that stay here are problems of the run.
+    pub(crate) fn outgoing(&mut self, tip: Oid) -> Result<Outgoing, Error> {
+        let outgoing = self.repository.outgoing(tip)?;
+        for name in &outgoing.withheld {
+            let problem = Problem {
+                path: format!("memory/{name}"),
+                reason: WITHHELD.to_owned(),
+            };
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+        Ok(outgoing)
     }
 
     /// Returns whether a commit is the remote's tip.

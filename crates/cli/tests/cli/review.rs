@@ -276,6 +276,20 @@ fn a_note_with_a_secret_stays_on_this_machine() {
     assert_eq!(run("review").code, Some(0));
     assert_eq!(run("sync").stderr, "");
     assert!(sent().contains(&id("AAAAAA")) && sent().contains(&id("BBBBBB")));
+    // A commit of a person is not pushed with it either.
+    home.add(&NoteText::new(&id("HHHHHH"), "Deploys").body(format!("Use {token}.")));
+    let memory = home.store().join("memory");
+    let git = ["-C", memory.to_str().unwrap()];
+    let person = ["-c", "user.name=p", "-c", "user.email=p@example.com"];
+    purge::git(&[&git[..], &["add", "."]].concat());
+    purge::git(&[&git[..], &person[..], &["commit", "--quiet", "-m", "x"]].concat());
+    for words in ["sync", "status", "review"] {
+        let said = run(words);
+        let said = format!("{}{}", said.stdout, said.stderr);
+        let line = format!("{}.md has a credential or a <private> part", id("HHHHHH"));
+        assert!(said.contains(&line), "{words}: {said}");
+    }
+    assert!(!sent().contains(&id("HHHHHH")), "{}", sent());
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::fs;
 
 use anamnesis_note::{id::NoteId, note::Scope};
 use anamnesis_store::notes::NotePath;
+use anamnesis_sync::WITHHELD;
 
-use crate::fleet::{Fleet, Machine, note};
+use crate::fleet::{Fleet, Machine, note, run};
 
 const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -279,6 +280,58 @@ fn commits_of_a_hand_are_read_and_merged() {
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("x-later: 2"), "{text}");
     assert!(laptop.git(&["log", "--format=%s"]).contains("by hand"));
+}
+
+#[test]
+fn a_credential_that_a_person_committed_is_in_no_push() {
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = fleet.pair(&["one", "two"]);
+    let token = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");
+    let remote_has_token = || {
+        let remote = fleet.remote();
+        let objects = ["-C", &remote, "cat-file", "--batch-all-objects", "--batch"];
+        run(&objects).contains(token)
+    };
+    let by_hand = |body: &str| {
+        laptop.edit(paths[0], |note| note.body = body.to_owned());
+        laptop.git(&["add", "--all"]);
+        let person = ["-c", "user.name=p", "-c", "user.email=p@example.com"];
+        laptop.git(&[&person[..], &["commit", "--quiet", "-m", "by hand"]].concat());
+    };
+    for at in ["in the newest commit", "in an earlier commit only"] {
+        let before = laptop.write("before");
+        laptop.command("kept in the history");
+        by_hand(token);
+        let beside = laptop.write("beside");
+        let theirs = desktop.write("theirs");
+        desktop.sync();
+        if at == "in the newest commit" {
+            for _ in 0..2 {
+                let synced = laptop.sync();
+                assert_eq!(synced.problems.len(), 1, "{synced:?}");
+                assert_eq!(synced.problems[0].reason, WITHHELD);
+                let tip = fleet.tip();
+                laptop.sync();
+                assert_eq!(fleet.tip(), tip, "a sync of nothing makes a commit");
+            }
+            assert_eq!(laptop.state().waiting, 1);
+            desktop.sync();
+            for note in [before, beside] {
+                assert!(desktop.title(note.id).is_some(), "{at}");
+            }
+            assert!(laptop.title(theirs.id).is_some(), "{at}");
+        }
+        assert!(!remote_has_token(), "{at}");
+        by_hand(&format!("without it, {at}"));
+        assert!(laptop.sync().problems.is_empty(), "{at}");
+        assert_in_step(&fleet, [&laptop, &desktop]);
+        let arrived = desktop.notes.read(paths[0]).unwrap().note().body;
+        assert!(arrived.contains(at), "{arrived}");
+        assert!(!remote_has_token(), "{at}");
+    }
+    // What was committed before the first such commit is in the remote as it was.
+    let log = ["-C", &fleet.remote(), "log", "--format=%s", "main"];
+    assert!(run(&log).contains("anamnesis: write"), "{}", run(&log));
 }
 
 #[cfg(unix)]
