@@ -221,6 +221,32 @@ fn another_machine_takes_it_over_and_brings_nothing_back() {
     assert_eq!(holding(&desktop.store()), [""; 0]);
 }
 
+#[test]
+fn purged_text_that_another_machine_brings_back_is_said_and_repeated() {
+    // DEL-01
+    let (laptop, remote) = with_remote();
+    leak(&laptop);
+    run(&laptop, "sync").well();
+    let desktop = home();
+    join(&desktop, &remote);
+    let sync_desktop = || {
+        command(&desktop, "sync")
+            .env("ANAMNESIS_MACHINE_ID", "desktop")
+            .run()
+            .well()
+    };
+    sync_desktop();
+    purge_text(&laptop, SECRET).well();
+    let note = NoteText::new(&id("BR1NGS"), "Offline");
+    desktop.add(&note.body(&format!("The guests said {SECRET}.")));
+    sync_desktop();
+    let named = "another machine brought purged text back with #BR1NGS";
+    let synced = run(&laptop, "sync").well();
+    assert!(synced.contains(named), "{synced}");
+    let status = run(&laptop, "status").well();
+    assert!(status.contains(named), "{status}");
+}
+
 fn home_note(home: &TestHome, id: &str) -> String {
     home.read(&format!("memory/semantic/{id}.md"))
 }
@@ -485,9 +511,13 @@ fn what_cannot_be_purged_is_said() {
       then: anamnesis purge --find
     "#);
     assert_eq!(holding(&home.store()), ["objects"]);
+    let status = || run(&home, "status").well();
+    let named = "git history and the remote are as before";
+    assert!(status().contains(named), "{}", status());
     // Once more when the remote is back.
     fs::rename(home.root().join("away"), &remote).unwrap();
     purge_text(&home, SECRET).well();
+    assert!(!status().contains(named), "{}", status());
     assert_eq!(holding(&home.store()), [""; 0]);
     assert_eq!(holding(&remote), [""; 0]);
 }
