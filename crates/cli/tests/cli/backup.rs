@@ -2,7 +2,13 @@
 
 use std::fs;
 
-use crate::{home, home_with_notes, upkeep::tree};
+use anamnesis_testkit::home::NoteText;
+
+use crate::{
+    home, home_with_notes, id,
+    purge::{join, run, with_remote},
+    upkeep::tree,
+};
 
 #[test]
 fn a_backup_brings_everything_back() {
@@ -32,6 +38,34 @@ fn a_backup_brings_everything_back() {
     home.run("sync").well();
     assert!(home.run("sessions --everywhere").well().contains("s1"));
     assert_eq!(home.run("config get session_line").well(), "off\n");
+}
+
+#[test]
+fn a_restored_store_fetches_and_pushes() {
+    let (laptop, remote) = with_remote();
+    let desktop = home();
+    join(&desktop, &remote);
+    laptop.add(&NoteText::new(&id("BEF0RE"), "Before"));
+    run(&laptop, "sync").well();
+    let file = laptop.root().join("store.tar");
+    run(&laptop, &format!("backup {}", file.display())).well();
+    // More than git's limit for loose objects arrives as a pack.
+    run(&desktop, "sync").well();
+    for number in 0..120 {
+        desktop.add(&NoteText::new(&id(&format!("N{number:05}")), "Since"));
+    }
+    run(&desktop, "sync").well();
+    fs::remove_dir_all(laptop.store()).unwrap();
+    run(
+        &laptop,
+        &format!("backup --restore {} --yes", file.display()),
+    )
+    .well();
+    laptop.add(&NoteText::new(&id("AFTER1"), "After"));
+    run(&laptop, "sync").well();
+    assert_eq!(laptop.notes().len(), 122);
+    run(&desktop, "sync").well();
+    assert_eq!(desktop.notes().len(), 122);
 }
 
 #[test]
