@@ -63,10 +63,26 @@ pub(super) fn sql_password(scan: &mut Scan, at: usize) {
 }
 
 /// Names of a password in other languages: German, Spanish, French, Portuguese, Italian, Dutch, Polish,
-/// Turkish, Swedish, Russian, Ukrainian, Arabic, Hindi, Bengali, Chinese, Japanese, Korean.
-pub(super) const FOREIGN: &str = "kennwort|contraseña|contrasena|clave de acceso|mot de passe|mot_de_passe|\
-     motdepasse|senha|palavra-passe|parola d'ordine|wachtwoord|hasło|şifre|parola|lösenord|пароль|Пароль|\
-     كلمة المرور|كلمة السر|पासवर्ड|পাসওয়ার্ড|密码|密碼|口令|パスワード|비밀번호|암호";
+/// Turkish, Swedish, Russian and Ukrainian, Arabic, Urdu, Hindi, Bengali, Indonesian, Chinese, Japanese,
+/// Korean. Marks ignore the case of ASCII only, so other capitals have a spelling of their own.
+pub(super) const FOREIGN: &str = "kennwort|contraseña|contraseÑa|contrasena|clave de acceso|mot de passe|mot_de_passe|\
+     motdepasse|senha|palavra-passe|parola d'ordine|wachtwoord|hasło|hasŁo|şifre|Şifre|Şİfre|parola|\
+     lösenord|lÖsenord|lösenordet|lÖsenordet|пароль|Пароль|ПАРОЛЬ|كلمة المرور|كلمة السر|پاس ورڈ|पासवर्ड|\
+     পাসওয়ার্ড|পাসও\u{9df}ার্ড|kata sandi|kata_sandi|密码|密碼|口令|パスワード|비밀번호|암호";
+
+/// "is" between a name and its value, in the languages of [`FOREIGN`] and in English, where the
+/// password may also be set "to" it. Russian has a dash.
+#[rustfmt::skip]
+const COPULAS: &[&str] = &[
+    "is", "was", "to", "ist", "lautet", "es", "era", "est", "é", "É", "è", "È", "jest", "är", "Är", "это", "це", "—",
+    "هي", "হল", "হলো", "adalah",
+];
+
+/// "is" directly after a name, in languages without blanks between them.
+const PARTICLES: &[&str] = &["是", "为", "為", "は", "는"];
+
+/// "is" after the value, in Hindi and Urdu.
+const LAST_WORDS: &[&str] = &["है", "ہے"];
 
 /// Masks the value of a password's name in another language.
 pub(super) fn foreign_password(scan: &mut Scan, at: usize) {
@@ -134,6 +150,10 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
             }
         }
         [b'\n' | b'\\' | b'\r', ..] => paired(scan, blank, class),
+        rest if particle(rest) > 0 => {
+            let at = BLANK.with(b":").run(text, blank + particle(rest));
+            any(scan, at, class, ValueSyntax::Loose, Terminator::Script);
+        }
         _ if blank > at => after_blank(scan, start, end, blank, class),
         _ => {}
     }
@@ -145,6 +165,23 @@ fn after_index(text: &[u8], at: usize) -> usize {
     let close = Alphabet::DIGIT.run(text, at + 1);
     let is_index = byte(text, at) == b'[' && byte(text, close) == b']';
     if is_index { close + 1 } else { at }
+}
+
+/// Returns the length of the particle at the start of a text, or 0.
+fn particle(text: &[u8]) -> usize {
+    let found = PARTICLES
+        .iter()
+        .find(|particle| text.starts_with(particle.as_bytes()));
+    found.map_or(0, |particle| particle.len())
+}
+
+/// Returns the position of the value that a copula at a position precedes.
+fn after_copula(text: &[u8], at: usize) -> Option<usize> {
+    COPULAS.iter().find_map(|copula| {
+        let end = at + copula.len();
+        let is_there = text.get(at..end)?.eq_ignore_ascii_case(copula.as_bytes());
+        (is_there && BLANK.has(byte(text, end))).then(|| BLANK.run(text, end))
+    })
 }
 
 /// Returns whether a position is in the resource name of a cloud.
@@ -178,8 +215,8 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
     }
     let next = BLANK.run(text, word_end);
     let spaced = next > word_end;
-    let says =
-        is_one_of(word, &["is", "was", "to"]) || word == b"as" && Quote::at(text, next).is_some();
+    let is_set = spaced && word == b"as" && Quote::at(text, next).is_some();
+    let said = after_copula(text, at).or(is_set.then_some(next));
     if word == b"value" {
         paired(scan, at, class);
     } else if let Some(mark) = quote {
@@ -190,8 +227,8 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
             ValueSyntax::Loose
         };
         literal(scan, at, class, syntax);
-    } else if spaced && says && !name.eq_ignore_ascii_case(b"pass") {
-        any(scan, next, class, ValueSyntax::Loose, Terminator::Blank);
+    } else if let Some(value) = said.filter(|_| !name.eq_ignore_ascii_case(b"pass")) {
+        any(scan, value, class, ValueSyntax::Loose, Terminator::Blank);
     } else if spaced && byte(text, next) == b'=' && byte(text, next + 1) != b'=' {
         // `var password string = "x"`
         literal(scan, BLANK.run(text, next + 1), class, ValueSyntax::Quoted);
@@ -201,7 +238,11 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
         // There is no separator, so the value itself must be distinctive: `use token 3f9a…`.
         let value = bare_value(text, at);
         let plain = value.iter().all(|byte| Alphabet::WORD.has(*byte));
-        if value.len() >= 12 && plain && values::is_random(value) {
+        let last = BLANK.run(text, at + value.len());
+        let is_said = LAST_WORDS
+            .iter()
+            .any(|word| starts(text, last, word.as_bytes()));
+        if is_said || value.len() >= 12 && plain && values::is_random(value) {
             bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
         }
     }

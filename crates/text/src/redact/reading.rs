@@ -67,12 +67,14 @@ pub(super) enum Terminator {
     Query,
     /// The closing mark of the enclosing literal.
     Quote(u8),
+    /// The same as [`Terminator::Blank`], or a letter of another script, in a sentence without blanks.
+    Script,
 }
 
 /// Returns where the bare value at a position ends.
 pub(super) fn bare_end(text: &[u8], start: usize, ends: Terminator) -> usize {
     let stops = match ends {
-        Terminator::Blank => Alphabet::new(b"\"'`<>,;)}]"),
+        Terminator::Blank | Terminator::Script => Alphabet::new(b"\"'`<>,;)}]"),
         Terminator::Line => Alphabet::new(b"\""),
         Terminator::Query => Alphabet::new(b"\"'`<>&#;,)}]"),
         Terminator::Quote(_) => Alphabet::new(b"\n"),
@@ -84,6 +86,7 @@ pub(super) fn bare_end(text: &[u8], start: usize, ends: Terminator) -> usize {
             || here.is_ascii_whitespace()
             || stops.has(here)
             || ends == Terminator::Quote(here)
+            || ends == Terminator::Script && !here.is_ascii()
             || (matches!(here, b'&' | b';' | b',') && begins_field(text, at));
         if over {
             return at;

@@ -351,6 +351,66 @@ fn a_value_is_masked_only_with_its_separator() {
 }
 
 #[test]
+fn a_password_is_masked_in_any_case_of_its_name() {
+    for name in super::assignments::FOREIGN.split('|') {
+        let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
+        let title = first.to_uppercase() + rest;
+        // In Turkish, the capital of `i` has its dot.
+        let turkish = title.replace('i', "İ").to_uppercase();
+        for name in [name, &title, &name.to_uppercase(), &turkish] {
+            let masked = redact(&format!("{name}: hunter2x9")).text.into_owned();
+            let is_other = name.contains('İ') && !name.starts_with('Ş');
+            assert!(is_other || masked.ends_with(": [REDACTED]"), "{masked}");
+        }
+    }
+}
+
+#[test]
+fn a_password_is_masked_after_is_in_any_language() {
+    for (text, masked) in [
+        (
+            "Das Passwort ist hunter2x9.",
+            "Das Passwort ist [REDACTED].",
+        ),
+        (
+            "Das Kennwort lautet hunter2x9",
+            "Das Kennwort lautet [REDACTED]",
+        ),
+        ("LA CONTRASEÑA ES hunter2x9", "LA CONTRASEÑA ES [REDACTED]"),
+        (
+            "le mot de passe est `hunter2x9`",
+            "le mot de passe est `[REDACTED]`",
+        ),
+        ("a senha é hunter2x9", "a senha é [REDACTED]"),
+        (
+            "la parola d'ordine è hunter2x9",
+            "la parola d'ordine è [REDACTED]",
+        ),
+        ("hasło to hunter2x9", "hasło to [REDACTED]"),
+        (
+            "het wachtwoord is hunter2x9",
+            "het wachtwoord is [REDACTED]",
+        ),
+        ("Lösenordet är hunter2x9", "Lösenordet är [REDACTED]"),
+        ("Пароль — hunter2x9", "Пароль — [REDACTED]"),
+        ("كلمة المرور هي hunter2x9", "كلمة المرور هي [REDACTED]"),
+        ("پاس ورڈ hunter2x9 ہے", "پاس ورڈ [REDACTED] ہے"),
+        ("पासवर्ड hunter2x9 है", "पासवर्ड [REDACTED] है"),
+        ("পাসওয়ার্ড হল hunter2x9", "পাসওয়ার্ড হল [REDACTED]"),
+        (
+            "kata sandi adalah hunter2x9",
+            "kata sandi adalah [REDACTED]",
+        ),
+        ("数据库密码是hunter2x9。", "数据库密码是[REDACTED]。"),
+        ("密码为：hunter2x9", "密码为：[REDACTED]"),
+        ("パスワードはhunter2x9です", "パスワードは[REDACTED]です"),
+        ("비밀번호는 hunter2x9입니다", "비밀번호는 [REDACTED]입니다"),
+    ] {
+        assert_eq!(redact(text).text, masked);
+    }
+}
+
+#[test]
 fn a_value_is_masked_up_to_its_end() {
     for (text, masked) in [
         (
@@ -689,6 +749,9 @@ fn fragments() -> impl Strategy<Value = String> {
         "| ",
         "#",
         "is ",
+        " ist ",
+        "は",
+        " है",
         "[",
         "]",
         "\r\n",
