@@ -75,15 +75,20 @@ impl Context {
             Error::failed("no home folder is known".to_owned()).hint("set HOME or ANAMNESIS_HOME")
         })?;
         let home = Home::new(root);
-        let config = Config::load(&home);
-        set_patterns(&config.redact.patterns);
         Ok(Self {
             notes: Notes::new(home.clone(), timeout),
-            config,
+            config: Self::load_config(&home),
             home,
             environment,
             tool: None,
         })
+    }
+
+    /// Reads the settings. From then on, this process masks what the person's patterns match.
+    pub(crate) fn load_config(home: &Home) -> Config {
+        let config = Config::load(home);
+        set_patterns(&config.redact.patterns);
+        config
     }
 
     /// Sets a longer lock timeout for the notes.

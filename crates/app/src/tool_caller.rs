@@ -11,7 +11,6 @@ use anamnesis_store::{
     index::{self, Index},
     journal::Journal,
     project::Project,
-    settings::config::Config,
 };
 
 use crate::{
@@ -86,7 +85,7 @@ impl Context {
     pub fn at_present(&self) -> Self {
         Self {
             environment: self.environment.at_present(),
-            config: Config::load(&self.home),
+            config: Self::load_config(&self.home),
             ..self.clone()
         }
     }

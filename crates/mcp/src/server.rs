@@ -209,7 +209,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(&self.context).map(ListResourcesResult::with_all_items)
+        resources::list(&self.context.at_present()).map(ListResourcesResult::with_all_items)
     }
 
     async fn list_resource_templates(
@@ -227,7 +227,7 @@ impl ServerHandler for Server {
         asked: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.context, &asked.uri).map(Into::into)
+        resources::read(&self.context.at_present(), &asked.uri).map(Into::into)
     }
 
     async fn complete(

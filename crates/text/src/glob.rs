@@ -37,6 +37,11 @@ pub fn covers(pattern: &[String], path: &[String]) -> bool {
 
 /// Returns whether a name matches a pattern: `*` is any number of characters, `?` is one.
 pub fn matches(pattern: &str, name: &str) -> bool {
+    matches_folded(pattern, name, |letter| letter)
+}
+
+/// The same, after folding each letter of the name. The pattern is folded already.
+pub(crate) fn matches_folded(pattern: &str, name: &str, fold: fn(char) -> char) -> bool {
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
     // Backtracks to the last `*` only, as `covers` does to the last `**`.
     let mut retry = None;
@@ -49,7 +54,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
                 name = rest;
             }
             (Some('?'), Some(_)) => {}
-            (Some(wanted), Some(found)) if wanted == found => {}
+            (Some(wanted), Some(found)) if wanted == fold(found) => {}
             _ => {
                 let Some((after, from)) = &mut retry else {
                     return false;

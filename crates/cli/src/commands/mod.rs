@@ -301,7 +301,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
     };
     match verb {
         // These commands need no store.
-        Verb::Redact(args) => redact::run(&args, ui),
+        Verb::Redact(args) => redact::run(&args, environment, ui),
         Verb::Help(args) => help::run(&args, ui),
         Verb::Demo(args) => demo::run(&args, &environment, ui),
         Verb::Init(args) => init::run(&args, environment, ui),

@@ -1221,6 +1221,38 @@ fn no_secret_of_an_event_reaches_the_disk() {
 }
 
 #[test]
+fn what_own_patterns_match_reaches_no_disk() {
+    let home = home();
+    home.command(["config", "set", "redact.patterns"])
+        .args(["cust-????", "*@acme.example", "müller gmbh"])
+        .run()
+        .well();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Send the invoice of CUST-0042 to Jane@ACME.example at MÜLLER GmbH");
+    session.uses(
+        "Bash",
+        &json!({ "command": "mail -s CUST-0042 Jane@ACME.example" }),
+        &json!({ "stdout": "sent to MÜLLER GmbH", "stderr": "", "interrupted": false }),
+    );
+    session.answers("The invoice of CUST-0042 is sent.");
+    session.ends();
+    home.settle();
+    let note = note(&home);
+    assert!(
+        note.contains("Send the invoice of [REDACTED] to [REDACTED] at [REDACTED]"),
+        "{note}"
+    );
+    home.command(["write", "--title", "Terms of MÜLLER GmbH"])
+        .input("CUST-0042 pays late.")
+        .run()
+        .well();
+    for text in ["CUST-0042", "Jane@ACME.example", "MÜLLER GmbH"] {
+        assert_eq!(files_with(&home, text.as_bytes()), [""; 0]);
+    }
+}
+
+#[test]
 fn nothing_is_left_running() {
     let home = home();
     play(&home);

@@ -30,7 +30,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Starts a server and says nothing to it yet.
-    fn start(home: &TestHome, words: &str) -> Self {
+    pub(crate) fn start(home: &TestHome, words: &str) -> Self {
         Self::new(
             home.command(words.split_whitespace())
                 .env("CLAUDE_PROJECT_DIR", home.project()),
@@ -65,7 +65,7 @@ impl Client {
         client
     }
 
-    fn initialize(&mut self) -> Value {
+    pub(crate) fn initialize(&mut self) -> Value {
         let who = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
                           "clientInfo": { "name": "test", "version": "1" } });
         let answer = self.ask("initialize", who);
@@ -1553,4 +1553,28 @@ fn a_client_that_cannot_ask_leaves_a_reflection_to_the_terminal() {
     ");
     home.run(&format!("review --approve {key}")).well();
     assert!(home.run("review").well().starts_with("nothing is pending"));
+}
+
+#[test]
+fn a_running_server_masks_by_changed_patterns() {
+    let home = home();
+    home.add(&NoteText::new(&id("CVST01"), "Terms of CUST-0042").global());
+    let mut client = Client::open(&home);
+    let asked = json!({ "query": "terms" });
+    let found = client.gives("memory_search", asked.clone());
+    assert!(found.to_string().contains("CUST-0042"), "{found}");
+    home.run("config set redact.patterns cust-????").well();
+    let found = client.gives("memory_search", asked);
+    assert!(found.to_string().contains("Terms of [REDACTED]"), "{found}");
+    let written = client.gives(
+        "memory_write",
+        json!({ "body": "CUST-0043 pays in March." }),
+    );
+    let shown = home.run(&format!("show {}", written["id"].as_str().unwrap()));
+    assert!(shown.well().contains("[REDACTED] pays in March"));
+    home.run("config unset redact.patterns").well();
+    let uri = format!("memory://{}", id("CVST01"));
+    let read = client.ask("resources/read", json!({ "uri": uri }));
+    assert!(read.to_string().contains("CUST-0042"), "{read}");
+    client.leave();
 }

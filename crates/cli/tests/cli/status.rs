@@ -297,6 +297,20 @@ fn redact_masks_and_names_the_rule() {
         plain
     );
     assert!(!home.store().exists());
+    home.run("config set redact.patterns cust-???? *@acme.example")
+        .well();
+    let masked = home
+        .command(["redact"])
+        .input("CUST-0042, Jane@ACME.example")
+        .run();
+    assert_eq!(masked.well(), "[REDACTED], [REDACTED]");
+    home.write(
+        "config.json",
+        r#"{"redact": {"patterns": ["cust-????", "*"]}}"#,
+    );
+    let masked = home.command(["redact"]).input("CUST-0042 *").run();
+    assert_eq!(masked.stdout, "[REDACTED] *");
+    assert!(masked.stderr.contains("redact.patterns"), "{masked:?}");
 }
 
 #[test]

@@ -145,7 +145,7 @@ settings! {
     }
     /// Settings of redaction.
     redact: Redact {
-        patterns: Vec<String> = Vec::new(), Kind::Texts, "What else is masked like a credential: words with `*` and `?`, such as `*.corp.example`, or phrases.";
+        patterns: Vec<String> = Vec::new(), Kind::Patterns, "What else is masked like a credential: words with `*` and `?`, such as `*.corp.example`, or phrases.";
     }
     {
         skip_tools: Vec<String> = SKIPPED_TOOLS.map(str::to_owned).to_vec(), Kind::Texts, "Tools whose use is not recorded.";

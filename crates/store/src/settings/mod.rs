@@ -9,6 +9,7 @@ pub mod exclude;
 
 use std::slice;
 
+use anamnesis_text::redact::check_pattern;
 use serde_json::{Map, Value};
 use strsim::levenshtein;
 
@@ -53,6 +54,8 @@ pub enum Kind {
     Texts,
     /// A list of patterns of folders.
     Folders,
+    /// A list of patterns of what is masked.
+    Patterns,
     /// Changed only by `pause` and `resume`, which have side effects.
     Paused,
 }
@@ -107,9 +110,14 @@ impl Kind {
             Self::Choice([]) => String::new(),
             Self::Number(u32::MAX) => "a non-negative integer".to_owned(),
             Self::Number(max) => format!("an integer from 0 to {max}"),
-            Self::Texts | Self::Folders => "a list of strings".to_owned(),
+            Self::Texts | Self::Folders | Self::Patterns => "a list of strings".to_owned(),
             Self::Paused => "the value that `off` and `on` write".to_owned(),
         }
+    }
+
+    /// Returns whether its values are lists of strings.
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Texts | Self::Folders | Self::Patterns)
     }
 
     /// Returns whether it restricts recording. While such a setting is invalid, nothing is
@@ -161,6 +169,7 @@ impl Kind {
             (Self::Folders, Value::String(pattern)) if names_nothing(pattern) => {
                 Err("it names no folder")
             }
+            (Self::Patterns, Value::String(pattern)) => check_pattern(pattern),
             (_, Value::String(_)) => Ok(()),
             _ => Err("expected a string"),
         }
@@ -191,7 +200,7 @@ impl Setting {
     /// Parses typed words.
     pub fn parse(&self, words: &[String]) -> Result<Value, InvalidSetting> {
         let typed = match (self.kind, words) {
-            (Kind::Texts | Kind::Folders, words) => Value::from(words),
+            (kind, words) if kind.is_list() => Value::from(words),
             (Kind::Switch, [word]) => match word.trim() {
                 "true" | "yes" | "1" => true.into(),
                 "false" | "no" | "0" => false.into(),
@@ -221,7 +230,7 @@ impl Setting {
     /// Reads a value of the file. What is invalid in it is reported and left out; none if nothing is
     /// left.
     fn read(&self, value: &Value, problems: &mut Vec<String>) -> Option<Value> {
-        if !matches!(self.kind, Kind::Texts | Kind::Folders | Kind::Paused) {
+        if !self.kind.is_list() && self.kind != Kind::Paused {
             let read = self.kind.read(value);
             if read.is_none() {
                 problems.push(self.invalid(value));
@@ -342,7 +351,7 @@ mod tests {
                 Kind::Switch => &[&["on"]],
                 Kind::Choice(words) => &words.chunks(1).collect::<Vec<_>>(),
                 Kind::Number(_) => &[&["17"]],
-                Kind::Texts | Kind::Folders => &[&["/srv/a", "/srv/b c"]],
+                Kind::Texts | Kind::Folders | Kind::Patterns => &[&["/srv/a", "/srv/b c"]],
                 Kind::Paused => continue,
             };
             for typed in typed {
@@ -410,6 +419,16 @@ mod tests {
                 "remote",
                 &["https://me:hunter2@h/x", "y"],
                 "invalid value for remote: expected the address of a git repository",
+            ),
+            (
+                "redact.patterns",
+                &["cust-*", "*@a?"],
+                "invalid value \"*@a?\" in redact.patterns: expected three or more letters or digits",
+            ),
+            (
+                "redact.patterns",
+                &["Müller *"],
+                "invalid value \"Müller *\" in redact.patterns: expected no `*` or `?` in a pattern with a blank",
             ),
             (
                 "retention.trash_days",

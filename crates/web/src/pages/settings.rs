@@ -253,7 +253,7 @@ fn field(setting: &Setting, value: &Value) -> Markup {
                     @for word in words { option value=(word) selected[*word == typed] { (word) } }
                 }
             }
-            Kind::Texts | Kind::Folders => {
+            kind if kind.is_list() => {
                 textarea name="value" rows="4" placeholder="One per line" { "\n" (typed) }
             }
             Kind::Secret => { input type="password" name="value" required autocomplete="off"; }
@@ -275,7 +275,7 @@ pub(crate) fn change(visit: &Visit) -> Answered {
         None
     } else {
         let words: Vec<String> = match setting.kind {
-            Kind::Texts | Kind::Folders => {
+            kind if kind.is_list() => {
                 let lines = typed.lines().map(str::trim);
                 lines
                     .filter(|line| !line.is_empty())
