@@ -103,6 +103,8 @@ pub(super) static EXAMPLES: &[Examples] = &[
         rule: "aws",
         must_match: &[
             concat!("AK", "IAQ7ZK2VT9LX4BN8RW"),
+            concat!("@@ -1 +1 @@\n-AK", "IAQ7ZK2VT9LX4BN8RW"),
+            concat!("+AK", "IAQ7ZK2VT9LX4BN8RW\n"),
             concat!("AS", "IAQ7ZK2VT9LX4BN8RW"),
             concat!("ABSK", "QmVkcm9ja0FQSUtleS", x32!(), x32!(), x32!()),
         ],
@@ -163,6 +165,8 @@ pub(super) static EXAMPLES: &[Examples] = &[
         rule: "github",
         must_match: &[
             concat!("gh", "p_", x32!(), "a1B2"),
+            concat!("@@ -1 +1 @@\n-gh", "p_", x32!(), "a1B2"),
+            concat!("+gh", "p_", x32!(), "a1B2\n"),
             concat!("gh", "s_", "q7Zk2Vt9Lx4Bn8Rw3Hs6"),
             concat!("github", "_pat_11", x32!(), "_", x32!()),
         ],
