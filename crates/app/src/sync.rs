@@ -473,7 +473,7 @@ impl From<anamnesis_sync::Error> for Error {
             let text = if matches!(error, anamnesis_sync::Error::Damaged { .. }) {
                 "anamnesis doctor --fix   (replaces the damaged repository; no note is lost)"
             } else if error.may_be_damage() {
-                "anamnesis doctor --fix   (checks the repository, replaces a damaged one)"
+                "anamnesis doctor --fix   (checks the repository)"
             } else if matches!(error, anamnesis_sync::Error::Busy) {
                 TRY_AGAIN
             } else {
@@ -691,6 +691,28 @@ pub fn short_batch(batch: Ulid) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_repository_is_promised_only_where_this_one_is_damaged() {
+        let hint = |error| {
+            let error = Error::from(error);
+            error.next_step().unwrap_or_default().to_owned()
+        };
+        let damaged = anamnesis_sync::Error::Damaged {
+            path: "memory".into(),
+            reason: "no HEAD".to_owned(),
+        };
+        assert!(hint(damaged).contains("replaces the damaged repository"));
+        let failed = anamnesis_sync::Error::Network(anamnesis_sync::git::Error::Failed {
+            task: anamnesis_sync::git::Task::Configuration,
+            words: "bad object HEAD".to_owned(),
+        });
+        assert!(failed.may_be_damage());
+        assert_eq!(
+            hint(failed),
+            "anamnesis doctor --fix   (checks the repository)"
+        );
+    }
 
     #[test]
     fn a_sync_is_due_when_asked_for_and_not_too_soon_after_failures() {

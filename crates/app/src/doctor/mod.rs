@@ -25,7 +25,7 @@ use self::{
     notes::{readable, triggers},
     records::{damage, recording, records},
     settings::{embedding_model, ignored_variables, privacy, projects},
-    store::{unusable_journal, writable},
+    store::{NOT_RECORDED, unusable_journal, writable},
     sync::{named_model, replaced_repositories, synced},
 };
 use crate::context::{Context, TIMEOUT};
@@ -301,7 +301,9 @@ pub fn unwritable(context: &Context) -> Option<String> {
         return None;
     }
     let found = writable(context);
-    (found.health == Health::Broken).then(|| found.summary().to_owned())
+    let line = found.summary();
+    let reason = line.strip_prefix(NOT_RECORDED).unwrap_or(line);
+    (found.health == Health::Broken).then(|| reason.to_owned())
 }
 
 /// Returns the worst state among findings.

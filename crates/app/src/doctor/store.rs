@@ -13,6 +13,9 @@ use chrono::Utc;
 use super::CheckResult;
 use crate::context::Context;
 
+/// The beginning of a line about a store that cannot be written.
+pub(super) const NOT_RECORDED: &str = "nothing is recorded: ";
+
 /// Creates the store's folders and writes a file there.
 pub(super) fn writable(context: &Context) -> CheckResult {
     let root = context.shown(context.home.root());
@@ -22,7 +25,7 @@ pub(super) fn writable(context: &Context) -> CheckResult {
     let name = format!("probe-{}", NoteId::generate(Utc::now()));
     let probe = context.home.derived().join(name);
     if let Err(error) = file::write_atomic(&probe, &[0; 4096]) {
-        let line = format!("nothing is recorded: {root} cannot be written: {error}");
+        let line = format!("{NOT_RECORDED}{root} cannot be written: {error}");
         return CheckResult::broken(line).hint("free some space, or make it writable for you");
     }
     let _ = fs::remove_file(&probe);

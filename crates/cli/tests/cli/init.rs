@@ -10,6 +10,8 @@ use std::{
 use anamnesis_testkit::home::{NoteText, TestHome, git_repository};
 use serde_json::{Value, json};
 
+#[cfg(unix)]
+use crate::purge::git;
 use crate::{SESSION, home_with_notes, id, program, snapshot, untouched_home};
 
 /// Settings as the Python version leaves them, with hooks and habits of somebody else.
@@ -268,6 +270,49 @@ fn a_remote_that_deleted_notes_is_joined_without_a_loss() {
         found.contains("Integration tests need the stub server"),
         "{found}"
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_remote_that_is_a_shallow_clone() {
+    let (laptop, desktop) = (home_with_notes(), untouched_home());
+    let [full, shallow] = ["full.git", "shallow.git"].map(|name| {
+        let path = laptop.root().join(name);
+        path.to_str().unwrap().to_owned()
+    });
+    git(&["init", "--quiet", "--bare", "--initial-branch=main", &full]);
+    let run = |home: &TestHome, words: &[&str]| {
+        let path = std::env::var_os("PATH").unwrap();
+        home.command(words).env("PATH", path).run()
+    };
+    run(&laptop, &["init", "--yes", "--remote", &full]).well();
+    laptop.run("forget 7Q4KZ9").well();
+    run(&laptop, &["sync"]).well();
+    let address = format!("file://{full}");
+    git(&[
+        "clone",
+        "--quiet",
+        "--bare",
+        "--depth=1",
+        &address,
+        &shallow,
+    ]);
+    let head = || git(&["-C", &shallow, "rev-parse", "main"]);
+    let before = head();
+    let is_named = |words: &[&str]| {
+        let said = run(&desktop, words);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.stderr.contains("is a shallow clone"), "{said:?}");
+        assert!(said.stderr.contains("git fetch --unshallow"), "{said:?}");
+        assert_eq!(head(), before);
+    };
+    is_named(&["init", "--yes", "--remote", &shallow]);
+    assert_eq!(
+        json_in(&desktop.store().join("config.json"))["remote"],
+        Value::Null
+    );
+    run(&desktop, &["config", "set", "remote", &shallow]).well();
+    is_named(&["sync"]);
 }
 
 #[test]

@@ -643,8 +643,16 @@ fn a_store_that_can_only_be_read_answers() {
         "{start}"
     );
     assert!(start.contains("stub server"), "{start}");
-    let found = Client::open(&home).call("memory_search", json!({ "query": "stub" }));
+    let mut client = Client::start(&home, "serve");
+    let opened = client.initialize()["result"]["instructions"].to_string();
+    let (_, said) = opened.split_once("Nothing is recorded now: ").unwrap();
+    assert!(!said.contains("nothing is recorded"), "{said}");
+    let found = client.call("memory_search", json!({ "query": "stub" }));
     assert!(found.to_string().contains("stub server"), "{found}");
+    let status = client.gives("memory_status", json!({}));
+    let reason = status["not_recorded"].as_str().unwrap();
+    assert!(reason.contains("cannot be written"), "{status}");
+    client.leave();
     let status = home.run("status").stdout;
     assert!(status.contains("nothing is recorded"), "{status}");
     let written = home.run("forget 7Q4KZ9");

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anamnesis_app::{Error, context::Context, ops::stats::UsageCounts, sync};
+use anamnesis_app::{Error, context::Context, doctor, ops::stats::UsageCounts, sync};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,9 @@ struct Status {
     /// This session's project key
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    /// Why nothing is recorded now
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_recorded: Option<String>,
     total: usize,
     by_type: Counts,
     by_project: Counts,
@@ -100,6 +103,7 @@ fn run(context: &Context, asked: Parameters) -> Result<Status, Error> {
         db_path: shown(&context.home.index()),
         version: env!("CARGO_PKG_VERSION"),
         project: context.own_project().ok().map(|project| project.key),
+        not_recorded: doctor::unwritable(context),
         total: counts.total,
         by_type: counts.by_type,
         by_project: counts.by_project,

@@ -105,7 +105,8 @@ fn a_sparse_checkout_deletes_no_note() {
     laptop.git(&["config", "core.sparseCheckout", "true"]);
     std::fs::remove_file(left_out.absolute(&laptop.home)).unwrap();
     let new = laptop.write("new");
-    let _ = laptop.try_sync();
+    let error = laptop.try_sync().unwrap_err().to_string();
+    assert!(error.contains("core.sparsecheckout"), "{error}");
     let committed = laptop.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
     for note in [left_out, new] {
         assert!(committed.contains(&note.id.to_string()), "{committed}");
