@@ -414,10 +414,14 @@ fn engram_has_one_note_per_topic_in_every_form() {
         "project/.engram/chunks/b2.jsonl.gz",
         gzip(&later.to_string()),
     );
-    let manifest = json!({"version": 1, "chunks": [
-        {"id": "b2", "created_at": "2026-02-01T00:00:00Z"},
-        {"id": "a1", "created_at": "2026-01-01T00:00:00Z"},
-        {"id": "../a1", "created_at": "2026-01-01T00:00:00Z"}]});
+    let mut chunks = vec![
+        json!({"id": "b2", "created_at": "2026-02-01T00:00:00Z"}),
+        json!({"id": "../a1", "created_at": "2026-01-01T00:00:00Z"}),
+    ];
+    // A chunk is read once, however often the manifest names it.
+    let again = json!({"id": "a1", "created_at": "2026-01-01T00:00:00Z"});
+    chunks.resize(2_000, again);
+    let manifest = json!({"version": 1, "chunks": chunks});
     let manifest = bench.file("project/.engram/manifest.json", manifest.to_string());
     let project = manifest.parent().unwrap().parent().unwrap();
     let (counted, notes) = bench.play("engram", project);
