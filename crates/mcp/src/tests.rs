@@ -438,7 +438,10 @@ fn what_is_known_is_refused_and_what_is_like_it_is_named() {
     );
     // In another project the text is new.
     let elsewhere = session.gives("memory_write", json!({ "body": text, "project": "other" }));
-    assert_eq!(elsewhere["decision"], "novel");
+    assert_eq!(
+        (&elsewhere["decision"], &elsewhere["state"]),
+        (&json!("novel"), &json!("proposed"))
+    );
     let otherwise = session.gives("memory_write", json!({ "body": text.replace("30", "60") }));
     assert_eq!(otherwise["decision"], "extends");
     assert_eq!(otherwise["similar"][0]["id"], first["id"]);
