@@ -938,6 +938,29 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_fact_that_was_restated_comes_once() {
+        let fixture = Fixture::new();
+        for said in ["Remember", "Again", "As I said", "Please"] {
+            fixture.add(
+                &format!("{said}: prices are integer cents, never floats"),
+                |note| {
+                    "In prices, integer cents and never floats.".clone_into(&mut note.body);
+                },
+            );
+        }
+        for number in 0..10 {
+            fixture.add(&format!("Other {number}"), |_| {});
+        }
+        let outcome = prompted(
+            &fixture,
+            "are prices floats or integer cents?",
+            LIMITS,
+            None,
+        );
+        assert_eq!(injected(&outcome).len(), 1, "{outcome:?}");
+    }
+
+    #[test]
     fn a_note_that_another_one_keeps_from_a_pointer_says_so() {
         let fixture = Fixture::new();
         for title in ["Totals are rounded up", "Totals are rounded down"] {

@@ -393,6 +393,14 @@ mod tests {
     }
 
     #[test]
+    fn a_second_block_of_front_matter_stays_in_the_text() {
+        let memory = parse("permalink: shop/twice\n---\n\n---\ndescription: The second one");
+        assert_eq!(parts(&memory), "package_manager|semantic|import");
+        let expected = format!("---\ndescription: The second one\n---\n\n{BODY}");
+        assert_eq!(memory.body, expected);
+    }
+
+    #[test]
     fn bad_yaml_is_salvaged_line_by_line() {
         for (front, expected) in [
             (

@@ -420,6 +420,38 @@ fn a_value_in_the_index_that_cannot_be_converted() {
 }
 
 #[test]
+fn flipped_bits_of_the_index_fail_no_command() {
+    let home = home_with_notes();
+    home.run("reindex").well();
+    let path = index(&home.store());
+    let good = fs::read(&path).unwrap();
+    let answer = home.run("list --everywhere --json").well();
+    let mut drawn: usize = 1;
+    for round in 0..12 {
+        let mut bad = good.clone();
+        for _ in 0..8 {
+            drawn = drawn.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+            let at = (drawn >> 8) % bad.len();
+            bad[at] ^= 1 << (drawn >> 28 & 7);
+        }
+        for ending in ["-wal", "-shm"] {
+            fs::remove_file(format!("{}{ending}", path.display())).ok();
+        }
+        fs::write(&path, bad).unwrap();
+        for ask in ["list --everywhere", "search pnpm", "status"] {
+            let asked = home.run(ask);
+            assert_eq!(asked.code, Some(0), "{round}, {ask}: {asked:?}");
+        }
+        home.run("reindex").well();
+        assert_eq!(
+            home.run("list --everywhere --json").well(),
+            answer,
+            "{round}"
+        );
+    }
+}
+
+#[test]
 fn the_person_is_told_that_nothing_is_recorded() {
     let home = home_with_notes();
     home.run("reindex").well();
