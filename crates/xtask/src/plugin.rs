@@ -482,6 +482,28 @@ mod tests {
         content
     }
 
+    #[test]
+    fn a_model_that_no_page_names_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let model = root.join("model.bin");
+        let arguments = Arguments {
+            binaries: None,
+            profile: Profile::Release,
+            semantic: Some(model.clone()),
+            out: Some(root.join("out")),
+        };
+        fs::create_dir_all(root.join("docs/reference")).unwrap();
+        let named = hex(&Sha256::digest(b"the model"));
+        fs::write(root.join("docs/reference/models.md"), named).unwrap();
+        fs::write(&model, "another model").unwrap();
+        let error = run(root, &arguments).unwrap_err().to_string();
+        assert!(error.contains("expected one that"), "{error}");
+        assert!(!root.join("out").exists());
+        fs::write(&model, "the model").unwrap();
+        check_documented(root, &model).unwrap();
+    }
+
     /// Creates a checkout with the parts of a plugin and a binary for every release target.
     fn checkout() -> (tempfile::TempDir, Options) {
         let folder = tempfile::tempdir().unwrap();

@@ -365,9 +365,24 @@ mod tests {
                 for foreign in ["cargo", "curl", "dist ", "npm", "pip", "rustup"] {
                     assert!(!job.contains(foreign), "{workflow}: {name} runs {foreign}");
                 }
+                // What it publishes is attested first.
+                let attested = job.find("uses: actions/attest@").unwrap();
+                let published = ["gh release create", "publish-tree"].map(|step| job.find(step));
+                let published = published.into_iter().flatten().next();
+                assert!(attested < published.unwrap(), "{workflow}: {name}");
                 writing.push(name);
             }
         }
         assert_eq!(writing, ["release", "publish"]);
+        // The plugin is packed and uploaded before a tool is installed, on another machine.
+        let bundle = jobs("plugin-bundle.yml");
+        let with = |step: &str| {
+            let jobs = bundle.iter().filter(|(_, job)| job.contains(step));
+            jobs.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(with("name: Pack"), ["bundle"]);
+        assert_eq!(with("name: artifacts-plugin"), ["bundle"]);
+        assert_eq!(with("cargo install"), ["components"]);
+        assert_eq!(with("needs: bundle"), ["components"]);
     }
 }

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 #[cfg(unix)]
 use anamnesis_testkit::home::script;
 use anamnesis_testkit::home::{NoteText, Output, TestHome, answered, asked, git_repository};
+use anamnesis_text::hash::bytes_hash;
 use serde_json::{Value, json};
 
 use crate::{
@@ -431,6 +432,20 @@ fn a_second_binary_on_the_path() {
     fs::remove_file(home.root().join("bin/anamnesis")).unwrap();
     std::os::unix::fs::symlink(crate::program(), home.root().join("bin/anamnesis")).unwrap();
     assert_eq!(home.run("doctor").code, Some(0));
+}
+
+#[test]
+fn an_installed_program_is_named_with_its_hash() {
+    assert!(!home().run("doctor").stdout.contains("SHA-256"));
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("bin/native/host/anamnesis");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::copy(crate::program(), &program).unwrap();
+    let hash = bytes_hash(&fs::read(&program).unwrap());
+    let shown = check(&TestHome::new(&program), "program");
+    assert!(shown.contains(&hash), "{shown}");
+    let command = format!("gh attestation verify {}", program.display());
+    assert!(shown.contains(&command), "{shown}");
 }
 
 #[test]
