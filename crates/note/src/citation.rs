@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 
 use anamnesis_text::sanitize::head;
 
+use crate::note::words;
+
 /// The most citations of a text.
 pub const MAX_CITATIONS: usize = 64;
 
@@ -154,33 +156,15 @@ const REMOVAL_WORDS: [&str; 7] = [
     "deleted", "dropped", "gone", "obsolete", "removed", "renamed", "replaced",
 ];
 
-/// The kind of a citation's target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CitationKind {
-    /// A file or folder, relative to some folder of the project.
-    Path,
-    /// A function, type or other name in the code.
-    Symbol,
-    /// A command that the project defines: a make target, a package script.
-    Command,
-}
-
-impl CitationKind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Path, Self::Symbol, Self::Command];
-
-    /// Returns the stored word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Path => "path",
-            Self::Symbol => "symbol",
-            Self::Command => "command",
-        }
-    }
-
-    /// Parses the stored word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+words! {
+    /// The kind of a citation's target.
+    CitationKind {
+        /// A file or folder, relative to some folder of the project.
+        Path = "path",
+        /// A function, type or other name in the code.
+        Symbol = "symbol",
+        /// A command that the project defines: a make target, a package script.
+        Command = "command",
     }
 }
 

@@ -62,7 +62,7 @@ pub const MAX_ASKED: usize = 10;
 const MAX_ASKED_LENGTH: usize = 80;
 
 /// Input for a new note.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Draft {
     /// The type; derived from the kind if missing.
     pub note_type: Option<NoteType>,
@@ -106,24 +106,9 @@ impl Draft {
     /// Returns a draft with a text for a project.
     pub fn new(text: String, project: String) -> Self {
         Self {
-            note_type: None,
-            kind: None,
-            title: None,
             text,
             project,
-            scope: Scope::Portable,
-            user_id: None,
-            workspace_id: None,
-            tags: Vec::new(),
-            asked: Vec::new(),
-            when: Vec::new(),
-            instead: None,
-            severity: None,
-            enforce: Enforce::Never,
-            pinned: false,
-            status: None,
-            links: Vec::new(),
-            supersedes: Vec::new(),
+            ..Self::default()
         }
     }
 

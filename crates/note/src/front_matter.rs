@@ -13,7 +13,8 @@ use std::{
 };
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
+    Visitor,
 };
 
 /// The largest front matter that is read, in bytes.
@@ -154,7 +155,7 @@ impl<'de> Visitor<'de> for MappingSeed {
                     .next_value::<Option<String>>()?
                     .map_or(Value::Null, Value::Text),
                 Shape::List => map.next_value::<TextOrList>()?.0,
-                Shape::Any => map.next_value::<Skipped>().map(|_| Value::Null)?,
+                Shape::Any => map.next_value::<IgnoredAny>().map(|_| Value::Null)?,
             };
             // Different spellings of one key, such as `a` and `"a"`.
             if values.insert(key.clone(), value).is_some() {
@@ -162,67 +163,6 @@ impl<'de> Visitor<'de> for MappingSeed {
             }
         }
         Ok(values)
-    }
-}
-
-/// Skips a value. Unlike `IgnoredAny`, it respects the library's depth limit.
-struct Skipped;
-
-impl<'de> Deserialize<'de> for Skipped {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SkippedVisitor)
-    }
-}
-
-struct SkippedVisitor;
-
-impl<'de> Visitor<'de> for SkippedVisitor {
-    type Value = Skipped;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_i128<E>(self, _: i128) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_u128<E>(self, _: u128) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_unit<E>(self) -> Result<Skipped, E> {
-        Ok(Skipped)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Skipped, A::Error> {
-        while items.next_element::<Skipped>()?.is_some() {}
-        Ok(Skipped)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Skipped, A::Error> {
-        while map.next_entry::<Skipped, Skipped>()?.is_some() {}
-        Ok(Skipped)
     }
 }
 
@@ -329,7 +269,8 @@ enum Rejected {
 /// Finds the first anchor, alias, tag or deep nesting of a block and returns its line in the file.
 ///
 /// Only positions where YAML allows an alias count: `title: R&D` and a folded line that starts with
-/// `*` are text. Anything missed in a nested structure meets the library's own limits.
+/// `*` are text. Anything missed in a nested structure is part of an ignored value, which is not
+/// expanded, or meets the library's own limits.
 fn find_rejected(block: &str, entries: &[Entry]) -> Option<(usize, Rejected)> {
     if block.trim_start().starts_with(['[', '{']) {
         return rejected_in_flow(block.trim_start()).map(|rejected| (2, rejected));

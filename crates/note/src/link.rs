@@ -5,7 +5,6 @@
 //! are [`Edge`]s that no note contains.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     str::FromStr,
@@ -13,11 +12,10 @@ use std::{
 
 use crate::{
     id::NoteId,
-    note::{Note, UnknownWord},
+    note::{Note, UnknownWord, in_json, words},
 };
 use anamnesis_text::clean::one_line;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::Serialize;
 
 /// The longest line that is searched for links, in bytes. Nobody writes links into a longer one.
 const MAX_LINE_LENGTH: usize = 16 * 1024;
@@ -31,63 +29,45 @@ const MAX_TITLE_LENGTH: usize = 300;
 /// The highest combined weight of several links between two notes.
 const MAX_COMBINED_WEIGHT: f64 = 0.9;
 
-/// How one note is related to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Relation {
-    /// The other note is the cause.
-    CausedBy,
-    /// It adds details to the other note.
-    Elaborates,
-    /// It is part of the other note.
-    PartOf,
-    /// They are about related topics.
-    RelatedTo,
-    /// Its text names the other note: `[[…]]`.
-    Mentions,
-    /// A task about the other note.
-    About,
-    /// It replaces the other note.
-    Supersedes,
-    /// They may contradict each other.
-    Contradicts,
-    /// A warning about the other note's topic.
-    WarnsAgainst,
-    /// Consecutive notes of one session.
-    Session,
-    /// Both cite the same file.
-    File,
-    /// Their texts are similar.
-    Similar,
+words! {
+    /// How one note is related to another, in the order of the documentation.
+    Relation {
+        /// The other note is the cause.
+        CausedBy = "caused-by",
+        /// It adds details to the other note.
+        Elaborates = "elaborates",
+        /// It is part of the other note.
+        PartOf = "part-of",
+        /// They are about related topics.
+        RelatedTo = "related-to",
+        /// Its text names the other note: `[[…]]`.
+        Mentions = "mentions",
+        /// A task about the other note.
+        About = "about",
+        /// It replaces the other note.
+        Supersedes = "supersedes",
+        /// They may contradict each other.
+        Contradicts = "contradicts",
+        /// A warning about the other note's topic.
+        WarnsAgainst = "warns-against",
+        /// Consecutive notes of one session.
+        Session = "session",
+        /// Both cite the same file.
+        File = "file",
+        /// Their texts are similar.
+        Similar = "similar",
+    }
 }
 
-impl Relation {
-    /// All relations, in the order of the documentation.
-    pub const ALL: &'static [Self] = &[
-        Self::CausedBy,
-        Self::Elaborates,
-        Self::PartOf,
-        Self::RelatedTo,
-        Self::Mentions,
-        Self::About,
-        Self::Supersedes,
-        Self::Contradicts,
-        Self::WarnsAgainst,
-        Self::Session,
-        Self::File,
-        Self::Similar,
-    ];
+in_json! { Relation, Self::GIVEN, Self::as_str, given; }
 
+impl Relation {
     /// The relations that a line of `links` may have. Mentions are in the text, and `supersedes` is
     /// a key.
-    pub const DECLARABLE: &'static [Self] = &[
-        Self::CausedBy,
-        Self::Elaborates,
-        Self::PartOf,
-        Self::RelatedTo,
-        Self::About,
-        Self::Contradicts,
-        Self::WarnsAgainst,
-    ];
+    pub const DECLARABLE: &'static [Self] = match Self::GIVEN {
+        [declarable @ .., Self::Supersedes] => declarable,
+        _ => &[],
+    };
 
     /// The relations that a person or agent can set: those of `links`, and `supersedes`.
     pub const GIVEN: &'static [Self] = &[
@@ -100,24 +80,6 @@ impl Relation {
         Self::WarnsAgainst,
         Self::Supersedes,
     ];
-
-    /// Returns its word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::CausedBy => "caused-by",
-            Self::Elaborates => "elaborates",
-            Self::PartOf => "part-of",
-            Self::RelatedTo => "related-to",
-            Self::Mentions => "mentions",
-            Self::About => "about",
-            Self::Supersedes => "supersedes",
-            Self::Contradicts => "contradicts",
-            Self::WarnsAgainst => "warns-against",
-            Self::Session => "session",
-            Self::File => "file",
-            Self::Similar => "similar",
-        }
-    }
 
     /// Returns the default weights along and against the direction, from 0 to 1.
     ///
@@ -152,43 +114,6 @@ impl Relation {
     }
 }
 
-/// The words of [`Relation::DECLARABLE`].
-const DECLARABLE_WORDS: &[&str] = &[
-    "caused-by",
-    "elaborates",
-    "part-of",
-    "related-to",
-    "about",
-    "contradicts",
-    "warns-against",
-];
-
-/// The words of [`Relation::GIVEN`].
-const GIVEN_WORDS: &[&str] = &[
-    "caused-by",
-    "elaborates",
-    "part-of",
-    "related-to",
-    "about",
-    "contradicts",
-    "warns-against",
-    "supersedes",
-];
-
-impl FromStr for Relation {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_among(text, Self::ALL, DECLARABLE_WORDS)
-    }
-}
-
-impl fmt::Display for Relation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
 /// A declared link: a line of `links`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
@@ -219,24 +144,19 @@ pub enum InvalidLink {
 
 /// Parses a relation of `links`.
 pub fn declarable(word: &str) -> Result<Relation, UnknownWord> {
-    parse_among(word, Relation::DECLARABLE, DECLARABLE_WORDS)
+    parse_among(word, Relation::DECLARABLE)
 }
 
 /// Parses a relation that can be set, including `supersedes`.
 pub fn given(word: &str) -> Result<Relation, UnknownWord> {
-    parse_among(word, Relation::GIVEN, GIVEN_WORDS)
+    parse_among(word, Relation::GIVEN)
 }
 
-fn parse_among(
-    word: &str,
-    relations: &[Relation],
-    known: &'static [&'static str],
-) -> Result<Relation, UnknownWord> {
-    let mut relations = relations.iter().copied();
-    let found = relations.find(|relation| relation.as_str() == word);
-    found.ok_or_else(|| UnknownWord {
+fn parse_among(word: &str, relations: &[Relation]) -> Result<Relation, UnknownWord> {
+    let found = relations.iter().find(|relation| relation.as_str() == word);
+    found.copied().ok_or_else(|| UnknownWord {
         word: word.to_owned(),
-        known,
+        known: relations.iter().map(|relation| relation.as_str()).collect(),
     })
 }
 
@@ -566,29 +486,6 @@ pub fn combined_weight(weights: impl IntoIterator<Item = f64>) -> f64 {
         missing *= 1.0 - weight;
     }
     (1.0 - missing).min(MAX_COMBINED_WEIGHT).max(strongest)
-}
-
-impl Serialize for Relation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Relation {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        given(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for Relation {
-    fn schema_name() -> Cow<'static, str> {
-        "Relation".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words: Vec<&str> = Self::GIVEN.iter().map(|it| it.as_str()).collect();
-        json_schema!({ "type": "string", "enum": words })
-    }
 }
 
 #[cfg(test)]

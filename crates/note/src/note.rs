@@ -22,6 +22,7 @@ pub use visibility::{REFLECTED_TAG, UNREVIEWED_TAG, Visibility};
 pub use words::{
     Enforce, Kind, NoteType, Rating, Scope, Severity, Source, State, Status, UnknownWord,
 };
+pub(crate) use words::{in_json, words};
 
 /// The largest file that is read completely, in bytes; of a larger one only the head is read.
 pub const MAX_FILE_LENGTH: usize = 1024 * 1024;
@@ -158,13 +159,7 @@ impl Note {
 
     /// Returns the word for the author that people and models are shown.
     pub fn author(&self) -> &'static str {
-        match self.source {
-            Source::Human if self.is_by_agent() => "agent",
-            Source::Human => "you",
-            Source::SessionEnd => "session",
-            Source::Reflection | Source::Merge => "reflection",
-            Source::Import => "import",
-        }
+        self.source.author(self.is_by_agent())
     }
 
     /// Returns whether it applies to all projects.

@@ -5,9 +5,7 @@
 //! change, write a new file, rename. An unreadable file is never overwritten.
 
 use std::{
-    fmt,
-    fs::{self, Metadata},
-    io,
+    fmt, fs, io,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -32,16 +30,6 @@ use crate::{
 /// The maximum size of a note that can be changed, in bytes. Larger ones can only be edited by hand.
 const MAX_CHANGED_LENGTH: usize = 64 * 1024 * 1024;
 
-/// The folders of notes, relative to the store.
-pub const FOLDERS: [&str; 6] = [
-    "memory/procedural",
-    "memory/semantic",
-    "memory/episodic",
-    "local/procedural",
-    "local/semantic",
-    "local/episodic",
-];
-
 /// The path of a note's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NotePath {
@@ -63,13 +51,22 @@ impl NotePath {
         }
     }
 
-    /// Returns the place of its folder in [`FOLDERS`].
+    /// Returns the path of a note that syncs.
+    pub fn portable(folder: NoteType, id: NoteId) -> Self {
+        Self {
+            scope: Scope::Portable,
+            folder,
+            id,
+        }
+    }
+
+    /// Returns the place of its folder among all folders of notes.
     pub fn folder_place(self) -> usize {
         let place = note_folder_places().position(|it| it == (self.scope, self.folder));
         place.unwrap_or_default()
     }
 
-    /// Returns the path of a note in the folder with this place in [`FOLDERS`], if there is one.
+    /// Returns the path of a note in the folder with this place, if there is one.
     pub fn in_folder(place: usize, id: NoteId) -> Option<Self> {
         let (scope, folder) = note_folder_places().nth(place)?;
         Some(Self { scope, folder, id })
@@ -85,10 +82,7 @@ impl NotePath {
 
 impl fmt::Display for NotePath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tree = match self.scope {
-            Scope::Portable => "memory",
-            Scope::MachineLocal => "local",
-        };
+        let tree = home::tree_name(self.scope);
         write!(formatter, "{tree}/{}/{}.md", self.folder, self.id)
     }
 }
@@ -104,11 +98,8 @@ impl FromStr for NotePath {
     fn from_str(text: &str) -> Result<Self, InvalidPath> {
         let parse = || {
             let mut parts = text.split('/');
-            let scope = match parts.next()? {
-                "memory" => Scope::Portable,
-                "local" => Scope::MachineLocal,
-                _ => return None,
-            };
+            let tree = parts.next()?;
+            let scope = *Scope::ALL.iter().find(|it| home::tree_name(**it) == tree)?;
             let folder = parts.next()?.parse().ok()?;
             let id = parts.next()?.strip_suffix(".md")?.parse().ok()?;
             parts.next().is_none().then_some(Self { scope, folder, id })
@@ -229,19 +220,19 @@ impl Notes {
 
     /// Lists both trees. Missing folders count as empty; links are not followed.
     pub fn list(&self) -> Listing {
-        let mut listing = Listing::default();
-        for scope in [Scope::MachineLocal, Scope::Portable] {
-            self.list_tree(scope, &mut listing);
-        }
-        listing.notes.sort_by_key(|(path, _)| *path);
-        listing.problems.sort();
-        listing
+        self.list_scopes(Scope::ALL)
     }
 
     /// Lists one tree, as [`Notes::list`] lists both.
     pub fn list_scope(&self, scope: Scope) -> Listing {
+        self.list_scopes(&[scope])
+    }
+
+    fn list_scopes(&self, scopes: &[Scope]) -> Listing {
         let mut listing = Listing::default();
-        self.list_tree(scope, &mut listing);
+        for scope in scopes {
+            self.list_tree(*scope, &mut listing);
+        }
         listing.notes.sort_by_key(|(path, _)| *path);
         listing.problems.sort();
         listing
@@ -258,7 +249,7 @@ impl Notes {
                 self.list_folder(scope, *folder, &path, listing);
             }
         }
-        for entry in fs::read_dir(&tree).into_iter().flatten().flatten() {
+        for entry in file::entries(&tree) {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             // Git's folder and the files beside the notes belong to sync.
@@ -294,34 +285,6 @@ impl Notes {
     }
 
     fn list_folder(&self, scope: Scope, folder: NoteType, path: &Path, listing: &mut Listing) {
-        let mut notes = std::mem::take(&mut listing.notes);
-        let mut take = |path, metadata: &Metadata| {
-            notes.push((path, Stamp::from_metadata(metadata)));
-        };
-        self.walk_folder(scope, folder, path, &mut take, listing);
-        listing.notes = notes;
-    }
-
-    /// Calls `take` with the path of each note, in no order. Other files and folders are left out.
-    pub fn each(&self, take: &mut dyn FnMut(NotePath)) {
-        let mut listing = Listing::default();
-        for (path, (scope, folder)) in self.home.note_folders().zip(note_folder_places()) {
-            if self.is_folder(&path, &mut listing) {
-                let mut take = |path, _: &Metadata| take(path);
-                self.walk_folder(scope, folder, &path, &mut take, &mut listing);
-            }
-            listing.problems.clear();
-        }
-    }
-
-    fn walk_folder(
-        &self,
-        scope: Scope,
-        folder: NoteType,
-        path: &Path,
-        take: &mut dyn FnMut(NotePath, &Metadata),
-        listing: &mut Listing,
-    ) {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
             Err(error) => return self.report(path, &error.to_string(), listing),
@@ -342,7 +305,8 @@ impl Notes {
             };
             match entry.metadata() {
                 Ok(metadata) if metadata.is_file() => {
-                    take(NotePath { scope, folder, id }, &metadata);
+                    let path = NotePath { scope, folder, id };
+                    listing.notes.push((path, Stamp::from_metadata(&metadata)));
                 }
                 Ok(metadata) if metadata.is_symlink() => {
                     let target = fs::read_link(entry.path())
@@ -404,15 +368,8 @@ impl Notes {
 
     /// Finds the path of a note by its id, in any folder.
     pub fn find(&self, id: NoteId) -> Option<NotePath> {
-        [Scope::Portable, Scope::MachineLocal]
-            .into_iter()
-            .flat_map(|scope| {
-                NoteType::ALL.iter().map(move |folder| NotePath {
-                    scope,
-                    folder: *folder,
-                    id,
-                })
-            })
+        note_folder_places()
+            .map(|(scope, folder)| NotePath { scope, folder, id })
             .find(|path| self.stamp(*path).is_some())
     }
 
@@ -435,8 +392,7 @@ impl Notes {
         if let Some(taken) = self.find(note.id) {
             return Err(Error::Exists(taken));
         }
-        let path = NotePath::from_note(note);
-        self.write(path, &note.render())
+        self.write(NotePath::from_note(note), &note.render())
     }
 
     /// Changes a note in place. Nothing is written if `change` changes nothing.
@@ -594,7 +550,7 @@ impl Notes {
     pub fn drop_leftovers(&self, _lock: &Lock, id: NoteId) -> Result<(), Error> {
         let beginning = format!(".{id}.md.");
         for folder in self.home.note_folders().chain([self.home.trash()]) {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            for entry in file::entries(&folder) {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
                 if name.starts_with(&beginning) && name.ends_with(".tmp") {
@@ -607,17 +563,10 @@ impl Notes {
 
     /// Deletes notes that have been in the trash for longer than this. Returns how many.
     pub fn empty_trash(&self, age: Duration) -> usize {
-        fs::read_dir(self.home.trash())
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter(|entry| {
-                entry
-                    .metadata()
-                    .and_then(|metadata| metadata.modified())
-                    .is_ok_and(|time| file::is_older(time, age))
-            })
-            .filter(|entry| fs::remove_file(entry.path()).is_ok())
+        file::entries(&self.home.trash())
+            .map(|entry| entry.path())
+            .filter(|path| file::age(path).is_some_and(|it| it > age))
+            .filter(|path| fs::remove_file(path).is_ok())
             .count()
     }
 
@@ -649,6 +598,10 @@ impl Notes {
 
     /// Writes a note's file from another machine, even if it is not readable as a note.
     pub fn place(&self, _lock: &Lock, path: NotePath, bytes: &[u8]) -> Result<Stamp, Error> {
+        self.write_file(path, bytes)
+    }
+
+    fn write_file(&self, path: NotePath, bytes: &[u8]) -> Result<Stamp, Error> {
         let absolute = path.absolute(&self.home);
         if let Some(folder) = absolute.parent() {
             home::ensure_folder(folder)?;
@@ -742,11 +695,7 @@ impl Notes {
     }
 
     fn write_bytes(&self, path: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
-        let absolute = path.absolute(&self.home);
-        if let Some(folder) = absolute.parent() {
-            home::ensure_folder(folder)?;
-        }
-        let stamp = file::write_atomic(&absolute, bytes).map_err(Error::io("write", &absolute))?;
+        let stamp = self.write_file(path, bytes)?;
         let file = parse(path, bytes)?;
         Ok(Stored {
             path,
@@ -766,25 +715,18 @@ impl Notes {
             self.home.derived(),
             self.home.spool(),
         ]);
-        let mut removed = 0;
-        for folder in folders {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                // Only temporary files need a `stat` call.
-                if !(name.starts_with('.') && name.ends_with(".tmp")) {
-                    continue;
-                }
-                let is_old = entry
-                    .metadata()
-                    .and_then(|metadata| metadata.modified())
-                    .is_ok_and(|time| file::is_older(time, age));
-                if is_old && fs::remove_file(entry.path()).is_ok() {
-                    removed += 1;
-                }
-            }
-        }
-        removed
+        let files = folders.flat_map(|folder| file::entries(&folder));
+        let temporary = files.filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with('.') && name.ends_with(".tmp")
+        });
+        // Only temporary files need a `stat` call.
+        temporary
+            .map(|entry| entry.path())
+            .filter(|path| file::age(path).is_some_and(|it| it >= age))
+            .filter(|path| fs::remove_file(path).is_ok())
+            .count()
     }
 
     /// Returns whether a note is a tombstone.
@@ -793,8 +735,7 @@ impl Notes {
             .is_ok_and(|stored| stored.file.note().state == State::Forgotten)
     }
 
-    /// Returns the modification time of each type folder, nanoseconds since 1970, in the order of
-    /// [`FOLDERS`]; 0 for a missing one.
+    /// Returns the modification time of each type folder, nanoseconds since 1970; 0 for a missing one.
     pub fn folder_times(&self) -> [i64; 6] {
         let mut times = [0; 6];
         for (time, path) in times.iter_mut().zip(self.home.note_folders()) {

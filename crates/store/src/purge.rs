@@ -61,6 +61,7 @@ impl Places {
 }
 
 /// How a file is handled.
+#[derive(Clone, Copy)]
 enum Kind {
     Note(NotePath),
     /// The old bytes of a note.
@@ -70,8 +71,6 @@ enum Kind {
     Binary,
     /// A leftover of a killed process.
     Leftover,
-    /// A database, which is handled elsewhere, or a file that never contains text.
-    None,
     NotOurs,
 }
 
@@ -97,46 +96,30 @@ pub fn find(home: &Home, needle: &PurgePattern, masked: MaskedFiles) -> Result<P
 /// The lock keeps others from writing notes. After a kill, the next run masks the rest.
 pub fn mask(
     home: &Home,
-    lock: &Lock,
-    notes: &Notes,
+    _lock: &Lock,
     needle: &PurgePattern,
     masked: MaskedFiles,
 ) -> Result<Places, Error> {
     // Checked first, so that either everything or nothing is changed.
     find(home, needle, masked)?;
-    walk(home, needle, masked, |path, change| {
-        let written = match change {
-            PurgeAction::Note(note, bytes) => {
-                notes.place(lock, note, bytes)?;
-                return Ok(());
-            }
-            PurgeAction::Bytes(bytes) => file::write_atomic(path, bytes).map(drop),
-            PurgeAction::Remove => fs::remove_file(path),
-        };
-        written.map_err(|source| Error::Io {
-            path: home.relative(path),
-            source,
-        })
+    walk(home, needle, masked, |path, bytes| match bytes {
+        Some(bytes) => file::write_atomic(path, &bytes).map(drop),
+        None => fs::remove_file(path),
     })
 }
 
-/// The action.
-enum PurgeAction<'a> {
-    Note(NotePath, &'a [u8]),
-    Bytes(&'a [u8]),
-    Remove,
-}
-
+/// Calls `replace` with each file of ours that contains the text, and its new bytes; none if the file
+/// is to be removed.
 fn walk(
     home: &Home,
     needle: &PurgePattern,
     masked: MaskedFiles,
-    mut apply: impl FnMut(&Path, PurgeAction<'_>) -> Result<(), Error>,
+    mut replace: impl FnMut(&Path, Option<Vec<u8>>) -> io::Result<()>,
 ) -> Result<Places, Error> {
     let mut places = Places::default();
     let mut pending = vec![home.root().to_owned()];
     while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        for entry in file::entries(&folder) {
             let path = entry.path();
             let Ok(kind) = entry.file_type() else {
                 continue;
@@ -149,10 +132,9 @@ fn walk(
                 }
                 continue;
             }
-            let kind = kind_of(home, &path);
-            if matches!(kind, Kind::None) {
+            let Some(kind) = kind_of(home, &path) else {
                 continue;
-            }
+            };
             let Ok((bytes, ..)) = file::read_head(&path, MAX_LENGTH) else {
                 continue;
             };
@@ -160,81 +142,71 @@ fn walk(
                 continue;
             }
             let name = home.relative(&path);
-            let structural = |_| Error::Structural(name.clone());
-            match kind {
-                Kind::Note(note) if masked == MaskedFiles::WithoutNotes => {
-                    places.notes.insert(note);
-                    continue;
-                }
-                Kind::Note(note) => {
-                    let masked = needle.mask_note(note.id, &bytes).map_err(structural)?;
-                    apply(&path, PurgeAction::Note(note, &masked.unwrap_or_default()))?;
-                    places.notes.insert(note);
-                    continue;
-                }
+            let masked_note = |id| {
+                let masked = needle.mask_note(id, &bytes);
+                masked.map_err(|_| Error::Structural(name.clone()))
+            };
+            let new = match kind {
                 Kind::NotOurs => {
                     places.left.insert(name);
                     continue;
                 }
-                Kind::Trashed(id) => {
-                    let masked = needle.mask_note(id, &bytes).map_err(structural)?;
-                    apply(&path, PurgeAction::Bytes(&masked.unwrap_or_default()))?;
+                Kind::Note(note) if masked == MaskedFiles::WithoutNotes => {
+                    places.notes.insert(note);
+                    continue;
                 }
-                Kind::Text => {
-                    let masked = needle.mask(&bytes).unwrap_or_default();
-                    apply(&path, PurgeAction::Bytes(&masked))?;
-                }
-                Kind::Binary => {
-                    let masked = needle.mask_in_place(&bytes).unwrap_or_default();
-                    apply(&path, PurgeAction::Bytes(&masked))?;
-                }
-                Kind::Leftover => apply(&path, PurgeAction::Remove)?,
-                Kind::None => continue,
+                Kind::Note(note) => masked_note(note.id)?,
+                Kind::Trashed(id) => masked_note(id)?,
+                Kind::Text => needle.mask(&bytes),
+                Kind::Binary => needle.mask_in_place(&bytes),
+                Kind::Leftover => None,
+            };
+            replace(&path, new).map_err(|source| Error::Io {
+                path: name.clone(),
+                source,
+            })?;
+            match kind {
+                Kind::Note(note) => drop(places.notes.insert(note)),
+                _ => drop(places.files.insert(name)),
             }
-            places.files.insert(name);
         }
     }
     Ok(places)
 }
 
 /// Classifies a file by its path.
-fn kind_of(home: &Home, path: &Path) -> Kind {
+fn kind_of(home: &Home, path: &Path) -> Option<Kind> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let relative = home.relative(path);
     let top = relative.split('/').next().unwrap_or_default();
     let is_in = |folder: PathBuf| path.starts_with(folder);
     if name.starts_with('.') && Path::new(&*name).extension() == Some(OsStr::new("tmp")) {
-        return Kind::Leftover;
+        return Some(Kind::Leftover);
     }
     if let Ok(note) = relative.parse::<NotePath>() {
-        return Kind::Note(note);
+        return Some(Kind::Note(note));
     }
     // A database has log files beside it.
     if is_in(home.derived()) || top.starts_with("journal.db") {
-        return Kind::None;
+        return None;
     }
     if is_in(home.trash()) {
         let id = name.strip_suffix(".md").and_then(|id| id.parse().ok());
-        return id.map_or(Kind::Text, Kind::Trashed);
+        return Some(id.map_or(Kind::Text, Kind::Trashed));
     }
-    if is_in(home.quarantine()) {
-        return if name.starts_with("journal-") {
-            Kind::Binary
-        } else {
-            Kind::Text
-        };
+    if is_in(home.quarantine()) && name.starts_with("journal-") {
+        return Some(Kind::Binary);
     }
-    let is_log = home
-        .log()
-        .parent()
-        .is_some_and(|logs| path.starts_with(logs));
-    let is_question = path == home.evaluation();
-    let is_synced = path == home.aliases() || path == home.purged();
-    if is_log || is_question || is_in(home.spool()) || is_synced {
-        return Kind::Text;
-    }
-    // Settings and foreign files.
-    Kind::NotOurs
+    let log = home.log();
+    let is_log = log.parent().is_some_and(|logs| path.starts_with(logs));
+    let texts = [home.evaluation(), home.aliases(), home.purged()];
+    let is_text = is_log || is_in(home.quarantine()) || is_in(home.spool());
+    // The others are settings and foreign files.
+    Some(if is_text || texts.iter().any(|text| text == path) {
+        Kind::Text
+    } else {
+        Kind::NotOurs
+    })
 }
 
 /// Deletes copies of notes: the trash, the quarantine, leftovers of killed processes.
@@ -248,11 +220,7 @@ pub fn drop_copies(
         notes.drop_trashed(*id)?;
         notes.drop_leftovers(lock, *id)?;
         let beginning = format!("{id}-");
-        for entry in fs::read_dir(home.quarantine())
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        for entry in file::entries(&home.quarantine()) {
             if entry.file_name().to_string_lossy().starts_with(&beginning) {
                 fs::remove_file(entry.path()).map_err(|source| Error::Io {
                     path: home.relative(&entry.path()),
@@ -346,7 +314,7 @@ mod tests {
             put(path.clone(), &text);
         }
         let before = find(&home, &needle, MaskedFiles::All).unwrap();
-        let masked = mask(&home, &lock, &notes, &needle, MaskedFiles::All).unwrap();
+        let masked = mask(&home, &lock, &needle, MaskedFiles::All).unwrap();
         assert_eq!(before, masked);
         assert_eq!(masked.notes, BTreeSet::from([shared.path, local.path]));
         assert_eq!(masked.files.len(), 6, "{masked:?}");
@@ -368,7 +336,7 @@ mod tests {
         fs::write(home.log(), format!("{}", stored.path.id)).unwrap();
         let id = stored.path.id.to_string();
         let needle = PurgePattern::new(&id[10..]).unwrap();
-        let refused = mask(&home, &lock, &notes, &needle, MaskedFiles::All);
+        let refused = mask(&home, &lock, &needle, MaskedFiles::All);
         assert!(matches!(refused, Err(Error::Structural(_))), "{refused:?}");
         assert_eq!(fs::read_to_string(home.log()).unwrap(), id);
     }

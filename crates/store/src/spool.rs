@@ -168,29 +168,21 @@ impl<'a> Spool<'a> {
 
     /// Returns the unreadable files, for `doctor`.
     pub fn unreadable(&self) -> Vec<PathBuf> {
-        self.set_aside().map(|(path, _)| path).collect()
+        file::entries(&self.home.quarantine())
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("spool-"))
+            .map(|entry| entry.path())
+            .collect()
     }
 
     /// Deletes unreadable files and half-written ones older than this. Returns how many.
     pub fn forget_unreadable(&self, age: Duration) -> usize {
         let half_age = age.max(LEFTOVER_AGE);
-        let unreadable = self
-            .set_aside()
-            .filter(|(_, modified)| file::is_older(*modified, age))
-            .map(|(path, _)| path);
+        let unreadable = self.unreadable().into_iter();
         unreadable
+            .filter(|path| file::age(path).is_some_and(|it| it > age))
             .chain(files(&self.home.spool()).filter(|path| is_leftover(path, half_age)))
             .filter(|path| fs::remove_file(path).is_ok())
             .count()
-    }
-
-    fn set_aside(&self) -> impl Iterator<Item = (PathBuf, SystemTime)> {
-        fs::read_dir(self.home.quarantine())
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with("spool-"))
-            .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?.modified().ok()?)))
     }
 
     fn paths(&self) -> Vec<PathBuf> {
@@ -242,8 +234,7 @@ fn with_seal(home: &Home, path: &Path, mut record: Record) -> io::Result<Record>
 
 /// Returns the paths of a folder's entries; none if it cannot be read.
 fn files(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path())
+    file::entries(folder).map(|entry| entry.path())
 }
 
 fn has_ending(path: &Path, ending: &str) -> bool {
@@ -252,8 +243,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 
 /// Returns whether a path is a temporary file that nobody writes any more.
 fn is_leftover(path: &Path, age: Duration) -> bool {
-    let modified = || fs::symlink_metadata(path).and_then(|file| file.modified());
-    has_ending(path, TEMPORARY) && modified().is_ok_and(|time| file::is_older(time, age))
+    has_ending(path, TEMPORARY) && file::age(path).is_some_and(|it| it > age)
 }
 
 #[cfg(test)]

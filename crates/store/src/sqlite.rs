@@ -13,7 +13,7 @@ use rusqlite::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::fs::file::private_options;
+use crate::fs::file::{self, private_options, with_suffix};
 
 /// SQLite's messages for a missing table or column, and for an invalid schema format in the header. They
 /// have no error code of their own. Statements here name only tables that the schema has.
@@ -29,11 +29,13 @@ const SCHEMA_ERRORS: [&str; 6] = [
 /// The number of prepared statements that are kept. A session start runs forty different ones.
 const STATEMENTS: usize = 64;
 
+/// A connection is used by one thread, and the path of a file is not a symbolic link.
+pub(crate) const FLAGS: OpenFlags =
+    OpenFlags::SQLITE_OPEN_NO_MUTEX.union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
+
 /// Opens an existing file read-only.
 pub(crate) fn open_read(path: &Path, timeout: Duration) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | FLAGS;
     configure(Connection::open_with_flags(path, flags)?, timeout)
 }
 
@@ -53,9 +55,7 @@ pub(crate) fn open_write(path: &Path, timeout: Duration) -> rusqlite::Result<Con
 
 /// Opens an existing file for writing.
 pub(crate) fn open_existing(path: &Path, timeout: Duration) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | FLAGS;
     configure(Connection::open_with_flags(path, flags)?, timeout)
 }
 
@@ -125,6 +125,11 @@ pub(crate) fn bound(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
+/// A tuple of the columns of a row.
+pub(crate) trait FromColumns: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error> {}
+
+impl<T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>> FromColumns for T {}
+
 /// Short queries. Statements are prepared once for each connection.
 pub(crate) trait Queries {
     type Error: From<rusqlite::Error>;
@@ -143,6 +148,21 @@ pub(crate) trait Queries {
         Ok(rows.collect::<rusqlite::Result<C>>()?)
     }
 
+    /// Calls `take` with each row.
+    fn each(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut take: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), Self::Error> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        while let Some(row) = rows.next()? {
+            take(row)?;
+        }
+        Ok(())
+    }
+
     /// Returns the first column of all rows.
     fn column<T: FromSql, C: FromIterator<T>>(
         &self,
@@ -150,6 +170,15 @@ pub(crate) trait Queries {
         params: impl Params,
     ) -> Result<C, Self::Error> {
         self.rows(sql, params, |row| row.get(0))
+    }
+
+    /// Returns all rows, each with its columns as a tuple.
+    fn tuples<T: FromColumns, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<C, Self::Error> {
+        self.rows(sql, params, |row| row.try_into())
     }
 
     /// Returns the notes that a query lists, by the ids in its first column.
@@ -173,6 +202,11 @@ pub(crate) trait Queries {
         Ok(statement.query_row(params, read)?)
     }
 
+    /// Returns the columns of the only row.
+    fn tuple<T: FromColumns>(&self, sql: &str, params: impl Params) -> Result<T, Self::Error> {
+        self.row(sql, params, |row| row.try_into())
+    }
+
     /// Returns the first column of the only row.
     fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<T, Self::Error> {
         self.row(sql, params, |row| row.get(0))
@@ -187,6 +221,15 @@ pub(crate) trait Queries {
     ) -> Result<Option<T>, Self::Error> {
         let mut statement = self.connection().prepare_cached(sql)?;
         Ok(statement.query_row(params, read).optional()?)
+    }
+
+    /// Returns the columns of the first row, if there is one.
+    fn first_tuple<T: FromColumns>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<Option<T>, Self::Error> {
+        self.one(sql, params, |row| row.try_into())
     }
 
     /// Returns the first column of the first row, if there is one.
@@ -263,6 +306,23 @@ impl FromSql for Compressed<String> {
         let text = String::from_utf8(bytes).map_err(|error| FromSqlError::Other(error.into()))?;
         Ok(Self(text))
     }
+}
+
+/// The endings of the files that SQLite keeps beside a database. A store whose file system has no shared
+/// memory has a rollback journal.
+pub(crate) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Deletes a database and the files beside it, if they exist.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    file::remove(path)?;
+    remove_beside(path)
+}
+
+/// Deletes the files beside a database, if they exist.
+pub(crate) fn remove_beside(path: &Path) -> io::Result<()> {
+    BESIDE
+        .iter()
+        .try_for_each(|ending| file::remove(&with_suffix(path, ending)))
 }
 
 /// The timeout for truncating the log while others read it. Nobody can write during that time.

@@ -94,8 +94,7 @@ impl Repository {
         // A power cut may have removed the marker, or another git left the lock file.
         for lock in LOCKS {
             let path = self.git_folder().join(lock);
-            let modified = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified());
-            if modified.is_ok_and(|modified| file::is_older(modified, STALE)) {
+            if file::age(&path).is_some_and(|age| age > STALE) {
                 let _ = fs::remove_file(path);
             }
         }

@@ -43,14 +43,14 @@ impl KnownNotes {
     pub(super) fn load(context: &Context, tool: &str) -> Self {
         let mut known = Self::default();
         known.machines.insert(context.machine_id());
-        context.notes.each(&mut |path| {
+        for (path, _) in context.notes.list().notes {
             let note = context.notes.read(path).map(|it| it.file.into_note()).ok();
             let is_forgotten = (note.as_ref()).is_some_and(|note| note.state == State::Forgotten);
             known.stored.insert(path.id, is_forgotten);
             if let Some(note) = note.filter(|_| !is_forgotten) {
                 known.add(note, tool);
             }
-        });
+        }
         known
     }
 

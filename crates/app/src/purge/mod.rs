@@ -481,14 +481,8 @@ impl<'a> PurgePlan<'a> {
         evaluation_set::forget_notes(&store.home, |id| ids.contains(&id))?;
         files::bury(&store.home, &lock, &store.notes, ids, now).map_err(refused)?;
         if let Some(text) = &self.text {
-            files::mask(
-                &store.home,
-                &lock,
-                &store.notes,
-                text,
-                masked_files(&self.purge),
-            )
-            .map_err(refused)?;
+            let masked = masked_files(&self.purge);
+            files::mask(&store.home, &lock, text, masked).map_err(refused)?;
         }
         drop(lock);
         if !ids.is_empty() {

@@ -1,11 +1,8 @@
 //! The enums of the front matter: each value is a word.
 
-use std::{borrow::Cow, fmt, str::FromStr};
+use std::str::FromStr as _;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
-/// Defines an enum whose values are words in the front matter.
+/// Defines an enum whose values are stored as words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -16,30 +13,31 @@ macro_rules! words {
             /// All values, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the word in the front matter.
+            /// Returns the stored word.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
         }
 
-        impl FromStr for $name {
-            type Err = UnknownWord;
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::note::UnknownWord;
 
-            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
                 match text {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { word: text.to_owned(), known: &[$($word,)+] }),
+                    _ => Err(Self::Err { word: text.to_owned(), known: vec![$($word,)+] }),
                 }
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 formatter.write_str(self.as_str())
             }
         }
     };
 }
+pub(crate) use words;
 
 /// A word that is not one of the known ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +46,7 @@ pub struct UnknownWord {
     /// The word.
     pub word: String,
     /// The known words.
-    pub known: &'static [&'static str],
+    pub known: Vec<&'static str>,
 }
 
 words! {
@@ -65,8 +63,10 @@ words! {
 
 words! {
     /// Whether a note is synchronized.
+    #[derive(Default)]
     Scope {
         /// In `memory/`, which is synchronized.
+        #[default]
         Portable = "portable",
         /// In `local/`, which is not.
         MachineLocal = "machine-local",
@@ -87,6 +87,19 @@ words! {
         Import = "import",
         /// Written by the Python version's merge; we write `reflection` instead.
         Merge = "merge",
+    }
+}
+
+impl Source {
+    /// Returns the word for the author that people and models are shown.
+    pub const fn author(self, is_by_agent: bool) -> &'static str {
+        match self {
+            Self::Human if is_by_agent => "agent",
+            Self::Human => "you",
+            Self::SessionEnd => "session",
+            Self::Reflection | Self::Merge => "reflection",
+            Self::Import => "import",
+        }
     }
 }
 
@@ -141,19 +154,10 @@ impl Kind {
 
     /// Parses a kind from the shown or the stored word.
     pub fn from_word(word: &str) -> Result<Self, UnknownWord> {
-        const SHOWN: &[&str] = &[
-            Kind::Fact.shown(),
-            Kind::Preference.shown(),
-            Kind::Insight.shown(),
-            Kind::Skill.shown(),
-            Kind::Antipattern.shown(),
-            Kind::Experience.shown(),
-            Kind::Task.shown(),
-        ];
         let shown = Self::ALL.iter().find(|kind| kind.shown() == word);
         let kind = shown.copied().map_or_else(|| word.parse(), Ok);
         kind.map_err(|error: UnknownWord| UnknownWord {
-            known: SHOWN,
+            known: Self::ALL.iter().map(|kind| kind.shown()).collect(),
             ..error
         })
     }
@@ -206,8 +210,10 @@ words! {
 
 words! {
     /// Whether a warning may block a tool call.
+    #[derive(Default)]
     Enforce {
         /// Never; not written to the file.
+        #[default]
         Never = "never",
         /// Once per session, if a person wrote it and it is severe enough.
         Once = "once",
@@ -238,30 +244,31 @@ impl Status {
 /// Gives an enum its form in JSON: the words that people are shown.
 macro_rules! in_json {
     ($($name:ident, $all:expr, $shown:path, $parse:path;)+) => {$(
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str($shown(*self))
             }
         }
 
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $parse(&String::deserialize(deserializer)?).map_err(::serde::de::Error::custom)
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
+        impl ::schemars::JsonSchema for $name {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
 
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
                 let words: Vec<&str> = $all.iter().map(|value| $shown(*value)).collect();
-                json_schema!({ "type": "string", "enum": words })
+                ::schemars::json_schema!({ "type": "string", "enum": words })
             }
         }
     )+};
 }
+pub(crate) use in_json;
 
 in_json! {
     NoteType, Self::ALL, Self::as_str, Self::from_str;

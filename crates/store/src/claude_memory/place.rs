@@ -3,10 +3,7 @@
 //! The name has dashes in place of all characters but letters and digits, so it is ambiguous. A
 //! transcript has the folder. Without one, existing folders are searched for a matching name.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::files::entries;
 use crate::fs::file;
@@ -62,7 +59,7 @@ fn named(slug: &str) -> Vec<PathBuf> {
 }
 
 fn find_named(folder: &Path, rest: &str, found: &mut Vec<PathBuf>, looks: &mut usize) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in file::entries(folder) {
         if *looks == 0 || found.len() > 1 {
             return;
         }
@@ -93,6 +90,8 @@ fn slug_of(name: &str) -> String {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Returns the client's name for a folder.

@@ -7,10 +7,10 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File, Metadata, OpenOptions},
+    fs::{self, DirEntry, File, Metadata, OpenOptions},
     io::{self, Read, Write},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -169,18 +169,23 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     result
 }
 
-/// Returns whether a file's time is further from now than `age`. A time that far ahead is from a wrong
-/// clock.
-pub fn is_older(modified: SystemTime, age: Duration) -> bool {
-    let distance = modified.elapsed().unwrap_or_else(|ahead| ahead.duration());
-    distance > age
-}
-
 /// Appends a suffix to the name of a file.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+/// Returns the entries of a folder, in no order; none if it cannot be read.
+pub fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
+}
+
+/// Returns how far a file's time is from now; none if it is unknown. A time far ahead is from a wrong clock,
+/// and as old.
+pub fn age(path: &Path) -> Option<Duration> {
+    let modified = fs::symlink_metadata(path).ok()?.modified().ok()?;
+    Some(modified.elapsed().unwrap_or_else(|ahead| ahead.duration()))
 }
 
 /// Removes a file, if it exists.
@@ -367,17 +372,21 @@ mod tests {
 
     #[test]
     fn a_time_far_ahead_is_old() {
-        let age = Duration::from_secs(3_600);
-        let now = SystemTime::now();
-        for (modified, expected) in [
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("note.md");
+        let file = File::create(&path).unwrap();
+        let hour = Duration::from_secs(3_600);
+        let now = std::time::SystemTime::now();
+        for (modified, is_old) in [
             (now, false),
-            (now - age / 2, false),
-            (now + age / 2, false),
-            (now - 2 * age, true),
-            (now + 2 * age, true),
+            (now + hour / 2, false),
+            (now - 2 * hour, true),
+            (now + 2 * hour, true),
         ] {
-            assert_eq!(is_older(modified, age), expected, "{modified:?}");
+            file.set_modified(modified).unwrap();
+            assert_eq!(age(&path).unwrap() > hour, is_old, "{modified:?}");
         }
+        assert_eq!(age(&folder.path().join("none")), None);
     }
 
     #[test]

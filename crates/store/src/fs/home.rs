@@ -10,10 +10,20 @@ use anamnesis_note::{
     synced_lines::{ALIASES, PURGED},
 };
 
-/// The scope and type of each folder, in the order of `notes::FOLDERS`.
+use super::file;
+
+/// Returns the name of the tree with the notes of a scope.
+pub(crate) const fn tree_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Portable => "memory",
+        Scope::MachineLocal => "local",
+    }
+}
+
+/// The scope and type of each folder of notes.
 pub(crate) fn note_folder_places() -> impl Iterator<Item = (Scope, NoteType)> {
-    let scopes = [Scope::Portable, Scope::MachineLocal].into_iter();
-    scopes.flat_map(|scope| NoteType::ALL.iter().map(move |folder| (scope, *folder)))
+    let scopes = Scope::ALL.iter();
+    scopes.flat_map(|scope| NoteType::ALL.iter().map(|folder| (*scope, *folder)))
 }
 
 /// The root of a store (`ANAMNESIS_HOME`) and the paths in it.
@@ -145,10 +155,7 @@ impl Home {
 
     /// Returns the tree of a scope.
     pub fn tree(&self, scope: Scope) -> PathBuf {
-        self.root.join(match scope {
-            Scope::Portable => "memory",
-            Scope::MachineLocal => "local",
-        })
+        self.root.join(tree_name(scope))
     }
 
     /// Returns the folders of notes, in the order of [`note_folder_places`].
@@ -245,10 +252,8 @@ impl Home {
             }
             ensure_folder(&self.root)?;
         }
-        for scope in [Scope::Portable, Scope::MachineLocal] {
-            ensure_folder(&self.tree(scope))?;
-        }
-        for name in FOLDERS {
+        let trees = Scope::ALL.iter().map(|scope| tree_name(*scope));
+        for name in trees.chain(FOLDERS) {
             ensure_folder(&self.root.join(name))?;
         }
         Ok(())
@@ -269,7 +274,7 @@ impl Home {
         let mut pending = vec![self.root.clone()];
         while let Some(folder) = pending.pop() {
             check_mode(&folder, &mut found);
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            for entry in file::entries(&folder) {
                 let Ok(kind) = entry.file_type() else {
                     continue;
                 };

@@ -3,10 +3,13 @@
 
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_text::clean::one_line;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{
+    Connection, params,
+    types::{FromSql, FromSqlResult, ValueRef},
+};
 
 use super::{Error, Index, Part, refresh::inert};
-use crate::sqlite::Queries;
+use crate::sqlite::{Queries, read_row};
 
 const SCHEMA: &str = "
 CREATE TABLE note_branch (number INTEGER PRIMARY KEY, project TEXT NOT NULL, name TEXT NOT NULL) STRICT;
@@ -37,9 +40,11 @@ pub enum BranchState {
 
 impl BranchState {
     const ALL: [Self; 4] = [Self::Unknown, Self::Merged, Self::Unmerged, Self::Gone];
+}
 
-    fn read(row: &Row<'_>, column: usize) -> rusqlite::Result<Self> {
-        let number: Option<u8> = row.get(column)?;
+impl FromSql for BranchState {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let number: Option<u8> = FromSql::column_result(value)?;
         let known = number.and_then(|number| Self::ALL.get(usize::from(number)));
         Ok(known.copied().unwrap_or_default())
     }
@@ -74,26 +79,21 @@ impl Index {
         let sql = "SELECT note_branch.name, branch.state FROM note JOIN note_branch USING (number)
              LEFT JOIN branch ON branch.project = note_branch.project AND branch.name = note_branch.name
              WHERE note.id = ?";
-        let read = |row: &Row<'_>| Ok((row.get(0)?, BranchState::read(row, 1)?));
-        self.one(sql, [id.to_string()], read)
+        self.first_tuple(sql, [id.to_string()])
     }
 
     /// Returns the branches that notes of a project name.
     pub fn branches(&self, project: &str, machine: &str) -> Result<Vec<NotesBranch>, Error> {
-        let sql = "SELECT note_branch.name, coalesce(branch.tip, ''), branch.state, max(machine_id = ?2)
+        let sql = "SELECT note_branch.name, coalesce(branch.tip, '') AS tip, branch.state,
+               max(machine_id = ?2) AS is_of_machine
              FROM note_branch JOIN note USING (number)
              LEFT JOIN branch ON branch.project = note_branch.project AND branch.name = note_branch.name
              WHERE note_branch.project = ?1 GROUP BY note_branch.name";
-        let read = |row: &Row<'_>| {
-            Ok(NotesBranch {
-                name: row.get(0)?,
-                tip: row.get(1)?,
-                state: BranchState::read(row, 2)?,
-                is_of_machine: row.get(3)?,
-            })
-        };
-        let values = [project, machine];
-        self.rows(sql, values, read)
+        self.rows(
+            sql,
+            [project, machine],
+            |row| read_row!(row, NotesBranch: name, tip, state, is_of_machine),
+        )
     }
 
     /// Stores what was found out about branches of a project.

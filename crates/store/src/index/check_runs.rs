@@ -14,9 +14,10 @@ use anamnesis_session::{
 };
 use anamnesis_text::{shell::command::Command, truncate::line};
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{Connection, params, params_from_iter, types::Value};
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::{Error, Index, Part, entry::in_force};
+use crate::sqlite::Queries;
 
 const SCHEMA: &str = "
 CREATE TABLE check_run (
@@ -54,16 +55,10 @@ pub struct OpenFailure {
 }
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
-    let mut statement =
-        connection.prepare_cached("INSERT INTO check_run VALUES (?, ?, ?, ?, ?)")?;
-    let mut add = |verdict: &str, text: &str| {
-        statement.execute(params![
-            number,
-            note.project,
-            note.updated_at,
-            verdict,
-            text
-        ])
+    let add = |verdict: &str, text: &str| {
+        let sql = "INSERT INTO check_run VALUES (?, ?, ?, ?, ?)";
+        let values = params![number, note.project, note.updated_at, verdict, text];
+        connection.run(sql, values)
     };
     if note.note_type == NoteType::Episodic {
         for line in part_of(&note.body, FAILING) {
@@ -184,23 +179,17 @@ impl Index {
              ORDER BY check_run.at, note.id, check_run.rowid"
         );
         let since = timestamp(now - TimeDelta::days(MAX_OPEN_DAYS));
-        let values = projects.iter().copied().chain([since.as_str()]);
-        let values = values.map(|value| Value::Text(value.to_owned()));
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        let mut runs = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (id, at): (String, String) = (row.get(0)?, row.get(1)?);
-            if let (Ok(note), Some(at)) = (id.parse(), parse_timestamp(&at)) {
-                runs.push(CheckRun {
-                    note,
-                    at: at.min(now),
-                    verdict: row.get(2)?,
-                    text: row.get(3)?,
-                });
-            }
-        }
-        Ok(runs)
+        let values = params_from_iter(projects.iter().copied().chain([since.as_str()]));
+        let rows: Vec<(String, String, _, _)> = self.tuples(&sql, values)?;
+        let runs = rows.into_iter().filter_map(|(id, at, verdict, text)| {
+            Some(CheckRun {
+                note: id.parse().ok()?,
+                at: parse_timestamp(&at)?.min(now),
+                verdict,
+                text,
+            })
+        });
+        Ok(runs.collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The files that notes cite. Two notes that cite the same file are related.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_note::{
     citation::{CitationKind, citations},
@@ -49,9 +49,9 @@ pub(super) fn insert(
     project: &str,
     paths: &[String],
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached("INSERT INTO cited VALUES (?, ?, ?)")?;
     for path in paths {
-        statement.execute(params![project, path, number])?;
+        let sql = "INSERT INTO cited VALUES (?, ?, ?)";
+        connection.run(sql, params![project, path, number])?;
     }
     Ok(())
 }
@@ -65,16 +65,11 @@ impl Index {
         path: &str,
         limit: usize,
     ) -> Result<Vec<NoteId>, Error> {
-        let rows: Vec<String> = self.column(
-            CITING,
-            params![project, path, super::bound(limit.saturating_add(1))],
-        )?;
-        if rows.len() > limit {
-            return Ok(Vec::new());
-        }
-        let mut notes: Vec<NoteId> = rows.iter().filter_map(|id| id.parse().ok()).collect();
-        notes.sort_unstable();
-        Ok(notes)
+        let limit_or_more = super::bound(limit.saturating_add(1));
+        let notes: BTreeSet<NoteId> =
+            self.note_ids(CITING, params![project, path, limit_or_more])?;
+        let is_few = notes.len() <= limit;
+        Ok(notes.into_iter().filter(|_| is_few).collect())
     }
 
     /// Returns the paths that these notes cite, sorted. Notes without citations are left out.
@@ -82,16 +77,14 @@ impl Index {
         let mut cited: BTreeMap<NoteId, Vec<String>> = BTreeMap::new();
         for asked in notes.chunks(ASKED_AT_ONCE) {
             let places = vec!["?"; asked.len()].join(", ");
-            let mut statement = self.connection.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT note.id, cited.path FROM note JOIN cited USING (number)
                  WHERE note.id IN ({places}) ORDER BY note.id, cited.path"
-            ))?;
-            let ids = asked.iter().map(NoteId::to_string);
-            let mut rows = statement.query(params_from_iter(ids))?;
-            while let Some(row) = rows.next()? {
-                let id: String = row.get("id")?;
+            );
+            let ids = params_from_iter(asked.iter().map(NoteId::to_string));
+            for (id, path) in self.tuples::<(String, _), Vec<_>>(&sql, ids)? {
                 if let Ok(id) = id.parse() {
-                    cited.entry(id).or_default().push(row.get("path")?);
+                    cited.entry(id).or_default().push(path);
                 }
             }
         }

@@ -15,7 +15,7 @@ use anamnesis_text::{
     terms::terms,
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use super::{
     Error, Index, Part, Postings,
@@ -163,9 +163,7 @@ impl ComparedNote {
 pub(super) fn relate(connection: &Connection, added: &[i64]) -> Result<(), Error> {
     let added: BTreeSet<i64> = added.iter().copied().collect();
     let given_up: Vec<(i64, String)> =
-        connection.rows("SELECT number, term FROM given_up", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        connection.tuples("SELECT number, term FROM given_up", [])?;
     let mut pairs: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
     let mut known: HashMap<&str, Vec<i64>> = HashMap::new();
     for (later, term) in &given_up {
@@ -276,8 +274,7 @@ impl Index {
         now: DateTime<Utc>,
     ) -> Result<Vec<NoteCorrection>, Error> {
         let ahead = timestamp(now);
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let pairs = statement.query_map([id.to_string()], |row: &Row<'_>| {
+        let pairs: Vec<Option<_>> = self.rows(sql, [id.to_string()], |row| {
             let (until, since): (String, String) = (row.get("until")?, row.get("since")?);
             let is_later = until >= since || since > ahead;
             Ok(is_later.then_some(NoteCorrection {
@@ -290,8 +287,7 @@ impl Index {
                 new: row.get("new")?,
             }))
         })?;
-        let pairs = pairs.filter_map(Result::transpose);
-        Ok(pairs.collect::<Result<_, _>>()?)
+        Ok(pairs.into_iter().flatten().collect())
     }
 }
 

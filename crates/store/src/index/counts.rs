@@ -52,10 +52,8 @@ impl Index {
 
     /// Counts the notes by the month in which they were made, as `YYYY-MM`.
     pub fn count_by_month(&self) -> Result<BTreeMap<String, usize>, Error> {
-        self.rows("SELECT substr(created_at, 1, 7), count(*) FROM note WHERE state <> 'forgotten' GROUP BY 1",
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        let sql = "SELECT substr(created_at, 1, 7), count(*) FROM note WHERE state <> 'forgotten' GROUP BY 1";
+        self.tuples(sql, [])
     }
 
     /// Counts the conflicting texts to decide about.
@@ -65,19 +63,16 @@ impl Index {
 
     /// Calls `take` with the counted columns and the number of their notes, tombstones left out.
     fn each_sum(&self, mut take: impl FnMut([String; 7], usize)) -> Result<(), Error> {
-        let mut statement = self.connection.prepare_cached(
+        let sql =
             "SELECT project, kind, type, scope, workspace_id, state, machine_id, count(*) FROM note
-             WHERE state <> 'forgotten' GROUP BY 1, 2, 3, 4, 5, 6, 7",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+             WHERE state <> 'forgotten' GROUP BY 1, 2, 3, 4, 5, 6, 7";
+        self.each(sql, [], |row| {
             let mut columns: [String; 7] = Default::default();
             for (place, column) in columns.iter_mut().enumerate() {
                 *column = row.get(place)?;
             }
-            let notes = row.get(columns.len())?;
-            take(columns, notes);
-        }
-        Ok(())
+            take(columns, row.get(7)?);
+            Ok(())
+        })
     }
 }

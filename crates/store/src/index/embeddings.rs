@@ -6,7 +6,12 @@
 use anamnesis_note::id::NoteId;
 use rusqlite::params;
 
-use super::{Error, Index, Part, Texts, bound, entry::stamp_of, query::count};
+use super::{
+    Error, Index, Part, Texts, bound,
+    entry::{Parsed, stamp_of},
+    postings::text_of,
+    query::count,
+};
 use crate::{fs::file::Stamp, sqlite::Queries};
 
 const SCHEMA: &str = "
@@ -67,25 +72,17 @@ impl Index {
 
     /// Returns the newest notes without a vector.
     pub fn pending_embeddings(&self, limit: usize) -> Result<Vec<PendingEmbedding>, Error> {
-        let mut statement = self.connection.prepare_cached(PENDING)?;
-        let mut rows = statement.query([bound(limit)])?;
-        let mut pending = Vec::new();
-        while let Some(row) = rows.next()? {
-            let id: String = row.get("id")?;
-            let Ok(id) = id.parse() else {
-                continue;
-            };
-            let texts = self.text(row.get("number")?)?.unwrap_or_default();
-            pending.push(PendingEmbedding {
-                id,
+        self.rows(PENDING, [bound(limit)], |row| {
+            let texts = text_of(&self.connection, row.get("number")?)?.unwrap_or_default();
+            Ok(PendingEmbedding {
+                id: row.get::<_, Parsed<_>>("id")?.0,
                 stamp: stamp_of(row, 1)?,
                 texts: Texts {
                     title: row.get("title")?,
                     ..texts
                 },
-            });
-        }
-        Ok(pending)
+            })
+        })
     }
 
     /// Adds vectors. A note that has changed meanwhile gets none.
@@ -108,15 +105,10 @@ impl Index {
 
     /// Passes each note's number and vector.
     pub fn each_embedding(&self, mut take: impl FnMut(u32, &[u8])) -> Result<(), Error> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT number, vector FROM embedding")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let vector = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-            take(row.get(0)?, vector);
-        }
-        Ok(())
+        self.each("SELECT number, vector FROM embedding", [], |row| {
+            take(row.get(0)?, row.get_ref(1)?.as_blob()?);
+            Ok(())
+        })
     }
 
     /// Counts the notes with a vector.

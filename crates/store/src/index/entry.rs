@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Kind, Note, NoteType, Rating, Severity, Source, State, Visibility, parse_timestamp},
+    note::{Kind, NoteType, Rating, Severity, Source, State, Visibility, parse_timestamp},
 };
 use chrono::{DateTime, Utc};
 use rusqlite::{
@@ -12,7 +12,7 @@ use rusqlite::{
     types::{FromSql, FromSqlError, FromSqlResult, ValueRef},
 };
 
-use crate::{fs::file::Stamp, notes::NotePath};
+use crate::{fs::file::Stamp, notes::NotePath, sqlite::Json};
 
 /// [`State::is_in_use`] as an SQL condition on a row of `note` with this name.
 macro_rules! in_use {
@@ -101,12 +101,7 @@ impl Entry {
 
     /// Returns the author, as shown to people and models.
     pub fn author(&self) -> &'static str {
-        Note {
-            source: self.source,
-            actor: self.by_agent.then(|| "agent".to_owned()),
-            ..blank()
-        }
-        .author()
+        self.source.author(self.by_agent)
     }
 
     /// Returns what decides whether it may be shown.
@@ -130,71 +125,57 @@ impl Entry {
 
     /// Reads a row that begins with all columns of `note` in order.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        fn word<T>(row: &Row<'_>, column: Column) -> rusqlite::Result<T>
-        where
-            Parsed<T>: FromSql,
-        {
-            Ok(row.get::<_, Parsed<T>>(column as usize)?.0)
-        }
-        let severity: Option<String> = row.get(Column::Severity as usize)?;
-        let rating: Option<String> = row.get(Column::Rating as usize)?;
-        let verified: Option<String> = row.get(Column::Verified as usize)?;
+        let mut columns = Columns { row, next: 7 };
         Ok(Self {
-            path: path_of(row, Column::Id as usize)?,
-            stamp: stamp_of(row, Column::Size as usize)?,
-            note_type: word(row, Column::Type)?,
-            kind: word(row, Column::Kind)?,
-            state: word(row, Column::State)?,
-            title: row.get(Column::Title as usize)?,
-            project: row.get(Column::Project as usize)?,
-            machine_id: row.get(Column::MachineId as usize)?,
-            user_id: row.get(Column::UserId as usize)?,
-            workspace_id: row.get(Column::WorkspaceId as usize)?,
-            source: word(row, Column::Source)?,
-            by_agent: row.get(Column::ByAgent as usize)?,
-            confidence: row.get(Column::Confidence as usize)?,
-            session: row.get(Column::Session as usize)?,
-            created_at: row.get(Column::CreatedAt as usize)?,
-            updated_at: row.get(Column::UpdatedAt as usize)?,
-            tags: row.get::<_, Tags>(Column::Tags as usize)?.0,
-            reflected: row.get(Column::Reflected as usize)?,
-            pinned: row.get(Column::Pinned as usize)?,
-            severity: severity.and_then(|severity| severity.parse().ok()),
-            superseded: row.get(Column::Superseded as usize)?,
-            length: row.get(Column::Length as usize)?,
-            rating: rating.and_then(|rating| rating.parse().ok()),
-            verified: verified.as_deref().and_then(parse_timestamp),
+            path: path_of(row, 1)?,
+            stamp: stamp_of(row, 3)?,
+            note_type: columns.word()?,
+            kind: columns.word()?,
+            state: columns.word()?,
+            title: columns.value()?,
+            project: columns.value()?,
+            machine_id: columns.value()?,
+            user_id: columns.value()?,
+            workspace_id: columns.value()?,
+            source: columns.word()?,
+            by_agent: columns.value()?,
+            confidence: columns.value()?,
+            session: columns.value()?,
+            created_at: columns.value()?,
+            updated_at: columns.value()?,
+            tags: columns.value::<Json<_>>()?.0,
+            reflected: columns.value()?,
+            pinned: columns.value()?,
+            severity: columns.value::<Option<Parsed<_>>>()?.map(|it| it.0),
+            superseded: columns.value()?,
+            length: columns.value()?,
+            rating: columns.value::<Option<Parsed<_>>>()?.map(|it| it.0),
+            verified: columns
+                .value::<Option<String>>()?
+                .as_deref()
+                .and_then(parse_timestamp),
         })
     }
 }
 
-/// The columns of `note` in order. Lookups by name are slower than reading the row.
-#[derive(Debug, Clone, Copy)]
-enum Column {
-    Id = 1,
-    Size = 3,
-    Type = 7,
-    Kind,
-    State,
-    Title,
-    Project,
-    MachineId,
-    UserId,
-    WorkspaceId,
-    Source,
-    ByAgent,
-    Confidence,
-    Session,
-    CreatedAt,
-    UpdatedAt,
-    Tags,
-    Reflected,
-    Pinned,
-    Severity,
-    Superseded,
-    Length,
-    Rating,
-    Verified,
+/// Reads the columns of `note` in order. Lookups by name are slower than reading the row.
+struct Columns<'r> {
+    row: &'r Row<'r>,
+    next: usize,
+}
+
+impl Columns<'_> {
+    fn value<T: FromSql>(&mut self) -> rusqlite::Result<T> {
+        self.next += 1;
+        self.row.get(self.next - 1)
+    }
+
+    fn word<T>(&mut self) -> rusqlite::Result<T>
+    where
+        Parsed<T>: FromSql,
+    {
+        Ok(self.value::<Parsed<T>>()?.0)
+    }
 }
 
 /// A column with the text form of a value.
@@ -208,24 +189,6 @@ where
         let parsed = value.as_str()?.parse();
         parsed.map(Self).map_err(FromSqlError::other)
     }
-}
-
-/// The tags of a note, a column with a JSON list. Anything else counts as none.
-pub(super) struct Tags(pub(super) Vec<String>);
-
-impl FromSql for Tags {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let tags = serde_json::from_str(value.as_str()?);
-        Ok(Self(tags.unwrap_or_default()))
-    }
-}
-
-fn blank() -> Note {
-    Note::new(
-        NoteId::of_session(""),
-        NoteType::Semantic,
-        DateTime::UNIX_EPOCH,
-    )
 }
 
 /// Reads a path from the column of its id and that of its folder, which follows.
@@ -248,42 +211,85 @@ pub(super) fn stamp_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Stamp> {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_note::note::{Note, timestamp};
+
     use super::*;
-    use crate::index::Index;
+    use crate::{index::tests::Fixture, sqlite::Queries};
 
     #[test]
-    fn columns_have_the_order_of_the_table() {
-        let index = Index::in_memory([]).unwrap();
-        let statement = index.connection.prepare("SELECT * FROM note").unwrap();
-        let names: Vec<&str> = statement.column_names().collect();
-        for (column, name) in [
-            (Column::Id, "id"),
-            (Column::Size, "size"),
-            (Column::Type, "type"),
-            (Column::Kind, "kind"),
-            (Column::State, "state"),
-            (Column::Title, "title"),
-            (Column::Project, "project"),
-            (Column::MachineId, "machine_id"),
-            (Column::UserId, "user_id"),
-            (Column::WorkspaceId, "workspace_id"),
-            (Column::Source, "source"),
-            (Column::ByAgent, "by_agent"),
-            (Column::Confidence, "confidence"),
-            (Column::Session, "session"),
-            (Column::CreatedAt, "created_at"),
-            (Column::UpdatedAt, "updated_at"),
-            (Column::Tags, "tags"),
-            (Column::Reflected, "reflected"),
-            (Column::Pinned, "pinned"),
-            (Column::Severity, "severity"),
-            (Column::Superseded, "superseded"),
-            (Column::Length, "length"),
-            (Column::Rating, "rating"),
-            (Column::Verified, "verified"),
-        ] {
-            assert_eq!(names[column as usize], name);
-        }
-        assert_eq!(names[1..6], ["id", "folder", "size", "modified", "inode"]);
+    fn columns_are_read_in_the_order_of_the_table() {
+        let fixture = Fixture::new();
+        let later = |days| DateTime::UNIX_EPOCH + chrono::TimeDelta::days(days);
+        let stored = fixture.add("a title", |note| {
+            *note = Note {
+                title: "a title".to_owned(),
+                project: "a project".to_owned(),
+                machine_id: "a machine".to_owned(),
+                user_id: Some("a user".to_owned()),
+                workspace_id: Some("a workspace".to_owned()),
+                session: Some("a session".to_owned()),
+                tags: vec!["a tag".to_owned()],
+                severity: Some(Severity::High),
+                rating: Some(Rating::Good),
+                verified: Some(timestamp(later(3))),
+                created_at: timestamp(later(1)),
+                updated_at: timestamp(later(2)),
+                confidence: 0.5,
+                pinned: true,
+                ..note.clone()
+            };
+        });
+        let index = fixture.refreshed();
+        let sql = "SELECT * FROM note";
+        let by_name: Vec<String> = index
+            .row(sql, [], |row| {
+                let names = [
+                    "id",
+                    "type",
+                    "kind",
+                    "state",
+                    "title",
+                    "project",
+                    "machine_id",
+                    "user_id",
+                    "workspace_id",
+                    "source",
+                    "session",
+                    "created_at",
+                    "updated_at",
+                    "severity",
+                    "rating",
+                    "verified",
+                ];
+                names.into_iter().map(|name| row.get(name)).collect()
+            })
+            .unwrap();
+        let entry = index.row(sql, [], Entry::read).unwrap();
+        let read = [
+            entry.id().to_string(),
+            entry.note_type.to_string(),
+            entry.kind.to_string(),
+            entry.state.to_string(),
+            entry.title,
+            entry.project,
+            entry.machine_id,
+            entry.user_id,
+            entry.workspace_id,
+            entry.source.to_string(),
+            entry.session.unwrap(),
+            entry.created_at,
+            entry.updated_at,
+            entry.severity.unwrap().to_string(),
+            entry.rating.unwrap().to_string(),
+            timestamp(entry.verified.unwrap()),
+        ];
+        assert_eq!(read.as_slice(), by_name);
+        assert_eq!((entry.path, entry.stamp), (stored.path, stored.stamp));
+        assert_eq!(entry.tags, ["a tag"]);
+        assert_eq!((entry.confidence, entry.pinned), (0.5, true));
+        assert_eq!(
+            (entry.by_agent, entry.reflected, entry.superseded),
+            (false, false, false)
+        );
     }
 }

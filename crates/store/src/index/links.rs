@@ -103,7 +103,7 @@ const SUPERSEDED: &str = concat!(
 
 /// The active notes with a title; two are enough to know that it is ambiguous.
 const BY_TITLE: &str = concat!(
-    "SELECT note.id, note.title FROM title JOIN note USING (number)
+    "SELECT note.title, note.id FROM title JOIN note USING (number)
   WHERE title.key = ? AND note.superseded = 0 AND ",
     in_use!("note"),
     " LIMIT 2"
@@ -112,7 +112,7 @@ const BY_TITLE: &str = concat!(
 const SESSION_OF: &str = "SELECT session, type FROM note WHERE id = ? AND session IS NOT NULL";
 
 const IN_SESSION: &str = concat!(
-    "SELECT id, created_at FROM note WHERE session = ? AND type <> 'episodic' AND ",
+    "SELECT created_at, id FROM note WHERE session = ? AND type <> 'episodic' AND ",
     in_use!("note"),
     " ORDER BY id LIMIT ?"
 );
@@ -364,10 +364,9 @@ impl Index {
     pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, Error> {
         let mut unresolved = Vec::new();
         let sql = "SELECT note.id, target FROM link JOIN note USING (number)";
-        let links: Vec<_> =
-            self.rows(sql, [], |row| Ok((id_of(row, "id")?, row.get("target")?)))?;
+        let links: Vec<(Parsed<NoteId>, Target)> = self.tuples(sql, [])?;
         let is_forgotten = "SELECT state = 'forgotten' FROM note WHERE id = ?";
-        for (note, Target(target)) in links {
+        for (Parsed(note), Target(target)) in links {
             let reason = match &target {
                 Mention::Id(id) => match self.first(is_forgotten, [id.to_string()])? {
                     None => UnresolvedReason::Missing,
@@ -387,14 +386,16 @@ impl Index {
             unresolved.push(UnresolvedLink { note, text, reason });
         }
         let sql = "SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)";
-        let invalid: Vec<_> = self.rows(sql, [], |row| {
-            Ok(UnresolvedLink {
-                note: id_of(row, "id")?,
-                text: row.get("line")?,
-                reason: UnresolvedReason::Invalid(row.get("reason")?),
-            })
-        })?;
-        unresolved.extend(invalid);
+        let invalid: Vec<(Parsed<NoteId>, _, _)> = self.tuples(sql, [])?;
+        unresolved.extend(
+            invalid
+                .into_iter()
+                .map(|(note, text, reason)| UnresolvedLink {
+                    note: note.0,
+                    text,
+                    reason: UnresolvedReason::Invalid(reason),
+                }),
+        );
         unresolved.sort();
         Ok(unresolved)
     }
@@ -410,13 +411,9 @@ impl Index {
             in_use!("newer")
         ))?;
         let (mut declared, mut mentions) = (0, 0);
-        let sql = "SELECT target, count(*) AS count, sum(relation = 'mentions') AS mentions
-             FROM link GROUP BY target";
-        let targets: Vec<_> = self.rows(sql, [], |row| {
-            let counts: [usize; 2] = [row.get("count")?, row.get("mentions")?];
-            Ok((row.get("target")?, counts))
-        })?;
-        for (Target(target), [count, mentioned]) in targets {
+        let sql = "SELECT target, count(*), sum(relation = 'mentions') FROM link GROUP BY target";
+        let targets: Vec<(Target, usize, usize)> = self.tuples(sql, [])?;
+        for (Target(target), count, mentioned) in targets {
             if self.resolved(&target)?.is_some() {
                 mentions += mentioned;
                 declared += count - mentioned;
@@ -475,36 +472,27 @@ impl Index {
 
     /// Returns the session and the type of a note.
     fn session_of(&self, id: NoteId) -> Result<Option<(String, NoteType)>, Error> {
-        let found = self.one(SESSION_OF, [id.to_string()], |row| {
-            let Parsed(note_type) = row.get("type")?;
-            Ok((row.get("session")?, note_type))
-        })?;
-        Ok(found)
+        let found: Option<(_, Parsed<NoteType>)> =
+            self.first_tuple(SESSION_OF, [id.to_string()])?;
+        Ok(found.map(|(session, note_type)| (session, note_type.0)))
     }
 
     /// Returns the durable notes of a session in the order of their creation, ties by id.
     fn in_session(&self, session: &str) -> Result<Vec<NoteId>, Error> {
         let params = params![session, MAX_IN_SESSION];
-        let mut members: Vec<_> = self.rows(IN_SESSION, params, |row| {
-            let created_at: String = row.get("created_at")?;
-            Ok((parse_timestamp(&created_at), id_of(row, "id")?))
-        })?;
-        members.sort_unstable();
-        Ok(members.into_iter().map(|(_, id)| id).collect())
+        let mut members: Vec<(String, Parsed<NoteId>)> = self.tuples(IN_SESSION, params)?;
+        members.sort_by_cached_key(|(created_at, id)| (parse_timestamp(created_at), id.0));
+        Ok(members.into_iter().map(|(_, id)| id.0).collect())
     }
 
     /// Returns the session's own note, if it is active.
     fn own_note(&self, session: &str) -> Result<Option<NoteId>, Error> {
         let own = NoteId::of_session(session);
-        let is_there: bool = self.value(
-            concat!(
-                "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND ",
-                in_use!("note"),
-                ")"
-            ),
-            [own.to_string()],
-        )?;
-        Ok(is_there.then_some(own))
+        let sql = concat!(
+            "SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND ",
+            in_use!("note")
+        );
+        Ok(self.exists(sql, [own.to_string()])?.then_some(own))
     }
 
     /// Returns the only active note with a title.
@@ -517,12 +505,10 @@ impl Index {
 
     /// Returns the active notes with a title, at most two.
     fn with_title(&self, key: &str) -> Result<Vec<NoteId>, Error> {
-        let read = |row: &Row<'_>| Ok((row.get("title")?, id_of(row, "id")?));
-        let found: Vec<(String, NoteId)> = self.rows(BY_TITLE, [number_hash(key)], read)?;
-        let found = found
-            .into_iter()
-            .filter(|(title, _)| title_key(title) == key);
-        Ok(found.map(|(_, id)| id).collect())
+        let found: Vec<(String, Parsed<NoteId>)> = self.tuples(BY_TITLE, [number_hash(key)])?;
+        let found = found.into_iter();
+        let found = found.filter(|(title, _)| title_key(title) == key);
+        Ok(found.map(|(_, id)| id.0).collect())
     }
 
     /// Returns the key of a note's title.
@@ -555,9 +541,7 @@ impl Index {
     fn declared_links(&self, id: NoteId) -> Result<Vec<DeclaredLink>, Error> {
         let id = [id.to_string()];
         let mut links: Vec<_> = self.rows(FROM_NOTE, id, |row| {
-            let Target(target) = row.get("target")?;
-            let Parsed(relation) = row.get("relation")?;
-            let weight = row.get("weight")?;
+            let (Target(target), Parsed(relation), weight) = row.try_into()?;
             let (forward, _) = strengths(relation, weight);
             Ok(DeclaredLink {
                 target,
@@ -649,7 +633,7 @@ impl FromSql for Target {
 fn edge_to(row: &Row<'_>, to: NoteId) -> rusqlite::Result<Edge> {
     let Parsed(relation) = row.get("relation")?;
     Ok(Edge {
-        from: id_of(row, "source")?,
+        from: row.get::<_, Parsed<NoteId>>("source")?.0,
         to,
         relation,
         weight: row.get("weight")?,
@@ -663,10 +647,6 @@ fn plain(from: NoteId, to: NoteId, relation: Relation) -> Edge {
         relation,
         weight: None,
     }
-}
-
-fn id_of(row: &Row<'_>, column: &str) -> rusqlite::Result<NoteId> {
-    Ok(row.get::<_, Parsed<NoteId>>(column)?.0)
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::{
         index::{Filter, Index, Refreshed, tests::Fixture},
-        notes::{FOLDERS, NotePath, Stored},
+        notes::{NotePath, Stored},
     };
 
     const FEW: usize = 2;
@@ -118,9 +118,8 @@ mod tests {
 
         /// Sets the times of all folders to distinct ones in the past.
         fn settle(&self) {
-            for (folder, hours) in FOLDERS.iter().zip(1..) {
+            for (folder, hours) in self.home.note_folders().zip(1..) {
                 let past = SystemTime::now() - Duration::from_secs(3600 * hours);
-                let folder = self.home.root().join(folder);
                 if folder.is_dir() {
                     open_folder(&folder).unwrap().set_modified(past).unwrap();
                 }

@@ -22,10 +22,14 @@ use anamnesis_note::{
     note::{Kind, Note, NoteType, REFLECTED_TAG, Scope, State, Visibility, parse_timestamp},
 };
 use anamnesis_text::terms::words;
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use rusqlite::{Connection, ToSql, params, types::FromSqlError};
 
-use super::{Error, Index, Part, Texts, entry::Tags};
-use crate::sqlite::{Compressed, Queries};
+use super::{
+    Error, Index, Part, Texts,
+    entry::Parsed,
+    query::{BY_REFERENCE, reference_values},
+};
+use crate::sqlite::{Compressed, Json, Queries, read_row};
 
 const SCHEMA: &str = "
 CREATE TABLE dictionary (
@@ -256,14 +260,7 @@ impl Postings {
     }
 
     fn read(connection: &Connection, sql: &str, text: &str) -> Result<Self, Error> {
-        let mut statement = connection.prepare_cached(sql)?;
-        let mut blocks = Vec::new();
-        let mut rows = statement.query([text])?;
-        while let Some(row) = rows.next()? {
-            let notes: Option<Vec<u8>> = row.get("notes")?;
-            let notes = notes.ok_or_else(damaged)?;
-            blocks.push((row.get("block")?, row.get("df")?, notes));
-        }
+        let blocks = connection.tuples(sql, [text])?;
         Ok(Self { blocks })
     }
 
@@ -274,7 +271,7 @@ impl Postings {
             .blocks
             .binary_search_by_key(&block, |(number, ..)| *number);
         match found.ok().and_then(|place| self.blocks.get(place)) {
-            Some((_, count, bytes)) => decode(bytes, *count, take).ok_or_else(damaged),
+            Some((_, count, bytes)) => Ok(decode(bytes, *count, take).ok_or_else(damaged)?),
             None => Ok(()),
         }
     }
@@ -310,24 +307,17 @@ impl Index {
     /// Returns the properties of all notes for ranking.
     pub fn documents(&self) -> Result<Documents, Error> {
         let mut blocks = Vec::new();
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT block, notes FROM document ORDER BY block")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let number = u32::try_from(row.get::<_, i64>("block")?).map_err(|_| damaged())?;
-            let bytes = row.get_ref("notes")?.as_blob().map_err(|_| damaged())?;
-            blocks.push((number, decode_block(bytes).ok_or_else(damaged)?));
-        }
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT number, key FROM project")?;
-        let projects: BTreeMap<u32, String> = statement
-            .query_map([], |row| Ok((row.get("number")?, row.get("key")?)))?
-            .collect::<Result<_, _>>()?;
+        let sql = "SELECT block, notes FROM document ORDER BY block";
+        self.each(sql, [], |row| {
+            let block = decode_block(row.get_ref("notes")?.as_blob()?).ok_or_else(damaged)?;
+            blocks.push((row.get("block")?, block));
+            Ok(())
+        })?;
+        let sql = "SELECT number, key FROM project";
+        let projects: BTreeMap<u32, String> = self.tuples(sql, [])?;
         // Numbers are assigned in sequence, so a caller may allocate by the highest one.
         if projects.keys().any(|number| *number > MAX_PROJECTS) {
-            return Err(damaged());
+            return Err(damaged().into());
         }
         Ok(Documents { blocks, projects })
     }
@@ -354,29 +344,17 @@ impl Index {
     /// Reads every BLOB and reports an invalid one.
     pub(super) fn read_postings(&self) -> Result<(), Error> {
         self.documents()?;
-        let mut statement = self
-            .connection
-            .prepare("SELECT df, notes FROM dictionary LEFT JOIN posting ON number = posting")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let count = row.get("df")?;
-            let bytes = row.get_ref("notes")?.as_blob().map_err(|_| damaged())?;
-            decode(bytes, count, |_, _| {}).ok_or_else(damaged)?;
-        }
-        Ok(())
+        let sql = "SELECT df, notes FROM dictionary LEFT JOIN posting ON number = posting";
+        self.each(sql, [], |row| {
+            let bytes = row.get_ref("notes")?.as_blob()?;
+            decode(bytes, row.get("df")?, |_, _| {}).ok_or_else(damaged)
+        })
     }
 
     /// Returns the id and the title of a note's number.
     pub fn heading(&self, number: u32) -> Result<Option<(NoteId, String)>, Error> {
-        let found: Option<(String, String)> = self.one(
-            "SELECT id, title FROM note WHERE number = ?",
-            [number],
-            |row| Ok((row.get("id")?, row.get("title")?)),
-        )?;
-        let Some((id, title)) = found else {
-            return Ok(None);
-        };
-        Ok(Some((id.parse().map_err(|_| damaged())?, title)))
+        let found = self.first_tuple("SELECT id, title FROM note WHERE number = ?", [number])?;
+        Ok(found.map(|(Parsed(id), title)| (id, title)))
     }
 
     /// Returns the texts of a note's number. A tombstone has none.
@@ -386,15 +364,8 @@ impl Index {
 
     /// Returns the numbers of the notes whose id begins or ends with the reference.
     pub fn numbers_matching(&self, reference: &IdPrefix) -> Result<Vec<u32>, Error> {
-        let mut numbers = Vec::new();
-        for entry in self.matching(reference)? {
-            let number = self.value(
-                "SELECT number FROM note WHERE id = ?",
-                [entry.id().to_string()],
-            )?;
-            numbers.push(number);
-        }
-        Ok(numbers)
+        // The number is the first column.
+        self.column(BY_REFERENCE, reference_values(reference))
     }
 }
 
@@ -525,10 +496,8 @@ impl Changes {
     }
 
     fn write_postings(&mut self, connection: &Connection) -> Result<(), Error> {
-        let mut read = connection.prepare_cached(
-            "SELECT df, number, notes FROM dictionary LEFT JOIN posting ON number = posting \
-             WHERE term = ? AND block = ?",
-        )?;
+        let sql = "SELECT df, number, notes FROM dictionary LEFT JOIN posting ON number = posting
+             WHERE term = ? AND block = ?";
         self.gathered = 0;
         // Sorted like the table.
         let mut terms: Vec<_> = self.postings.drain().collect();
@@ -543,11 +512,8 @@ impl Changes {
                 let Some(block) = changed.first().map(|(number, _)| block_of(*number)) else {
                     continue;
                 };
-                let old: Option<(u32, Option<i64>, Option<Vec<u8>>)> = read
-                    .query_row(params![term, block], |row| {
-                        Ok((row.get("df")?, row.get("number")?, row.get("notes")?))
-                    })
-                    .optional()?;
+                let old: Option<(u32, i64, Vec<u8>)> =
+                    connection.first_tuple(sql, params![term, block])?;
                 let mut notes = Encoder::default();
                 let changed = changed.iter();
                 let mut changed = changed
@@ -555,7 +521,7 @@ impl Changes {
                     .peekable();
                 let number = match old {
                     None => None,
-                    Some((count, Some(number), Some(bytes))) => {
+                    Some((count, number, bytes)) => {
                         let take = |place, frequency: u8| {
                             while let Some((at, now)) = changed.next_if(|(at, _)| *at < place) {
                                 notes.add(at, now);
@@ -566,7 +532,6 @@ impl Changes {
                         decode(&bytes, count, take).ok_or_else(damaged)?;
                         Some(number)
                     }
-                    Some(_) => return Err(damaged()),
                 };
                 changed.for_each(|(at, now)| notes.add(at, now));
                 store_list(connection, &term, block, number, &notes)?;
@@ -664,18 +629,14 @@ fn store_list(
     Ok(())
 }
 
-fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
+pub(super) fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
     connection.one(
         "SELECT title, tags, asked, body FROM note_text JOIN note USING (number) WHERE number = ?",
         [number],
         |row| {
-            let tags: Tags = row.get("tags")?;
-            Ok(Texts {
-                title: row.get("title")?,
-                tags: tags.0.join(" "),
-                asked: row.get("asked")?,
-                body: row.get::<_, Compressed<_>>("body")?.0,
-            })
+            let Json::<Vec<String>>(tags) = row.get("tags")?;
+            let Compressed(body) = row.get("body")?;
+            read_row!(row, Texts: title, asked; tags = tags.join(" "), body = body)
         },
     )
 }
@@ -811,12 +772,12 @@ fn place_of(number: u32) -> usize {
 }
 
 /// Converts a note's number; 32 bits are enough for four thousand million notes.
-fn small(number: i64) -> Result<u32, Error> {
+fn small(number: i64) -> rusqlite::Result<u32> {
     u32::try_from(number).map_err(|_| damaged())
 }
 
-fn damaged() -> Error {
-    Error::Foreign("damaged: a list of notes that this program did not write".to_owned())
+fn damaged() -> rusqlite::Error {
+    FromSqlError::Other("a list of notes that this program did not write".into()).into()
 }
 
 #[cfg(test)]

@@ -298,33 +298,20 @@ impl Index {
 
     /// Returns the note with an id, including tombstones.
     pub fn get(&self, id: NoteId) -> Result<Option<Entry>, Error> {
-        let entry = self.one(
-            "SELECT * FROM note WHERE id = ?",
-            [id.to_string()],
-            Entry::read,
-        )?;
-        Ok(entry)
+        let sql = "SELECT * FROM note WHERE id = ?";
+        self.one(sql, [id.to_string()], Entry::read)
     }
 
     /// Returns a note's body as of when it was indexed.
     pub fn body(&self, id: NoteId) -> Result<Option<String>, Error> {
-        let body = self.one(
-            "SELECT body FROM note_text JOIN note USING (number) WHERE id = ?",
-            [id.to_string()],
-            |row| row.get("body"),
-        )?;
+        let sql = "SELECT body FROM note_text JOIN note USING (number) WHERE id = ?";
+        let body = self.first(sql, [id.to_string()])?;
         Ok(body.map(|Compressed(body)| body))
     }
 
     /// Returns the notes whose id begins or ends with the reference, sorted by id.
     pub fn matching(&self, reference: &IdPrefix) -> Result<Vec<Entry>, Error> {
-        let typed = reference.as_str();
-        let tail = &typed[typed.len() - SHORT_ID_LENGTH..];
-        // A reference has at least six characters. `~` sorts after every character of an id, and none
-        // of them is special to GLOB.
-        let values = [typed, &format!("{typed}~"), tail, &format!("*{typed}")];
-        let values = values.map(|value| Value::Text(value.to_owned()));
-        self.entries(BY_REFERENCE, values.into())
+        self.rows(BY_REFERENCE, reference_values(reference), Entry::read)
     }
 
     /// Returns the shortest suffix of an id that is unique, with at least six characters.
@@ -356,6 +343,16 @@ impl Index {
     pub(super) fn entries(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Entry>, Error> {
         self.rows(sql, params_from_iter(values), Entry::read)
     }
+}
+
+/// Returns the values of [`BY_REFERENCE`].
+pub(super) fn reference_values(reference: &IdPrefix) -> [String; 4] {
+    // A reference has at least six characters. `~` sorts after every character of an id, and none of
+    // them is special to GLOB.
+    let typed = reference.as_str();
+    let tail = &typed[typed.len() - SHORT_ID_LENGTH..];
+    let (end, pattern) = (format!("{typed}~"), format!("*{typed}"));
+    [typed.to_owned(), end, tail.to_owned(), pattern]
 }
 
 pub(super) fn bound(limit: usize) -> Value {

@@ -96,10 +96,7 @@ pub fn remove_others(home: &Home, age: Duration) -> io::Result<()> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_other = name.starts_with("index") && name.ends_with(".db") && path != home.index();
-        let is_recent = |path: &Path| {
-            let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-            modified.is_ok_and(|time| !file::is_older(time, age))
-        };
+        let is_recent = |path: &Path| file::age(path).is_some_and(|it| it < age);
         let log = path.with_extension("db-wal");
         if is_other && !is_recent(&path) && !is_recent(&log) {
             for leftover in [".new", ".old"] {
@@ -183,7 +180,7 @@ fn remove_database(home: &Home, path: &Path) -> io::Result<()> {
 
 /// Removes the log and shared-memory files of a database.
 fn remove_side_files(home: &Home, path: &Path) -> io::Result<()> {
-    for suffix in ["-wal", "-shm", "-journal"] {
+    for suffix in sqlite::BESIDE {
         remove_file(home, &with_suffix(path, suffix))?;
     }
     Ok(())

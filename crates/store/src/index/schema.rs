@@ -9,7 +9,7 @@ use super::{
     Error, branches, check_runs, cited, corrections, embeddings, links, postings, supersession,
     tasks, triggers, usage,
 };
-use crate::sqlite;
+use crate::sqlite::{self, Queries};
 
 /// The schema version, which is part of the file's name.
 pub(super) use crate::fs::home::INDEX_VERSION as VERSION;
@@ -110,16 +110,15 @@ pub(super) fn check(connection: &Connection) -> Result<(), Error> {
         )));
     }
     // SQLite makes the indexes without a statement.
-    let mut statement =
-        connection.prepare("SELECT name FROM sqlite_schema WHERE sql IS NOT NULL")?;
     let names = statements().filter_map(|statement| statement.split_whitespace().nth(2));
     let mut missing: BTreeSet<&str> = names.collect();
-    let mut names = statement.query([])?;
     let mut is_ours = true;
-    while let Some(row) = names.next()? {
+    let sql = "SELECT name FROM sqlite_schema WHERE sql IS NOT NULL";
+    connection.each(sql, [], |row| {
         let name = row.get_ref(0)?.as_str().unwrap_or_default();
         is_ours &= missing.remove(name);
-    }
+        Ok(())
+    })?;
     if is_ours && missing.is_empty() {
         Ok(())
     } else {

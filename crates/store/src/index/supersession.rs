@@ -50,9 +50,8 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
     let hidden = hidden(&edges);
     let before = marked(connection)?;
     connection.run(NONE_SUPERSEDED, [])?;
-    let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
     for id in hidden {
-        statement.execute([id])?;
+        connection.run("UPDATE note SET superseded = 1 WHERE id = ?", [id])?;
     }
     let now = marked(connection)?;
     let changed = before.symmetric_difference(&now);

@@ -83,21 +83,15 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     let lines = note.when.iter().take(MAX_TRIGGERS).map(|line| inert(line));
     let mut triggers: Vec<Trigger> = lines.filter_map(|line| line.parse().ok()).collect();
     triggers.dedup();
-    let mut statement =
-        connection.prepare_cached("INSERT INTO warning_trigger VALUES (?, ?, ?, ?)")?;
     for trigger in &triggers {
-        statement.execute(params![
-            number,
-            note.project,
-            trigger.key(),
-            trigger.as_str()
-        ])?;
+        let sql = "INSERT INTO warning_trigger VALUES (?, ?, ?, ?)";
+        let (key, line) = (trigger.key(), trigger.as_str());
+        connection.run(sql, params![number, note.project, key, line])?;
     }
     if triggers.is_empty() && note.state == State::Active {
-        let mut statement =
-            connection.prepare_cached("INSERT INTO warning_word VALUES (?, ?, ?)")?;
         for term in first_terms(note) {
-            statement.execute(params![note.project, term, number])?;
+            let sql = "INSERT INTO warning_word VALUES (?, ?, ?)";
+            connection.run(sql, params![note.project, term, number])?;
         }
     }
     Ok(())
@@ -168,22 +162,15 @@ impl Index {
         let projects = with_global(projects);
         let keys = call.keys(|| self.text_keys(&projects))?;
         let keys = serde_json::json!(keys).to_string();
-        let mut statement = self.connection.prepare_cached(BY_KEYS)?;
-        let mut rows = statement.query([projects, keys])?;
         let mut found: Vec<Entry> = Vec::new();
-        while let Some(row) = rows.next()? {
-            let line: String = row.get("line")?;
-            if !line
-                .parse::<Trigger>()
-                .is_ok_and(|trigger| trigger.matches(call))
-            {
-                continue;
+        self.each(BY_KEYS, [projects, keys], |row| {
+            let trigger = row.get::<_, String>("line")?.parse::<Trigger>();
+            if trigger.is_ok_and(|trigger| trigger.matches(call)) {
+                found.push(Entry::read(row)?);
             }
-            let entry = Entry::read(row)?;
-            if found.last().is_none_or(|last| last.id() != entry.id()) {
-                found.push(entry);
-            }
-        }
+            Ok(())
+        })?;
+        found.dedup_by_key(|entry| entry.id());
         Ok(found)
     }
 
@@ -199,20 +186,18 @@ impl Index {
         projects: &[String],
     ) -> Result<Vec<WordMatch>, Error> {
         let projects = with_global(projects);
-        let mut statement = self.connection.prepare_cached(HAVE_WORDS)?;
-        if !statement.query_row([&projects], |row| row.get::<_, bool>(0))? {
+        if !self.value::<bool>(HAVE_WORDS, [&projects])? {
             return Ok(Vec::new());
         }
         let mut words = words();
         words.insert(NAMES_OPTIONS.to_owned());
         let words = serde_json::json!(words).to_string();
         let mut having: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
-        let mut statement = self.connection.prepare_cached(BY_WORDS)?;
-        let mut rows = statement.query(params![projects, words, MAX_HITS])?;
-        while let Some(row) = rows.next()? {
+        self.each(BY_WORDS, params![projects, words, MAX_HITS], |row| {
             let words = having.entry(row.get("number")?).or_default();
             words.insert(row.get("term")?);
-        }
+            Ok(())
+        })?;
         let worded = having.into_iter().map(|(number, mut words)| WordMatch {
             number,
             names_options: words.remove(NAMES_OPTIONS),

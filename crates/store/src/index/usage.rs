@@ -66,16 +66,13 @@ impl Index {
         &self,
         notes: impl IntoIterator<Item = NoteId>,
     ) -> Result<HashMap<NoteId, ByMonth<NoteCounts>>, Error> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT month, used, hinted, sessions, shown, unused, last
-             FROM usage WHERE note = ? ORDER BY month",
-        )?;
+        let sql = "SELECT month, used, hinted, sessions, shown, unused, last
+             FROM usage WHERE note = ? ORDER BY month";
         let mut all = HashMap::new();
         for note in notes {
-            let rows = statement.query_map([note.to_string()], |row| {
+            let months: ByMonth<NoteCounts> = self.rows(sql, [note.to_string()], |row| {
                 Ok((self::time(row.get("month")?), NoteCounts::read(row)?))
             })?;
-            let months: ByMonth<NoteCounts> = rows.collect::<Result<_, _>>()?;
             if !months.is_empty() {
                 all.insert(note, months);
             }
@@ -99,10 +96,8 @@ fn time(milliseconds: i64) -> DateTime<Utc> {
 
 fn fill(connection: &Connection, counts: &[(String, i64, NoteCounts)]) -> rusqlite::Result<()> {
     connection.run("DELETE FROM usage", [])?;
-    let mut usage =
-        connection.prepare_cached("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?;
     for (note, month, counts) in counts {
-        usage.execute(params![
+        let values = params![
             note,
             month,
             counts.used,
@@ -111,7 +106,8 @@ fn fill(connection: &Connection, counts: &[(String, i64, NoteCounts)]) -> rusqli
             counts.shown,
             counts.unused,
             counts.last,
-        ])?;
+        ];
+        connection.run("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)?;
     }
     next_generation(connection)
 }

@@ -83,11 +83,9 @@ impl Journal {
 
     /// Returns when the model was asked about a session, and why its answer was rejected, if it was.
     pub fn asked_about(&self, session: &str) -> Result<Option<(i64, Option<String>)>, Error> {
-        self.one(
-            "SELECT asked_at, asked_reason FROM session WHERE id = ? AND asked_at IS NOT NULL",
-            [session],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        let sql =
+            "SELECT asked_at, asked_reason FROM session WHERE id = ? AND asked_at IS NOT NULL";
+        self.first_tuple(sql, [session])
     }
 
     /// Returns the number of calls and tokens of a day.

@@ -175,7 +175,7 @@ impl Journal {
     }
 
     /// Returns the number of the last tool event of a session; 0 if there is none.
-    fn last_event(&self, session: &str) -> Result<i64, Error> {
+    pub(super) fn last_event(&self, session: &str) -> Result<i64, Error> {
         self.value(
             "SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?",
             [session],
@@ -184,11 +184,8 @@ impl Journal {
 
     /// Deletes the observations that name forgotten tool events.
     fn forget_observations(&self, session: &str, events: &HashSet<String>) -> Result<(), Error> {
-        let rows: Vec<(String, String)> = self.rows(
-            "SELECT hash, body FROM observation WHERE session = ?",
-            [session],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
+        let sql = "SELECT hash, body FROM observation WHERE session = ?";
+        let rows: Vec<(String, String)> = self.tuples(sql, [session])?;
         for (hash, body) in rows {
             // An invalid observation may name any event, so it is deleted.
             let is_of_them = serde_json::from_str::<Observation>(&body).map_or(true, |body| {

@@ -70,11 +70,8 @@ impl Journal {
 
     /// Returns the last injections of all sessions, newest first: session, time and event.
     pub fn last_injections(&self, limit: usize) -> Result<Vec<(String, i64, String)>, Error> {
-        self.rows(
-            "SELECT session, at, event FROM block ORDER BY rowid DESC LIMIT ?",
-            [bound(limit)],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )
+        let sql = "SELECT session, at, event FROM block ORDER BY rowid DESC LIMIT ?";
+        self.tuples(sql, [bound(limit)])
     }
 
     /// Returns the session and the time of the last injection at or before a time, in one session or in
@@ -86,9 +83,7 @@ impl Journal {
     ) -> Result<Option<(String, i64)>, Error> {
         let sql = "SELECT session, at FROM block WHERE at <= ?1 AND session = coalesce(?2, session)
                    ORDER BY at DESC LIMIT 1";
-        self.one(sql, params![at, session], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        self.first_tuple(sql, params![at, session])
     }
 
     /// Returns the notes whose text was injected and not removed from the records since.

@@ -1,22 +1,20 @@
 //! Records the notes that arrived by a command, a tool, sync or import, or existed at the first
 //! check. Any other note for all projects or a group was added to the folder by hand.
 
-use std::{fs, path::Path};
-
 use anamnesis_note::id::NoteId;
 
 use super::{Error, Journal, Queries};
-use crate::fs::home::Home;
+use crate::fs::{file, home::Home};
 
 /// The `meta` key that is set once the existing notes are recorded.
 pub(super) const BEGUN: &str = "known_notes";
 
 /// Returns whether a folder of notes has a file that looks like a note.
 pub(super) fn has_notes(home: &Home) -> bool {
-    let folders = home.note_folders();
-    let entries = folders.filter_map(|folder| fs::read_dir(folder).ok());
-    let mut names = entries.flatten().flatten().map(|entry| entry.file_name());
-    names.any(|name| Path::new(&name).extension().is_some_and(|end| end == "md"))
+    let mut entries = home
+        .note_folders()
+        .flat_map(|folder| file::entries(&folder));
+    entries.any(|entry| entry.path().extension().is_some_and(|end| end == "md"))
 }
 
 impl Journal {
@@ -55,17 +53,15 @@ impl Journal {
         if self.meta(BEGUN)?.is_none() {
             return Ok(true);
         }
-        self.value(
-            "SELECT EXISTS (SELECT 1 FROM known_note WHERE note = ?1)
-                   OR EXISTS (SELECT 1 FROM written_here WHERE note = ?1)",
-            [note.to_string()],
-        )
+        let sql = "SELECT EXISTS (SELECT 1 FROM known_note WHERE note = ?1)
+             OR EXISTS (SELECT 1 FROM written_here WHERE note = ?1)";
+        self.value(sql, [note.to_string()])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{fs, time::Duration};
 
     use chrono::DateTime;
 

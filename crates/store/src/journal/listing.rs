@@ -158,16 +158,13 @@ impl Journal {
 
     /// Returns the shortest prefix of a session's id that is unique, with at least eight characters.
     pub fn short_session_id(&self, id: &str) -> Result<String, Error> {
-        let neighbours: [Option<String>; 2] = self.row(
-            "SELECT (SELECT max(id) FROM session WHERE id < ?1), (SELECT min(id) FROM session WHERE id > ?1)",
-            [id],
-            |row| Ok([row.get(0)?, row.get(1)?]),
-        )?;
+        let sql = "SELECT (SELECT max(id) FROM session WHERE id < ?1), (SELECT min(id) FROM session WHERE id > ?1)";
+        let (before, after): (Option<String>, Option<String>) = self.tuple(sql, [id])?;
         let shared = |other: &String| {
             let pairs = id.chars().zip(other.chars());
             pairs.take_while(|(one, other)| one == other).count()
         };
-        let shared = neighbours.iter().flatten().map(shared).max();
+        let shared = before.iter().chain(&after).map(shared).max();
         let length = shared.map_or(SHORT, |shared| SHORT.max(shared + 1));
         Ok(id.chars().take(length).collect())
     }
@@ -180,15 +177,14 @@ impl Journal {
             return Ok(None);
         };
         let sql = "SELECT source, model, branch FROM session WHERE id = ?";
-        let (source, model, branch) =
-            self.row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let (source, model, branch) = self.tuple(sql, [id])?;
         Ok(Some(Contents {
             session,
             source,
             model,
             branch,
             prompts: self.prompts(id)?,
-            events: self.tool_events_after(id, 0, "1", false, i64::MAX)?,
+            events: self.tool_events_after(id, 0, "1", i64::MAX)?,
             turn_ends: self.turn_ends(id)?,
             delegations: self.delegations(id)?,
             observations: self.observations(id)?,

@@ -331,20 +331,14 @@ impl Journal {
     /// It is recorded before the file is written. If the process is killed in between, both the old
     /// and the new body count as ours.
     pub fn session_body_written(&self, session: &str, body: &str) -> Result<(), Error> {
-        self.run(
-            "INSERT OR IGNORE INTO session_body VALUES (?, ?)",
-            params![session, text_hash(body)],
-        )
+        let sql = "INSERT OR IGNORE INTO session_body VALUES (?, ?)";
+        self.run(sql, params![session, text_hash(body)])
     }
 
     /// Returns whether capture wrote this body for the session. Otherwise a person changed it.
     pub fn is_session_body(&self, session: &str, body: &str) -> Result<bool, Error> {
-        let found = self.one(
-            "SELECT 1 FROM session_body WHERE session = ? AND hash = ?",
-            params![session, text_hash(body)],
-            |_| Ok(()),
-        )?;
-        Ok(found.is_some())
+        let sql = "SELECT 1 FROM session_body WHERE session = ? AND hash = ?";
+        self.exists(sql, params![session, text_hash(body)])
     }
 
     /// Records injected notes.
@@ -413,10 +407,8 @@ impl Journal {
 
     /// Records an error of a hook's last run after that run was recorded.
     pub fn run_failed(&self, event: &str, error: &str) -> Result<(), Error> {
-        self.run(
-            "UPDATE hook SET error = ?2, error_at = last_at, is_failing = 1 WHERE event = ?1",
-            [event, error],
-        )
+        let sql = "UPDATE hook SET error = ?2, error_at = last_at, is_failing = 1 WHERE event = ?1";
+        self.run(sql, [event, error])
     }
 
     /// Returns statistics of the hooks, by event.
@@ -450,11 +442,8 @@ impl Journal {
 
     /// Returns the private and purged tokens that texts of a session must not repeat.
     pub fn echoes(&self, session: &str) -> Result<PrivateTokens, Error> {
-        let rows: Vec<(Vec<u8>, Vec<u8>)> = self.rows(
-            "SELECT key, hash FROM private_token WHERE session = ?",
-            [session],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
+        let sql = "SELECT key, hash FROM private_token WHERE session = ?";
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = self.tuples(sql, [session])?;
         let private = rows.iter().filter_map(|(key, hash)| {
             Some((
                 Key::new(key.as_slice().try_into().ok()?),
@@ -487,20 +476,14 @@ impl Journal {
     /// Returns the values of several keys of `meta`; missing keys are left out.
     pub fn metas(&self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
         let places = vec!["?"; names.len()].join(", ");
-        self.rows(
-            &format!("SELECT key, value FROM meta WHERE key IN ({places})"),
-            params_from_iter(names),
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        let sql = format!("SELECT key, value FROM meta WHERE key IN ({places})");
+        self.tuples(&sql, params_from_iter(names))
     }
 
     /// Returns all values of `meta` whose key begins with `prefix`.
     pub fn metas_under(&self, prefix: &str) -> Result<BTreeMap<String, String>, Error> {
-        self.rows(
-            "SELECT key, value FROM meta WHERE substr(key, 1, length(?1)) = ?1",
-            [prefix],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        let sql = "SELECT key, value FROM meta WHERE substr(key, 1, length(?1)) = ?1";
+        self.tuples(sql, [prefix])
     }
 
     /// Deletes a value of `meta`.
@@ -559,23 +542,15 @@ impl Journal {
         }
         let half = || Ulid::generate().random() & u128::from(u64::MAX);
         // If another process creates it at the same time, the first value wins.
-        self.run(
-            "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING",
-            [name, &format!("{:016x}{:016x}", half(), half())],
-        )?;
+        self.set_if_missing(name, &format!("{:016x}{:016x}", half(), half()))?;
         self.value("SELECT value FROM meta WHERE key = ?", [name])
     }
 
     /// Records that a person wrote this content of a note on this machine.
     pub fn written_here(&self, note: NoteId, file: &[u8], now: DateTime<Utc>) -> Result<(), Error> {
-        self.run(
-            "INSERT OR IGNORE INTO written_here VALUES (?, ?, ?)",
-            params![
-                note.to_string(),
-                text_hash(&String::from_utf8_lossy(file)),
-                now.timestamp_millis()
-            ],
-        )
+        let sql = "INSERT OR IGNORE INTO written_here VALUES (?, ?, ?)";
+        let hash = text_hash(&String::from_utf8_lossy(file));
+        self.run(sql, params![note.to_string(), hash, now.timestamp_millis()])
     }
 
     /// Records that a text was forgotten, as a hash with a key of this machine.
@@ -583,18 +558,15 @@ impl Journal {
         let Some(key) = self.text_key(body)? else {
             return Ok(());
         };
-        self.run(
-            "INSERT OR REPLACE INTO forgotten (text_key, note, at) VALUES (?, ?, ?)",
-            params![key, note.to_string(), now.timestamp_millis()],
-        )
+        let sql = "INSERT OR REPLACE INTO forgotten (text_key, note, at) VALUES (?, ?, ?)";
+        self.run(sql, params![key, note.to_string(), now.timestamp_millis()])
     }
 
     /// Returns whether a person wrote or approved exactly this file of a note on this machine.
     pub fn was_written_here(&self, note: NoteId, file: &[u8]) -> Result<bool, Error> {
-        self.value(
-            "SELECT EXISTS (SELECT 1 FROM written_here WHERE note = ? AND hash = ?)",
-            params![note.to_string(), text_hash(&String::from_utf8_lossy(file))],
-        )
+        let sql = "SELECT 1 FROM written_here WHERE note = ? AND hash = ?";
+        let hash = text_hash(&String::from_utf8_lossy(file));
+        self.exists(sql, params![note.to_string(), hash])
     }
 
     /// Returns a number that changes when another connection changes the journal.
@@ -624,10 +596,8 @@ impl Journal {
         let key = self.get_or_create_random("text_key")?;
         // The key has a fixed length and the text is hashed first, so a length extension gives no
         // related hash.
-        Ok(Some(text_hash(&format!(
-            "{key}{}",
-            text_hash(&words.join(" "))
-        ))))
+        let hash = text_hash(&words.join(" "));
+        Ok(Some(text_hash(&format!("{key}{hash}"))))
     }
 
     /// Checkpoints the write-ahead log.

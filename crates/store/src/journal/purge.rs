@@ -13,7 +13,7 @@ use anamnesis_text::{
 use rusqlite::{params_from_iter, types::Value};
 use ulid::Ulid;
 
-use super::{Error, InjectedText, Journal, injected};
+use super::{Error, InjectedText, Journal, damage, injected};
 use crate::sqlite::{self, Queries};
 
 /// The `meta` key of the hashes of purged texts.
@@ -73,14 +73,12 @@ impl Journal {
         let mentions = self.in_transaction(|journal| {
             let mut mentions = Mentions::default();
             for table in journal.tables()? {
-                let set: Vec<String> = numbered(&table.columns, 0, " = ").collect();
-                let key: Vec<String> = numbered(&table.key, table.columns.len(), " IS ").collect();
                 // A masked row may equal another one.
                 let change = format!(
-                    "UPDATE OR REPLACE \"{}\" SET {} WHERE {}",
+                    "UPDATE OR REPLACE \"{}\" SET \"{}\" = ? WHERE \"{}\" IS ?",
                     table.name,
-                    set.join(", "),
-                    key.join(" AND ")
+                    table.columns.join("\" = ?, \""),
+                    table.key.join("\" IS ? AND \"")
                 );
                 journal.each_mention(&table, needle, &mut mentions, |masked, key| {
                     let values = masked.iter().chain(key);
@@ -140,11 +138,11 @@ impl Journal {
         mut change: impl FnMut(&[Value], &[Value]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let width = table.columns.len();
-        let names: Vec<String> = table.columns.iter().chain(&table.key).map(quoted).collect();
+        let names = [&table.columns[..], &table.key[..]].concat();
         let session = if table.has_session { "session" } else { "NULL" };
         let mut statement = self.connection.prepare(&format!(
-            "SELECT {}, {session} FROM \"{}\"",
-            names.join(", "),
+            "SELECT \"{}\", {session} FROM \"{}\"",
+            names.join("\", \""),
             table.name
         ))?;
         let mut found: Vec<(Vec<Value>, Option<String>)> = Vec::new();
@@ -175,29 +173,19 @@ impl Journal {
     }
 
     fn tables(&self) -> Result<Vec<Table>, Error> {
-        let names: Vec<String> = self.column(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-            [],
-        )?;
         let mut tables = Vec::new();
-        for name in names {
-            let columns: Vec<(String, String, i64)> = self.rows(
-                "SELECT name, type, pk FROM pragma_table_info(?)",
-                [&name],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-            )?;
+        for name in damage::tables(&self.connection)? {
+            let sql = "SELECT name, type, pk > 0 FROM pragma_table_info(?)";
+            let columns: Vec<(String, String, bool)> = self.tuples(sql, [&name])?;
             let is_text = |kind: &str| kind == "TEXT" || kind == "BLOB";
             // Compressed texts are searched apart.
             let is_compressed = |kind: &str| name == injected::TABLE && kind == "BLOB";
             let texts = columns.iter().filter(|(column, kind, _)| {
                 is_text(kind) && !is_compressed(kind) && !IDS.contains(&column.as_str())
             });
+            let key = columns.iter().filter(|(.., is_key)| *is_key);
             let table = Table {
-                key: columns
-                    .iter()
-                    .filter(|(.., key)| *key > 0)
-                    .map(|(column, ..)| column.clone())
-                    .collect(),
+                key: key.map(|(column, ..)| column.clone()).collect(),
                 columns: texts.map(|(column, ..)| column.clone()).collect(),
                 has_session: columns.iter().any(|(column, ..)| column == "session"),
                 name,
@@ -217,23 +205,6 @@ fn masked(value: &Value, needle: &PurgePattern) -> Option<Value> {
         Value::Blob(bytes) => needle.mask(bytes).map(Value::Blob),
         _ => None,
     }
-}
-
-/// Lists columns with their parameter numbers.
-fn numbered<'a>(
-    columns: &'a [String],
-    before: usize,
-    sign: &'a str,
-) -> impl Iterator<Item = String> + 'a {
-    let numbers = before + 1..;
-    columns
-        .iter()
-        .zip(numbers)
-        .map(move |(column, number)| format!("{}{sign}?{number}", quoted(column)))
-}
-
-fn quoted(name: &String) -> String {
-    format!("\"{name}\"")
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

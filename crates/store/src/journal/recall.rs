@@ -161,16 +161,13 @@ impl Journal {
     /// Returns the notes that a context has seen since it was last empty; `agent` is empty for the
     /// session's own.
     pub fn ledger(&self, session: &str, agent: &str) -> Result<Ledger, Error> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT note, hash, level, lane = 'start' AND level <> 'body' FROM shown WHERE session = ?1 AND agent = ?2 AND lane NOT IN (?3, ?4)
+        let sql = "SELECT note, hash, level, lane = 'start' AND level <> 'body' FROM shown WHERE session = ?1 AND agent = ?2 AND lane NOT IN (?3, ?4)
                AND epoch = coalesce((SELECT epoch FROM session WHERE id = ?1), 0)
-             ORDER BY at, position",
-        )?;
-        let mut rows = statement.query([session, agent, SUGGESTION, COMMIT])?;
+             ORDER BY at, position";
         let mut ledger = Ledger::new();
-        while let Some(row) = rows.next()? {
+        self.each(sql, [session, agent, SUGGESTION, COMMIT], |row| {
             let Ok(note) = row.get::<_, String>(0)?.parse() else {
-                continue;
+                return Ok(());
             };
             let seen = Seen {
                 hash: row.get(1)?,
@@ -185,31 +182,27 @@ impl Journal {
             if !lesser {
                 ledger.insert(note, seen);
             }
-        }
+            Ok(())
+        })?;
         Ok(ledger)
     }
 
     /// Returns the warnings of a session and one of its contexts.
     pub fn warned(&self, session: &str, agent: &str) -> Result<Warned, Error> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT note, reason = ?4,
+        let sql = "SELECT note, reason = ?4,
                  agent = ?2 AND epoch = coalesce((SELECT epoch FROM session WHERE id = ?1), 0),
                  at >= coalesce((SELECT max(at) FROM prompt WHERE session = ?1), 0)
-             FROM shown WHERE session = ?1 AND lane = ?3",
-        )?;
-        let mut rows = statement.query([session, agent, WARNING, STOPPED])?;
+             FROM shown WHERE session = ?1 AND lane = ?3";
+        let rows: Vec<(String, bool, bool, bool)> =
+            self.tuples(sql, [session, agent, WARNING, STOPPED])?;
         let mut warned = Warned::default();
-        while let Some(row) = rows.next()? {
-            let Ok(note) = row.get::<_, String>(0)?.parse() else {
+        for (note, is_stopped, is_given, is_in_turn) in rows {
+            let Ok(note) = note.parse::<NoteId>() else {
                 continue;
             };
-            if row.get(1)? {
-                warned.stopped.insert(note);
-            }
-            if row.get(2)? {
-                warned.given.insert(note);
-            }
-            warned.in_turn += usize::from(row.get::<_, bool>(3)?);
+            warned.stopped.extend(is_stopped.then_some(note));
+            warned.given.extend(is_given.then_some(note));
+            warned.in_turn += usize::from(is_in_turn);
         }
         Ok(warned)
     }
@@ -237,12 +230,10 @@ impl Journal {
         session: &str,
         kind: &str,
     ) -> Result<Option<(String, String)>, Error> {
-        self.one(
+        let sql =
             "SELECT id, prompt FROM delegation WHERE session = ? AND kind = ? AND agent IS NULL
-                 ORDER BY at, rowid LIMIT 1",
-            [session, kind],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+             ORDER BY at, rowid LIMIT 1";
+        self.first_tuple(sql, [session, kind])
     }
 
     /// Returns the prompts that tools of this session scheduled.

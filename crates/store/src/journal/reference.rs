@@ -42,7 +42,20 @@ impl Journal {
     pub fn stale(&self, notes: &[NoteId]) -> Result<BTreeMap<NoteId, Stale>, Error> {
         let mut stale = BTreeMap::new();
         for asked in notes.chunks(ASKED_AT_ONCE) {
-            self.add_stale(asked, &mut stale)?;
+            let places = vec!["?"; asked.len()].join(", ");
+            // The latest disappearance first; those of one check by name.
+            let sql = format!(
+                "SELECT note, text || ' is gone', gone_at FROM seen_citation WHERE note IN ({places})
+                   AND gone_at IS NOT NULL
+                 ORDER BY note, gone_at DESC, kind, text"
+            );
+            let ids = params_from_iter(asked.iter().map(NoteId::to_string));
+            let rows: Vec<(String, String, i64)> = self.tuples(&sql, ids)?;
+            for (id, reason, gone_at) in rows {
+                if let Ok(id) = id.parse() {
+                    stale.entry(id).or_insert(Stale { reason, gone_at });
+                }
+            }
         }
         Ok(stale)
     }
@@ -53,41 +66,16 @@ impl Journal {
         self.note_ids(sql, [])
     }
 
-    fn add_stale(
-        &self,
-        notes: &[NoteId],
-        stale: &mut BTreeMap<NoteId, Stale>,
-    ) -> Result<(), Error> {
-        let places = vec!["?"; notes.len()].join(", ");
-        // The latest disappearance first; those of one check by name.
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT note, text || ' is gone', gone_at FROM seen_citation WHERE note IN ({places})
-               AND gone_at IS NOT NULL
-             ORDER BY note, gone_at DESC, kind, text"
-        ))?;
-        let mut rows = statement.query(params_from_iter(notes.iter().map(NoteId::to_string)))?;
-        while let Some(row) = rows.next()? {
-            if let Ok(id) = row.get::<_, String>(0)?.parse() {
-                let (reason, gone_at) = (row.get(1)?, row.get(2)?);
-                stale.entry(id).or_insert(Stale { reason, gone_at });
-            }
-        }
-        Ok(())
-    }
-
     /// Returns when the notes of each project were last checked, milliseconds since 1970.
     pub(crate) fn reference_looks(
         &self,
         projects: &[String],
     ) -> Result<HashMap<NoteId, i64>, Error> {
         let places = vec!["?"; projects.len()].join(", ");
-        let rows: Vec<(String, i64)> = self.rows(
-            &format!(
-                "SELECT note, seen_at FROM seen_citation WHERE kind = '' AND project IN ({places})"
-            ),
-            params_from_iter(projects),
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
+        let sql = format!(
+            "SELECT note, seen_at FROM seen_citation WHERE kind = '' AND project IN ({places})"
+        );
+        let rows: Vec<(String, i64)> = self.tuples(&sql, params_from_iter(projects))?;
         let looks = rows.into_iter();
         Ok(looks
             .filter_map(|(note, at)| Some((note.parse().ok()?, at)))
@@ -138,18 +126,18 @@ impl Journal {
 
     /// Deletes the citations of notes.
     pub(crate) fn drop_references(&self, notes: &BTreeSet<NoteId>) -> Result<(), Error> {
-        let mut statement = self
-            .connection
-            .prepare("DELETE FROM seen_citation WHERE note = ?")?;
         for note in notes {
-            statement.execute([note.to_string()])?;
+            self.run(
+                "DELETE FROM seen_citation WHERE note = ?",
+                [note.to_string()],
+            )?;
         }
         Ok(())
     }
 }
 
 fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<SeenCitation>> {
-    let Some(kind) = CitationKind::from_word(&row.get::<_, String>("kind")?) else {
+    let Ok(kind) = row.get::<_, String>("kind")?.parse::<CitationKind>() else {
         return Ok(None);
     };
     read_row!(row, SeenCitation: text, seen_at, gone_at, place; kind = kind).map(Some)

@@ -237,23 +237,16 @@ impl Journal {
 
     /// Returns the notes that agents forgot and the person was not told of, newest first.
     pub fn forgotten_by_agents(&self) -> Result<Vec<(NoteId, ForgetRequest)>, Error> {
-        let mut statement = self.connection.prepare(
-            "SELECT note, by_agent FROM forgotten WHERE by_agent > 0 ORDER BY at DESC, note",
-        )?;
-        let rows = statement.query_map([], |row| {
-            let is_by_person = row.get::<_, i64>(1)? == ForgetRequest::Person as i64;
-            let request = if is_by_person {
-                ForgetRequest::Person
-            } else {
-                ForgetRequest::Agent
+        let sql = "SELECT note, by_agent FROM forgotten WHERE by_agent > 0 ORDER BY at DESC, note";
+        let notes: Vec<(String, i64)> = self.tuples(sql, [])?;
+        let notes = notes.into_iter().filter_map(|(id, by_agent)| {
+            let request = match by_agent {
+                _ if by_agent == ForgetRequest::Person as i64 => ForgetRequest::Person,
+                _ => ForgetRequest::Agent,
             };
-            Ok((row.get::<_, String>(0)?, request))
-        })?;
-        let notes = rows.collect::<Result<Vec<_>, _>>()?;
-        let notes = notes.into_iter();
-        Ok(notes
-            .filter_map(|(id, request)| Some((id.parse().ok()?, request)))
-            .collect())
+            Some((id.parse().ok()?, request))
+        });
+        Ok(notes.collect())
     }
 }
 

@@ -55,10 +55,6 @@ const UNSURE_TERM: i64 = 30 * 24 * 60 * 60 * 1000;
 /// The format of the time in the name of a damaged file.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 
-/// The endings of the files that SQLite keeps beside a database. A store whose file system has no shared
-/// memory has a rollback journal.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
-
 /// The beginning of the SQLite header, and the offset of the schema version in it.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const USER_VERSION: usize = 60;
@@ -114,11 +110,11 @@ pub(super) fn finish(home: &Home) -> io::Result<()> {
     if is_missing && header_version(&new) == Some(VERSION) {
         match kept_files(home).pop() {
             Some(kept) => move_beside(&journal, &home.quarantine().join(kept))?,
-            None => remove_beside(&journal)?,
+            None => sqlite::remove_beside(&journal)?,
         }
         file::rename(&new, &journal)?;
     }
-    remove(&new)
+    sqlite::remove(&new)
 }
 
 /// Deletes damaged files that were moved to `quarantine/` before this time. Returns how many.
@@ -193,7 +189,7 @@ impl Journal {
         Ok(())
     }
 
-    fn set_if_missing(&self, key: &str, value: &str) -> Result<(), Error> {
+    pub(super) fn set_if_missing(&self, key: &str, value: &str) -> Result<(), Error> {
         self.run("INSERT OR IGNORE INTO meta VALUES (?, ?)", [key, value])
     }
 }
@@ -215,7 +211,7 @@ fn replace(
     let source = lock_damaged(&home.journal(), timeout)?;
     let new = new_file(home);
     let repair = fill(source.as_ref(), make(&new)?, home, now, reason)?;
-    remove_beside(&new)?;
+    sqlite::remove_beside(&new)?;
     sync_file(&new)?;
     // The lock is held until the new file is in place. Windows cannot rename an open file.
     let held = source.filter(|_| cfg!(unix));
@@ -229,9 +225,7 @@ fn replace(
 /// With `writable_schema`, SQLite also reads a file that is shorter than its header says, and the other
 /// tables of a schema with an invalid definition.
 fn lock_damaged(path: &Path, timeout: Duration) -> Result<Option<Connection>, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | sqlite::FLAGS;
     let Ok(connection) = Connection::open_with_flags(path, flags) else {
         return Ok(None);
     };
@@ -255,7 +249,7 @@ fn header_version(path: &Path) -> Option<i64> {
 
 /// Creates the new file with its tables. Its version is set once it is complete.
 fn make(new: &Path) -> Result<Connection, Error> {
-    remove(new)?;
+    sqlite::remove(new)?;
     let connection = sqlite::open_write(new, Duration::ZERO)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection.execute_batch(&format!(
@@ -309,10 +303,7 @@ fn fill(
 /// No SQL of the damaged file is run: this program names the tables and columns, and binds the values.
 fn copy(source: &Connection, target: &Connection, table: &str) -> Result<(usize, bool), Error> {
     let columns = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
-        connection
-            .prepare("SELECT name FROM pragma_table_info(?)")?
-            .query_map([table], |row| row.get(0))?
-            .collect()
+        connection.column("SELECT name FROM pragma_table_info(?)", [table])
     };
     let there = columns(source).unwrap_or_default();
     let mut names = columns(target)?;
@@ -376,7 +367,7 @@ fn swap(home: &Home, kept: &str) -> io::Result<()> {
 
 /// Moves the log with its database; otherwise SQLite would apply it to the new file.
 fn move_beside(from: &Path, to: &Path) -> io::Result<()> {
-    for ending in BESIDE {
+    for ending in sqlite::BESIDE {
         match file::rename(&with_suffix(from, ending), &with_suffix(to, ending)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -385,44 +376,28 @@ fn move_beside(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    file::remove(path)?;
-    remove_beside(path)
-}
-
 /// Also deletes a folder that was found in place of the file.
 fn remove_any(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         fs::remove_dir_all(path)
     } else {
-        remove(path)
+        sqlite::remove(path)
     }
-}
-
-fn remove_beside(path: &Path) -> io::Result<()> {
-    for ending in BESIDE {
-        file::remove(&with_suffix(path, ending))?;
-    }
-    Ok(())
 }
 
 /// Returns a free name in `quarantine/`.
 fn free_name(home: &Home, now: DateTime<Utc>) -> String {
     let time = now.format(TIME);
-    let names = (1..).map(|number| match number {
-        1 => format!("journal-{time}.db"),
-        number => format!("journal-{time}-{number}.db"),
-    });
+    let others = (2..).map(|number| format!("journal-{time}-{number}.db"));
+    let mut names = std::iter::once(format!("journal-{time}.db")).chain(others);
     let is_free = |name: &String| !home.quarantine().join(name).exists();
-    names.into_iter().find(is_free).unwrap_or_default()
+    names.find(is_free).unwrap_or_default()
 }
 
 /// Returns the names of the damaged files in `quarantine/`, oldest first.
 pub fn kept_files(home: &Home) -> Vec<String> {
-    let entries = fs::read_dir(home.quarantine()).into_iter().flatten();
-    let names = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let entries = file::entries(&home.quarantine());
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names
         .filter(|name| name.starts_with("journal-") && name.strip_suffix(".db").is_some())
         .collect();

@@ -189,9 +189,7 @@ impl Journal {
     /// Queues the note of a session in its current state. Returns whether one is pending.
     pub(super) fn queue_note(&self, session: &str, now: i64) -> Result<bool, Error> {
         let sql = "SELECT change, noted FROM session WHERE id = ?";
-        let state: Option<(i64, i64)> =
-            self.one(sql, [session], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        match state {
+        match self.first_tuple::<(i64, i64)>(sql, [session])? {
             Some((change, noted)) if noted < change => self.queue(job::NOTE, session, change, now),
             _ => Ok(false),
         }

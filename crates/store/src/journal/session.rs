@@ -197,18 +197,12 @@ impl Journal {
         now: i64,
         is_running: impl Fn(ClientProcess) -> Option<bool>,
     ) -> Result<bool, Error> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT client_process, client_started, min(seen_at) FROM session
-             WHERE state <> 'completed' GROUP BY 1, 2",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let client = client_of(row.get(0)?, row.get(1)?);
-            if is_lost(client, row.get(2)?, now, &is_running) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let sql = "SELECT client_process, client_started, min(seen_at) FROM session
+             WHERE state <> 'completed' GROUP BY 1, 2";
+        let open: Vec<(Option<String>, Option<i64>, i64)> = self.tuples(sql, [])?;
+        Ok(open.into_iter().any(|(process, started, seen_at)| {
+            is_lost(client_of(process, started), seen_at, now, &is_running)
+        }))
     }
 
     /// Closes a lost session and queues its note.
@@ -241,8 +235,8 @@ impl Journal {
         // While the session is open, a prompt that is not stored yet may turn out to be private.
         let may_be_told = |stored: &StoredEvent| session.is_completed() || stored.prompt.is_some();
         let newest = |of: &str| -> Result<Vec<ToolEvent>, Error> {
-            let events = self.tool_events_after(id, 0, of, true, MAX_NAMED)?;
-            let events = events.into_iter().rev().filter(may_be_told);
+            let events = self.tool_events_after(id, 0, of, MAX_NAMED)?;
+            let events = events.into_iter().filter(may_be_told);
             Ok(events.map(|stored| stored.event).collect())
         };
         digest.add_tool_events(&newest("1")?);
@@ -256,14 +250,11 @@ impl Journal {
         self.one(
             "SELECT text, NOT EXISTS (
                    SELECT 1 FROM turn_end AS later WHERE later.session = turn_end.session
-                     AND speaker = 'main' AND later.number > turn_end.number)
+                     AND speaker = 'main' AND later.number > turn_end.number) AS is_last
                  FROM turn_end WHERE session = ? AND speaker = 'compact' AND text IS NOT NULL
                  ORDER BY number DESC LIMIT 1",
             [id],
-            |row| {
-                let (text, is_last) = (row.get(0)?, row.get(1)?);
-                Ok(Compacted { text, is_last })
-            },
+            |row| read_row!(row, Compacted: text, is_last),
         )
     }
 
@@ -308,7 +299,7 @@ impl Journal {
         let id = &session.id;
         let answer = self.last_words(id)?;
         let sql = "SELECT branch, title FROM session WHERE id = ?";
-        let (git_branch, name) = self.row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (git_branch, name) = self.tuple(sql, [id])?;
         let mut digest = SessionDigest {
             git_branch,
             name,
@@ -386,12 +377,9 @@ impl Journal {
 
     /// Adds the commands that passed and the patterns of searches, each at its last occurrence.
     fn add_subjects(&self, id: &str, digest: &mut SessionDigest) -> Result<(), Error> {
-        let subjects: Vec<(String, String)> = self.rows(
-            "SELECT tool, subject FROM tool_event WHERE session = ? AND subject IS NOT NULL
-                 ORDER BY number DESC LIMIT 100",
-            [id],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
+        let sql = "SELECT tool, subject FROM tool_event WHERE session = ? AND subject IS NOT NULL
+                 ORDER BY number DESC LIMIT 100";
+        let subjects: Vec<(String, String)> = self.tuples(sql, [id])?;
         for (tool, subject) in subjects.into_iter().rev() {
             let list = if tool == "Bash" {
                 &mut digest.commands_passed
@@ -414,17 +402,14 @@ impl Journal {
 
     /// Returns a person's prompts and the model's answers, in order.
     pub(super) fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT 0 AS is_answer, text, at, number, kind = ?3 AS is_command FROM prompt
+        let sql = "SELECT 0 AS is_answer, text, at, number, kind = ?3 AS is_command FROM prompt
              WHERE session = ?1 AND kind IN (?2, ?3) AND text IS NOT NULL
              UNION ALL SELECT 1, text, at, number, 0 FROM turn_end
              WHERE session = ?1 AND speaker = 'main' AND text IS NOT NULL
-             ORDER BY at, is_answer, number",
-        )?;
-        let kinds = [PromptKind::Person, PromptKind::Command].map(PromptKind::as_str);
-        let mut rows = statement.query(params![id, kinds[0], kinds[1]])?;
+             ORDER BY at, is_answer, number";
+        let [person, command] = [PromptKind::Person, PromptKind::Command].map(PromptKind::as_str);
         let mut turns = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.each(sql, [id, person, command], |row| {
             let text: String = row.get("text")?;
             if row.get("is_answer")? {
                 turn::add_answer(&mut turns, text);
@@ -433,17 +418,18 @@ impl Journal {
             } else if let Some(arguments) = turn::command_arguments(&text) {
                 turn::add_prompt(&mut turns, arguments.to_owned());
             }
-        }
+            Ok(())
+        })?;
         Ok(turns)
     }
 
     /// Returns when the last prompt was sent if its answer is not stored yet and may be stored,
     /// milliseconds since 1970.
     pub fn unanswered_since(&self, id: &str) -> Result<Option<i64>, Error> {
-        let prompt: Option<(i64, bool, Option<String>)> = self.one("SELECT at, privacy = 'full' OR EXISTS (
+        let prompt: Option<(i64, bool, Option<String>)> = self.first_tuple("SELECT at, privacy = 'full' OR EXISTS (
                    SELECT 1 FROM turn_end WHERE turn_end.session = prompt.session AND speaker = 'main'
                      AND text IS NOT NULL AND turn_end.at >= prompt.at), text
-                 FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                 FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [id])?;
         Ok(prompt.and_then(|(at, is_over, text)| {
             let is_own = text.is_some_and(|text| turn::is_own_command(&text));
             (!is_over && !is_own).then_some(at)
@@ -466,8 +452,7 @@ impl Journal {
                    (SELECT min(at) FROM (
                       SELECT min(at) AS at FROM tool_event WHERE session = ?1
                       UNION ALL SELECT min(at) FROM turn_end WHERE session = ?1))";
-        let (prompt, action): (Option<i64>, Option<i64>) =
-            self.row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (prompt, action): (Option<i64>, Option<i64>) = self.tuple(sql, [id])?;
         Ok(Extent {
             first_at: prompt.into_iter().chain(action).min(),
             has_action: action.is_some(),
@@ -491,8 +476,7 @@ impl Journal {
     /// Observes the new tool events and those that are not settled yet.
     fn observe(&self, id: &str, now: i64) -> Result<(), Error> {
         let observed: i64 = self.value("SELECT observed FROM session WHERE id = ?", [id])?;
-        let mut events = self.tool_events_after(id, observed, "1", true, bound(observe::WINDOW))?;
-        events.reverse();
+        let events = self.tool_events_after(id, observed, "1", bound(observe::WINDOW))?;
         let (numbers, events): (Vec<i64>, Vec<ToolEvent>) = events
             .into_iter()
             .map(|stored| (stored.number, stored.event))
@@ -511,38 +495,26 @@ impl Journal {
             let sql = "INSERT OR IGNORE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?)";
             self.run(sql, values)?;
         }
-        if let Some(number) = found
-            .settled
-            .checked_sub(1)
-            .and_then(|last| numbers.get(last))
-        {
-            self.run(
-                "UPDATE session SET observed = ? WHERE id = ?",
-                params![number, id],
-            )?;
+        let last = found.settled.checked_sub(1);
+        if let Some(number) = last.and_then(|last| numbers.get(last)) {
+            let sql = "UPDATE session SET observed = ? WHERE id = ?";
+            self.run(sql, params![number, id])?;
         }
         Ok(())
     }
 
     /// Returns the summary of a session: a model's if there is one, otherwise the rule-made one.
     pub fn summary(&self, id: &str) -> Result<Option<Summary>, Error> {
-        let body: Option<String> = self.first(
-            "SELECT body FROM summary WHERE session = ? ORDER BY maker = 'rule' LIMIT 1",
-            [id],
-        )?;
-        Ok(body.and_then(|body| serde_json::from_str(&body).ok()))
+        let sql = "SELECT body FROM summary WHERE session = ? ORDER BY maker = 'rule' LIMIT 1";
+        let summary = self.first(sql, [id])?;
+        Ok(summary.and_then(|Json(summary)| summary))
     }
 
     /// Returns the observations of a session, oldest first.
     pub fn observations(&self, id: &str) -> Result<Vec<Observation>, Error> {
-        let bodies: Vec<String> = self.column(
-            "SELECT body FROM observation WHERE session = ? ORDER BY rowid",
-            [id],
-        )?;
-        Ok(bodies
-            .iter()
-            .filter_map(|body| serde_json::from_str(body).ok())
-            .collect())
+        let sql = "SELECT body FROM observation WHERE session = ? ORDER BY rowid";
+        let bodies: Vec<Json<Option<Observation>>> = self.column(sql, [id])?;
+        Ok(bodies.into_iter().filter_map(|Json(body)| body).collect())
     }
 
     /// Records that the note of a session was written from this value of `change`.
@@ -576,29 +548,29 @@ impl Journal {
         })
     }
 
-    /// Returns the tool events of a session after a number that `of`, an expression in SQL, selects, in
-    /// order; with `newest`, the last ones, newest first.
+    /// Returns the last tool events of a session after a number that `of`, an expression in SQL, selects,
+    /// in order.
     pub(super) fn tool_events_after(
         &self,
         id: &str,
         number: i64,
         of: &str,
-        newest: bool,
         limit: i64,
     ) -> Result<Vec<StoredEvent>, Error> {
-        let order = if newest { "DESC" } else { "ASC" };
-        let mut events: Vec<StoredEvent> = self.rows(&format!(
-            "SELECT * FROM tool_event WHERE session = ? AND number > ? AND ({of}) ORDER BY number {order} LIMIT ?"
-            ), params![id, number, limit], event_of)?;
+        let sql = format!(
+            "SELECT * FROM tool_event WHERE session = ? AND number > ? AND ({of})
+             ORDER BY number DESC LIMIT ?"
+        );
+        let mut events: Vec<StoredEvent> = self.rows(&sql, params![id, number, limit], event_of)?;
+        events.reverse();
         for stored in &mut events {
             let sql = "SELECT path, action FROM file_use WHERE event = ? ORDER BY path";
-            stored.event.files = self.rows(sql, [stored.number], |row| {
-                let action: String = row.get(1)?;
-                Ok(FileUse {
-                    path: row.get(0)?,
-                    action: FileAction::parse(&action).unwrap_or(FileAction::Read),
-                })
-            })?;
+            let files: Vec<(String, String)> = self.tuples(sql, [stored.number])?;
+            let files = files.into_iter().map(|(path, action)| FileUse {
+                path,
+                action: FileAction::parse(&action).unwrap_or(FileAction::Read),
+            });
+            stored.event.files = files.collect();
         }
         Ok(events)
     }

@@ -38,6 +38,7 @@ pub struct Taken {
 }
 
 /// A session's row before the record.
+#[derive(Default)]
 struct Before {
     is_completed: bool,
     was_lost: bool,
@@ -96,15 +97,13 @@ impl Journal {
                 }
             }
             RecordedEvent::Delegated { id, kind, prompt } => {
-                if self
-                    .owner(&record.session, record.prompt_id.as_deref())?
-                    .is_none_or(|owner| !owner.is_private)
-                {
+                let owner = self.owner(session, record.prompt_id.as_deref())?;
+                if owner.is_none_or(|owner| !owner.is_private) {
                     self.add_delegation(record, id, kind, prompt)?;
                 }
             }
             RecordedEvent::Used(events) => {
-                let owner = self.owner(&record.session, record.prompt_id.as_deref())?;
+                let owner = self.owner(session, record.prompt_id.as_deref())?;
                 let mut stored = before.tool_events;
                 for event in events {
                     stored +=
@@ -244,16 +243,9 @@ impl Journal {
                 surroundings.title,
             ])?;
         if known.is_none() {
-            self.run(
-                "INSERT OR IGNORE INTO meta VALUES (?, ?)",
-                params![SINCE, record.at.to_string()],
-            )?;
+            self.set_if_missing(SINCE, &record.at.to_string())?;
         }
-        Ok(known.unwrap_or(Before {
-            is_completed: false,
-            was_lost: false,
-            tool_events: 0,
-        }))
+        Ok(known.unwrap_or_default())
     }
 
     fn take_start(&self, record: &Record, source: &str, model: Option<&str>) -> Result<(), Error> {
@@ -379,25 +371,21 @@ impl Journal {
 
     /// Returns the prompt of an event: the one it names, otherwise the newest one.
     fn owner(&self, session: &str, prompt_id: Option<&str>) -> Result<Option<Owner>, Error> {
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(Owner {
-                number: row.get(0)?,
-                // An unknown value may be damage, so it counts as private.
-                is_private: Privacy::parse(&row.get::<_, String>(1)?)
-                    .is_none_or(|privacy| privacy == Privacy::Full),
-                is_own_command: row
-                    .get::<_, Option<String>>(2)?
-                    .is_some_and(|command| turn::is_own_command(&command)),
-            })
-        };
-        if let Some(id) = prompt_id {
+        let found: Option<(i64, String, Option<String>)> = if let Some(id) = prompt_id {
             let sql = "SELECT number, privacy, CASE kind WHEN 'command' THEN text END FROM prompt
                  WHERE session = ? AND id = ?";
-            return self.one(sql, [session, id], read);
-        }
-        let sql = "SELECT number, privacy, CASE kind WHEN 'command' THEN text END FROM prompt
-             WHERE session = ? ORDER BY number DESC LIMIT 1";
-        self.one(sql, [session], read)
+            self.first_tuple(sql, [session, id])?
+        } else {
+            let sql = "SELECT number, privacy, CASE kind WHEN 'command' THEN text END FROM prompt
+                 WHERE session = ? ORDER BY number DESC LIMIT 1";
+            self.first_tuple(sql, [session])?
+        };
+        Ok(found.map(|(number, privacy, command)| Owner {
+            number,
+            // An unknown value may be damage, so it counts as private.
+            is_private: Privacy::parse(&privacy).is_none_or(|it| it == Privacy::Full),
+            is_own_command: command.is_some_and(|command| turn::is_own_command(&command)),
+        }))
     }
 
     fn add_delegation(
@@ -428,13 +416,10 @@ impl Journal {
         if let Some(prompt) = scheduled::prompt_of(event) {
             self.add_delegation(record, &event.id, &event.tool, prompt)?;
         }
-        let known: Option<(i64, bool)> = self.one(
-            "SELECT number, is_from_batch FROM tool_event WHERE session = ? AND id = ?",
-            params![session, event.id],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
+        let sql = "SELECT 1 FROM tool_event WHERE session = ? AND id = ?";
+        let is_known = self.exists(sql, params![session, event.id])?;
         // The tool's own event has more details than the batch event, in either order.
-        if known.is_some() && event.is_from_batch {
+        if is_known && event.is_from_batch {
             return Ok(false);
         }
         let is_whole = stored < MAX_WHOLE_EVENTS;
@@ -466,16 +451,14 @@ impl Journal {
                 ])?;
         for file in &event.files {
             let sql = "INSERT OR REPLACE INTO file_use VALUES (?, ?, ?, ?)";
-            self.run(
-                sql,
-                params![number, session, file.path, file.action.as_str()],
-            )?;
+            let action = file.action.as_str();
+            self.run(sql, params![number, session, file.path, action])?;
         }
         self.run(
             "UPDATE session SET tool_events = tool_events + ?2, change = change + 1 WHERE id = ?1",
-            params![session, i64::from(known.is_none())],
+            params![session, i64::from(!is_known)],
         )?;
-        Ok(known.is_none())
+        Ok(!is_known)
     }
 
     fn take_turn_end(
@@ -487,7 +470,7 @@ impl Journal {
         let session = &record.session;
         let agent = record.agent.as_ref();
         let agent_id = agent.map_or("", |agent| agent.id.as_str());
-        let owner = self.owner(&record.session, record.prompt_id.as_deref())?;
+        let owner = self.owner(session, record.prompt_id.as_deref())?;
         if let Some(owner) = owner.as_ref().filter(|owner| owner.is_private) {
             return self.suppress(session, owner.number, &format!("turn {agent_id}"));
         }
@@ -496,16 +479,10 @@ impl Journal {
             // The client's summary may paraphrase private text.
             return Ok(());
         }
-        let last_event: i64 = self.value(
-            "SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?",
-            [session],
-        )?;
+        let last_event = self.last_event(session)?;
         if text.is_none() {
-            let last_end: i64 = self.value(
-                "SELECT coalesce(max(after_event), 0) FROM turn_end WHERE session = ?",
-                [session],
-            )?;
-            if last_end == last_event {
+            let sql = "SELECT coalesce(max(after_event), 0) FROM turn_end WHERE session = ?";
+            if self.value::<i64>(sql, [session])? == last_event {
                 return Ok(());
             }
         }
@@ -526,10 +503,8 @@ impl Journal {
             ],
         )?;
         if stored > 0 && speaker == Speaker::Main {
-            self.run(
-                "UPDATE session SET change = change + 1 WHERE id = ?",
-                [session],
-            )?;
+            let sql = "UPDATE session SET change = change + 1 WHERE id = ?";
+            self.run(sql, [session])?;
         }
         Ok(())
     }

@@ -129,21 +129,13 @@ impl Journal {
     /// Returns what a session or subagent did since the last prompt; nothing if the prompt is
     /// private.
     pub fn last_turn(&self, session: &str, agent: &str) -> Result<Option<LastTurn>, Error> {
-        let prompt = self.one("SELECT number, text, privacy, at FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1", [session], |row| {
-                let privacy: String = row.get(2)?;
-                Ok((
-                    row.get::<_, u32>(0)?,
-                    row.get(1)?,
-                    privacy,
-                    row.get::<_, i64>(3)?,
-                ))
-            })?;
-        let Some((number, prompt, privacy, at)) = prompt else {
+        let sql = "SELECT number, text, at, privacy FROM prompt WHERE session = ?
+             ORDER BY number DESC LIMIT 1";
+        let prompt: Option<(u32, _, i64, String)> = self.first_tuple(sql, [session])?;
+        let is_public = |privacy: &str| privacy != Privacy::Full.as_str();
+        let Some((number, prompt, at, _)) = prompt.filter(|it| is_public(&it.3)) else {
             return Ok(None);
         };
-        if privacy == Privacy::Full.as_str() {
-            return Ok(None);
-        }
         let mut events: Vec<TurnEvent> = self.rows(
             "SELECT tool, input, at FROM tool_event
                  WHERE session = ?1 AND coalesce(agent_id, '') = ?2 AND at >= ?3
@@ -183,31 +175,22 @@ impl Journal {
         uses: &[(NoteId, Weight)],
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let mut statement = self.connection.prepare_cached(
+        let sql =
             "INSERT INTO use (session, agent, turn, note, is_certain, at) VALUES (?, ?, ?, ?, ?, ?)
              ON CONFLICT (session, agent, turn, note) DO UPDATE SET is_certain = 1
-               WHERE excluded.is_certain > is_certain",
-        )?;
+               WHERE excluded.is_certain > is_certain";
         for (note, weight) in uses {
-            statement.execute(params![
-                session,
-                agent,
-                turn,
-                note.to_string(),
-                *weight == Weight::Explicit,
-                now.timestamp_millis(),
-            ])?;
+            let (note, is_certain) = (note.to_string(), *weight == Weight::Explicit);
+            let at = now.timestamp_millis();
+            self.run(sql, params![session, agent, turn, note, is_certain, at])?;
         }
         Ok(())
     }
 
     /// Returns the notes that a session used, each with the number of the prompt.
     pub fn used_in(&self, session: &str) -> Result<Vec<(i64, String)>, Error> {
-        self.rows(
-            "SELECT DISTINCT turn, note FROM use WHERE session = ? ORDER BY turn, note",
-            [session],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        let sql = "SELECT DISTINCT turn, note FROM use WHERE session = ? ORDER BY turn, note";
+        self.tuples(sql, [session])
     }
 
     /// Returns a value that changes whenever the counts of use do.
@@ -276,13 +259,12 @@ impl Journal {
         let is_chosen = "at >= ?1 AND (?2 = '[]' OR session IN
           (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
         let projects = serde_json::json!(projects).to_string();
-        let (prompts, sessions) = self.row(
+        let (prompts, sessions) = self.tuple(
             &format!("SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND kind = ?3"),
             params![since, projects, PromptKind::Person.as_str()],
-            |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         // `memory_get` takes ids of any length, which end like the note's.
-        let pointers = self.row(
+        let pointers = self.tuple(
             &format!(
                 "SELECT count(*), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM tool_event AS call
                    WHERE call.session = shown.session AND call.at >= shown.at AND call.tool GLOB '*memory_get'
@@ -290,20 +272,18 @@ impl Journal {
                  FROM shown WHERE {is_chosen} AND level = ?3"
             ),
             params![since, projects, POINTER],
-            |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         let sql = format!("SELECT text FROM block WHERE {is_chosen}");
         let count = |row: &Row<'_>| Ok(row.get::<_, Compressed<String>>(0)?.0.chars().count());
         let lengths: Vec<usize> = self.rows(&sql, params![since, projects], count)?;
         let blocks = (lengths.len(), lengths.iter().sum());
-        let (asked, silent, given, without_meaning) = self.row(
+        let (asked, silent, given, without_meaning) = self.tuple(
             &format!(
                 "SELECT count(*), count(*) FILTER (WHERE given = 0), coalesce(sum(given), 0),
                    count(*) FILTER (WHERE reason LIKE '%' || ?3)
                  FROM recall WHERE {is_chosen} AND lane = 'prompt'"
             ),
             params![since, projects, WITHOUT_MEANING],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )?;
         let mut report = Report {
             sessions,
@@ -321,20 +301,19 @@ impl Journal {
         for held in held.into_iter().flat_map(|Json(held)| held) {
             *report.held.entry(held.reason).or_default() += 1;
         }
-        let mut statement = self.connection.prepare(&format!(
-            "SELECT note, session, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
+        let sql = format!(
+            "SELECT note, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
                AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} AND level NOT IN (?3, ?4)
              GROUP BY note, session"
-        ))?;
-        let mut rows = statement.query(params![since, projects, POINTER, COMMIT])?;
-        while let Some(row) = rows.next()? {
-            let Ok(note) = row.get::<_, String>(0)?.parse() else {
-                continue;
-            };
+        );
+        let values = params![since, projects, POINTER, COMMIT];
+        let notes: Vec<(String, bool, usize)> = self.tuples(&sql, values)?;
+        for (note, is_used, injections) in notes {
+            let Ok(note) = note.parse() else { continue };
             let counts = report.notes.entry(note).or_default();
-            counts.injections += row.get::<_, usize>(3)?;
+            counts.injections += injections;
             counts.sessions += 1;
-            counts.used += usize::from(row.get::<_, bool>(2)?);
+            counts.used += usize::from(is_used);
         }
         Ok(report)
     }

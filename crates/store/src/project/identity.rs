@@ -131,17 +131,16 @@ impl<'a> Places<'a> {
         if is_free && row.key == given && project.step != Step::Folder {
             rows.push((bound_name, stored(&Bound::from_place(&place))));
         }
-        let mut same = kept.get(&same_name).cloned();
+        let mut same = kept.get(&same_name).map(|text| read_keys(text));
         if row.key != given {
-            let name = format!("{SAME}{}", row.key);
-            same = self.rows(&[&name])?.remove(&name);
+            same = Some(self.others(&row.key)?);
             if matches!(project.step, Step::Marker(_)) {
                 project = Project::without_marker(folder);
                 project.untrusted = Some(given);
             }
         }
         project.key = row.key;
-        project.also = same.as_deref().map(read_keys).unwrap_or_default();
+        project.also = same.unwrap_or_default();
         project.also.extend(row.was);
         project.around = around;
         project
@@ -188,26 +187,19 @@ impl<'a> Places<'a> {
 
     /// Returns the state of a repository's last place, if it is gone from there.
     fn moved_from(&self, id: &str) -> Result<Option<Row>, journal::Error> {
-        let name = format!("{PLACE}{id}");
-        let row = self.rows(&[&name])?.remove(&name);
-        let row = row.and_then(|row| parse::<Row>(&row));
-        Ok(row.filter(|row| row.place(id).is_none()))
+        Ok(self.row(id)?.filter(|row| row.place(id).is_none()))
     }
 
     /// Returns whether the repository with this id is where it was.
     fn is_in_place(&self, id: Option<&String>) -> Result<bool, journal::Error> {
         let Some(id) = id else { return Ok(false) };
-        let name = format!("{PLACE}{id}");
-        let row = self.rows(&[&name])?.remove(&name);
-        let row = row.and_then(|row| parse::<Row>(&row));
-        Ok(row.is_some_and(|row| row.place(id).is_some()))
+        Ok(self.row(id)?.is_some_and(|row| row.place(id).is_some()))
     }
 
     /// Returns the other keys of a project, and those of its groups.
     pub fn others(&self, key: &str) -> Result<Vec<String>, journal::Error> {
-        let name = format!("{SAME}{key}");
-        let same = self.rows(&[&name])?.remove(&name);
-        Ok(same.as_deref().map(read_keys).unwrap_or_default())
+        let same = self.rows(&[&format!("{SAME}{key}")])?;
+        Ok(same.values().flat_map(|text| read_keys(text)).collect())
     }
 
     /// Returns the keys of all folders in which sessions were seen.
@@ -292,6 +284,12 @@ impl<'a> Places<'a> {
             return Ok(false);
         };
         self.is_in_place(Some(&bound.place))
+    }
+
+    /// Returns the row of a place.
+    fn row(&self, id: &str) -> Result<Option<Row>, journal::Error> {
+        let kept = self.rows(&[&format!("{PLACE}{id}")])?;
+        Ok(kept.values().find_map(|text| parse::<Row>(text)))
     }
 
     fn rows(&self, names: &[&str]) -> Result<BTreeMap<String, String>, journal::Error> {

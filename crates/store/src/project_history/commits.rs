@@ -12,7 +12,7 @@ use anamnesis_text::terms::words;
 use rusqlite::{Connection, params};
 
 use crate::{
-    fs::{file, home::Home},
+    fs::home::Home,
     sqlite::{self, Compressed, Queries},
 };
 
@@ -159,16 +159,13 @@ impl Commits {
 
     /// Removes the index.
     pub fn remove(home: &Home) -> io::Result<()> {
-        for suffix in ["", "-wal", "-shm"] {
-            file::remove(&file::with_suffix(&home.commits(), suffix))?;
-        }
-        Ok(())
+        sqlite::remove(&home.commits())
     }
 
     /// Returns a project's number and the tips that were read last, separated by spaces.
     fn project(&self, key: &str) -> rusqlite::Result<Option<(i64, String)>> {
         let sql = "SELECT number, tips FROM project WHERE key = ?";
-        self.0.one(sql, [key], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.0.first_tuple(sql, [key])
     }
 
     /// Returns whether the history from these tips was read completely.
@@ -236,8 +233,8 @@ impl Commits {
     #[expect(clippy::cast_precision_loss, reason = "an average")]
     pub fn totals(&self, project: &str) -> Result<(usize, f32), Error> {
         let sql = "SELECT commits, length FROM project WHERE key = ?";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (commits, length): (i64, i64) = self.0.one(sql, [project], read)?.unwrap_or_default();
+        let totals = self.0.first_tuple(sql, [project])?;
+        let (commits, length): (i64, i64) = totals.unwrap_or_default();
         let count = usize::try_from(commits).unwrap_or(0);
         Ok((count, length as f32 / count.max(1) as f32))
     }
@@ -273,46 +270,39 @@ impl Commits {
         value: impl rusqlite::ToSql,
     ) -> Result<Option<IndexedCommit>, Error> {
         let sql = format!("SELECT project, id, at, text FROM entry WHERE {condition}");
-        let read = |row: &rusqlite::Row<'_>| {
-            let Compressed::<String>(text) = row.get(3)?;
-            let commit = IndexedCommit {
-                id: row.get(1)?,
-                at: row.get(2)?,
-                subject: text.lines().next().unwrap_or_default().to_owned(),
-                reverted_by: None,
-            };
-            Ok((row.get::<_, i64>(0)?, commit))
-        };
-        let Some((project, mut commit)) = self.0.one(&sql, [value], read)? else {
+        let found: Option<(i64, String, _, Compressed<String>)> =
+            self.0.first_tuple(&sql, [value])?;
+        let Some((project, id, at, Compressed(text))) = found else {
             return Ok(None);
         };
-        let reverter = |id: &str| {
+        let reverter = |id: &str| -> rusqlite::Result<Option<String>> {
             let sql = "SELECT id FROM entry WHERE project = ?1 AND reverts IS NOT NULL
                  AND ?2 GLOB reverts || '*' ORDER BY at DESC";
-            self.0
-                .one(sql, params![project, id], |row| row.get::<_, String>(0))
+            self.0.first(sql, params![project, id])
         };
-        if let Some(by) = reverter(&commit.id)?
-            && reverter(&by)?.is_none()
-        {
-            commit.reverted_by = Some(by);
-        }
-        Ok(Some(commit))
+        let reverted_by = match reverter(&id)? {
+            Some(by) if reverter(&by)?.is_none() => Some(by),
+            _ => None,
+        };
+        Ok(Some(IndexedCommit {
+            id,
+            at,
+            subject: text.lines().next().unwrap_or_default().to_owned(),
+            reverted_by,
+        }))
     }
 
     /// Returns the ids of the commits whose text is found.
     pub fn with_text(&self, text: &PurgePattern) -> Result<Vec<String>, Error> {
-        let mut statement = self
-            .0
-            .prepare("SELECT id, text FROM entry ORDER BY at DESC, id")?;
-        let mut rows = statement.query([])?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
+        let sql = "SELECT id, text FROM entry ORDER BY at DESC, id";
+        self.0.each(sql, [], |row| {
             let Compressed::<String>(own) = row.get(1)?;
             if text.is_in(own.as_bytes()) {
                 found.push(row.get(0)?);
             }
-        }
+            Ok(())
+        })?;
         Ok(found)
     }
 }

@@ -624,7 +624,7 @@ fn a_session_is_noted_after_random_damage() {
     let length = u64::try_from(sound.len()).unwrap();
     let mut random = Random(0x5eed);
     for number in 0..40 {
-        remove(&home.journal()).unwrap();
+        sqlite::remove(&home.journal()).unwrap();
         fs::write(home.journal(), &sound).unwrap();
         let page = random.below(length / PAGE) * PAGE;
         let (at, count) = match number % 5 {
