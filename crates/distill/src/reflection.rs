@@ -94,11 +94,7 @@ pub fn pending(
 
 /// Returns the paths of a reflection's notes that are unchanged since.
 pub fn unchanged(notes: &Notes, reflection: &Reflection) -> Vec<NotePath> {
-    let path = |id: &NoteId| NotePath {
-        scope: Scope::Portable,
-        folder: NoteType::Episodic,
-        id: *id,
-    };
+    let path = |id: &NoteId| NotePath::portable(NoteType::Episodic, *id);
     let sources = reflection.sources.iter();
     let is_as_it_was = |(id, hash): &(&NoteId, &String)| {
         let bytes = notes.bytes(path(id));

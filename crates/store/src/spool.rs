@@ -8,7 +8,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use anamnesis_session::event::{Record, RecordedEvent};

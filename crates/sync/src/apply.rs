@@ -151,9 +151,8 @@ impl Repository {
                 (tree::named(path.0), entry(&tree, path.0))
                 && notes.find(id).is_none()
             {
-                let scope = Scope::Portable;
                 let blob = self.git.find_blob(oid)?;
-                notes.place(lock, NotePath { scope, folder, id }, blob.content())?;
+                notes.place(lock, NotePath::portable(folder, id), blob.content())?;
                 applied.notes.insert(id);
                 let withdrawn = withdraw(lock, notes, id, blob.content())?;
                 applied.notes.extend(withdrawn);
@@ -212,8 +211,7 @@ impl Repository {
             .filter(|(_, change)| change.old.is_none())
             .filter_map(|(id, change)| {
                 let (folder, oid) = change.new?;
-                let (scope, id) = (Scope::Portable, *id);
-                Some((NotePath { scope, folder, id }, oid))
+                Some((NotePath::portable(folder, *id), oid))
             })
             .filter(|(path, _)| notes.stamp(*path).is_none())
             .collect();
@@ -251,11 +249,7 @@ impl Repository {
         applied: &mut Applied,
         stamps: &mut BTreeMap<String, (Oid, Stamp)>,
     ) -> Result<(), Error> {
-        let place = |folder| NotePath {
-            scope: Scope::Portable,
-            folder,
-            id,
-        };
+        let place = |folder| NotePath::portable(folder, id);
         let read = |folder| {
             let bytes = notes.bytes(place(folder)).ok()?;
             let oid = Oid::hash_object(ObjectType::Blob, &bytes).ok()?;

@@ -145,11 +145,7 @@ impl Repository {
                 builder.filter(|entry| String::from_utf8_lossy(entry.name_bytes()) != name)?;
                 continue;
             }
-            let path = if folder.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{folder}/{name}")
-            };
+            let path = tree::join(folder, name);
             let old = builder.get(name)?;
             let old = old.map(|entry| (entry.id(), entry.filemode_raw()));
             let (old_folder, old_file) = match old {

@@ -72,7 +72,7 @@ pub fn set_aside_repositories(home: &Home) -> Vec<PathBuf> {
     ];
     let mut found = Vec::new();
     for (folder, prefix) in places {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let entries = file::entries(&folder);
         let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(prefix);
         found.extend(entries.filter(is_one).map(|entry| entry.path()));
     }

@@ -358,18 +358,8 @@ impl Git {
     /// Returns the branches and tags of the remote except `main`, each with its object and its commit.
     pub(crate) fn other_references(&self, remote: &Remote) -> Result<Vec<OtherReference>, Error> {
         let connection = self.connect(remote)?;
-        let mut command = self.network_command(remote, &connection.ssh);
-        command.args(["ls-remote", "--quiet", "--heads", "--tags", "origin"]);
-        let finished = self.run(command, self.limits())?;
-        let task = Task::Fetch(remote.to_string());
-        if finished.status.is_none() {
-            return Err(self.timed_out(task));
-        }
-        if !succeeded(&finished) {
-            let said = String::from_utf8_lossy(&finished.stderr);
-            return Err(self.explain(task, remote, &connection, &said));
-        }
-        Ok(answer::other_references(&finished.stdout))
+        let listed = self.list(remote, &connection, &["--heads", "--tags"])?;
+        Ok(answer::other_references(&listed))
     }
 
     /// Deletes a branch or tag of the remote, if it is still at its object.
@@ -440,7 +430,22 @@ impl Git {
 
     /// Lists the branches of a remote without `main`.
     fn look_around(&self, remote: &Remote, connection: &Connection) -> Result<Fetched, Error> {
-        let finished = self.list_heads(remote, &connection.ssh)?;
+        let branches = answer::other_branches(&self.list(remote, connection, &["--heads"])?);
+        Ok(if branches.is_empty() {
+            Fetched::Empty
+        } else {
+            Fetched::NoMain { branches }
+        })
+    }
+
+    /// Returns git's list of the remote's references of these kinds.
+    fn list(
+        &self,
+        remote: &Remote,
+        connection: &Connection,
+        kinds: &[&str],
+    ) -> Result<Vec<u8>, Error> {
+        let finished = self.ls_remote(remote, &connection.ssh, kinds)?;
         let task = Task::Fetch(remote.to_string());
         if finished.status.is_none() {
             return Err(self.timed_out(task));
@@ -449,17 +454,15 @@ impl Git {
             let said = String::from_utf8_lossy(&finished.stderr);
             return Err(self.explain(task, remote, connection, &said));
         }
-        let branches = answer::other_branches(&finished.stdout);
-        Ok(if branches.is_empty() {
-            Fetched::Empty
-        } else {
-            Fetched::NoMain { branches }
-        })
+        Ok(finished.stdout)
     }
 
-    fn list_heads(&self, remote: &Remote, ssh: &str) -> Result<Finished, Error> {
+    fn ls_remote(&self, remote: &Remote, ssh: &str, kinds: &[&str]) -> Result<Finished, Error> {
         let mut command = self.network_command(remote, ssh);
-        command.args(["ls-remote", "--quiet", "--heads", "origin"]);
+        command
+            .args(["ls-remote", "--quiet"])
+            .args(kinds)
+            .arg("origin");
         self.run(command, self.limits())
     }
 
@@ -488,7 +491,7 @@ impl Git {
             };
         }
         // ssh prints the fingerprint of a refused key only in verbose mode.
-        let again = self.list_heads(remote, &format!("{} -v", connection.ssh));
+        let again = self.ls_remote(remote, &format!("{} -v", connection.ssh), &["--heads"]);
         Error::UnknownHost {
             host,
             fingerprint: again
@@ -629,7 +632,7 @@ impl Git {
         }
         let mut largest = 0;
         let packs = self.directory.join("objects/pack");
-        for entry in fs::read_dir(packs).into_iter().flatten().flatten() {
+        for entry in file::entries(&packs) {
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
             if name.starts_with(b"tmp_") || name.ends_with(b".temp") {

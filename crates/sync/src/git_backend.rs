@@ -126,24 +126,20 @@ impl<'a> GitBackend<'a> {
 
     /// Sets the repository aside if it is damaged; returns whether it was.
     fn set_damaged_aside(&self, _held: &SyncLock) -> Result<bool, Error> {
-        let Settings {
-            machine_id, now, ..
-        } = &self.settings;
-        let Some(reason) = damage::find(self.home, machine_id, *now)? else {
+        let now = self.settings.now;
+        let Some(reason) = damage::find(self.home, &self.settings.machine_id, now)? else {
             return Ok(false);
         };
-        let aside = damage::set_aside(self.home, self.notes, *now, reason)?;
+        let aside = damage::set_aside(self.home, self.notes, now, reason)?;
         self.set_aside.replace(Some(aside));
         Ok(true)
     }
 
     fn commit_held(&self, held: &SyncLock) -> Result<Synced, Error> {
-        let repository = {
-            let lock = self.notes.lock()?;
-            let repository = self.open(&lock)?;
-            repository.recover(&lock, self.notes)?;
-            repository
-        };
+        let lock = self.notes.lock()?;
+        let repository = self.open(&lock)?;
+        repository.recover(&lock, self.notes)?;
+        drop(lock);
         let mut run = self.run(repository);
         run.commit_folder(held)?;
         self.tidy(&run.repository, held);
@@ -173,17 +169,7 @@ impl<'a> GitBackend<'a> {
         purge: &Purge,
         write_record: &mut RecordPurge<'_>,
     ) -> Result<Purged, Error> {
-        let mut run = {
-            let lock = self.notes.lock()?;
-            let repository = self.open(&lock)?;
-            let mut run = self.run(repository);
-            let recovered = run.repository.recover(&lock, self.notes)?;
-            run.record_in_index(recovered);
-            if let Some(remote) = &self.settings.remote {
-                run.repository.set_remote(&lock, remote.as_str())?;
-            }
-            run
-        };
+        let mut run = self.begin()?;
         let git = self.git(&run.repository, place)?;
         let mut purged = Purged::default();
         let mut last = String::new();
@@ -193,7 +179,7 @@ impl<'a> GitBackend<'a> {
                 fetch(&git, remote, &run.repository)?;
                 run.join_incoming()?;
             }
-            if run.held.is_some() {
+            if run.synced.held.is_some() {
                 return Err(Error::Held);
             }
             run.clean(purge)?;
@@ -248,11 +234,7 @@ impl<'a> GitBackend<'a> {
 
     fn finish_held(&self, place: &SyncLock) -> Result<(), Error> {
         let lock = self.notes.lock()?;
-        let Settings {
-            machine_id, now, ..
-        } = &self.settings;
-        let repository = Repository::open(self.home, machine_id, *now)?;
-        match repository.filter(Repository::is_pruning) {
+        match self.existing()?.filter(Repository::is_pruning) {
             Some(mut repository) => {
                 repository.recover(&lock, self.notes)?;
                 repository.prune(&self.git(&repository, place)?).map(drop)
@@ -262,10 +244,28 @@ impl<'a> GitBackend<'a> {
     }
 
     fn open(&self, lock: &Lock) -> Result<Repository, Error> {
-        let Settings {
-            machine_id, now, ..
-        } = &self.settings;
-        Repository::open_or_create(self.home, lock, machine_id, *now)
+        let settings = &self.settings;
+        Repository::open_or_create(self.home, lock, &settings.machine_id, settings.now)
+    }
+
+    fn existing(&self) -> Result<Option<Repository>, Error> {
+        Repository::open(self.home, &self.settings.machine_id, self.settings.now)
+    }
+
+    /// Opens the repository, completes what a killed process began, and sets the remote.
+    fn begin(&self) -> Result<Run<'_>, Error> {
+        let lock = self.notes.lock()?;
+        let mut run = self.run(self.open(&lock)?);
+        let recovered = run.repository.recover(&lock, self.notes)?;
+        run.record_in_index(recovered);
+        if self.settings.answer.restores() {
+            let restored = run.repository.restore_missing(&lock, self.notes)?;
+            run.record_in_index(restored);
+        }
+        if let Some(remote) = &self.settings.remote {
+            run.repository.set_remote(&lock, remote.as_str())?;
+        }
+        Ok(run)
     }
 
     fn run(&self, repository: Repository) -> Run<'_> {
@@ -332,14 +332,11 @@ impl GitBackend<'_> {
     /// # Errors
     /// If the repository cannot be read.
     pub fn state(&self) -> Result<State, Error> {
-        let Settings {
-            machine_id, now, ..
-        } = &self.settings;
         let mut state = State {
             remote: self.settings.remote.as_ref().map(ToString::to_string),
             ..State::default()
         };
-        let Some(repository) = Repository::open(self.home, machine_id, *now)? else {
+        let Some(repository) = self.existing()? else {
             return Ok(state);
         };
         state.initialized = true;
@@ -357,18 +354,9 @@ impl GitBackend<'_> {
     }
 
     fn init_held(&self, held: &SyncLock) -> Result<Reached, Error> {
-        let (repository, here) = {
-            let lock = self.notes.lock()?;
-            let repository = self.open(&lock)?;
-            repository.recover(&lock, self.notes)?;
-            if let Some(remote) = &self.settings.remote {
-                repository.set_remote(&lock, remote.as_str())?;
-            }
-            (repository, self.notes.list_scope(Scope::Portable))
-        };
+        let repository = self.begin()?.repository;
+        let here = self.notes.list_scope(Scope::Portable).notes.into_iter();
         let here: BTreeSet<NoteId> = here
-            .notes
-            .iter()
             .filter(|(path, _)| !self.notes.is_forgotten(*path))
             .map(|(path, _)| path.id)
             .collect();
@@ -403,21 +391,7 @@ impl GitBackend<'_> {
 
     fn sync_held(&self, held: &SyncLock) -> Result<Synced, Error> {
         (self.on_step)(SyncStep::Commit);
-        let mut run = {
-            let lock = self.notes.lock()?;
-            let repository = self.open(&lock)?;
-            let mut run = self.run(repository);
-            let recovered = run.repository.recover(&lock, self.notes)?;
-            run.record_in_index(recovered);
-            if self.settings.answer.restores() {
-                let restored = run.repository.restore_missing(&lock, self.notes)?;
-                run.record_in_index(restored);
-            }
-            if let Some(remote) = &self.settings.remote {
-                run.repository.set_remote(&lock, remote.as_str())?;
-            }
-            run
-        };
+        let mut run = self.begin()?;
         run.commit_folder(held)?;
         self.tidy(&run.repository, held);
         let Some(remote) = &self.settings.remote else {
@@ -452,7 +426,7 @@ impl GitBackend<'_> {
                     wait_random(round);
                     continue;
                 }
-                run.has_sent = true;
+                run.synced.sent = true;
             }
             run.pushed(outgoing.commit)?;
             if outgoing.commit != tip {

@@ -20,9 +20,11 @@ pub(crate) const READY: &str = ".git.new";
 /// Creates an empty repository under a temporary name, so that a kill leaves no incomplete `.git`.
 /// The caller holds the lock for creating repositories.
 pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
-    for name in folder_names(folder) {
-        if name.starts_with(".git.") && name.strip_suffix(".tmp").is_some() {
-            let half_made = folder.join(name);
+    for entry in file::entries(folder) {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if name.starts_with(b".git.") && name.ends_with(b".tmp") {
+            let half_made = entry.path();
             fs::remove_dir_all(&half_made).map_err(Error::io(&half_made))?;
         }
     }
@@ -117,13 +119,4 @@ pub(crate) fn has_moved(git: &Path, reference: &str) -> bool {
     let log = text(&git.join("logs").join(reference));
     let mut before = log.lines().filter_map(|line| line.split(' ').next());
     before.any(|before| before.parse().is_ok_and(|oid: Oid| !oid.is_zero()))
-}
-
-fn folder_names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    names
 }

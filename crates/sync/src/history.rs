@@ -395,10 +395,8 @@ impl Repository {
 
     /// Returns the names of the machines that made a commit's history.
     pub(crate) fn machines(&self, tip: &Commit<'_>) -> Result<Vec<String>, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.push(tip.id())?;
         let mut machines = BTreeSet::new();
-        for oid in walk {
+        for oid in self.revwalk(Sort::NONE, Some(tip.id()), None)? {
             let commit = self.git.find_commit(oid?)?;
             machines.extend(machine_of(&commit).filter(|name| is_machine(name)));
         }
@@ -448,12 +446,8 @@ impl Repository {
     }
 
     fn walk_sorted(&self, order: Sort) -> Result<git2::Revwalk<'_>, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.set_sorting(order)?;
-        if let Some(head) = self.head()? {
-            walk.push(head.id())?;
-        }
-        Ok(walk)
+        let head = self.head()?.map(|head| head.id());
+        Ok(self.revwalk(order, head, None)?)
     }
 
     /// Returns folder and blob of each note in a commit.
@@ -652,11 +646,7 @@ impl Undo<'_> {
 
     /// Writes the note's file to its folder, and removes the old one.
     fn place(&self, file: &File) -> Result<(), Error> {
-        let path = NotePath {
-            scope: Scope::Portable,
-            folder: file.folder,
-            id: self.id,
-        };
+        let path = NotePath::portable(file.folder, self.id);
         self.notes.place(self.lock, path, &file.bytes)?;
         if let Some(old) = self.lies.filter(|old| *old != path) {
             self.notes.remove(self.lock, old)?;

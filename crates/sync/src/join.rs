@@ -47,11 +47,9 @@ impl Side<'_> {
     }
 }
 
-/// The result of a join.
-#[derive(Debug)]
+/// The result of a join besides the tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Joined {
-    /// The joined tree.
-    pub(crate) tree: Oid,
     /// The number of new conflict siblings.
     pub(crate) siblings: usize,
     /// Edited texts of notes that the other side deleted; they go to `local/`.
@@ -106,14 +104,9 @@ pub(crate) fn without_single_ones(
     let Some(tip) = side.commit else {
         return Ok(gone.into_keys().collect());
     };
-    let mut walk = repository.git.revwalk()?;
-    walk.push(tip.id())?;
-    if let Some(since) = side.since {
-        walk.hide(since)?;
-    }
     let mut folders = Folders::new(&repository.git)?;
     let mut rest = gone.clone();
-    for commit in walk {
+    for commit in repository.revwalk(Sort::NONE, Some(tip.id()), side.since)? {
         let commit = repository.git.find_commit(commit?)?;
         if commit.parent_count() != 1 || !is_ours(&commit) {
             continue;
@@ -184,13 +177,8 @@ impl Repository {
         id: NoteId,
         tip: Option<Oid>,
     ) -> Result<Option<NoteBlob>, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
-        if let Some(tip) = tip {
-            walk.push(tip)?;
-        }
         let mut seen = BTreeSet::new();
-        for commit in walk {
+        for commit in self.revwalk(Sort::TOPOLOGICAL | Sort::TIME, tip, None)? {
             let tree = self.git.find_commit(commit?)?.tree()?;
             for folder in NoteType::ALL {
                 if let Some(oid) = entry(&tree, &note_path(*folder, id))
@@ -236,7 +224,7 @@ impl Repository {
         theirs: Side<'_>,
         keeps: Option<&BTreeSet<NoteId>>,
         purged: Option<&Record>,
-    ) -> Result<Joined, Error> {
+    ) -> Result<(Oid, Joined), Error> {
         let our_tree = ours.tree()?;
         let their_tree = theirs.tree()?;
         let mine = Changes::between(&self.git, ours.base, our_tree.as_ref())?;
@@ -247,10 +235,10 @@ impl Repository {
             theirs,
             keeps,
             purged,
-            siblings: 0,
-            proposals: Vec::new(),
-            unreadable: Vec::new(),
-            problems: other.problems,
+            joined: Joined {
+                problems: other.problems,
+                ..Joined::default()
+            },
             updates: BTreeMap::new(),
         };
         let ids: BTreeSet<&NoteId> = mine.notes.keys().chain(other.notes.keys()).collect();
@@ -260,13 +248,8 @@ impl Repository {
         for (path, their) in &other.others {
             join.file(path, mine.others.get(path), *their)?;
         }
-        Ok(Joined {
-            tree: self.tree_with(our_tree.as_ref(), &join.updates)?,
-            siblings: join.siblings,
-            proposals: join.proposals,
-            unreadable: join.unreadable,
-            problems: join.problems,
-        })
+        let tree = self.tree_with(our_tree.as_ref(), &join.updates)?;
+        Ok((tree, join.joined))
     }
 }
 
@@ -277,10 +260,7 @@ struct Join<'a> {
     theirs: Side<'a>,
     keeps: Option<&'a BTreeSet<NoteId>>,
     purged: Option<&'a Record>,
-    siblings: usize,
-    proposals: Vec<Sibling>,
-    unreadable: Vec<(NoteId, Vec<u8>)>,
-    problems: Vec<Problem>,
+    joined: Joined,
     /// Changes to our tree.
     updates: BTreeMap<String, Option<(Oid, i32)>>,
 }
@@ -368,23 +348,15 @@ impl Join<'_> {
         our: PathDiff<NoteBlob>,
         their: PathDiff<NoteBlob>,
     ) -> Result<Option<NoteBlob>, Error> {
-        let is_gone = self.purged.is_some_and(|purged| purged.gone.contains(&id));
-        let is_masked = self
-            .purged
-            .is_some_and(|purged| purged.masked.contains(&id));
+        let is_gone = self.purged.is_some_and(|it| it.gone.contains(&id));
+        let is_masked = self.purged.is_some_and(|it| it.masked.contains(&id));
         if our.new == their.new || !(is_gone || is_masked) {
             return self.two_sided(id, our, their);
         }
         if !is_gone {
-            let (siblings, proposals) = (self.siblings, self.proposals.len());
-            let aside = (
-                self.updates.clone(),
-                self.unreadable.len(),
-                self.problems.len(),
-            );
+            let before = (self.joined.clone(), self.updates.clone());
             let result = self.two_sided(id, our, their)?;
-            let is_clean = (self.siblings, self.proposals.len(), self.unreadable.len())
-                == (siblings, proposals, aside.1);
+            let is_clean = self.joined == before.0;
             let revives = match (our.old, their.new, result) {
                 (Some((_, old)), Some((_, new)), Some((_, result))) => {
                     let read = |oid| self.repository.read(oid);
@@ -396,16 +368,12 @@ impl Join<'_> {
                 return Ok(result);
             }
             // Our version may contain the purged text, so all of it stays on this machine.
-            self.siblings = siblings;
-            self.proposals.truncate(proposals);
-            self.updates = aside.0;
-            self.unreadable.truncate(aside.1);
-            self.problems.truncate(aside.2);
+            (self.joined, self.updates) = before;
         }
         if let Some((_, oid)) = our.new {
             let edited = self.repository.read(oid)?;
             match merge::edited_after_purge(id, &edited) {
-                Ok(proposal) => self.proposals.extend(proposal),
+                Ok(proposal) => self.joined.proposals.extend(proposal),
                 Err(_) => self.put_aside(id, edited),
             }
         }
@@ -423,10 +391,7 @@ impl Join<'_> {
             return Ok(our.new);
         }
         let base = (self.repository).merge_base_of(id, our.old, self.ours.since)?;
-        let base_bytes = match base {
-            Some((_, oid)) => Some(self.repository.read(oid)?),
-            None => None,
-        };
+        let base_bytes = base.map(|(_, oid)| self.repository.read(oid)).transpose()?;
         let base_bytes = base_bytes.as_deref();
         let a = self.side(id, our.new, base_bytes, self.ours)?;
         let b = self.side(id, their.new, base_bytes, self.theirs)?;
@@ -436,7 +401,7 @@ impl Join<'_> {
             (Some((_, edited)), None) | (None, Some((_, edited))) => {
                 match merge::edited_after_deletion(id, base_bytes, &edited) {
                     Ok(text) if !merge::has_conflict_markers(&edited) => {
-                        self.proposals.extend(text)
+                        self.joined.proposals.extend(text)
                     }
                     _ => self.put_aside(id, edited),
                 }
@@ -514,10 +479,10 @@ impl Join<'_> {
             };
             if !has_it(self.ours)? && !has_it(self.theirs)? {
                 self.updates.insert(path, Some((oid, FILE)));
-                self.siblings += 1;
+                self.joined.siblings += 1;
             }
         }
-        self.proposals.extend(merged.proposal.clone());
+        self.joined.proposals.extend(merged.proposal.clone());
         if let Some(bytes) = &merged.unreadable {
             self.put_aside(id, bytes.clone());
         }
@@ -526,8 +491,8 @@ impl Join<'_> {
 
     /// Keeps the bytes of an unreadable version.
     fn put_aside(&mut self, id: NoteId, bytes: Vec<u8>) {
-        self.unreadable.push((id, bytes));
-        self.problems.push(Problem {
+        self.joined.unreadable.push((id, bytes));
+        self.joined.problems.push(Problem {
             path: format!("memory/{id}"),
             reason: "one side could not be read; its bytes are in quarantine/".to_owned(),
         });

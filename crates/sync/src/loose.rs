@@ -126,8 +126,8 @@ fn is_damage(error: &io::Error) -> bool {
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+    file::entries(folder)
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
 }
 
 /// The time of a file's last change, its renaming included.

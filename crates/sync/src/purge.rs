@@ -19,6 +19,7 @@ use anamnesis_note::{
     purge_pattern::PurgePattern,
     synced_lines::{PURGED as MARKS, PurgeMark},
 };
+use anamnesis_store::fs::file;
 use anamnesis_text::clean::one_line;
 use git2::{Commit, ObjectType, Oid, Sort, Tree};
 
@@ -28,7 +29,7 @@ use crate::{
     loose,
     remote::Remote,
     repository::{BRANCH, JOINED, Repository},
-    tree::{Changes, FILE, Named, entry, is_tombstone, named, note_path},
+    tree::{Changes, FILE, entry, is_tombstone, note_id, note_path},
 };
 
 /// The rewritten history that is being pushed.
@@ -98,10 +99,8 @@ pub(crate) struct Rewriting<'a> {
     commits: HashMap<Oid, Oid>,
     /// New ids of trees, by the meaning of their files.
     trees: HashMap<(Oid, TreeKind), Option<Oid>>,
-    /// New ids of notes' files.
-    notes: HashMap<(Oid, NoteId), Oid>,
-    /// New ids of other files.
-    others: HashMap<Oid, Oid>,
+    /// New ids of files, by the note whose file it is.
+    files: HashMap<(Oid, Option<NoteId>), Oid>,
     /// Affected notes.
     pub(crate) found: BTreeSet<NoteId>,
     pub(crate) found_elsewhere: bool,
@@ -133,10 +132,7 @@ impl TreeKind {
             return None;
         };
         let name = std::str::from_utf8(name).ok()?;
-        match named(&format!("{folder}/{name}")) {
-            Named::Note(_, id) => Some(id),
-            _ => None,
-        }
+        note_id(&format!("{folder}/{name}"))
     }
 }
 
@@ -147,8 +143,7 @@ impl<'a> Rewriting<'a> {
             purge,
             commits: HashMap::new(),
             trees: HashMap::new(),
-            notes: HashMap::new(),
-            others: HashMap::new(),
+            files: HashMap::new(),
             found: BTreeSet::new(),
             found_elsewhere: false,
             rewritten: 0,
@@ -157,11 +152,8 @@ impl<'a> Rewriting<'a> {
 
     /// Rewrites a commit and its ancestors and returns the new id. No reference names it yet.
     pub(crate) fn rewrite(&mut self, tip: Oid) -> Result<Oid, Error> {
-        let git = &self.repository.git;
-        let mut walk = git.revwalk()?;
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
-        walk.push(tip)?;
-        for oid in walk {
+        let order = Sort::TOPOLOGICAL | Sort::REVERSE;
+        for oid in self.repository.revwalk(order, Some(tip), None)? {
             let oid = oid?;
             if !self.commits.contains_key(&oid) {
                 let new = self.commit(oid)?;
@@ -239,8 +231,7 @@ impl<'a> Rewriting<'a> {
                         self.found.insert(id);
                         None
                     }
-                    Some(id) => Some(self.note(item.id(), id)?),
-                    None => Some(self.other(item.id())?),
+                    note => Some(self.file(item.id(), note)?),
                 },
                 _ => Some(item.id()),
             };
@@ -267,45 +258,29 @@ impl<'a> Rewriting<'a> {
         Ok(new)
     }
 
-    fn note(&mut self, oid: Oid, id: NoteId) -> Result<Oid, Error> {
+    /// Rewrites a file, which is a note if it has an id.
+    fn file(&mut self, oid: Oid, note: Option<NoteId>) -> Result<Oid, Error> {
         let Some(needle) = &self.purge.needle else {
             return Ok(oid);
         };
-        if let Some(known) = self.notes.get(&(oid, id)) {
+        if let Some(known) = self.files.get(&(oid, note)) {
             return Ok(*known);
         }
         let bytes = self.repository.read(oid)?;
         // An old version that is no valid note is masked as plain text.
-        let masked = match needle.mask_note(id, &bytes) {
-            Ok(masked) => masked,
-            Err(_) => needle.mask(&bytes),
+        let masked = match note.map(|id| needle.mask_note(id, &bytes)) {
+            Some(Ok(masked)) => masked,
+            _ => needle.mask(&bytes),
         };
         let new = match masked {
             Some(masked) => {
-                self.found.insert(id);
+                self.found.extend(note);
+                self.found_elsewhere |= note.is_none();
                 self.repository.blob(&masked)?
             }
             None => oid,
         };
-        self.notes.insert((oid, id), new);
-        Ok(new)
-    }
-
-    fn other(&mut self, oid: Oid) -> Result<Oid, Error> {
-        let Some(needle) = &self.purge.needle else {
-            return Ok(oid);
-        };
-        if let Some(known) = self.others.get(&oid) {
-            return Ok(*known);
-        }
-        let new = match needle.mask(&self.repository.read(oid)?) {
-            Some(masked) => {
-                self.found_elsewhere = true;
-                self.repository.blob(&masked)?
-            }
-            None => oid,
-        };
-        self.others.insert(oid, new);
+        self.files.insert((oid, note), new);
         Ok(new)
     }
 }
@@ -394,10 +369,7 @@ impl Repository {
         new: &Commit<'_>,
     ) -> Result<bool, Error> {
         let mut unseen = ids.clone();
-        let mut walk = self.git.revwalk()?;
-        walk.push(new.id())?;
-        walk.hide(old.id())?;
-        for oid in walk {
+        for oid in self.revwalk(Sort::NONE, Some(new.id()), Some(old.id()))? {
             let commit = self.git.find_commit(oid?)?;
             let tree = commit.tree()?;
             let parent = commit.parent(0).and_then(|parent| parent.tree()).ok();
@@ -440,12 +412,8 @@ impl Repository {
         }
         git.prune_now()?;
         let marker = self.git_folder().join(PRUNING);
-        match fs::remove_file(&marker) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io(&marker)(error))
-            }
-            _ => Ok(dropped),
-        }
+        file::remove(&marker).map_err(Error::io(&marker))?;
+        Ok(dropped)
     }
 
     /// Deletes the remote's branches and tags that name the old history. Returns their names, and a

@@ -159,10 +159,8 @@ impl Repository {
         of_branch: &mut HashSet<Oid>,
     ) -> Result<(), Error> {
         let pushed = self.joined()?.map(|tip| tip.id());
-        let mut walk = self.git.revwalk()?;
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
-        walk.push(head)?;
-        for oid in walk {
+        let order = Sort::TOPOLOGICAL | Sort::REVERSE;
+        for oid in self.revwalk(order, Some(head), None)? {
             let commit = self.git.find_commit(oid?)?;
             of_branch.insert(commit.id());
             let brought = search.in_commit(&commit)?;
@@ -236,13 +234,9 @@ impl Repository {
             if name == BRANCH || name == "HEAD" {
                 continue;
             }
-            let mut walk = self.git.revwalk()?;
-            walk.push(tip.id())?;
-            if let Some(head) = head {
-                walk.hide(head)?;
-            }
+            let mut walk = self.revwalk(Sort::NONE, Some(tip.id()), head)?;
             let is_tag = reference.target().is_some_and(|tag| named.contains(&tag));
-            if is_tag || walk.flatten().any(|oid| named.contains(&oid)) {
+            if is_tag || walk.any(|oid| oid.is_ok_and(|oid| named.contains(&oid))) {
                 found.references.insert(name);
             }
         }
@@ -269,12 +263,7 @@ impl Repository {
         if purged.is_empty() && gone.is_empty() {
             return Ok(returned);
         }
-        let mut walk = self.git.revwalk()?;
-        walk.push(incoming)?;
-        if let Some(head) = head {
-            walk.hide(head)?;
-        }
-        for oid in walk {
+        for oid in self.revwalk(Sort::NONE, Some(incoming), head)? {
             let commit = self.git.find_commit(oid?)?;
             let before = commit.parent(0).and_then(|parent| parent.tree()).ok();
             let changes = Changes::between(&self.git, before.as_ref(), Some(&commit.tree()?))?;

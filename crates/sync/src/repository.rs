@@ -27,7 +27,7 @@ use anamnesis_store::fs::{
     lock::{self, Lock, Subject},
 };
 use chrono::{DateTime, Utc};
-use git2::{Commit, Oid};
+use git2::{Commit, Oid, Sort};
 
 use crate::{
     error::Error,
@@ -274,12 +274,25 @@ impl Repository {
 
     /// Counts the commits that `commit` has and `since` does not have.
     pub(crate) fn count_since(&self, commit: Oid, since: Option<Oid>) -> Result<usize, Error> {
+        Ok(self.revwalk(Sort::NONE, Some(commit), since)?.count())
+    }
+
+    /// Walks the history of a commit in an order, without the history of `since`.
+    pub(crate) fn revwalk(
+        &self,
+        order: Sort,
+        commit: Option<Oid>,
+        since: Option<Oid>,
+    ) -> Result<git2::Revwalk<'_>, git2::Error> {
         let mut walk = self.git.revwalk()?;
-        walk.push(commit)?;
+        walk.set_sorting(order)?;
+        if let Some(commit) = commit {
+            walk.push(commit)?;
+        }
         if let Some(since) = since {
             walk.hide(since)?;
         }
-        Ok(walk.count())
+        Ok(walk)
     }
 
     /// Returns the abbreviated id of the branch's commit.

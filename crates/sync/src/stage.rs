@@ -27,7 +27,7 @@ use crate::{
     git_index::{IndexStamp, same},
     join::mass_deletion,
     repository::{Repository, SyncLock},
-    tree::{self, MAX_FILE, Named, entry, is_tombstone, note_path, subtree},
+    tree::{self, MAX_FILE, entry, is_tombstone, note_path, subtree},
 };
 
 /// Changes in the folder since the branch's tip.
@@ -48,13 +48,9 @@ impl Staged {
                 there.is_some_and(Option::is_some)
             })
         };
-        let gone = self
-            .changes
-            .iter()
-            .filter(|(path, new)| match tree::named(path) {
-                Named::Note(_, id) => new.is_none() && !is_elsewhere(id),
-                _ => false,
-            });
+        let gone = self.changes.iter().filter(|(path, new)| {
+            new.is_none() && tree::note_id(path).is_some_and(|id| !is_elsewhere(id))
+        });
         gone.map(|(path, _)| path.clone()).collect()
     }
 }
@@ -78,7 +74,7 @@ pub const WITHHELD: &str =
 /// Returns whether a file in `memory/` is a note that must not leave this machine. Our commands mask what
 /// they write, an editor does not.
 pub fn is_withheld(name: &str, bytes: &[u8]) -> bool {
-    let Named::Note(_, id) = tree::named(name) else {
+    let Some(id) = tree::note_id(name) else {
         return false;
     };
     // The whole file leaves: its tags, keys and comments, too. A title may be escaped there.
@@ -158,12 +154,7 @@ impl Repository {
         for id in ids {
             let mut places = Vec::with_capacity(folders.len());
             for (folder, tree) in &folders {
-                let path = NotePath {
-                    scope: Scope::Portable,
-                    folder: *folder,
-                    id: *id,
-                };
-                let path = path.absolute(&self.home);
+                let path = NotePath::portable(*folder, *id).absolute(&self.home);
                 let name = note_path(*folder, *id);
                 let old = tree
                     .as_ref()
@@ -245,18 +236,14 @@ impl Repository {
         let mut gone = BTreeMap::new();
         for path in &paths {
             let old = tree.as_ref().and_then(|tree| entry(tree, path));
-            if let (Named::Note(_, id), Some(old)) = (tree::named(path), old)
+            if let (Some(id), Some(old)) = (tree::note_id(path), old)
                 && !is_tombstone(&self.read(old)?, id)
             {
                 gone.insert(id, old);
             }
         }
-        let came = staged.changes.iter().filter_map(|(path, new)| {
-            let Named::Note(_, id) = tree::named(path) else {
-                return None;
-            };
-            Some((id, new.as_ref()?.0))
-        });
+        let came = staged.changes.iter();
+        let came = came.filter_map(|(path, new)| Some((tree::note_id(path)?, new.as_ref()?.0)));
         let mass = mass_deletion(self, tree.as_ref(), &gone, came)?;
         if mass.is_some() {
             for path in &paths {
@@ -307,12 +294,9 @@ impl Repository {
             tree.as_ref()
                 .is_some_and(|tree| entry(tree, name).is_some())
         };
-        let moving = staged.changes.iter().filter_map(|(name, new)| {
-            let Named::Note(_, id) = tree::named(name) else {
-                return None;
-            };
-            (new.is_none() || !is_committed(name)).then_some(id)
-        });
+        let moving = staged.changes.iter();
+        let moving = moving.filter(|(name, new)| new.is_none() || !is_committed(name));
+        let moving = moving.filter_map(|(name, _)| tree::note_id(name));
         let moving: BTreeSet<NoteId> = moving.collect();
         if moving.is_empty() {
             return Ok(());
@@ -320,15 +304,10 @@ impl Repository {
         let _lock = notes.lock()?;
         for id in moving {
             let places = NoteType::ALL.iter().map(|folder| {
-                let path = NotePath {
-                    scope: Scope::Portable,
-                    folder: *folder,
-                    id,
-                };
                 let name = note_path(*folder, id);
                 NotePresence {
                     is_committed: is_committed(&name),
-                    is_there: notes.stamp(path).is_some(),
+                    is_there: notes.stamp(NotePath::portable(*folder, id)).is_some(),
                     name,
                 }
             });
@@ -381,9 +360,7 @@ impl Repository {
         let head = self.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
         let mut committed = tree::own_files(&self.git, tree.as_ref())?;
-        let mut staged = Staged {
-            ..Staged::default()
-        };
+        let mut staged = Staged::default();
         let cache = self.cache();
         let unchanged = |known: Option<&(Oid, IndexStamp)>, stamp: Option<Stamp>| {
             let (oid, known) = known?;
@@ -450,7 +427,7 @@ impl Repository {
         let mut groups = Groups::new();
         let mut others = FileChanges::new();
         for (path, change) in changes {
-            let Named::Note(_, id) = tree::named(&path) else {
+            let Some(id) = tree::note_id(&path) else {
                 others.insert(path, change);
                 continue;
             };
@@ -509,10 +486,7 @@ fn settle(changes: &mut FileChanges, places: &[NotePresence]) {
 
 /// Describes a commit of changed files by the notes among them.
 fn committed(batch: Ulid, changes: &FileChanges) -> Committed {
-    let notes = changes.keys().filter_map(|path| match tree::named(path) {
-        Named::Note(_, id) => Some(id),
-        _ => None,
-    });
+    let notes = changes.keys().filter_map(|path| tree::note_id(path));
     Committed {
         batch,
         notes: notes.collect(),

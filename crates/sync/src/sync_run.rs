@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, collections::BTreeSet, time::Duration};
 
-use anamnesis_note::{id::NoteId, merge::Sibling, note::Scope};
+use anamnesis_note::{id::NoteId, note::Scope};
 use anamnesis_store::{
     fs::{file, home::Home},
     index::Index,
@@ -19,7 +19,7 @@ use crate::{
     damage::SetAside,
     error::Error,
     git::{Git, INCOMING, Pushed},
-    join::{self, Side},
+    join::{self, Joined, Side},
     layout,
     outgoing::Outgoing,
     purge::{PURGED, Purge, Purged, Record, Rewriting},
@@ -42,15 +42,10 @@ pub(crate) struct Run<'a> {
     purged: &'a PrivateTokens,
     pub(crate) repository: Repository,
     pub(crate) committed: usize,
-    pulled: usize,
-    conflicts: usize,
-    is_in_step: bool,
-    pub(crate) has_sent: bool,
     /// The notes whose files were written or removed.
     changed: &'a RefCell<BTreeSet<NoteId>>,
-    returned: BTreeSet<NoteId>,
-    problems: Vec<Problem>,
-    pub(crate) held: Option<Held>,
+    /// What has been done so far.
+    pub(crate) synced: Synced,
 }
 
 impl<'a> Run<'a> {
@@ -72,13 +67,15 @@ impl<'a> Run<'a> {
             purged,
             repository,
             committed: 0,
-            returned: BTreeSet::new(),
-            pulled: 0,
-            conflicts: 0,
-            is_in_step: false,
-            has_sent: false,
-            problems: Vec::new(),
-            held: None,
+            synced: Synced::default(),
+        }
+    }
+
+    fn add_problems(&mut self, problems: Vec<Problem>) {
+        for problem in problems {
+            if !self.synced.problems.contains(&problem) {
+                self.synced.problems.push(problem);
+            }
         }
     }
 
@@ -87,13 +84,9 @@ impl<'a> Run<'a> {
         let may_delete = self.settings.answer == HeldDecision::Accept;
         let gathered = self.repository.commit_all(held, self.notes, may_delete)?;
         self.committed += gathered.commits;
-        for problem in gathered.problems {
-            if !self.problems.contains(&problem) {
-                self.problems.push(problem);
-            }
-        }
+        self.add_problems(gathered.problems);
         if let Some((gone, of)) = gathered.held_back {
-            self.held = Some(Held::LocalMassDeletion { gone, of });
+            self.synced.held = Some(Held::LocalMassDeletion { gone, of });
         }
         Ok(())
     }
@@ -101,49 +94,45 @@ impl<'a> Run<'a> {
     /// Joins the fetched branch; `false` if it is held back.
     pub(crate) fn join_incoming(&mut self) -> Result<bool, Error> {
         loop {
-            let Some(joined) = self.join()? else {
-                return Ok(self.held.is_none() || self.is_local_hold());
+            let Some(target) = self.join()? else {
+                return Ok(self.synced.held.is_none() || self.is_local_hold());
             };
             let lock = self.notes.lock()?;
             // A command may have committed during the join.
-            if self.repository.head()?.map(|head| head.id()) != joined.head {
+            if self.repository.head()?.map(|head| head.id()) != target.head {
                 continue;
             }
-            for (id, bytes) in &joined.unreadable {
+            for (id, bytes) in &target.joined.unreadable {
                 self.repository.quarantine(*id, bytes)?;
             }
-            for proposal in &joined.proposals {
+            for proposal in &target.joined.proposals {
                 Repository::propose(&lock, self.notes, proposal)?;
                 self.changed.borrow_mut().insert(proposal.id);
             }
-            if let Some(record) = &joined.purged {
+            if let Some(record) = &target.purged {
                 self.repository.begin_pruning()?;
                 let home = self.home;
                 purge::drop_copies(home, &lock, self.notes, &record.gone)?;
             }
             let applied = self
                 .repository
-                .apply_commit(&lock, self.notes, joined.commit)?;
-            self.conflicts += applied.proposals;
-            self.repository.set_joined(&lock, joined.incoming)?;
-            let is_purged = joined.purged.is_some();
+                .apply_commit(&lock, self.notes, target.commit)?;
+            self.synced.conflicts += applied.proposals;
+            self.repository.set_joined(&lock, target.incoming)?;
+            let is_purged = target.purged.is_some();
             self.record_in_index(applied);
             drop(lock);
             if is_purged && self.home.index().exists() {
                 self.rebuild_index();
             }
-            let head = joined.head;
+            let head = target.head;
             let returned = self
                 .repository
-                .returned(joined.incoming, head, self.purged)?;
-            self.returned.extend(returned);
-            self.pulled += joined.pulled;
-            self.conflicts += joined.conflicts;
-            for problem in joined.problems {
-                if !self.problems.contains(&problem) {
-                    self.problems.push(problem);
-                }
-            }
+                .returned(target.incoming, head, self.purged)?;
+            self.synced.returned.extend(returned);
+            self.synced.pulled += target.pulled;
+            self.synced.conflicts += target.joined.siblings + target.joined.proposals.len();
+            self.add_problems(target.joined.problems);
             return Ok(true);
         }
     }
@@ -151,7 +140,7 @@ impl<'a> Run<'a> {
     /// Returns whether only a local mass deletion is held back. The rest is still joined and
     /// pushed.
     fn is_local_hold(&self) -> bool {
-        matches!(self.held, Some(Held::LocalMassDeletion { .. }))
+        matches!(self.synced.held, Some(Held::LocalMassDeletion { .. }))
     }
 
     /// Computes the commit that contains both sides.
@@ -170,7 +159,7 @@ impl<'a> Run<'a> {
             return Ok(None);
         }
         let Some(start) = repository.join_start(head.as_ref(), &incoming, answer)? else {
-            self.held = Some(Held::Rewritten);
+            self.synced.held = Some(Held::Rewritten);
             return Ok(None);
         };
         let their_tree = incoming.tree()?;
@@ -182,7 +171,7 @@ impl<'a> Run<'a> {
             _ => join::mass_deletion(repository, base_tree.as_ref(), &gone, theirs.came())?,
         };
         if let (HeldDecision::None, Some((gone, of))) = (answer, mass) {
-            self.held = Some(Held::MassDeletion { gone, of });
+            self.synced.held = Some(Held::MassDeletion { gone, of });
             return Ok(None);
         }
         let since = start.base.as_ref().map(Commit::id);
@@ -202,7 +191,7 @@ impl<'a> Run<'a> {
             }
             None => None,
         };
-        let result = repository.join(
+        let (tree, joined) = repository.join(
             side(head.as_ref()),
             side(Some(&incoming)),
             keeps.as_ref(),
@@ -212,7 +201,7 @@ impl<'a> Run<'a> {
             Some(head) if start.keeps_history => !repository.is_ahead(&incoming, head)?,
             _ => false,
         };
-        let target = if !is_ahead && result.tree == their_tree.id() {
+        let target = if !is_ahead && tree == their_tree.id() {
             incoming.id()
         } else {
             let ours = head.as_ref().filter(|_| is_ahead);
@@ -221,17 +210,14 @@ impl<'a> Run<'a> {
                 verb: "sync",
                 actor: "machine",
             };
-            repository.write_commit(result.tree, &parents, act, None)?
+            repository.write_commit(tree, &parents, act, None)?
         };
         Ok(Some(Target {
             head: head.as_ref().map(Commit::id),
             commit: target,
             incoming: incoming.id(),
             pulled: repository.count_since(incoming.id(), head.map(|head| head.id()))?,
-            conflicts: result.siblings + result.proposals.len(),
-            proposals: result.proposals,
-            unreadable: result.unreadable,
-            problems: result.problems,
+            joined,
             purged: start.purged,
         }))
     }
@@ -252,15 +238,11 @@ impl<'a> Run<'a> {
     /// Returns what to push of the branch's tip. Notes that stay here are problems of the run.
     pub(crate) fn outgoing(&mut self, tip: Oid) -> Result<Outgoing, Error> {
         let outgoing = self.repository.outgoing(tip)?;
-        for name in &outgoing.withheld {
-            let problem = Problem {
-                path: format!("memory/{name}"),
-                reason: WITHHELD.to_owned(),
-            };
-            if !self.problems.contains(&problem) {
-                self.problems.push(problem);
-            }
-        }
+        let problems = outgoing.withheld.iter().map(|name| Problem {
+            path: format!("memory/{name}"),
+            reason: WITHHELD.to_owned(),
+        });
+        self.add_problems(problems.collect());
         Ok(outgoing)
     }
 
@@ -277,7 +259,7 @@ impl<'a> Run<'a> {
             let lock = self.notes.lock()?;
             self.repository.set_joined(&lock, head)?;
         }
-        self.is_in_step = true;
+        self.synced.pushed = true;
         Ok(())
     }
 
@@ -289,7 +271,7 @@ impl<'a> Run<'a> {
         purge::bury(home, &lock, notes, &what.ids, self.settings.now)?;
         let mut ids = what.ids.clone();
         if let Some(needle) = &what.needle {
-            let places = purge::mask(home, &lock, notes, needle, MaskedFiles::All)?;
+            let places = purge::mask(home, &lock, needle, MaskedFiles::All)?;
             ids.extend(places.notes.iter().map(|path| path.id));
         }
         let applied = Applied {
@@ -410,7 +392,7 @@ impl<'a> Run<'a> {
     /// Rebuilds the index after a purge: free pages of the old file contain the text.
     fn rebuild_index(&mut self) {
         if let Err(error) = Index::rebuild(self.home, self.notes, INDEX_TIMEOUT) {
-            self.problems.push(Problem {
+            self.synced.problems.push(Problem {
                 path: self.home.relative(&self.home.index()),
                 reason: format!("it may still contain purged text: {error}"),
             });
@@ -432,7 +414,7 @@ impl<'a> Run<'a> {
             ),
             Err(error) => format!("it still contains purged objects: {error}"),
         };
-        self.problems.push(Problem {
+        self.synced.problems.push(Problem {
             path: "memory/.git".to_owned(),
             reason,
         });
@@ -454,31 +436,22 @@ impl<'a> Run<'a> {
     pub(crate) fn synced(mut self, detail: &str) -> Result<Synced, Error> {
         if let Some(aside) = &self.set_aside {
             let home = self.home;
-            self.problems.push(Problem {
+            self.synced.problems.push(Problem {
                 path: "memory/.git".to_owned(),
                 reason: aside.told(&home.relative(&aside.folder)),
             });
         }
         let changed = self.changed.borrow();
         let changed = changed.iter().filter_map(|id| self.notes.find(*id));
-        let detail = match (&self.held, self.conflicts) {
+        self.synced.changed = changed.collect();
+        self.synced.head = self.repository.short_head()?;
+        self.synced.detail = match (&self.synced.held, self.synced.conflicts) {
             (Some(_), _) => "held back until you decide; see status".to_owned(),
             (None, 0) => detail.to_owned(),
             (None, 1) => format!("{detail}; 1 conflict kept as a note of its own"),
             (None, many) => format!("{detail}; {many} conflicts kept as notes of their own"),
         };
-        Ok(Synced {
-            pushed: self.is_in_step,
-            sent: self.has_sent,
-            pulled: self.pulled,
-            conflicts: self.conflicts,
-            head: self.repository.short_head()?,
-            detail,
-            changed: changed.collect(),
-            returned: self.returned,
-            problems: self.problems,
-            held: self.held,
-        })
+        Ok(self.synced)
     }
 }
 
@@ -490,10 +463,7 @@ struct Target {
     commit: Oid,
     incoming: Oid,
     pulled: usize,
-    conflicts: usize,
-    proposals: Vec<Sibling>,
-    unreadable: Vec<(NoteId, Vec<u8>)>,
-    problems: Vec<Problem>,
+    joined: Joined,
     /// The purge marks of the remote's rewritten history.
     purged: Option<Record>,
 }

@@ -62,6 +62,14 @@ pub(crate) fn named(path: &str) -> Named {
     }
 }
 
+/// Returns the id of a note by its path.
+pub(crate) fn note_id(path: &str) -> Option<NoteId> {
+    match named(path) {
+        Named::Note(_, id) => Some(id),
+        _ => None,
+    }
+}
+
 /// Returns the path of a note in the repository.
 pub(crate) fn note_path(folder: NoteType, id: NoteId) -> String {
     format!("{folder}/{id}.md")
@@ -378,7 +386,7 @@ fn entries(tree: Option<&Tree<'_>>, names: &HashSet<Vec<u8>>) -> BTreeMap<String
         .collect()
 }
 
-fn join(folder: &str, name: &str) -> String {
+pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         name.to_owned()
     } else {
