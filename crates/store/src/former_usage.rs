@@ -35,12 +35,10 @@ const MAX_LENGTH: usize = 16 * 1024 * 1024;
 /// Reads the usage logs, if there are any. An error leaves them where they are.
 pub fn adopt(home: &Home, notes: &Notes, journal: &Journal) -> Result<(), Error> {
     let folder = home.tree(Scope::Portable).join(".usage");
-    let kept = journal.former_receipts()?;
-    if !home::is_real_folder(&folder) && kept.is_none() {
+    if !home::is_real_folder(&folder) {
         return Ok(());
     }
     let mut former = FormerUsage::default();
-    former.lines(kept.as_deref().unwrap_or_default());
     let refused = |source| Error::Io {
         path: home.relative(&folder),
         source,
@@ -57,13 +55,9 @@ pub fn adopt(home: &Home, notes: &Notes, journal: &Journal) -> Result<(), Error>
         }
     }
     former.write(home, notes, journal)?;
-    journal.drop_former_receipts()?;
-    if folder.exists() {
-        home::ensure_folder(&home.quarantine())?;
-        let name = format!("usage-{}", Ulid::generate());
-        fs::rename(&folder, home.quarantine().join(name)).map_err(refused)?;
-    }
-    Ok(())
+    home::ensure_folder(&home.quarantine())?;
+    let name = format!("usage-{}", Ulid::generate());
+    fs::rename(&folder, home.quarantine().join(name)).map_err(refused)
 }
 
 /// The use of a note in a session: whether it was injected, and its turns with their certainty.

@@ -1,6 +1,6 @@
 //! The tables of the journal, and the migration of a file of an older version.
 //!
-//! A migration adds what a file does not have, and drops what no later version uses.
+//! A migration adds what a file does not have.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +11,6 @@ use crate::sqlite::{self, Queries};
 
 /// The version of the schema. It grows with each change of `schema.sql`.
 pub(super) const VERSION: i64 = 13;
-
-/// The column with which earlier versions counted uses.
-const COUNTED: &str = "is_counted";
-
-/// Tables of earlier versions.
-const FORMER_TABLES: [&str; 9] = [
-    "asked",
-    "hook_run",
-    "injected",
-    "native_place",
-    "native_source",
-    "reference",
-    "reference_look",
-    "reflection",
-    "spent",
-];
 
 /// The statements that create every table and index.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
@@ -94,11 +78,7 @@ pub(super) fn mismatch(connection: &Connection, version: i64) -> rusqlite::Resul
     let known: BTreeSet<&str> = wanted.iter().map(|part| part.table.as_str()).collect();
     let keys: BTreeSet<_> = wanted.iter().map(Part::key).collect();
     let unexpected = actual.iter().find(|part| {
-        let is_former = version < VERSION && part.name == COUNTED;
-        !part.is_index
-            && !is_former
-            && known.contains(part.table.as_str())
-            && !keys.contains(&part.key())
+        !part.is_index && known.contains(part.table.as_str()) && !keys.contains(&part.key())
     });
     let keys: BTreeSet<_> = actual.iter().map(Part::key).collect();
     let missing = wanted.iter().find(|part| !keys.contains(&part.key()));
@@ -152,28 +132,7 @@ fn additions(connection: &Connection) -> rusqlite::Result<String> {
         let is_column = !part.is_index && !part.name.is_empty();
         !has(&part.table, &part.name) && (!is_column || has(&part.table, ""))
     });
-    let mut statements: String = added.map(|part| part.create.as_str()).collect();
-    if has("asked", "") {
-        statements.push_str(
-            "UPDATE session SET (asked_at, asked_reason) = (SELECT at, reason FROM asked WHERE session = id)
-             WHERE id IN (SELECT session FROM asked);",
-        );
-    }
-    for table in FORMER_TABLES {
-        statements.push_str(&format!("DROP TABLE IF EXISTS {table};"));
-    }
-    for table in ["shown", "use"] {
-        if has(table, COUNTED) {
-            statements.push_str(&format!("ALTER TABLE {table} DROP COLUMN {COUNTED};"));
-        }
-    }
-    if has("shown", "") {
-        statements.push_str(
-            "INSERT OR IGNORE INTO shown_note SELECT session, note, min(at) FROM shown
-             WHERE lane NOT IN ('suggestion', 'inherited') GROUP BY session, note;",
-        );
-    }
-    Ok(statements)
+    Ok(added.map(|part| part.create.as_str()).collect())
 }
 
 #[cfg(test)]

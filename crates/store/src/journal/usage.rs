@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{COMMIT, Error, Held, Journal, WITHOUT_MEANING, damage};
+use super::{COMMIT, Error, Held, Journal, WITHOUT_MEANING};
 use crate::sqlite::{Compressed, Json, Queries, bound, read_row};
 
 /// The number of tool events of a turn that are examined, the last ones.
@@ -233,24 +233,6 @@ impl Journal {
             "SELECT min({MONTH}) FROM (SELECT at FROM shown_note UNION ALL SELECT at FROM use) AS a"
         );
         self.value(&sql, [])
-    }
-
-    /// Returns the receipts that an earlier version kept in the journal, as lines.
-    pub(crate) fn former_receipts(&self) -> Result<Option<String>, Error> {
-        let tables = damage::tables(&self.connection)?;
-        if !tables.iter().any(|table| table == "receipt") {
-            return Ok(None);
-        }
-        self.value(
-            "SELECT coalesce(group_concat(text, ''), '') FROM receipt",
-            [],
-        )
-    }
-
-    pub(crate) fn drop_former_receipts(&self) -> Result<(), Error> {
-        Ok(self
-            .connection
-            .execute_batch("DROP TABLE IF EXISTS receipt")?)
     }
 
     /// Returns the report since a time, milliseconds since 1970, about the sessions of these
