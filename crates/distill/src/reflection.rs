@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anamnesis_note::{
     draft::{safe, safe_line},
     id::NoteId,
-    note::{Note, NoteType, Scope, Source, State},
+    note::{Note, NoteType, REFLECTED_TAG, Scope, Source, State},
 };
 use anamnesis_store::{
     journal::{self, Journal, Reflection},
@@ -22,9 +22,6 @@ use crate::reply::Distilled;
 /// The tag of every note made by a reflection.
 pub const TAG: &str = "reflection";
 
-/// The tag of every session note that a reflection has used.
-pub const TAKEN: &str = "reflected";
-
 /// The confidence of a note made by a reflection.
 const CONFIDENCE: f64 = 0.6;
 
@@ -33,7 +30,7 @@ pub fn is_pending(note: &Note) -> bool {
     note.note_type == NoteType::Episodic
         && note.scope == Scope::Portable
         && note.state == State::Active
-        && !note.has_tag(TAKEN)
+        && !note.has_tag(REFLECTED_TAG)
 }
 
 /// Returns whether a note has a private region.
@@ -214,7 +211,7 @@ fn note(distilled: Distilled, project: &str, by: ReflectionAuthor<'_>, now: Date
 
 /// Tags a note as used. Its tags are sorted, as in the Python version.
 pub fn take(note: &mut Note) {
-    note.add_tags([TAKEN]);
+    note.add_tags([REFLECTED_TAG]);
     note.tags.sort();
 }
 
@@ -247,7 +244,7 @@ mod tests {
         assert!(!change(|note| note.note_type = NoteType::Semantic));
         assert!(!change(|note| note.state = State::Forgotten));
         assert!(!change(|note| note.state = State::Proposed));
-        assert!(!change(|note| note.add_tags([TAKEN])));
+        assert!(!change(|note| note.add_tags([REFLECTED_TAG])));
     }
 
     #[test]
@@ -291,6 +288,6 @@ mod tests {
         let mut taken = episode("x", "2026-01-01T00:00:00+00:00");
         taken.add_tags(["session", "a"]);
         take(&mut taken);
-        assert_eq!(taken.tags, ["a", TAKEN, "session"]);
+        assert_eq!(taken.tags, ["a", REFLECTED_TAG, "session"]);
     }
 }

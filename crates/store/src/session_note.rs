@@ -10,7 +10,7 @@ use std::path::Path;
 use anamnesis_note::{
     draft::asked as asked_phrases,
     id::NoteId,
-    note::{Note, NoteType, Source, State, timestamp},
+    note::{Note, NoteType, REFLECTED_TAG, Source, State, timestamp},
 };
 use anamnesis_session::session_note::{NoteText, SessionDigest, asked, note_text};
 use chrono::{DateTime, Utc};
@@ -31,9 +31,6 @@ const TAG: &str = "session";
 /// The tags for the end of a session, of which a note has only the last one: a lost session may
 /// continue, and a client may be gone before its end hook runs.
 const ENDS: [&str; 2] = ["session-end", LOST];
-
-/// The tag of a session note that a reflection has used.
-const REFLECTED: &str = "reflected";
 
 /// The session to capture.
 #[derive(Debug, Clone, Copy)]
@@ -205,7 +202,7 @@ fn replace_text(note: &mut Note, draft: Note) {
     note.model = None;
     note.updated_at = draft.updated_at;
     // The reflection used an earlier text.
-    note.tags.retain(|tag| tag != REFLECTED);
+    note.tags.retain(|tag| tag != REFLECTED_TAG);
 }
 
 /// Returns the note of a session, without its text and times.
@@ -299,8 +296,9 @@ fn remove_useless(
         return Ok(false);
     };
     let note = notes.read(path)?.note();
-    let is_removed =
-        note.state == State::Active && !note.has_tag(REFLECTED) && is_own(journal, session, &note);
+    let is_removed = note.state == State::Active
+        && !note.has_tag(REFLECTED_TAG)
+        && is_own(journal, session, &note);
     if is_removed {
         notes.remove(lock, path)?;
     }
@@ -725,7 +723,7 @@ mod tests {
         capture_at(&fixture, 1, EARLIER, None);
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         let lock = fixture.notes.lock().unwrap();
-        let reflect = |note: &mut Note| note.add_tags([REFLECTED]);
+        let reflect = |note: &mut Note| note.add_tags([REFLECTED_TAG]);
         fixture.notes.update(&lock, path, reflect).unwrap();
         drop(lock);
         let text = ("Parser fixed", "It was the comma.");
@@ -737,7 +735,7 @@ mod tests {
         );
         let note = fixture.note();
         assert_eq!(note.body, "It was the comma.");
-        assert!(note.has_tag(REFLECTED));
+        assert!(note.has_tag(REFLECTED_TAG));
     }
 
     #[test]
