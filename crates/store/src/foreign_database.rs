@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     fs::file::{self, Stamp},
-    sqlite,
+    sqlite::{self, Queries},
 };
 
 /// The longest text of a column, in bytes; a longer one makes its row unusable.
@@ -93,9 +93,8 @@ impl ForeignDatabase {
             return Err(failed(io::Error::other("the file is truncated")));
         }
         let beside = |ending: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(ending);
-            fs::symlink_metadata(name).is_ok_and(|metadata| metadata.len() > 0)
+            let metadata = fs::symlink_metadata(file::with_suffix(path, ending));
+            metadata.is_ok_and(|metadata| metadata.len() > 0)
         };
         // The file format: 2 is a write-ahead log.
         let mode = match (head[18] == 2, beside("-wal"), beside("-shm")) {
@@ -120,13 +119,9 @@ impl ForeignDatabase {
 
     /// Returns the columns of a table; none if it is missing.
     pub fn columns(&self, table: &str) -> Result<Vec<String>, Error> {
-        let query = || -> rusqlite::Result<Vec<String>> {
-            let sql = "SELECT name FROM pragma_table_info(?)";
-            let mut statement = self.connection.prepare(sql)?;
-            let names = statement.query_map([table], |row| row.get(0))?;
-            names.collect()
-        };
-        query().map_err(|error| Error::unreadable(&self.path, &error))
+        let sql = "SELECT name FROM pragma_table_info(?)";
+        let names = self.connection.column(sql, [table]);
+        names.map_err(|error| Error::unreadable(&self.path, &error))
     }
 
     /// Returns the rows of a table in an order; none if it is missing.
