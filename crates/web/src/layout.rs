@@ -99,8 +99,19 @@ pub(crate) fn page(visit: &Visit, title: &str, main: &Markup) -> PageResponse {
     PageResponse::Page(StatusCode::OK, frame(visit, title, main))
 }
 
+/// The code of an error that names what does not exist.
+const MISSING: &str = "missing";
+
+/// Returns the error for an address whose note or session does not exist.
+pub(crate) fn missing(what: &str) -> Error {
+    Error::failed(what).code(MISSING)
+}
+
 /// Returns the page of an error: what happened and what to do.
 pub(crate) fn failed(visit: &Visit, error: &Error) -> PageResponse {
+    if error.tool_code() == Some(MISSING) {
+        return not_found(visit, error.message());
+    }
     let status = match error.kind() {
         ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Store | ErrorKind::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
@@ -115,8 +126,7 @@ pub(crate) fn failed(visit: &Visit, error: &Error) -> PageResponse {
     PageResponse::Page(status, frame(visit, "That did not work", &main))
 }
 
-/// Returns the page for an address whose note or session does not exist.
-pub(crate) fn missing(visit: &Visit, what: &str) -> PageResponse {
+fn not_found(visit: &Visit, what: &str) -> PageResponse {
     let main = html! {
         h1 { "Not found" }
         p { "There is no such " (what) " here. It may have been removed since." }

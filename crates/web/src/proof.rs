@@ -10,7 +10,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::{guard, layout::line};
 
-const STYLE: &str = include_str!("../assets/viewer.css");
+/// The style sheet of the viewer and of this page.
+pub(crate) const STYLE: &str = include_str!("../assets/viewer.css");
 
 /// How many examples of each kind are shown.
 const EXAMPLES: usize = 10;

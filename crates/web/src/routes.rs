@@ -5,6 +5,7 @@ use crate::{
         self, edit, health, history, import, link, live, machines, map, note, notes, privacy,
         review, session, sessions, settings, why,
     },
+    proof::STYLE,
     visit::{Answered, Visit},
 };
 
@@ -22,6 +23,9 @@ pub(crate) enum Act {
     /// Opens the event stream.
     Events,
 }
+
+const SCRIPT: &str = include_str!("../assets/viewer.js");
+const ICON: &str = include_str!("../assets/icon.svg");
 
 /// An address.
 pub(crate) struct Route {
@@ -41,34 +45,10 @@ const fn page(path: &'static str, label: &'static str, show: fn(&Visit) -> Answe
     }
 }
 
-const fn part(path: &'static str, show: fn(&Visit) -> Answered) -> Route {
+const fn hidden(path: &'static str, act: Act) -> Route {
     Route {
         path,
-        act: Act::Page(show),
-        label: None,
-    }
-}
-
-const fn write(path: &'static str, change: fn(&Visit) -> Answered) -> Route {
-    Route {
-        path,
-        act: Act::Write(change),
-        label: None,
-    }
-}
-
-const fn ask(path: &'static str, answer: fn(&Visit) -> Answered) -> Route {
-    Route {
-        path,
-        act: Act::Ask(answer),
-        label: None,
-    }
-}
-
-const fn asset(path: &'static str, kind: &'static str, text: &'static str) -> Route {
-    Route {
-        path,
-        act: Act::Asset(kind, text),
+        act,
         label: None,
     }
 }
@@ -79,60 +59,47 @@ pub(crate) const ROUTES: &[Route] = &[
     page("/notes", "Notes", notes::show),
     page("/review", "Review", review::show),
     page("/sessions", "Sessions", sessions::show),
-    part("/session", session::show),
+    hidden("/session", Act::Page(session::show)),
     page("/why", "Why", why::show),
-    ask("/why/try", why::try_prompt),
+    hidden("/why/try", Act::Ask(why::try_prompt)),
     page("/history", "History", history::show),
-    part("/history/day", history::day),
-    part("/change/{id}", history::change),
-    part("/", notes::show),
-    write("/notes/many", notes::many),
-    part("/notes/new", edit::new),
-    write("/notes/write", edit::write),
-    part("/note/{id}", note::show),
-    part("/note/{id}/history", note::history),
-    ask("/note/{id}/preview", edit::preview),
-    write("/note/{id}/edit", edit::save),
-    write("/note/{id}/mark", note::mark),
-    part("/note/{id}/link", link::choose),
-    write("/note/{id}/connect", link::connect),
-    write("/undo", pages::undo),
+    hidden("/history/day", Act::Page(history::day)),
+    hidden("/change/{id}", Act::Page(history::change)),
+    hidden("/", Act::Page(notes::show)),
+    hidden("/notes/many", Act::Write(notes::many)),
+    hidden("/notes/new", Act::Page(edit::new)),
+    hidden("/notes/write", Act::Write(edit::write)),
+    hidden("/note/{id}", Act::Page(note::show)),
+    hidden("/note/{id}/history", Act::Page(note::history)),
+    hidden("/note/{id}/preview", Act::Ask(edit::preview)),
+    hidden("/note/{id}/edit", Act::Write(edit::save)),
+    hidden("/note/{id}/mark", Act::Write(note::mark)),
+    hidden("/note/{id}/link", Act::Page(link::choose)),
+    hidden("/note/{id}/connect", Act::Write(link::connect)),
+    hidden("/undo", Act::Write(pages::undo)),
     page("/health", "Health", health::show),
     page("/map", "Map", map::show),
-    part("/map/{id}", map::around),
+    hidden("/map/{id}", Act::Page(map::around)),
     page("/machines", "Machines & sync", machines::show),
-    write("/machines/sync", machines::sync),
-    write("/settings/change", settings::change),
-    write("/settings/pause", settings::pause),
-    write("/settings/test", settings::test),
+    hidden("/machines/sync", Act::Write(machines::sync)),
+    hidden("/settings/change", Act::Write(settings::change)),
+    hidden("/settings/pause", Act::Write(settings::pause)),
+    hidden("/settings/test", Act::Write(settings::test)),
     page("/import", "Import", import::show),
-    write("/import/notes", import::notes),
-    write("/import/sessions", import::sessions),
+    hidden("/import/notes", Act::Write(import::notes)),
+    hidden("/import/sessions", Act::Write(import::sessions)),
     page("/privacy", "Privacy", privacy::show),
-    write("/privacy/purge", privacy::purge),
+    hidden("/privacy/purge", Act::Write(privacy::purge)),
     page("/settings", "Settings", settings::show),
-    write("/review/decide", review::decide),
-    write("/review/restore", review::restore),
-    asset(
-        "/viewer.css",
-        "text/css; charset=utf-8",
-        include_str!("../assets/viewer.css"),
-    ),
-    asset(
+    hidden("/review/decide", Act::Write(review::decide)),
+    hidden("/review/restore", Act::Write(review::restore)),
+    hidden("/viewer.css", Act::Asset("text/css; charset=utf-8", STYLE)),
+    hidden(
         "/viewer.js",
-        "text/javascript; charset=utf-8",
-        include_str!("../assets/viewer.js"),
+        Act::Asset("text/javascript; charset=utf-8", SCRIPT),
     ),
-    asset(
-        "/icon.svg",
-        "image/svg+xml",
-        include_str!("../assets/icon.svg"),
-    ),
-    Route {
-        path: "/events",
-        act: Act::Events,
-        label: None,
-    },
+    hidden("/icon.svg", Act::Asset("image/svg+xml", ICON)),
+    hidden("/events", Act::Events),
 ];
 
 /// Returns the path and the name of each page in the navigation.

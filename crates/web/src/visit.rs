@@ -98,8 +98,8 @@ impl Visit {
     }
 
     /// Returns the note that the address names by its full id.
-    pub(crate) fn note_id(&self) -> Option<NoteId> {
-        self.id.parse().ok()
+    pub(crate) fn note_id(&self) -> Result<NoteId, Error> {
+        self.id.parse().map_err(|_| layout::missing("note"))
     }
 
     /// Returns the change that the form names by its full id.

@@ -16,7 +16,7 @@ use maud::{Markup, html};
 use super::note::entry;
 use crate::{
     answer::PageResponse,
-    layout::{self, choice, line, missing},
+    layout::{self, choice, line},
     markdown,
     visit::{Answered, Params, Visit},
 };
@@ -259,9 +259,7 @@ pub(crate) fn version(note: &Note) -> String {
 pub(crate) fn save(visit: &Visit) -> Answered {
     let context = &visit.context;
     let index = visit.index()?;
-    let Some(entry) = entry(visit, &index)? else {
-        return Ok(missing(visit, "note"));
-    };
+    let entry = entry(visit, &index)?;
     let id = entry.id().to_string();
     let path = operation::target(context, &index, &id, false)?;
     let stored = context.notes.read(path)?;
@@ -281,9 +279,7 @@ pub(crate) fn save(visit: &Visit) -> Answered {
 /// Shows the edited text as it would look. Nothing is saved.
 pub(crate) fn preview(visit: &Visit) -> Answered {
     let index = visit.index()?;
-    let Some(entry) = entry(visit, &index)? else {
-        return Ok(missing(visit, "note"));
-    };
+    let entry = entry(visit, &index)?;
     let note = visit.context.notes.read(entry.path)?.note();
     let fields = Fields::from_form(&visit.form, Fields::from_note(&note));
     let main = html! {

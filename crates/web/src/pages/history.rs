@@ -120,12 +120,11 @@ fn facts(visit: &Visit, event: &Event) -> Markup {
 
 /// One change with its differences.
 pub(crate) fn change(visit: &Visit) -> Answered {
-    let Some(past) = Past::with_index(&visit.context, visit.index()?)? else {
-        return Ok(missing(visit, "change"));
-    };
+    let past = Past::with_index(&visit.context, visit.index()?)?;
+    let past = past.ok_or_else(|| missing("change"))?;
     let mut events = past.repository.find(&visit.id)?;
     let (Some(event), true) = (events.pop(), events.is_empty()) else {
-        return Ok(missing(visit, "change"));
+        return Err(missing("change"));
     };
     let differences = past.repository.differences(&event.commit)?;
     let visible = differences.iter().filter(|it| !past.is_withheld(it.id));
@@ -169,12 +168,10 @@ fn title_of(past: &Past<'_>, id: NoteId) -> String {
 
 /// The notes at the end of a day.
 pub(crate) fn day(visit: &Visit) -> Answered {
-    let Some(date) = visit.query.get("on") else {
-        return Err(Error::usage("the day is missing"));
-    };
-    let Some(past) = Past::with_index(&visit.context, visit.index()?)? else {
-        return Ok(missing(visit, "history"));
-    };
+    let date = visit.query.get("on");
+    let date = date.ok_or_else(|| Error::usage("the day is missing"))?;
+    let past = Past::with_index(&visit.context, visit.index()?)?;
+    let past = past.ok_or_else(|| missing("history"))?;
     let (time, moment) = past.at(date)?;
     let page = layout::page_number(&visit.query);
     let (total, found) = if let Some(query) = visit.query.get("q") {

@@ -18,7 +18,7 @@ use maud::{Markup, html};
 
 use super::note;
 use crate::{
-    layout::{self, button, line, missing, note_card, note_link},
+    layout::{self, button, line, note_card, note_link},
     visit::{Answered, Visit},
 };
 
@@ -71,9 +71,7 @@ pub(super) fn list(visit: &Visit, index: &Index, entry: &Entry) -> Result<Markup
 /// its title finds, and the newest.
 pub(crate) fn choose(visit: &Visit) -> Answered {
     let index = visit.index()?;
-    let Some(entry) = note::entry(visit, &index)? else {
-        return Ok(missing(visit, "note"));
-    };
+    let entry = note::entry(visit, &index)?;
     let id = entry.id();
     let words = visit.query.get("q");
     let named = words.and_then(|words| Context::present(&index, words).ok());
@@ -124,9 +122,7 @@ pub(crate) fn choose(visit: &Visit) -> Answered {
 
 /// Adds or removes a link of the note.
 pub(crate) fn connect(visit: &Visit) -> Answered {
-    let Some(from) = visit.note_id() else {
-        return Ok(missing(visit, "note"));
-    };
+    let from = visit.note_id()?;
     let to = visit
         .form
         .get("to")

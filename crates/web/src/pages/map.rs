@@ -16,9 +16,10 @@ use anamnesis_store::index::{Entry, Filter, Index};
 use anamnesis_text::clean::one_line;
 use maud::{Markup, html};
 
+use super::note;
 use crate::{
     chart::{self, Bar},
-    layout::{self, line, missing, note_link},
+    layout::{self, line, note_link},
     visit::{Answered, Visit},
 };
 
@@ -121,10 +122,7 @@ fn starts(index: &Index) -> Result<Vec<(Entry, usize)>, anamnesis_app::Error> {
 /// The notes around one.
 pub(crate) fn around(visit: &Visit) -> Answered {
     let index = visit.index()?;
-    let found = visit.note_id().map(|id| index.get(id)).transpose()?;
-    let Some(center) = found.flatten() else {
-        return Ok(missing(visit, "note"));
-    };
+    let center = note::entry(visit, &index)?;
     let journal = visit.context.records()?;
     let known = known(&visit.context, &index, journal.as_ref());
     let derived = |ids: &[NoteId]| known.links(ids);

@@ -45,18 +45,14 @@ const RESTORE: &str = "restore";
 pub(super) const MOVE: &str = "move";
 
 /// Returns the note that the address names.
-pub(crate) fn entry(visit: &Visit, index: &Index) -> Result<Option<Entry>, Error> {
-    match visit.note_id() {
-        Some(id) => Ok(index.get(id)?),
-        None => Ok(None),
-    }
+pub(crate) fn entry(visit: &Visit, index: &Index) -> Result<Entry, Error> {
+    let entry = index.get(visit.note_id()?)?;
+    entry.ok_or_else(|| missing("note"))
 }
 
 pub(crate) fn show(visit: &Visit) -> Answered {
     let index = visit.index()?;
-    let Some(entry) = entry(visit, &index)? else {
-        return Ok(missing(visit, "note"));
-    };
+    let entry = entry(visit, &index)?;
     let context = &visit.context;
     let stored = context.notes.read(entry.path)?;
     let note = stored.note();
@@ -235,9 +231,7 @@ fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result
 
 /// Pins, mutes, verifies, forgets or restores the note.
 pub(crate) fn mark(visit: &Visit) -> Answered {
-    let Some(id) = visit.note_id() else {
-        return Ok(missing(visit, "note"));
-    };
+    let id = visit.note_id()?;
     let (context, typed) = (&visit.context, id.to_string());
     let pin = |is_pinned| {
         operation::mark(context, &typed, |note: &mut Note| note.pinned = is_pinned)
@@ -271,9 +265,7 @@ pub(crate) fn mark(visit: &Visit) -> Answered {
 
 /// The versions of a note, with what each changed.
 pub(crate) fn history(visit: &Visit) -> Answered {
-    let Some(id) = visit.note_id() else {
-        return Ok(missing(visit, "note"));
-    };
+    let id = visit.note_id()?;
     let past = Past::with_index(&visit.context, visit.index()?)?;
     let mut versions = Vec::new();
     if let Some(past) = &past {

@@ -46,7 +46,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         None => None,
     };
     let (Some(journal), Some(contents)) = (journal, contents) else {
-        return Ok(missing(visit, "session"));
+        return Err(missing("session"));
     };
     let session = contents.session.clone();
     let received = ReceivedNotes::load(context, &journal, index, session)?;

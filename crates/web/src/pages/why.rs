@@ -109,19 +109,16 @@ fn one(visit: &Visit, journal: Option<Journal>, session: &str) -> Answered {
         .and_then(|at| at.parse().ok())
         .unwrap_or_default();
     let index = visit.index()?;
-    let Some(journal) = journal else {
-        return Ok(missing(visit, "session"));
-    };
-    let Some(session) = journal.session(session)? else {
-        return Ok(missing(visit, "session"));
-    };
+    let journal = journal.ok_or_else(|| missing("session"))?;
+    let session = journal.session(session)?;
+    let session = session.ok_or_else(|| missing("session"))?;
     let texts = journal.injected_texts(&session.id)?;
     let texts: Vec<_> = texts.into_iter().filter(|text| text.at == at).collect();
     let received = ReceivedNotes::load(context, &journal, index, session)?;
     let moments = received.moments();
     let moments: Vec<_> = moments.iter().filter(|moment| moment.at == at).collect();
     if texts.is_empty() && moments.is_empty() {
-        return Ok(missing(visit, "injection"));
+        return Err(missing("injection"));
     }
     let main = html! {
         p { a href=(session_path(&received.session.id)) { "← The session" } }
