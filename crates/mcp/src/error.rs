@@ -102,7 +102,7 @@ impl ToolError {
 
     /// The tool does not exist.
     pub(crate) fn unknown_tool(name: &str, tools: &[Tool]) -> Self {
-        let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+        let names: Vec<&str> = tools.iter().map(|tool| &*tool.described.name).collect();
         let message = format!("unknown tool \"{}\"", quoted(name));
         Self::new(
             "unknown_tool",

@@ -82,7 +82,11 @@ impl Server {
     /// Runs a tool. Errors go to the model, which can act on them.
     async fn call(&self, asked: CallToolRequestParams) -> CallToolResult {
         let arguments = asked.arguments.unwrap_or_default();
-        let answer = match self.tools.iter().find(|tool| tool.name == asked.name) {
+        let answer = match self
+            .tools
+            .iter()
+            .find(|tool| tool.described.name == asked.name)
+        {
             Some(tool) if tool.is_slow() => self.run_aside(tool, arguments).await,
             Some(tool) => tool.run()(&self.context, arguments),
             None => Err(ToolError::unknown_tool(&asked.name, &self.tools)),
@@ -172,7 +176,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools.iter().map(Tool::described);
+        let tools = self.tools.iter().map(|tool| tool.described.clone());
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
@@ -253,7 +257,7 @@ mod tests {
         // MCP-01
         assert!(INSTRUCTIONS.chars().count() <= 1_000);
         let server = server();
-        let tools: Vec<_> = server.tools.iter().map(Tool::described).collect();
+        let tools: Vec<_> = server.tools.iter().map(|tool| &tool.described).collect();
         for tool in &tools {
             let length = tool.description.as_deref().unwrap_or_default().len();
             assert!((1..=300).contains(&length), "{}: {length}", tool.name);
@@ -265,7 +269,7 @@ mod tests {
     #[test]
     fn every_schema_is_an_object_without_alternatives_at_its_root() {
         // Clients rewrite or drop a tool whose root schema has alternatives.
-        for tool in server().tools.iter().map(Tool::described) {
+        for tool in server().tools.into_iter().map(|tool| tool.described) {
             let output = tool.output_schema.expect("every tool has an output schema");
             for schema in [&tool.input_schema, &output] {
                 assert_eq!(schema.get("type"), Some(&"object".into()), "{}", tool.name);

@@ -85,7 +85,7 @@ impl Session {
             panic!("no arguments: {arguments}")
         };
         let tools = tools::all();
-        let tool = tools.iter().find(|one| one.name == tool).unwrap();
+        let tool = tools.iter().find(|one| one.described.name == tool).unwrap();
         let answer = tool.run()(&self.context, arguments);
         answer.map_err(|error| serde_json::from_str(&error.json()).unwrap())
     }
@@ -789,31 +789,23 @@ fn an_error_says_what_a_person_can_do() {
 
 #[test]
 fn clients_are_told_what_a_tool_does() {
-    let hints = |name: &str| {
-        let tools = tools::all();
-        let tool = tools
-            .iter()
-            .find(|tool| tool.name == name)
-            .unwrap()
-            .described();
-        let told = tool.annotations.unwrap();
-        (
-            told.read_only_hint,
-            told.destructive_hint,
-            told.idempotent_hint,
-            told.open_world_hint,
-        )
-    };
     let (yes, no) = (Some(true), Some(false));
     for tool in tools::all() {
-        let expected = match tool.name {
+        let expected = match &*tool.described.name {
             "memory_write" | "memory_task" | "memory_reflect" => (no, no, no, no),
             "memory_feedback" => (no, no, yes, no),
             "memory_amend" | "memory_connect" | "memory_forget" => (no, yes, yes, no),
             "memory_sync" => (no, no, yes, yes),
             _ => (yes, None, None, no),
         };
-        assert_eq!(hints(tool.name), expected, "{}", tool.name);
+        let told = tool.described.annotations.unwrap();
+        let hints = (
+            told.read_only_hint,
+            told.destructive_hint,
+            told.idempotent_hint,
+            told.open_world_hint,
+        );
+        assert_eq!(hints, expected, "{}", tool.described.name);
     }
 }
 
@@ -1086,7 +1078,7 @@ fn every_input_gets_an_answer() {
     });
     let ran = runner.run(&calls, |(tool, arguments)| {
         let tool = tool.get(&tools);
-        let described = tool.described().input_schema;
+        let described = &tool.described.input_schema;
         let properties = described.get("properties").and_then(Value::as_object);
         let known = properties.into_iter().flat_map(|known| known.keys());
         let known: Vec<&str> = known.map(String::as_str).chain(["unknown"]).collect();
@@ -1095,8 +1087,8 @@ fn every_input_gets_an_answer() {
             .map(|(name, value)| ((*name.get(&known)).to_owned(), value))
             .collect();
         match tool.run()(&session.context, arguments) {
-            Ok(answer) => prop_assert!(answer.is_object(), "{}: {answer}", tool.name),
-            Err(error) => prop_assert!(!error.message().is_empty(), "{}", tool.name),
+            Ok(answer) => prop_assert!(answer.is_object(), "{}: {answer}", tool.described.name),
+            Err(error) => prop_assert!(!error.message().is_empty(), "{}", tool.described.name),
         }
         Ok(())
     });

@@ -34,6 +34,21 @@ pub(crate) enum Effect {
     UsesNetwork,
 }
 
+impl Effect {
+    fn annotations(self, title: &str) -> ToolAnnotations {
+        let annotations = ToolAnnotations::with_title(title)
+            .read_only(self == Self::Reads)
+            .open_world(self == Self::UsesNetwork);
+        match self {
+            // The other annotations are meaningful only for tools that change something.
+            Self::Reads => annotations,
+            Self::Adds => annotations.destructive(false).idempotent(false),
+            Self::AddsOnce | Self::UsesNetwork => annotations.destructive(false).idempotent(true),
+            Self::Replaces => annotations.destructive(true).idempotent(true),
+        }
+    }
+}
+
 /// Fields that a note's origin or a person determines. A model that passes one as an argument gets
 /// a specific error instead of "unknown parameter".
 const NOT_FOR_TOOLS: &[&str] = &[
@@ -61,11 +76,8 @@ const NOT_FOR_TOOLS: &[&str] = &[
 
 /// A tool with its handler.
 pub(crate) struct Tool {
-    pub(crate) name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    input: Arc<JsonObject>,
-    output: Arc<JsonObject>,
+    /// The description for clients.
+    pub(crate) described: rmcp::model::Tool,
     effect: Effect,
     run: Arc<Run>,
 }
@@ -103,11 +115,9 @@ impl Tool {
         let output = Arc::new(schema::<A>(SchemaSettings::draft2020_12().for_serialize()));
         let (takes, known) = (parameters(&input), Arc::clone(&input));
         Self {
-            name,
-            title,
-            description,
-            input,
-            output,
+            described: rmcp::model::Tool::new(name, description, input)
+                .with_raw_output_schema(output)
+                .with_annotations(effect.annotations(title)),
             effect,
             run: Arc::new(move |context, arguments| {
                 if effect != Effect::Reads
@@ -147,25 +157,6 @@ impl Tool {
     /// Returns the handler.
     pub(crate) fn run(&self) -> Arc<Run> {
         Arc::clone(&self.run)
-    }
-
-    /// Returns the description for clients.
-    pub(crate) fn described(&self) -> rmcp::model::Tool {
-        let annotations = ToolAnnotations::with_title(self.title)
-            .read_only(self.effect == Effect::Reads)
-            .open_world(self.effect == Effect::UsesNetwork);
-        let annotations = match self.effect {
-            // The other annotations are meaningful only for tools that change something.
-            Effect::Reads => annotations,
-            Effect::Adds => annotations.destructive(false).idempotent(false),
-            Effect::AddsOnce | Effect::UsesNetwork => {
-                annotations.destructive(false).idempotent(true)
-            }
-            Effect::Replaces => annotations.destructive(true).idempotent(true),
-        };
-        rmcp::model::Tool::new(self.name, self.description, Arc::clone(&self.input))
-            .with_raw_output_schema(Arc::clone(&self.output))
-            .with_annotations(annotations)
     }
 }
 

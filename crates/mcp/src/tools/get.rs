@@ -33,7 +33,7 @@ struct Parameters {
     ids: Vec<String>,
     /// Offset into the text, in characters
     #[serde(default)]
-    from: u64,
+    from: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -65,7 +65,6 @@ fn run(context: &Context, asked: Parameters) -> Result<Opened, ToolError> {
         return Err(ToolError::new("bad_argument", message, hint));
     }
     let index = context.index_to_read()?;
-    let from = usize::try_from(from).unwrap_or(usize::MAX);
     let mut room = MAX_LENGTH;
     let mut result = Vec::with_capacity(ids.len());
     for typed in &ids {

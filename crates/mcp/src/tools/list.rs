@@ -30,11 +30,11 @@ struct Parameters {
     workspace_id: Option<String>,
     /// Maximum number of notes, up to 200
     #[serde(default = "default_k")]
-    k: u64,
+    k: usize,
 }
 
-fn default_k() -> u64 {
-    MAX_HITS as u64
+fn default_k() -> usize {
+    MAX_HITS
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -56,7 +56,7 @@ fn run(context: &Context, asked: Parameters) -> Result<Listed, Error> {
         with_forgotten: false,
         ..Filter::default()
     };
-    let k = usize::try_from(asked.k).unwrap_or(MAX_HITS).min(MAX_HITS);
+    let k = asked.k.min(MAX_HITS);
     let index = context.index_to_read()?;
     let entries = index.list(&filter, k)?;
     let left = index.count(&filter)?.saturating_sub(entries.len());

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::Tool;
 
-const DEFAULT_K: u64 = 20;
+const DEFAULT_K: usize = 20;
 
 /// How many of the newest notes are compared with all others. One comparison takes ten searches
 /// with all words of a note, so all ten take a second or more with 10,000 notes.
@@ -47,13 +47,13 @@ struct Parameters {
     project: Option<String>,
     /// Maximum length of each list, up to 200
     #[serde(default = "default_k")]
-    k: u64,
+    k: usize,
     /// Compare the newest notes with all others; takes seconds in a large store
     #[serde(default)]
     duplicates: bool,
 }
 
-fn default_k() -> u64 {
+fn default_k() -> usize {
     DEFAULT_K
 }
 
@@ -103,7 +103,7 @@ fn run(context: &Context, asked: Parameters) -> Result<ReviewOutput, Error> {
         k,
         duplicates: is_comparing,
     } = asked;
-    let k = usize::try_from(k).unwrap_or(MAX_HITS).min(MAX_HITS);
+    let k = k.min(MAX_HITS);
     let mut projects = context.keys(project.as_deref())?;
     if !projects.is_empty() {
         projects.push(GLOBAL.to_owned());

@@ -59,14 +59,14 @@ struct Parameters {
     workspace_id: Option<String>,
     /// Maximum number of hits, up to 200
     #[serde(default = "default_k")]
-    k: u64,
+    k: usize,
     /// full: the start of each text; index: one line per hit
     #[serde(default)]
     detail: Detail,
 }
 
-fn default_k() -> u64 {
-    DEFAULT_K as u64
+fn default_k() -> usize {
+    DEFAULT_K
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -129,7 +129,7 @@ fn run(context: &Context, asked: Parameters) -> Result<SearchOutput, Error> {
         workspace_id: asked.workspace_id,
         ..Filter::default()
     };
-    let k = usize::try_from(asked.k).unwrap_or(MAX_HITS).min(MAX_HITS);
+    let k = asked.k.min(MAX_HITS);
     let index = context.index_to_read()?;
     let vector = context.vector(&index, &asked.query);
     let vector = vector.as_deref();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::ToolError, tool::Tool};
 
-const DEFAULT_EACH: u64 = 5;
+const DEFAULT_EACH: usize = 5;
 
 /// How many characters of a prompt or an observation are shown.
 const MAX_TEXT_LENGTH: usize = 300;
@@ -36,15 +36,15 @@ struct Parameters {
     around: String,
     /// Maximum number of entries before it, up to 200
     #[serde(default = "default_each")]
-    before: u64,
+    before: usize,
     /// Maximum number of entries after it, up to 200
     #[serde(default = "default_each")]
-    after: u64,
+    after: usize,
     /// Project key; "." = this session's. Default: the note's project, or every project
     project: Option<String>,
 }
 
-fn default_each() -> u64 {
+fn default_each() -> usize {
     DEFAULT_EACH
 }
 
@@ -78,8 +78,7 @@ fn run(context: &Context, asked: Parameters) -> Result<TimelineOutput, ToolError
     let index = context.index_to_read()?;
     let (at, own) = moment_of(&index, &around)?;
     let keys = context.keys(project.or(own).as_deref())?;
-    let most = |number| usize::try_from(number).unwrap_or(MAX_HITS).min(MAX_HITS);
-    let (before, after) = (most(before), most(after));
+    let (before, after) = (before.min(MAX_HITS), after.min(MAX_HITS));
     let mut items: Vec<(DateTime<Utc>, Item)> = Vec::new();
     if let Some(records) = context.records()? {
         let moments = records.around(&keys, at.timestamp_millis(), before, after)?;
