@@ -370,11 +370,18 @@ impl Handled {
         }
     }
 
-    /// Adds the warnings and fixes found for a tool call.
-    fn take(&mut self, lane: &'static str, found: AtTool) {
-        self.answer.context = found.context;
-        self.answer.denial = found.denial;
-        self.given.push((lane, vec![found.shown]));
+    /// Adds what was found for a tool call.
+    fn take(&mut self, lane: &'static str, found: Result<Option<AtTool>, index::Error>) {
+        match found {
+            Ok(Some(found)) => {
+                self.answer.context = found.context;
+                self.answer.denial = found.denial;
+                self.given.push((lane, vec![found.shown]));
+            }
+            // The next event that may start the deferred process will find the missing index.
+            Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
+            Err(error) => self.errors.push(error.to_string()),
+        }
     }
 }
 
@@ -443,26 +450,25 @@ impl Hook {
 
     /// Computes the answer to an event.
     fn handle(&self, plan: &Plan<'_>, prompt: Option<&SafePrompt>) -> Handled {
-        let mut handled = match plan.action {
-            Action::Nothing => Handled::default(),
+        let mut handled = Handled::default();
+        match plan.action {
+            Action::Nothing => {}
             Action::Start {
                 source,
                 idle_seconds,
-            } => self.session_start(source, idle_seconds),
-            Action::Prompt(raw) => self.prompt(raw, prompt),
-            Action::Task(agent) => self.subagent_start(agent),
-            Action::Warn(call) => self.before_tool(call),
-            Action::Fix(calls) => self.after_failure(calls),
-            Action::File(call) => self.at_file(call),
+            } => self.session_start(source, idle_seconds, &mut handled),
+            Action::Prompt(raw) => self.prompt(raw, prompt, &mut handled),
+            Action::Task(agent) => self.subagent_start(agent, &mut handled),
+            Action::Warn(call) => self.before_tool(call, &mut handled),
+            Action::Fix(calls) => self.after_failure(calls, &mut handled),
+            Action::File(call) => self.at_file(call, &mut handled),
             Action::Instruct => {
-                let mut handled = Handled::default();
                 // Another host may take the text for a fault.
                 let is_understood = self.host == Host::ClaudeCode;
                 handled.answer.instructions = is_understood.then_some(INSTRUCTIONS);
-                handled
             }
-            Action::Learn { agent, text } => self.turn_end(agent, text),
-        };
+            Action::Learn { agent, text } => self.turn_end(agent, text, &mut handled),
+        }
         if plan.syncs && self.context.config.sync.auto && remote::address(&self.context).is_some() {
             let now = self.context.environment.now.timestamp_millis();
             handled.meta.push((sync::WANTED, now.to_string()));

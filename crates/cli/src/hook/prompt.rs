@@ -33,8 +33,12 @@ const MAX_ARRIVALS: usize = 3;
 impl Hook {
     /// Handles a prompt. If it is a command for us, runs it, and Claude only reports the result;
     /// otherwise injects matching notes.
-    pub(super) fn prompt(&self, raw: &RawPrompt, prompt: Option<&SafePrompt>) -> Handled {
-        let mut handled = Handled::default();
+    pub(super) fn prompt(
+        &self,
+        raw: &RawPrompt,
+        prompt: Option<&SafePrompt>,
+        handled: &mut Handled,
+    ) {
         let (context, journal) = (&self.context, self.journal.as_ref().ok());
         let (done, failed) = if let Some(text) = remember::asked_for(raw) {
             let project = &self.project().key;
@@ -49,10 +53,10 @@ impl Hook {
                 handled.given.push(("arrivals", shown));
             }
             if let Some(prompt) = prompt {
-                self.recall(Lane::Prompt, prompt, &mut handled);
-                self.suggest(prompt, &mut handled);
+                self.recall(Lane::Prompt, prompt, handled);
+                self.suggest(prompt, handled);
             }
-            return handled;
+            return;
         };
         let report = done.unwrap_or_else(|error| {
             let said = one_line(error.message());
@@ -64,7 +68,6 @@ impl Hook {
             format!("{failed}: {said} · /memory-status")
         });
         handled.answer.context = Some(format!("anamnesis: {report}"));
-        handled
     }
 
     /// Injects notes for a prompt, or for the task of a subagent.
@@ -191,30 +194,25 @@ impl Hook {
     }
 
     /// Injects notes for the task with which a subagent begins.
-    pub(super) fn subagent_start(&self, agent: &Agent) -> Handled {
-        let mut handled = Handled::default();
-        let Ok(journal) = &self.journal else {
-            return handled;
-        };
-        if let Ok(Some((id, task))) = journal.open_delegation(&self.session_id, &agent.kind) {
+    pub(super) fn subagent_start(&self, agent: &Agent, handled: &mut Handled) {
+        if let Ok(journal) = &self.journal
+            && let Ok(Some((id, task))) = journal.open_delegation(&self.session_id, &agent.kind)
+        {
             let task = SafePrompt::new(&RawPrompt::new(task), self.all_private_tokens());
-            self.recall(Lane::Agent, &task.value, &mut handled);
+            self.recall(Lane::Agent, &task.value, handled);
             handled.taken = Some(id);
         }
-        handled
     }
 
     /// Detects which of its injected notes a context used in a turn.
-    pub(super) fn turn_end(&self, agent: &str, answer: Option<&str>) -> Handled {
-        let mut handled = Handled::default();
+    pub(super) fn turn_end(&self, agent: &str, answer: Option<&str>, handled: &mut Handled) {
         let Ok(journal) = &self.journal else {
-            return handled;
+            return;
         };
         let answer = answer.unwrap_or_default();
         match learn::uses(&self.context, journal, &self.session_id, agent, answer) {
             Ok(used) => handled.used = used,
             Err(error) => handled.errors.push(error.to_string()),
         }
-        handled
     }
 }

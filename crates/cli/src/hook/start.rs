@@ -37,14 +37,16 @@ const MAX_LINE_LENGTH: usize = 100;
 
 impl Hook {
     /// Injects the working set, and returns one line for the person.
-    pub(super) fn session_start(&self, source: StartSource, idle_seconds: Option<i64>) -> Handled {
-        let mut handled = Handled {
-            empties_context: matches!(
-                source,
-                StartSource::Startup | StartSource::Clear | StartSource::Compact
-            ),
-            ..Handled::default()
-        };
+    pub(super) fn session_start(
+        &self,
+        source: StartSource,
+        idle_seconds: Option<i64>,
+        handled: &mut Handled,
+    ) {
+        handled.empties_context = matches!(
+            source,
+            StartSource::Startup | StartSource::Clear | StartSource::Compact
+        );
         let project = self.project();
         let opened = recall::open_index(&self.context, project);
         let is_partial = opened.as_ref().is_ok_and(|(_, is_partial)| *is_partial);
@@ -53,7 +55,7 @@ impl Hook {
             handled.start_work = is_partial || index.is_behind(&self.context.notes);
             let history = self.session_of_history(source, idle_seconds);
             let history = history.as_deref();
-            self.working_set(index, project, source, history, &mut handled)
+            self.working_set(index, project, source, history, handled)
         } else {
             // There is no index, or it must be rebuilt. The deferred process does that.
             handled.start_work = true;
@@ -68,16 +70,10 @@ impl Hook {
                 .is_ok_and(|journal| project_history::is_unread(journal, self.project()));
         if is_beginning(source) && self.context.environment.is_interactive {
             let complete = index.filter(|_| !is_partial);
-            let line = self.session_line(&chosen, &block, complete, &mut handled);
+            let said = self.session_line(&chosen, &block, complete, handled);
             let partial = "the index is being rebuilt; only this project's newest notes were read";
-            let line = line.map(|text| {
-                if is_partial {
-                    self::line(partial)
-                } else {
-                    text
-                }
-            });
-            handled.answer.system_message = line;
+            handled.answer.system_message =
+                said.map(|text| if is_partial { line(partial) } else { text });
         }
         if !block.text.is_empty() {
             if is_partial {
@@ -85,7 +81,6 @@ impl Hook {
             }
             handled.add_context(&block.text);
         }
-        handled
     }
 
     pub(super) fn working_set(
@@ -193,21 +188,20 @@ impl Hook {
             return None;
         }
         let today = now.date_naive().to_string();
+        let was_told = |key| journal.meta(key).ok().flatten().as_deref() == Some(&today);
         // An open task is only named, not injected as text.
         let is_given = |chosen: &&Chosen| chosen.reason != Reason::OpenTask;
         let notes_given = chosen.iter().filter(is_given).count();
         let (problem, told) = self.problem(journal, notes_given);
         if let Some(problem) = problem
-            && journal.meta("problem_told").ok().flatten().as_deref() != Some(&today)
+            && !was_told("problem_told")
         {
             handled.meta.push(("problem_told", today));
             handled.meta.extend(told.map(|of| (REPAIR_TOLD, of)));
             return Some(line(&problem));
         }
         // Its own daily limit keeps this line from hiding other faults.
-        if python_version::is_noting(journal)
-            && journal.meta("noted_twice_told").ok().flatten().as_deref() != Some(&today)
-        {
+        if python_version::is_noting(journal) && !was_told("noted_twice_told") {
             handled.meta.push(("noted_twice_told", today));
             return Some(line(&format!(
                 "{} · sessions are recorded twice, the Python release is active, too · /memory-setup",
@@ -236,10 +230,9 @@ impl Hook {
         };
         let last = last_session(chosen, &self.context, now);
         // Once a day, because it is read at every start.
-        let is_told = journal.meta(REFLECT_TOLD).ok().flatten().as_deref() == Some(&today);
-        let undistilled = index
-            .filter(|_| !is_told)
-            .and_then(|index| self.undistilled(journal, index));
+        let undistilled = index.filter(|_| !was_told(REFLECT_TOLD));
+        let undistilled = undistilled
+            .and_then(|index| reflect::undistilled(index, journal, &self.project().own_keys()));
         let end = match undistilled {
             Some(sessions) => {
                 handled.meta.push((REFLECT_TOLD, today));
@@ -278,11 +271,6 @@ impl Hook {
             problem_line(journal, now).or_else(ignored).or_else(sync),
             None,
         )
-    }
-
-    /// How many sessions of the project the person may have distilled.
-    fn undistilled(&self, journal: &Journal, index: &Index) -> Option<usize> {
-        reflect::undistilled(index, journal, &self.project().own_keys())
     }
 
     /// The hint that the notes of a project without notes may have another key.

@@ -2,78 +2,56 @@
 
 use anamnesis_app::{file_pointer, tool_hooks};
 use anamnesis_session::hook::ToolCall;
-use anamnesis_store::{
-    index,
-    journal::{FILE, WARNING},
-};
+use anamnesis_store::journal::{FILE, WARNING};
 
 use super::{Handled, Hook};
 
 impl Hook {
     /// Warns of a call that is about to run. Without the journal, earlier warnings are unknown, so
     /// the call runs without one.
-    pub(super) fn before_tool(&self, call: &ToolCall) -> Handled {
-        let mut handled = Handled::default();
-        let Ok(journal) = &self.journal else {
-            return handled;
-        };
-        if !self.context.config.recall.tool {
-            return handled;
+    pub(super) fn before_tool(&self, call: &ToolCall, handled: &mut Handled) {
+        if let Ok(journal) = &self.journal
+            && self.context.config.recall.tool
+        {
+            let whom = (self.session_id.as_str(), self.agent.as_str());
+            let found = tool_hooks::warn(&self.context, journal, || self.project(), whom, call);
+            handled.take(WARNING, found);
         }
-        let whom = (self.session_id.as_str(), self.agent.as_str());
-        match tool_hooks::warn(&self.context, journal, || self.project(), whom, call) {
-            Ok(Some(found)) => handled.take(WARNING, found),
-            // The next event that may start the deferred process will find the missing index.
-            Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
-            Err(error) => handled.errors.push(error.to_string()),
-        }
-        handled
     }
 
     /// Points to a note that names the file of a call. Claude reads a file before it edits it, so the pointer
     /// comes with the read.
-    pub(super) fn at_file(&self, call: &ToolCall) -> Handled {
-        let mut handled = Handled::default();
-        let Ok(journal) = &self.journal else {
-            return handled;
-        };
-        if !self.context.config.recall.pointers {
-            return handled;
+    pub(super) fn at_file(&self, call: &ToolCall, handled: &mut Handled) {
+        if let Ok(journal) = &self.journal
+            && self.context.config.recall.pointers
+        {
+            let found = file_pointer::at_file(
+                &self.context,
+                journal,
+                || self.project(),
+                &self.folder,
+                &self.session_id,
+                call,
+            );
+            handled.take(FILE, found);
         }
-        match file_pointer::at_file(
-            &self.context,
-            journal,
-            || self.project(),
-            &self.folder,
-            &self.session_id,
-            call,
-        ) {
-            Ok(Some(found)) => handled.take(FILE, found),
-            Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
-            Err(error) => handled.errors.push(error.to_string()),
-        }
-        handled
     }
 
     /// Says what fixed the failure before, for the first of these calls with a known fix.
-    pub(super) fn after_failure(&self, calls: &[ToolCall]) -> Handled {
-        let mut handled = Handled::default();
+    pub(super) fn after_failure(&self, calls: &[ToolCall], handled: &mut Handled) {
         let Ok(journal) = &self.journal else {
-            return handled;
+            return;
         };
         let failed = |call: &&ToolCall| call.error.is_some() && !call.is_interrupt;
         let mut failed = calls.iter().filter(failed).peekable();
         if failed.peek().is_none() || !self.context.config.recall.tool {
-            return handled;
+            return;
         }
         let ledger = self.ledger(&self.agent);
         let known = failed.find_map(|call| {
             let (context, session) = (&self.context, &self.session_id);
             tool_hooks::known_fix(context, journal, self.project(), session, &ledger, call)
         });
-        if let Some(found) = known {
-            handled.take("failure", found);
-        }
-        handled
+        handled.take("failure", Ok(known));
     }
 }
