@@ -89,7 +89,7 @@ fn due(
         let taken = reflection::unchanged(&context.notes, reflection);
         sources.retain(|source| !taken.contains(&source.path));
     }
-    let is_due = sources.len() >= context.environment.min_episodics.max(1);
+    let is_due = sources.len() >= context.environment.min_episodics;
     Ok(is_due.then_some(sources))
 }
 

@@ -69,9 +69,7 @@ pub fn back_up(
     path: &Path,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Backup, Error> {
-    context
-        .environment
-        .check_person("back up or restore the store")?;
+    context.check_person("back up or restore the store")?;
     let home = &context.home;
     if context.home.contains(path) {
         return Err(Error::usage("a backup cannot be in the store itself"));
@@ -154,18 +152,14 @@ fn write(
 
 /// Returns how many files a backup has, if all of it is valid.
 pub fn check(context: &Context, path: &Path) -> Result<usize, Error> {
-    context
-        .environment
-        .check_person("back up or restore the store")?;
+    context.check_person("back up or restore the store")?;
     let mut file = open(path)?;
     archive::check(&mut file, is_known).map_err(|error| invalid(path, &error))
 }
 
 /// Replaces the store by a backup. The store that is there is renamed, not deleted.
 pub fn restore(context: &Context, path: &Path) -> Result<Restored, Error> {
-    context
-        .environment
-        .check_person("back up or restore the store")?;
+    context.check_person("back up or restore the store")?;
     let root = context.home.root();
     let mut file = open(path)?;
     archive::check(&mut file, is_known).map_err(|error| invalid(path, &error))?;

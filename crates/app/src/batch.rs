@@ -55,12 +55,8 @@ impl<'a> Batch<'a> {
         };
         let before = self.read(stored)?;
         let path = stored.path;
-        let file = NoteFile::parse(&before, path.id);
-        let file =
-            file.map_err(|error| Error::failed(format!("{path}: {error}")).because(error))?;
-        let after = file.rewrite(&after);
-        let after =
-            after.map_err(|error| Error::failed(format!("{path}: {error}")).because(error))?;
+        let file = NoteFile::parse(&before, path.id).map_err(Error::prefixed(path))?;
+        let after = file.rewrite(&after).map_err(Error::prefixed(path))?;
         self.edits.push(Edit {
             path,
             before,

@@ -392,8 +392,7 @@ pub fn read(
     let Some(path) = path else {
         return Ok(None);
     };
-    let opened = open(context, path, end)
-        .map_err(|error| Error::failed(format!("transcript: {error}")).because(error))?;
+    let opened = open(context, path, end).map_err(Error::prefixed("transcript"))?;
     let Some(file) = opened else {
         return Ok(None);
     };

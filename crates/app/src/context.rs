@@ -52,10 +52,7 @@ impl Context {
     /// Opens the store for a command and creates missing folders.
     pub fn open(environment: Environment) -> Result<Self, Error> {
         let context = Self::new(environment, TIMEOUT)?;
-        context
-            .home
-            .create()
-            .map_err(|error| Error::caused_by(error).hint("anamnesis doctor"))?;
+        context.home.create()?;
         Ok(context)
     }
 
@@ -117,6 +114,11 @@ impl Context {
         } else {
             "person"
         }
+    }
+
+    /// Refuses an agent an action that only a person may take: "change settings".
+    pub fn check_person(&self, action: &str) -> Result<(), Error> {
+        self.environment.check_person(action)
     }
 
     /// The current folder of this process.

@@ -167,12 +167,11 @@ fn settle_projects(context: &Context, journal: &Journal) {
 
 /// Takes the lock of the deferred process; `None` if another process holds it.
 pub fn hold(context: &Context, timeout: Duration) -> Result<Option<Lock>, Error> {
-    lock::acquire(&context.home, Subject::Work, timeout).map_err(|error| {
-        Error::failed(format!(
-            "cannot lock {}: {error}",
-            context.home.derived().display()
-        ))
-    })
+    let folder = context.home.derived();
+    lock::acquire(&context.home, Subject::Work, timeout).map_err(Error::prefixed(format_args!(
+        "cannot lock {}",
+        folder.display()
+    )))
 }
 
 /// Does all available work. The caller holds the lock. For a person it also prunes, and repairs the
@@ -193,12 +192,9 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
                 .into_iter()
                 .map(|(path, _)| path.id)
         };
-        if let Err(error) = journal.know_at_first(present) {
-            context.log(&format!("work: {error}"));
-        }
-        if let Err(error) = former_usage::adopt(&context.home, &context.notes, journal) {
-            context.log(&format!("work: {error}"));
-        }
+        context.log_error("work", journal.know_at_first(present));
+        let adopted = former_usage::adopt(&context.home, &context.notes, journal);
+        context.log_error("work", adopted);
         claude_memory::follow(context, journal);
     }
     for _ in 0..MAX_LOOKS {

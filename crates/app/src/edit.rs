@@ -43,9 +43,7 @@ pub fn target(
         }
     };
     if is_raw {
-        context
-            .environment
-            .check_person("edit a file without checks")?;
+        context.check_person("edit a file without checks")?;
     }
     Ok(path)
 }

@@ -118,7 +118,7 @@ impl InstalledModel {
 /// Copies a model into the store, after a check that it can be used. It replaces another one. The
 /// deferred process makes the vectors.
 pub fn add(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
-    context.environment.check_person("add or remove a model")?;
+    context.check_person("add or remove a model")?;
     add_copy(context, file)
 }
 
@@ -132,9 +132,9 @@ fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
     let folder = context.home.embedding();
     ensure_folder(&folder).map_err(Error::caused_by)?;
     let copy = folder.join(format!("{}.new", Ulid::generate()));
-    let copied = copy_hashed(file, &copy).map_err(|error| {
-        Error::failed(format!("cannot copy {}: {error}", context.shown(file))).because(error)
-    });
+    let shown = context.shown(file);
+    let copied =
+        copy_hashed(file, &copy).map_err(Error::prefixed(format_args!("cannot copy {shown}")));
     // The copy counts: the file may have changed meanwhile.
     let copied = copied.and_then(|sha256| check(&copy).map_err(unusable).map(|()| sha256));
     let sha256 = copied.inspect_err(|_| {
@@ -154,7 +154,7 @@ fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
 
 /// Removes the model and the vectors. Returns whether there was one.
 pub fn remove(context: &Context) -> Result<bool, Error> {
-    context.environment.check_person("add or remove a model")?;
+    context.check_person("add or remove a model")?;
     remove_model(context)
 }
 

@@ -5,10 +5,9 @@
 //! can set any variable there. See `docs/decisions/0050-environment-of-a-project.md`.
 
 use std::{
-    collections::BTreeMap,
     env,
     ffi::OsString,
-    fmt, fs, io,
+    fs, io,
     path::{Component, Path, PathBuf},
     time::Instant,
 };
@@ -246,31 +245,6 @@ pub fn claude_folder(user_home: &Path) -> PathBuf {
 /// Codex's folder in the user's home.
 const CODEX_FOLDER: &str = ".codex";
 
-/// The environment variables that configure a model.
-#[derive(Clone, Default)]
-pub struct Reflection(BTreeMap<&'static str, String>);
-
-impl fmt::Debug for Reflection {
-    // Prints names only, because a value may be a key.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-impl Reflection {
-    fn read(text: impl Fn(&str) -> Option<String>) -> Self {
-        let model = SETTINGS
-            .iter()
-            .filter(|setting| setting.name.starts_with("reflection."));
-        let names = model.filter_map(|setting| setting.variable);
-        Self(names.filter_map(|name| Some((name, text(name)?))).collect())
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-}
-
 /// The variables that disable our hooks in a program that we start.
 pub const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
 
@@ -305,8 +279,6 @@ pub struct Environment {
     /// The plugin's option `remote` as passed to hooks. A project can set this variable, too. It
     /// may contain a password.
     pub plugin_remote: Option<String>,
-    /// The model variables that are set, by name. One of them may be a key.
-    pub reflection: Reflection,
     variables: Variables,
     /// How many session notes a project needs before it is reflected on.
     pub min_episodics: usize,
@@ -387,14 +359,13 @@ impl Environment {
             machine_id: text(MACHINE_ID),
             remote: text(GIT_REMOTE).map(|remote| remote.trim().to_owned()),
             plugin_remote: text(PLUGIN_REMOTE).map(|remote| remote.trim().to_owned()),
-            min_episodics: number(MIN_EPISODICS, 5),
+            min_episodics: number(MIN_EPISODICS, 5).max(1),
             host_name: host_name().or_else(|| text(COMPUTER_NAME)),
             is_off: text(OFF).is_some_and(|value| value != "0"),
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
             merge_min: number(MERGE_MIN, 5),
             is_internal: text(INTERNAL).is_some(),
             is_patient: text(PATIENT).is_some(),
-            reflection: Reflection::read(text),
             is_agent,
             is_in_prompt: false,
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
@@ -719,12 +690,12 @@ impl Environment {
     }
 
     /// Returns the value of the variable that overrides a setting, if it is set.
-    pub fn over(&self, setting: &Setting) -> Option<&str> {
+    pub fn over(&self, setting: &Setting) -> Option<String> {
         match setting.variable? {
-            MACHINE_ID => self.machine_id.as_deref(),
-            GIT_REMOTE => self.remote.as_deref(),
-            IMPORT_NATIVE => self.is_native_off.then_some("off"),
-            name => self.reflection.get(name),
+            MACHINE_ID => self.machine_id.clone(),
+            GIT_REMOTE => self.remote.clone(),
+            IMPORT_NATIVE => self.is_native_off.then(|| "off".to_owned()),
+            name => self.variables.text(name),
         }
     }
 }
@@ -767,6 +738,8 @@ impl Environment {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_store::settings;
+
     use super::*;
 
     #[test]
@@ -861,16 +834,14 @@ mod tests {
         environment.machine_id = Some("a".to_owned());
         environment.remote = Some("b".to_owned());
         environment.is_native_off = true;
-        environment.reflection = Reflection::read(|name| Some(name.to_owned()));
         for setting in SETTINGS {
             let known = |name: &str| VARIABLES.iter().any(|variable| variable.name == name);
             assert!(setting.variable.is_none_or(known), "{}", setting.name);
-            assert_eq!(
-                environment.over(setting).is_some(),
-                setting.variable.is_some(),
-                "{}",
-                setting.name
-            );
         }
+        let over = |name| environment.over(settings::find(name).unwrap());
+        assert_eq!(over("machine_id").as_deref(), Some("a"));
+        assert_eq!(over("remote").as_deref(), Some("b"));
+        assert_eq!(over("import_native").as_deref(), Some("off"));
+        assert_eq!(over("sync.auto"), None);
     }
 }

@@ -4,7 +4,9 @@ use std::{error, fmt, process::ExitCode};
 
 use anamnesis_distill::reflection;
 use anamnesis_note::draft::InvalidDraft;
-use anamnesis_store::{claude_memory, index, journal, notes, settings::config, synced_lines};
+use anamnesis_store::{
+    claude_memory, fs::home, index, journal, notes, settings::config, synced_lines,
+};
 
 /// The exit code of a command that succeeded and found a problem that needs the user.
 pub const NEEDS_ATTENTION: u8 = 3;
@@ -66,6 +68,14 @@ impl Error {
     /// The operation failed with the message of its cause.
     pub fn caused_by(source: impl error::Error + Send + Sync + 'static) -> Self {
         Self::failed(source.to_string()).because(source)
+    }
+
+    /// For `map_err`: the operation failed, with these words before the message of its cause.
+    pub fn prefixed<E>(words: impl fmt::Display) -> impl FnOnce(E) -> Self
+    where
+        E: error::Error + Send + Sync + 'static,
+    {
+        move |source| Self::failed(format!("{words}: {source}")).because(source)
     }
 
     /// Sets the kind.
@@ -211,6 +221,12 @@ impl From<notes::Error> for Error {
             hint,
             ..Self::caused_by(error).kind_of(kind)
         }
+    }
+}
+
+impl From<home::Error> for Error {
+    fn from(error: home::Error) -> Self {
+        Self::caused_by(error).hint("anamnesis doctor")
     }
 }
 

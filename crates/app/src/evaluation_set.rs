@@ -161,12 +161,10 @@ impl Set {
 
     fn write(&self) -> Result<(), Error> {
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        let path = one_line(&self.path.display().to_string());
         file::write_atomic(&self.path, text.as_bytes())
             .map(drop)
-            .map_err(|error| {
-                let path = one_line(&self.path.display().to_string());
-                Error::failed(format!("cannot write {path}: {error}")).because(error)
-            })
+            .map_err(Error::prefixed(format_args!("cannot write {path}")))
     }
 
     /// Removes questions from this machine's own set.

@@ -42,7 +42,7 @@ pub fn each_note(
     project: Option<&str>,
     mut take: impl FnMut(NotePath, &Note, &[u8]) -> io::Result<()>,
 ) -> Result<ExportReport, Error> {
-    context.environment.check_person("export notes")?;
+    context.check_person("export notes")?;
     let keys = project.map(|key| context.project(Some(key)).all_keys());
     let mut report = ExportReport::default();
     for (path, _) in context.notes.list().notes {

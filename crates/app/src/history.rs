@@ -215,8 +215,8 @@ impl<'a> Past<'a> {
     /// Refuses a command about a withheld note.
     pub fn refuse_withheld(&self, id: NoteId) -> Result<(), Error> {
         if self.is_withheld(id) {
-            let environment = &self.context.environment;
-            environment.check_person("read a forgotten or removed note")?;
+            self.context
+                .check_person("read a forgotten or removed note")?;
         }
         Ok(())
     }
@@ -398,9 +398,8 @@ fn stored(id: NoteId, file: &File) -> Result<Stored, Error> {
         folder: file.folder,
         id,
     };
-    let read = NoteFile::parse(&file.bytes, id).map_err(|error| {
-        Error::failed(format!("{path} was no note then: {error}")).because(error)
-    })?;
+    let read = NoteFile::parse(&file.bytes, id)
+        .map_err(Error::prefixed(format_args!("{path} was no note then")))?;
     Ok(Stored {
         path,
         stamp: Stamp::default(),

@@ -22,7 +22,7 @@ pub fn settings(context: &Context) -> Reflection {
     let mut config = Config::load(&context.home);
     for setting in SETTINGS {
         if let Some(over) = context.environment.over(setting)
-            && let Ok(value) = setting.parse(&[over.to_owned()])
+            && let Ok(value) = setting.parse(&[over])
         {
             setting.set(&mut config, value);
         }
@@ -30,8 +30,9 @@ pub fn settings(context: &Context) -> Reflection {
     config.reflection
 }
 
-/// Returns the configured model for a command that needs one.
+/// Returns the configured model. An agent is refused, because the model costs money.
 pub fn required(context: &Context) -> Result<Model, Error> {
+    context.check_person("ask the model, which costs money")?;
     find(context)?.ok_or_else(|| {
         Error::failed("no model is set")
             .hint("anamnesis config set reflection.provider openai   (deepseek, local, claude)")

@@ -115,7 +115,7 @@ pub fn pause(context: &Context, project: Option<&str>) -> Result<Paused, Error> 
 
 /// Resumes a project, or everything but the projects paused by key. Returns what was paused before.
 pub fn resume(context: &Context, project: Option<&str>) -> Result<Paused, Error> {
-    context.environment.check_person("resume recording")?;
+    context.check_person("resume recording")?;
     let before = Config::change_paused(&context.home, |paused| match project {
         None => paused.everywhere = false,
         Some(project) => paused.forget(project),

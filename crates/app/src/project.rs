@@ -97,23 +97,8 @@ pub fn open_for_person(environment: Environment) -> Result<Context, Error> {
 }
 
 /// The declarations of projects' keys.
-struct ProjectKeys<'a> {
-    context: &'a Context,
-    journal: Journal,
-}
-
-impl<'a> ProjectKeys<'a> {
-    fn open(context: &'a Context) -> Result<Self, Error> {
-        Ok(Self {
-            context,
-            journal: Journal::open(&context.home, TIMEOUT)?,
-        })
-    }
-
-    fn identities(&self) -> Identities<'_> {
-        let now = self.context.environment.now;
-        Identities::new(&self.journal, &self.context.home, now, TIMEOUT)
-    }
+fn identities<'a>(context: &'a Context, journal: &'a Journal) -> Identities<'a> {
+    Identities::new(journal, &context.home, context.environment.now, TIMEOUT)
 }
 
 /// The other keys of a project, without those of its groups and of what it is in.
@@ -124,9 +109,12 @@ pub fn other_keys(project: &Project) -> Vec<&String> {
 
 /// Lists the projects with notes, the groups, and a key that may be the current folder's earlier one.
 pub fn list(context: &Context) -> Result<ProjectList, Error> {
-    let notes = context.index()?.counts()?.by_project;
-    let keys = ProjectKeys::open(context)?;
-    let aliases = synced_lines::aliases(&context.home);
+    let KnownKeys {
+        notes,
+        aliases,
+        here,
+    } = KnownKeys::load(context)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let current = notes
         .keys()
         .map(String::as_str)
@@ -139,9 +127,8 @@ pub fn list(context: &Context) -> Result<ProjectList, Error> {
         also: aliases.others(key).map(str::to_owned).collect(),
         notes: amount(&notes, &aliases, key),
     });
-    let here = context.project(None);
     let folder = Context::current_folder();
-    let looks_like = folder.and_then(|folder| looks_like(&keys.journal, &here, &folder, &notes));
+    let looks_like = folder.and_then(|folder| looks_like(&journal, &here, &folder, &notes));
     Ok(ProjectList {
         projects: projects.collect(),
         groups: groups(&notes, &aliases),
@@ -254,15 +241,13 @@ pub fn change_group(
         return Err(Error::usage(format!("invalid name of a group \"{name}\""))
             .hint("a name has letters, digits and . _ - only, at most 50 of them"));
     };
-    let notes = context.index()?.counts()?.by_project;
-    let keys = ProjectKeys::open(context)?;
-    let aliases = synced_lines::aliases(&context.home);
-    let here = context.project(None);
-    let known = KnownKeys {
-        notes: &notes,
-        aliases: &aliases,
-        here: &here,
-    };
+    let known = KnownKeys::load(context)?;
+    let KnownKeys {
+        notes,
+        aliases,
+        here,
+    } = &known;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let named = |keys: &[String]| -> BTreeSet<String> {
         let here = |key: &String| if key == "." { &here.key } else { key }.clone();
         keys.iter().map(here).collect()
@@ -287,10 +272,10 @@ pub fn change_group(
             return Err(no_group(name));
         }
     } else {
-        keys.identities().change_group(&group, &added, &left)?;
+        identities(context, &journal).change_group(&group, &added, &left)?;
     }
     Ok(ChangedGroup {
-        group: listed_group(&group, &notes, &synced_lines::aliases(&context.home)),
+        group: listed_group(&group, notes, &synced_lines::aliases(&context.home)),
         added,
         removed: left,
     })
@@ -309,16 +294,26 @@ fn amount(notes: &BTreeMap<String, usize>, aliases: &Aliases, key: &str) -> usiz
 }
 
 /// The keys that belong to a project.
-struct KnownKeys<'a> {
-    notes: &'a BTreeMap<String, usize>,
-    aliases: &'a Aliases,
-    here: &'a Project,
+struct KnownKeys {
+    /// How many notes each key has.
+    notes: BTreeMap<String, usize>,
+    aliases: Aliases,
+    /// The project of this folder.
+    here: Project,
 }
 
-impl KnownKeys<'_> {
+impl KnownKeys {
+    fn load(context: &Context) -> Result<Self, Error> {
+        Ok(Self {
+            notes: context.index()?.counts()?.by_project,
+            aliases: synced_lines::aliases(&context.home),
+            here: context.project(None),
+        })
+    }
+
     /// Refuses a key that has no notes and no aliases and is not this folder's, or that is shared.
     fn check(&self, key: &str) -> Result<(), Error> {
-        let is_known = amount(self.notes, self.aliases, key) > 0
+        let is_known = amount(&self.notes, &self.aliases, key) > 0
             || self.aliases.others(key).next().is_some()
             || self.here.all_keys().iter().any(|own| own == key);
         if is_shared(key) || !is_known {
@@ -395,30 +390,22 @@ pub fn merge(context: &Context, key: &str, same_as: &str) -> Result<Option<usize
             "\"{key}\" and \"{same_as}\" are not the keys of two projects"
         )));
     }
-    let notes = context.index()?.counts()?.by_project;
-    let keys = ProjectKeys::open(context)?;
-    let aliases = synced_lines::aliases(&context.home);
-    let known = KnownKeys {
-        notes: &notes,
-        aliases: &aliases,
-        here: &context.project(None),
-    };
+    let known = KnownKeys::load(context)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     [key, same_as]
         .into_iter()
         .try_for_each(|key| known.check(key))?;
-    if !keys.identities().merge(key, same_as)? {
+    if !identities(context, &journal).merge(key, same_as)? {
         return Ok(None);
     }
-    Ok(Some(amount(
-        &notes,
-        &synced_lines::aliases(&context.home),
-        same_as,
-    )))
+    let aliases = synced_lines::aliases(&context.home);
+    Ok(Some(amount(&known.notes, &aliases, same_as)))
 }
 
 /// Reverts the merges of a key. Returns the keys that it was merged with.
 pub fn split(context: &Context, key: &str) -> Result<Vec<String>, Error> {
-    let others = ProjectKeys::open(context)?.identities().split(key)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
+    let others = identities(context, &journal).split(key)?;
     if others.is_empty() {
         return Err(Error::failed(format!("{key} is the same as no other key"))
             .hint("anamnesis project list"));
@@ -429,7 +416,6 @@ pub fn split(context: &Context, key: &str) -> Result<Vec<String>, Error> {
 /// Follows a marker file that names another project's key. Returns that key, if there is one.
 pub fn trust(context: &Context, folder: &Path) -> Result<Option<String>, Error> {
     let user_home = context.environment.user_home.as_deref();
-    Ok(ProjectKeys::open(context)?
-        .identities()
-        .trust(folder, user_home)?)
+    let journal = Journal::open(&context.home, TIMEOUT)?;
+    Ok(identities(context, &journal).trust(folder, user_home)?)
 }

@@ -339,7 +339,7 @@ pub fn shown_entry(context: &Context, waiting: &PendingNote) -> Entry {
 }
 
 /// Returns a forgotten note as it is in the trash.
-pub fn trashed(context: &Context, id: NoteId) -> Option<Note> {
+fn trashed(context: &Context, id: NoteId) -> Option<Note> {
     let bytes = context.notes.trashed(id)?;
     let file = NoteFile::parse(&bytes, id).ok()?;
     Some(file.into_note())

@@ -128,7 +128,7 @@ pub fn known(key: &str) -> Result<&'static Setting, Error> {
 /// Returns the setting of this key if this caller may change it.
 pub fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Error> {
     let setting = known(key)?;
-    context.environment.check_person("change settings")?;
+    context.check_person("change settings")?;
     if setting.kind == Kind::Paused {
         // `off` also records the time, so that nothing said meanwhile is read later.
         return Err(Error::usage("`config` cannot change what is paused")
@@ -180,10 +180,7 @@ fn owner(context: &Context, setting: &Setting) -> Result<Context, Error> {
     }
     let context = Context::new(environment, TIMEOUT)?;
     if setting.name == TRUSTED_VARIABLES {
-        context
-            .home
-            .create()
-            .map_err(|error| Error::caused_by(error).hint("anamnesis doctor"))?;
+        context.home.create()?;
     }
     Ok(context)
 }
@@ -210,9 +207,6 @@ const TEST_TIME: Duration = Duration::from_secs(15);
 
 /// Asks the model for one word, and returns its name.
 pub fn test_model(context: &Context) -> Result<String, Error> {
-    context
-        .environment
-        .check_person("ask the model, which costs money")?;
     let model = model::required(context)?.within(TEST_TIME);
     model
         .ask("Answer with the one word: ready", "Are you there?")

@@ -27,16 +27,20 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 pub const NOTHING_CHANGED: &str = "Nothing was changed, and your notes are safe";
 
 /// The person's choices.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct Options {
-    /// Another store than the one that hooks use.
-    pub home: Option<PathBuf>,
-    /// The name of this machine.
-    pub machine_id: Option<String>,
-    /// The address of the remote.
+    /// The repository: git@HOST:PATH, ssh://…, https://… or a folder
+    #[arg(long, value_name = "URL", conflicts_with = "local_only")]
     pub remote: Option<String>,
-    /// The remote is to be left.
+    /// Disconnect from the remote; notes stay on this machine
+    #[arg(long)]
     pub local_only: bool,
+    /// The name of this machine in notes [default: the host name]
+    #[arg(long, value_name = "NAME")]
+    pub machine_id: Option<String>,
+    /// The store [default: ~/.anamnesis]
+    #[arg(long, value_name = "DIR")]
+    pub home: Option<PathBuf>,
 }
 
 /// The state before any change, and the planned changes.

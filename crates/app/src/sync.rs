@@ -504,9 +504,7 @@ pub fn run(
 /// Syncs now, with a person's decision about what was held back.
 pub fn run_now(context: &Context, answer: HeldDecision) -> Result<Synced, Error> {
     if answer != HeldDecision::None {
-        context
-            .environment
-            .check_person("decide on changes that sync held back")?;
+        context.check_person("decide on changes that sync held back")?;
     }
     let journal = context.journal();
     if let Some(journal) = &journal {

@@ -14,7 +14,7 @@ pub(crate) fn read_input(limit: usize) -> Result<Vec<u8>, Error> {
         .lock()
         .take(most)
         .read_to_end(&mut bytes)
-        .map_err(|error| Error::failed(format!("cannot read stdin: {error}")).because(error))?;
+        .map_err(Error::prefixed("cannot read stdin"))?;
     if bytes.len() > limit {
         return Err(Error::usage(format!("stdin is over {limit} bytes")));
     }

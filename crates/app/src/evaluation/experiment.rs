@@ -89,7 +89,7 @@ impl<'a> Experiment<'a> {
         let mut tried = Tried::default();
         let copy = &self.sandbox.context;
         let pending = reflection::pending(&copy.notes, &self.journal, &[])?;
-        let least = self.context.environment.min_episodics.max(1);
+        let least = self.context.environment.min_episodics;
         let (enough, few): (BTreeMap<_, _>, BTreeMap<_, _>) = pending
             .by_project
             .into_iter()

@@ -5,13 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use anamnesis_note::{id::NoteId, note::State, project_key::is_shared};
 use anamnesis_recall::{
     evaluation::{RelevantRanks, mean, share},
-    render, search,
-    session_start::{self, DEFAULT_K, Request},
+    search,
 };
-use anamnesis_store::index::{Entry, Filter, Index};
+use anamnesis_store::{
+    index::{Entry, Filter, Index},
+    project::Project,
+};
 use serde::Serialize;
 
-use crate::{Error, context::Context, embedding::QueryEncoder, evaluation_set::Case};
+use crate::{
+    Error, context::Context, embedding::QueryEncoder, evaluation_set::Case, status::at_start,
+};
 
 /// The depths at which recall is reported.
 const DEPTHS: [usize; 4] = [1, 3, 5, 8];
@@ -121,24 +125,10 @@ pub fn unknown_ids(index: &Index, cases: &[(usize, &Case)]) -> Result<Vec<(usize
 /// The mean number of tokens that a session of a project starts with.
 fn mean_tokens(context: &Context, index: &Index, entries: &[Entry]) -> Result<Option<f64>, Error> {
     let projects: BTreeSet<&str> = entries.iter().map(|entry| entry.project.as_str()).collect();
-    let now = context.environment.now;
     let mut tokens = Vec::new();
     for project in projects.into_iter().filter(|project| !is_shared(project)) {
-        let request = Request {
-            project,
-            also: &[],
-            k: DEFAULT_K,
-            session: None,
-            resumed: None,
-            folder: None,
-            now,
-            had: &[],
-            journal: None,
-        };
-        let set = session_start::working_set(index, &context.notes, &request)?;
-        let block = render::start_block(&set.chosen, &set.said, &set.failing, now, |id| {
-            Context::short(index, id)
-        });
+        let project = Project::named(project);
+        let (_, block) = at_start(context, index, None, &project, None)?;
         tokens.push(block.tokens() as f64);
     }
     Ok(mean(tokens))

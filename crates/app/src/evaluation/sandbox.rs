@@ -36,20 +36,15 @@ impl Sandbox {
             .home
             .derived()
             .join(format!("{NAME}{}", Ulid::generate()));
-        let failed = |error: &dyn std::fmt::Display| {
-            Error::failed(format!(
-                "cannot copy the notes to {}: {error}",
-                folder.display()
-            ))
-        };
+        let failure = format!("cannot copy the notes to {}", folder.display());
         let copy = || -> Result<Context, Error> {
             let mut environment = context.environment.clone();
             environment.store = Some(folder.clone());
             let copied = Context::new(environment, TIMEOUT)?;
-            copied.home.create().map_err(|error| failed(&error))?;
+            copied.home.create().map_err(Error::prefixed(&failure))?;
             for scope in [Scope::Portable, Scope::MachineLocal] {
                 copy_folder(&context.home.tree(scope), &copied.home.tree(scope))
-                    .map_err(|error| failed(&error))?;
+                    .map_err(Error::prefixed(&failure))?;
             }
             Ok(Context {
                 config: context.config.clone(),

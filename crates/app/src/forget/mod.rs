@@ -127,9 +127,7 @@ pub struct RestoredNote {
 
 /// Restores a forgotten note from the trash. Only a person may.
 pub fn restore(context: &Context, typed: &str) -> Result<RestoredNote, Error> {
-    context
-        .environment
-        .check_person("restore a forgotten note")?;
+    context.check_person("restore a forgotten note")?;
     let index = context.index()?;
     let entry = Context::resolve(&index, typed)?;
     let short = Context::short(&index, entry.id());

@@ -263,9 +263,9 @@ impl TemporaryStore {
     fn create(real: &Context) -> Result<Self, Error> {
         let name = format!("anamnesis-prove-{}", NoteId::generate(real.environment.now));
         let folder = std::env::temp_dir().join(name);
-        home::ensure_folder(&folder).map_err(|error| {
-            Error::failed(format!("cannot create {}: {error}", folder.display()))
-        })?;
+        let shown = folder.display();
+        home::ensure_folder(&folder)
+            .map_err(Error::prefixed(format_args!("cannot create {shown}")))?;
         let store = Self(folder);
         let (from, to) = (real.home.config(), Home::new(&store.0).config());
         match fs::copy(&from, to) {

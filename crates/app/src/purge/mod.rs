@@ -94,16 +94,11 @@ pub struct PurgeOutcome {
 
 /// Completes an earlier purge that was killed. Only a person may purge.
 pub fn begin(context: &Context) -> Result<(), Error> {
-    context
-        .environment
-        .check_person("purge, which cannot be undone")?;
+    context.check_person("purge, which cannot be undone")?;
     let unfinished = sync::backend(context, None, None, HeldDecision::None, TIMEOUT).finish_purge();
-    unfinished.map_err(|error| {
-        Error::failed(format!(
-            "nothing was purged: an earlier purge is not finished: {error}"
-        ))
-        .because(error)
-    })
+    unfinished.map_err(Error::prefixed(
+        "nothing was purged: an earlier purge is not finished",
+    ))
 }
 
 /// Finds whole notes by their ids.

@@ -79,19 +79,12 @@ pub fn head_json(session: &Session, index: &Index) -> Result<Value, Error> {
 
 /// All rows of a session, as JSON.
 pub fn session_json(context: &Context, index: &Index, contents: Contents) -> Result<Value, Error> {
-    let removed = RemovedCounts::new(&contents);
     let mut json = head_json(&contents.session, index)?;
     json["transcript"] = json!(contents.session.transcript);
     json["source"] = json!(contents.source);
     json["model"] = json!(contents.model);
     json["branch"] = json!(contents.branch);
-    json["removed"] = json!({
-        "private_prompts": removed.prompts,
-        "events_under_them": removed.suppressed,
-        "secrets": removed.secrets,
-        "private_words": removed.private_words,
-        "tool_events_by_age": removed.by_age,
-    });
+    json["removed"] = json!(RemovedCounts::new(&contents));
     json["prompts"] = rows(contents.prompts, |prompt| {
         json!({
             "number": prompt.number,
@@ -142,8 +135,6 @@ fn rows<T>(rows: Vec<T>, json: impl FnMut(T) -> Value) -> Value {
 
 fn event_json(stored: StoredEvent) -> Value {
     let event = stored.event;
-    let files = event.files.iter();
-    let files = files.map(|file| json!({ "path": file.path, "action": file.action.as_str() }));
     json!({
         "number": stored.number,
         "prompt": stored.prompt,
@@ -152,7 +143,7 @@ fn event_json(stored: StoredEvent) -> Value {
         "outcome": event.outcome.as_str(),
         "error": event.error,
         "duration_ms": event.duration_ms,
-        "files": files.collect::<Vec<_>>(),
+        "files": event.files,
         "agent": event.agent.as_ref().map(agent_json),
         "from_batch": event.is_from_batch,
         "many_tags": event.many_tags,
@@ -183,32 +174,32 @@ pub fn inert(context: &Context, value: Value) -> Value {
 }
 
 /// Counts of what is no longer stored of a session.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct RemovedCounts {
     /// Prompts that were entirely private, or forgotten.
-    pub prompts: usize,
+    pub private_prompts: usize,
     /// Events of these prompts.
-    pub suppressed: i64,
+    pub events_under_them: i64,
     /// Masked credentials.
     pub secrets: usize,
     /// Masked repetitions of private words.
     pub private_words: usize,
     /// Tool events removed by retention.
-    pub by_age: i64,
+    pub tool_events_by_age: i64,
 }
 
 impl RemovedCounts {
     /// Counts what is missing.
     pub fn new(contents: &Contents) -> Self {
         let mut removed = Self {
-            by_age: contents.session.tool_events
+            tool_events_by_age: contents.session.tool_events
                 - i64::try_from(contents.events.len()).unwrap_or(i64::MAX),
             ..Self::default()
         };
-        removed.by_age = removed.by_age.max(0);
+        removed.tool_events_by_age = removed.tool_events_by_age.max(0);
         for prompt in &contents.prompts {
-            removed.prompts += usize::from(prompt.privacy == Privacy::Full);
-            removed.suppressed += prompt.suppressed;
+            removed.private_prompts += usize::from(prompt.privacy == Privacy::Full);
+            removed.events_under_them += prompt.suppressed;
             removed.look_at(prompt.text.as_deref());
         }
         for stored in &contents.events {

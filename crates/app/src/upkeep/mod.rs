@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use anamnesis_distill::upkeep::{self, Action, Plan};
 use anamnesis_note::{id::NoteId, note::Note};
-use anamnesis_store::{index::Index, journal::Journal, project::Project};
+use anamnesis_store::{index::Index, journal::Journal};
 use anamnesis_text::clean::one_line;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
@@ -42,13 +42,9 @@ pub struct Findings {
 /// Looks for what can be tidied in a project and in the notes for all projects; without a project,
 /// in all notes. Changes nothing.
 pub fn find(context: &Context, project: Option<&str>) -> Result<Findings, Error> {
-    let projects = match project {
-        Some(key) => Project::all_keys(&context.project(Some(key))),
-        None => Vec::new(),
-    };
     let index = context.index()?;
     let mut loaded = Loaded::read(context, &index)?;
-    loaded.note_set.projects = projects;
+    loaded.note_set.projects = context.keys(project)?;
     let plan = upkeep::plan(&loaded.note_set);
     Ok(Findings::new(&index, loaded, plan))
 }

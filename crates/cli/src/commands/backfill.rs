@@ -145,13 +145,7 @@ fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> Strin
             let _ = writeln!(text, "{head}{title}");
         }
     }
-    if sessions.len() > length {
-        let _ = writeln!(
-            text,
-            "{length} of {} shown · --all",
-            ui::number(sessions.len())
-        );
-    }
+    text.push_str(&ui::shown_of(length, sessions.len(), " · --all"));
     left_out(args, findings, &mut text);
     if findings.elsewhere > 0 {
         let _ = writeln!(

@@ -11,7 +11,7 @@ use anamnesis_app::{
 };
 use anamnesis_sync::HeldDecision;
 
-use super::sync::sentence;
+use super::sync::sync_afterwards;
 use crate::ui::{self, Outcome, Ui};
 
 #[derive(Debug, clap::Args)]
@@ -40,12 +40,7 @@ impl Apply {
         if self.no_sync {
             ui.print("committed on this machine (--no-sync)\n");
         } else {
-            let journal = context.journal();
-            match sync::run(context, journal.as_ref(), HeldDecision::None, sync::TIMEOUT) {
-                Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
-                // The change is saved, so a failed sync is not an error.
-                Err(failure) => ui.note(&failure.text()),
-            }
+            sync_afterwards(context, context.journal().as_ref(), ui);
         }
         if let Some(batch) = done.batch {
             let batch = sync::short_batch(batch);
@@ -79,20 +74,14 @@ impl Apply {
         ui: &Ui,
     ) -> Outcome {
         let (verb, context) = (batch.verb, batch.context);
-        if !self.apply {
-            ui.print(&if count == 0 {
-                format!("{verb}: 0 {thing}s\n")
-            } else {
-                let things = ui::count(count, thing);
-                format!(
-                    "{verb}: {things} would be {done}; nothing was changed\n→ again with --apply\n"
-                )
-            });
-            return Ok(ExitCode::SUCCESS);
-        }
         if count == 0 {
-            ui.print(&format!("{verb}: 0 {thing}s\n"));
-            return Ok(ExitCode::SUCCESS);
+            return ui.answer(&format!("{verb}: 0 {thing}s\n"));
+        }
+        if !self.apply {
+            let things = ui::count(count, thing);
+            return ui.answer(&format!(
+                "{verb}: {things} would be {done}; nothing was changed\n→ again with --apply\n"
+            ));
         }
         let did = batch.apply()?;
         ui.print(&format!("{verb}: {} {done}\n", ui::count(count, thing)));

@@ -79,15 +79,10 @@ struct Stage {
 
 impl Stage {
     fn set(root: &Path) -> Result<Self, Error> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Error::failed(format!(
-                "cannot set the demo up in {}: {error}",
-                root.display()
-            ))
-        };
-        home::ensure_folder(root).map_err(|error| failed(&error))?;
+        let failure = format!("cannot set the demo up in {}", root.display());
+        home::ensure_folder(root).map_err(Error::prefixed(&failure))?;
         // The client names transcripts by their canonical path.
-        let root = dunce::canonicalize(root).map_err(|error| failed(&error))?;
+        let root = dunce::canonicalize(root).map_err(Error::prefixed(&failure))?;
         let stage = Self {
             home: Home::new(root.join("home/.anamnesis")),
             user_home: root.join("home"),
@@ -99,8 +94,8 @@ impl Stage {
             fs::create_dir_all(stage.transcript.parent().unwrap_or(&root))?;
             fs::write(&stage.transcript, TRANSCRIPT)
         };
-        write().map_err(|error| failed(&error))?;
-        stage.home.create().map_err(|error| failed(&error))?;
+        write().map_err(Error::prefixed(&failure))?;
+        stage.home.create().map_err(Error::prefixed(&failure))?;
         Ok(stage)
     }
 
@@ -138,19 +133,12 @@ impl Stage {
         if output.trim().is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_str(&output).map_err(|error| {
-            Error::failed(format!("the hook printed no JSON: {error}")).because(error)
-        })
+        serde_json::from_str(&output).map_err(Error::prefixed("the hook printed no JSON"))
     }
 
     fn command(&self, arguments: &[&str], input: Option<&str>) -> Result<String, Error> {
-        let failed = |error: std::io::Error| {
-            Error::failed(format!(
-                "cannot run anamnesis {}: {error}",
-                arguments.join(" ")
-            ))
-        };
-        let program = std::env::current_exe().map_err(failed)?;
+        let failure = format!("cannot run anamnesis {}", arguments.join(" "));
+        let program = std::env::current_exe().map_err(Error::prefixed(&failure))?;
         let mut child = Command::new(program)
             .args(arguments)
             .env_clear()
@@ -163,13 +151,15 @@ impl Stage {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(failed)?;
+            .map_err(Error::prefixed(&failure))?;
         if let Some(mut stdin) = child.stdin.take() {
             stdin
                 .write_all(input.unwrap_or_default().as_bytes())
-                .map_err(failed)?;
+                .map_err(Error::prefixed(&failure))?;
         }
-        let output = child.wait_with_output().map_err(failed)?;
+        let output = child
+            .wait_with_output()
+            .map_err(Error::prefixed(&failure))?;
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {

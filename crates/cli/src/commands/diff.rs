@@ -1,7 +1,5 @@
 //! `log --diff`: shows what a change did, note by note.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     context::Context,
     diff::{did, lines, text_of},
@@ -58,8 +56,7 @@ pub(super) fn show(what: &str, args: &Args, context: &Context, ui: &Ui) -> Outco
     if let Some(batch) = event.batch {
         text.push_str(&format!("\n→ anamnesis undo {}\n", short_batch(batch)));
     }
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    ui.page(&text, "")
 }
 
 fn note_text(past: &Past<'_>, difference: &Difference) -> String {

@@ -6,7 +6,6 @@ use anamnesis_app::{
     context::{Context, TIMEOUT},
     doctor::{self, CheckResult, Depth, DoctorReport, EVENTS, Health, NamedResult, ReportedCheck},
     environment::{Environment, VARIABLES},
-    error::NEEDS_ATTENTION,
     format::milliseconds,
 };
 use anamnesis_store::journal;
@@ -72,7 +71,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     Ok(
         match doctor::worst(rows.iter().map(|(_, finding)| finding)) {
             Health::Well | Health::Unknown => ExitCode::SUCCESS,
-            Health::Look => ExitCode::from(NEEDS_ATTENTION),
+            Health::Look => ui::attention(true),
             Health::Broken => ExitCode::FAILURE,
         },
     )

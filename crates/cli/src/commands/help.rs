@@ -1,6 +1,6 @@
 //! `help`: shows the everyday commands, or all of them with `--all`.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::ffi::OsString;
 
 use anamnesis_app::Error;
 use clap::error::ErrorKind;
@@ -47,8 +47,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Besides", &["serve", "demo", "internal", "help"]),
 ];
 
-/// An example of each command, for its help page.
-pub(crate) const EXAMPLES: [(&str, &str); 78] = [
+/// Examples for the help pages of commands. Of any other command, its name is the example.
+pub(crate) const EXAMPLES: [(&str, &str); 60] = [
     ("status", "status --json"),
     ("search", "search login tests --kind how-to"),
     ("recall", "recall 'how do I run the login tests' --explain"),
@@ -68,8 +68,6 @@ pub(crate) const EXAMPLES: [(&str, &str); 78] = [
     ("connect", "connect 7Q4KZ9 B2M6RD --relation elaborates"),
     ("task", "task add 'Rotate the staging key'"),
     ("init", "init --remote git@git.home:me/memory.git"),
-    ("sync", "sync"),
-    ("config model", "config model"),
     ("project", "project list"),
     ("backup", "backup ~/anamnesis-2026-01-31.tar"),
     ("off", "off --all"),
@@ -83,10 +81,8 @@ pub(crate) const EXAMPLES: [(&str, &str); 78] = [
     ("upkeep", "upkeep --apply"),
     ("merge", "merge --project github.com/acme/shop"),
     ("reflect", "reflect --apply"),
-    ("stale", "stale"),
     ("verify", "verify 7Q4KZ9"),
     ("feedback", "feedback 7Q4KZ9 good"),
-    ("stats", "stats"),
     ("eval", "eval run"),
     ("prove", "prove --html proof.html"),
     ("backfill", "backfill --apply"),
@@ -94,9 +90,6 @@ pub(crate) const EXAMPLES: [(&str, &str); 78] = [
     ("export", "export --json > notes.json"),
     ("doctor", "doctor --fix"),
     ("config", "config set session_line problems"),
-    ("serve", "serve"),
-    ("demo", "demo"),
-    ("internal statusline", "internal statusline"),
     (
         "internal completions",
         "internal completions bash > ~/.local/share/bash-completion/completions/anamnesis",
@@ -104,42 +97,37 @@ pub(crate) const EXAMPLES: [(&str, &str); 78] = [
     ("internal", "internal reindex"),
     ("help", "help task add"),
     ("task add", "task add 'Rotate the staging key'"),
-    ("task list", "task list"),
     ("task start", "task start 7Q4KZ9"),
     ("task done", "task done 7Q4KZ9"),
     ("task archive", "task archive 7Q4KZ9"),
     ("task reopen", "task reopen 7Q4KZ9"),
-    ("config list", "config list"),
     ("config get", "config get recall.notes"),
     ("config set", "config set session_line problems"),
-    ("config test", "config test"),
     ("config unset", "config unset session_line"),
     ("eval prompt", "eval prompt 'why are the login tests flaky'"),
-    ("eval build", "eval build"),
-    ("eval run", "eval run"),
-    ("eval experiment", "eval experiment"),
     ("config model add", "config model add e5-small-q4.bin"),
-    ("config model remove", "config model remove"),
     ("sessions show", "sessions show 0b0c8f1e"),
     (
         "sessions export",
         "sessions export --all --output sessions.json",
     ),
-    ("project list", "project list"),
     ("project merge", "project merge shop github.com/acme/shop"),
     ("project split", "project split shop"),
     ("project group", "project group web github.com/acme/shop ."),
     ("project migrate", "project migrate --map projects.json"),
-    ("project trust", "project trust"),
     (
         "internal capture",
         "internal capture --transcript session.jsonl",
     ),
     ("internal inject", "internal inject --json"),
-    ("internal maintain", "internal maintain"),
-    ("internal reindex", "internal reindex"),
     ("internal work", "internal work --check"),
 ];
+
+/// Returns the example of a command.
+pub(crate) fn example(name: &str) -> &str {
+    let example = EXAMPLES.iter().find(|(other, _)| *other == name);
+    example.map_or(name, |(_, example)| example)
+}
 
 /// The text of `help --all`: every command with the first line of its help.
 fn all() -> String {
@@ -174,12 +162,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if args.command.is_empty() {
-        if args.all {
-            ui.page(&all(), "");
+        return if args.all {
+            ui.page(&all(), "")
         } else {
-            ui.print(EVERYDAY);
-        }
-        return Ok(ExitCode::SUCCESS);
+            ui.answer(EVERYDAY)
+        };
     }
     // Parsing `--help` lets clap choose the short or long form.
     let words = ["anamnesis"]
@@ -187,8 +174,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         .chain(args.command.iter().map(String::as_str));
     match parse(words.chain(["--help"]).map(OsString::from)) {
         Err(page) if page.kind() == ErrorKind::DisplayHelp => {
-            ui.page(&page.render().to_string(), "");
-            Ok(ExitCode::SUCCESS)
+            ui.page(&page.render().to_string(), "")
         }
         _ => Err(Error::usage(format!(
             "there is no command \"{}\"",

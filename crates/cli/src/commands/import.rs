@@ -9,14 +9,12 @@ use anamnesis_app::{
     context::{Context, TIMEOUT},
     environment::Environment,
     pause::Off,
-    remote,
-    sync::{self, HeldDecision},
+    remote, sync,
 };
 use anamnesis_store::{claude_memory::Imported, journal::Journal};
 use anamnesis_text::{clean::one_line, redact::redact};
 
-use super::sync::sentence;
-
+use super::sync::sync_afterwards;
 use crate::ui::{self, Outcome, Ui};
 
 /// The names of `--from`, for the help.
@@ -48,8 +46,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     // A dry run makes no store.
     if args.other.is_dry_run() {
-        other::run(&args.other, &Context::new(environment, TIMEOUT)?, ui)?;
-        return Ok(ExitCode::SUCCESS);
+        return other::run(&args.other, &Context::new(environment, TIMEOUT)?, ui);
     }
     let context = &Context::open(environment)?;
     if args.other.from != "claude" {
@@ -69,9 +66,7 @@ fn from_claude(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .hint("anamnesis import --from SOURCE [PATH]"));
     }
     if args.claude_home.is_some() {
-        context
-            .environment
-            .check_person("choose where notes come from")?;
+        context.check_person("choose where notes come from")?;
     }
     if context.config.is_unclear {
         return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
@@ -123,10 +118,7 @@ fn push(context: &Context, journal: &Journal, ui: &Ui) {
     if remote::address(context).is_none() {
         return;
     }
-    match sync::run(context, Some(journal), HeldDecision::None, sync::TIMEOUT) {
-        Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
-        Err(failure) => ui.note(&failure.text()),
-    }
+    sync_afterwards(context, Some(journal), ui);
 }
 
 /// The report.

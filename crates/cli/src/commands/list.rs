@@ -1,7 +1,5 @@
 //! `list`: lists the notes of a project, newest first.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     context::Context,
     history,
@@ -79,8 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     if entries.is_empty() {
         let place = project.map_or_else(String::new, |project| format!(" of {}", project.key));
-        ui.print(&format!("0 notes{place}\n→ anamnesis list --everywhere\n"));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&format!("0 notes{place}\n→ anamnesis list --everywhere\n"));
     }
     let now = context.environment.now;
     let mut text = String::new();
@@ -92,13 +89,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         text.push_str(&line(entry, &Context::short(&index, entry.id()), now));
         text.push('\n');
     }
-    if entries.len() < total {
-        text.push_str(&format!(
-            "{} of {} shown · --all\n",
-            entries.len(),
-            ui::number(total)
-        ));
-    }
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    text.push_str(&ui::shown_of(entries.len(), total, " · --all"));
+    ui.page(&text, "")
 }

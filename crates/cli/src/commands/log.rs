@@ -1,7 +1,5 @@
 //! `log`: lists the changes of the synced notes.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     context::Context,
     history::{self, CommitList, Past},
@@ -76,6 +74,5 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     } else {
         text.push_str("→ anamnesis log --diff CHANGE   |   anamnesis undo CHANGE\n");
     }
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    ui.page(&text, "")
 }

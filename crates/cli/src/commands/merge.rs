@@ -6,7 +6,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::PathBuf,
-    process::ExitCode,
 };
 
 use anamnesis_app::{Error, batch::Batch, context::Context, model, upkeep::loaded::Loaded};
@@ -69,9 +68,7 @@ fn merge_notes(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 /// Runs with the configured model. A dry run asks the model, too, and costs money.
 fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    context
-        .environment
-        .check_person("ask the model, which costs money")?;
+    context.check_person("ask the model, which costs money")?;
     let model = model::required(context).map_err(|error| {
         error.also("Without one, --request prints what to ask, and --answer takes the answer.")
     })?;
@@ -93,8 +90,7 @@ fn request(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let project = loaded.note_set.aliases.current(&key);
     let (notes, _) = merge::shown(&merge::candidates(&loaded.note_set, project));
     let prompt = prompts::merge(&notes);
-    ui.print(&format!("{}\n{}\n", prompt.system, prompt.user));
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&format!("{}\n{}\n", prompt.system, prompt.user))
 }
 
 /// Asks a model about each project, and applies its answer if it is valid.

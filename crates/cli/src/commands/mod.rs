@@ -177,11 +177,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
 
 /// The command line, with an example on each help page.
 fn command() -> clap::Command {
-    let command = with_any_values(Arguments::command());
-    let examples = help::EXAMPLES.iter();
-    examples.fold(command, |command, (name, example)| {
-        with_example(command, name, example)
-    })
+    with_examples(with_any_values(Arguments::command()), "")
 }
 
 /// Lets the value of an option begin with a hyphen, as a title may. An option whose value may be left
@@ -201,16 +197,16 @@ fn with_any_values(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_any_values)
 }
 
-/// Adds an example to the help page of a command, whose name is relative to `parent`.
-fn with_example(parent: clap::Command, name: &str, example: &str) -> clap::Command {
-    match name.split_once(' ') {
-        Some((verb, rest)) => parent.mut_subcommand(verb, |verb| with_example(verb, rest, example)),
-        None => parent.mut_subcommand(name, |verb| {
-            let before = verb.get_after_help().map(|text| format!("{text}\n"));
-            let before = before.unwrap_or_default();
-            verb.after_help(format!("{before}Example: anamnesis {example}"))
-        }),
-    }
+/// Adds an example to the help page of each command within `parent`, whose name with a blank is `path`.
+fn with_examples(parent: clap::Command, path: &str) -> clap::Command {
+    parent.mut_subcommands(|verb| {
+        let name = format!("{path}{}", verb.get_name());
+        let before = verb.get_after_help().map(|text| format!("{text}\n"));
+        let before = before.unwrap_or_default();
+        let example = help::example(&name);
+        let verb = with_examples(verb, &format!("{name} "));
+        verb.after_help(format!("{before}Example: anamnesis {example}"))
+    })
 }
 
 /// Runs the command line.
@@ -358,9 +354,7 @@ fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
     if ui::stdin_is_terminal() {
         return overview(environment);
     }
-    let piped = Piped::read()
-        .map_err(|error| Error::failed(format!("cannot read stdin: {error}")).because(error))?;
-    match piped {
+    match Piped::read().map_err(Error::prefixed("cannot read stdin"))? {
         Piped::Hook(bytes) => Ok(hook::answer_payload(run_typed, environment, bytes)),
         Piped::Client(bytes) if bytes.is_empty() => overview(environment),
         Piped::Client(bytes) => serve::serve(None, environment, bytes),
@@ -403,20 +397,21 @@ mod tests {
         names.collect()
     }
 
+    /// Splits a command line. Every second part is between quotes.
+    fn words(text: &str) -> Vec<&str> {
+        text.split('\'')
+            .enumerate()
+            .flat_map(|(part, text)| match part % 2 {
+                0 => text.split_whitespace().collect(),
+                _ => vec![text],
+            })
+            .collect()
+    }
+
     #[test]
     fn every_command_has_an_example_that_is_valid() {
-        // Every second part is between quotes.
-        let words = |text: &'static str| {
-            text.split('\'')
-                .enumerate()
-                .flat_map(|(part, text)| match part % 2 {
-                    0 => text.split_whitespace().collect(),
-                    _ => vec![text],
-                })
-        };
         for name in names(&Arguments::command(), "") {
-            let example = help::EXAMPLES.iter().find(|(known, _)| *known == name);
-            let (_, example) = example.unwrap_or_else(|| panic!("{name} has no example"));
+            let example = help::example(&name);
             let example = example.split(['<', '>']).next().unwrap();
             let line = ["anamnesis"].into_iter().chain(words(example));
             let parsed = parse(line.map(OsString::from));

@@ -1,6 +1,6 @@
 //! `model`: adds, removes and shows the embedding model.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use anamnesis_app::{
     context::Context,
@@ -40,27 +40,26 @@ enum Verb {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     match &args.verb {
-        None => show(args.json, context, ui)?,
+        None => show(args.json, context, ui),
         Some(Verb::Add { file }) => {
             let model = embedding::add(context, file)?;
             spawn::work_soon(context);
-            ui.print(&format!(
+            ui.answer(&format!(
                 "added: {}, SHA-256 {}\nThe vectors of the notes are made in the background.\n\
                  → anamnesis config model\n",
                 ui::size(model.bytes),
                 model.sha256
-            ));
+            ))
         }
-        Some(Verb::Remove) => ui.print(if embedding::remove(context)? {
+        Some(Verb::Remove) => ui.answer(if embedding::remove(context)? {
             "removed: search uses words alone\n"
         } else {
             "there is no model; search uses words alone\n"
         }),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::Error> {
+fn show(as_json: bool, context: &Context, ui: &Ui) -> Outcome {
     let model = InstalledModel::find(&context.home);
     let counts = context.index_as_listed()?.count_embeddings()?;
     let fault = model.as_ref().and_then(|model| model.check().err());
@@ -71,10 +70,9 @@ fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::
             counts,
             fault: fault.map(|error| error.to_string()),
         });
-        ui.json(BTreeMap::from([("model", model)]))?;
-        return Ok(());
+        return ui.json(BTreeMap::from([("model", model)]));
     }
-    ui.print(&match model {
+    ui.answer(&match model {
         Some(model) => format!(
             "model: {}, SHA-256 {}{}\nnotes: {} of {} have a vector\n→ anamnesis config model remove\n",
             ui::size(model.bytes),
@@ -88,6 +86,5 @@ fn show(as_json: bool, context: &Context, ui: &Ui) -> Result<(), anamnesis_app::
             ui::number(counts.total),
         ),
         None => "no model: search uses words alone\n→ anamnesis config model add FILE\n".to_owned(),
-    });
-    Ok(())
+    })
 }

@@ -105,9 +105,8 @@ fn in_background(args: &Args, page: &str, context: &Context, ui: &Ui) -> Outcome
     if let Some(seconds) = &seconds {
         words.extend(["--for", seconds]);
     }
-    let address = spawn::start_viewer(&context.environment, &words).map_err(|error| {
-        Error::failed(format!("cannot start the viewer: {error}")).because(error)
-    })?;
+    let address = spawn::start_viewer(&context.environment, &words)
+        .map_err(Error::prefixed("cannot start the viewer"))?;
     say(address.trim_end(), args.json, ui);
     Ok(ExitCode::SUCCESS)
 }

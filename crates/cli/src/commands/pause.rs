@@ -1,11 +1,8 @@
 //! `off` and `on`: stop and restart recording and injection, for a project or for all.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     Error,
     context::Context,
-    error::NEEDS_ATTENTION,
     format::quoted,
     pause::{self, Off, PauseOutcome},
 };
@@ -13,7 +10,7 @@ use anamnesis_note::draft::safe_line;
 use anamnesis_store::{project::Project, settings::config::Config};
 use anamnesis_text::clean::one_line;
 
-use crate::ui::{Outcome, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Stop recording a project and injecting notes into it
 ///
@@ -125,8 +122,5 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
         text.push_str(&format!("Still off: {}\n→ {}\n", off.reason(), off.hint()));
     }
     ui.done(what.json, what.fields(&project, still.is_some()), &text)?;
-    Ok(match still {
-        Some(_) => ExitCode::from(NEEDS_ATTENTION),
-        None => ExitCode::SUCCESS,
-    })
+    Ok(ui::attention(still.is_some()))
 }

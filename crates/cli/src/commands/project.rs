@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::ExitCode,
     time::Duration,
 };
 
@@ -185,8 +184,7 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
              → anamnesis project trust   (gives this folder the notes of {key})\n"
         ));
     }
-    ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&text)
 }
 
 fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
@@ -215,27 +213,24 @@ fn list(limit: usize, json: bool, context: &Context, ui: &Ui) -> Outcome {
             "{here} and {other} may be one: {because}\n→ anamnesis project merge {other} {here}\n"
         ));
     }
-    ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&text)
 }
 
 fn merge(key: &str, same_as: &str, context: &Context, ui: &Ui) -> Outcome {
-    ui.print(&match project::merge(context, key, same_as)? {
+    ui.answer(&match project::merge(context, key, same_as)? {
         None => format!("{key} and {same_as} are one project already\n"),
         Some(notes) => format!(
             "{key} is now the same project as {same_as}: {} · Undo: anamnesis project split {key}\n",
             ui::count(notes, "note")
         ),
-    });
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn split(key: &str, context: &Context, ui: &Ui) -> Outcome {
     let others = project::split(context, key)?.join(", ");
-    ui.print(&format!(
+    ui.answer(&format!(
         "{key} is no longer the same project as {others}\n"
-    ));
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
 /// Shows a group, after changing it if projects are named.
@@ -263,8 +258,7 @@ fn group(
         let back: String = back.chain(away).collect();
         text.push_str(&format!("Undo: anamnesis project group {name}{back}\n"));
     }
-    ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&text)
 }
 
 fn group_line(group: &ListedGroup) -> String {
@@ -292,11 +286,10 @@ fn migrate(path: &Path, apply: &Apply, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn trust(folder: Option<&Path>, context: &Context, ui: &Ui) -> Outcome {
-    match project::trust(context, &absolute(folder)?)? {
-        Some(key) => ui.print(&format!("this folder has the notes of {key} from now on\n")),
-        None => ui.print("nothing to trust: the key of this folder is its own\n"),
-    }
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&match project::trust(context, &absolute(folder)?)? {
+        Some(key) => format!("this folder has the notes of {key} from now on\n"),
+        None => "nothing to trust: the key of this folder is its own\n".to_owned(),
+    })
 }
 
 /// The source of the key, for scripts.

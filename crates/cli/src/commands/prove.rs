@@ -1,6 +1,6 @@
 //! `prove`: plays the person's past sessions and counts what earlier notes would have told them.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use anamnesis_app::{
     Error,
@@ -58,8 +58,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.json {
         return ui.json(&proof);
     }
-    ui.page(&text(&proof), "");
-    Ok(ExitCode::SUCCESS)
+    ui.page(&text(&proof), "")
 }
 
 fn searches(number: usize) -> String {

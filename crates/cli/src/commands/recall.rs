@@ -1,7 +1,5 @@
 //! `recall`: searches notes and follows their links.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{Error, context::Context, project_history, recall::known};
 use anamnesis_note::note::Kind;
 use anamnesis_recall::ask::{
@@ -101,17 +99,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(_) => Vec::new(),
     };
     if args.json {
-        ui.json(&Answered {
+        return ui.json(&Answered {
             answer: &answer,
             commits: &commits,
-        })?;
-    } else {
-        ui.page(
-            &shown(&answer, &commits, &index, context, args.explain)?,
-            &text,
-        );
+        });
     }
-    Ok(ExitCode::SUCCESS)
+    let shown = shown(&answer, &commits, &index, context, args.explain)?;
+    ui.page(&shown, &text)
 }
 
 fn shown(
@@ -167,9 +161,8 @@ fn note(
     explains: bool,
 ) -> Result<String, Error> {
     let mut text = String::new();
-    let short = Context::short(index, found.id());
     if let Some(entry) = index.get(found.id())? {
-        text = ui::note_line(&entry, &short, context.environment.now) + "\n";
+        text = ui::listed(index, &entry, context.environment.now);
     }
     text.push_str(&found.text);
     let mut facts: Vec<String> = Vec::new();

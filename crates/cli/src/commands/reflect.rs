@@ -55,19 +55,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.apply {
-        context
-            .environment
-            .check_person("ask the model, which costs money")?;
+        context.check_person("ask the model, which costs money")?;
     }
     // Without the journal, private sessions cannot be recognised.
     let journal = Journal::open(&context.home, anamnesis_app::context::TIMEOUT)?;
     let waiting = waiting(context, &journal, args.projects.key(), ui)?;
     if waiting.is_empty() {
-        let least = ui::count(least(context), "session note");
-        ui.print(&format!(
+        let least = ui::count(context.environment.min_episodics, "session note");
+        return ui.answer(&format!(
             "nothing to distil: no project has {least} that are not distilled yet\n"
         ));
-        return Ok(ExitCode::SUCCESS);
     }
     if !args.apply {
         for (project, sources) in &waiting {
@@ -77,12 +74,11 @@ fn distil(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 ui::count(sources.len(), "session note")
             ));
         }
-        ui.print(&match model::find(context) {
+        return ui.answer(&match model::find(context) {
             Ok(None) => format!("→ {WITHOUT_A_MODEL}\n"),
             _ => "→ anamnesis reflect --apply   (sends them to the model that you configured)\n"
                 .to_owned(),
         });
-        return Ok(ExitCode::SUCCESS);
     }
     let model = model::find(context)?
         .ok_or_else(|| Error::failed("no model is set").hint(WITHOUT_A_MODEL))?;
@@ -174,16 +170,11 @@ fn waiting(
             ui::count(waiting.private, "session note")
         ));
     }
-    let least = least(context);
+    let least = context.environment.min_episodics;
     waiting
         .by_project
         .retain(|_, sources| sources.len() >= least);
     Ok(waiting.by_project)
-}
-
-/// How many session notes a project needs.
-fn least(context: &Context) -> usize {
-    context.environment.min_episodics.max(1)
 }
 
 /// Asks a model about a project, after it printed what is sent where.

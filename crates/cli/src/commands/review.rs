@@ -1,30 +1,20 @@
 //! `review`: shows pending notes and applies the person's decisions.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use anamnesis_app::{
     Error,
     context::{Context, TIMEOUT},
-    diff,
-    error::NEEDS_ATTENTION,
-    history,
-    review::{self, Decision, PendingList, counts, heading, shown_entry, trashed, word},
+    diff, history,
+    review::{self, Decision, PendingDetails, PendingList, counts, heading, shown_entry, word},
     sync::{self, History, short_batch},
 };
-use anamnesis_note::{
-    id::NoteId,
-    note::{Note, State},
-    project_key,
+use anamnesis_note::{id::NoteId, project_key};
+use anamnesis_recall::review::{PendingGroup, PendingNote, PendingReason};
+use anamnesis_store::{
+    index::{Entry, Index},
+    journal::Journal,
 };
-use anamnesis_recall::{
-    novelty::{Novelty, NoveltyScope, novelty},
-    review::{PendingGroup, PendingNote, PendingReason},
-};
-use anamnesis_store::{index::Index, journal::Journal, project::Project};
 use anamnesis_text::clean::one_line;
 
 use super::edit;
@@ -70,12 +60,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let is_deciding = args.approve || args.reject;
     if is_deciding {
-        context.environment.check_person("approve or reject")?;
+        context.check_person("approve or reject")?;
     }
-    let projects = match args.projects.key() {
-        Some(key) => Project::all_keys(&context.project(Some(key))),
-        None => Vec::new(),
-    };
+    let projects = context.keys(args.projects.key())?;
     let journal = Journal::open(&context.home, TIMEOUT)?;
     let index = context.index()?;
     let mut batches = review::waiting(context, &index, Some(&journal), &projects)?;
@@ -92,44 +79,36 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return decide(context, &journal, &batches, decision, (args.json, ui));
     }
     let total = count(&batches);
-    let held = History::load(&journal).held;
-    let held = held.filter(|_| args.ids.is_empty());
-    if let Some(held) = held.as_ref().filter(|_| !args.json) {
+    let (held, withheld) = if args.ids.is_empty() {
+        let held = History::load(&journal).held;
+        (held, sync::withheld(context, &journal))
+    } else {
+        (None, Vec::new())
+    };
+    let is_pending = total > 0 || held.is_some() || !withheld.is_empty();
+    if args.json {
+        ui.json(PendingList::new(context, &batches, total, held, withheld))?;
+        return Ok(ui::attention(is_pending));
+    }
+    if let Some(held) = held {
         ui.print(&format!(
             "the sync needs your decision: {held}\n\
              → if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore\n"
         ));
     }
-    let withheld = if args.ids.is_empty() {
-        sync::withheld(context, &journal)
-    } else {
-        Vec::new()
-    };
-    for line in withheld.iter().filter(|_| !args.json) {
+    for line in withheld {
         ui.print(&format!("{line}\n"));
     }
-    if args.json {
-        ui.json(PendingList::new(
-            context,
-            &batches,
-            total,
-            held.clone(),
-            withheld.clone(),
-        ))?;
-    } else if total == 0 {
-        if held.is_none() && withheld.is_empty() {
-            ui.print("nothing is pending\n");
+    if !is_pending {
+        ui.print("nothing is pending\n");
+    } else if total > 0 {
+        if !args.list && !context.environment.is_agent && ui::stdin_is_terminal() {
+            drop(index);
+            return ask(context, &journal, &batches, ui);
         }
-    } else if args.list || context.environment.is_agent || !ui::stdin_is_terminal() {
         ui.print(&list(context, &index, &batches, args.length.limit()));
-    } else {
-        drop(index);
-        return ask(context, &journal, &batches, ui);
     }
-    Ok(match total {
-        0 if held.is_none() && withheld.is_empty() => ExitCode::SUCCESS,
-        _ => ExitCode::from(NEEDS_ATTENTION),
-    })
+    Ok(ui::attention(is_pending))
 }
 
 fn count(batches: &[PendingGroup]) -> usize {
@@ -302,7 +281,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
                     rest.remove(0);
                     continue;
                 }
-                Some("q") | None => return Ok(ExitCode::from(NEEDS_ATTENTION)),
+                Some("q") | None => return Ok(ui::attention(true)),
                 Some(typed) => {
                     let typed = one_line(typed);
                     ui.print(&format!(
@@ -321,10 +300,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
     }
     let index = context.index()?;
     let left = count(&review::waiting(context, &index, Some(journal), &[])?);
-    Ok(match left {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::from(NEEDS_ATTENTION),
-    })
+    Ok(ui::attention(left > 0))
 }
 
 /// A pending note as it is shown.
@@ -336,127 +312,55 @@ struct Item {
 
 impl Item {
     fn new(context: &Context, waiting: &PendingNote, batch: &PendingGroup) -> Result<Self, Error> {
-        let known = ReferredNotes {
-            context,
-            index: context.index()?,
+        let index = context.index()?;
+        let details = PendingDetails::load(context, &index, waiting, batch)?;
+        let short = Context::short(&index, details.entry.id());
+        let line = |says: &str, entry: &Entry| {
+            let short = Context::short(&index, entry.id());
+            let room = ui::width().saturating_sub(says.len());
+            let now = context.environment.now;
+            format!("{says}{}\n", ui::note_line_within(room, entry, &short, now))
         };
-        let entry = shown_entry(context, waiting);
-        let short = Context::short(&known.index, entry.id());
         let head = format!("{}: ", word(waiting.reason));
-        let room = ui::width().saturating_sub(head.len());
-        let now = context.environment.now;
-        let mut text = format!(
-            "\n{head}{}\n",
-            ui::note_line_within(room, &entry, &short, now)
-        );
-        let note = match waiting.reason {
-            PendingReason::Forgotten => trashed(context, entry.id()),
-            _ => Some(context.notes.read(entry.path)?.note()),
-        };
-        let Some(note) = note else {
+        let mut text = format!("\n{}", line(&head, &details.entry));
+        let Some(note) = &details.note else {
             text.push_str("  its text is no longer kept\n");
             return Ok(Self { text, like: None });
         };
         let _ = writeln!(text, "  for {}\n", project_key::shown(&note.project));
-        let replaced: Vec<NoteId> = ids(note.supersedes.iter().map(String::as_str));
-        let beside = if waiting.reason == PendingReason::Conflict {
-            let targets = note.links.iter();
-            ids(targets.filter_map(|link| link.strip_prefix("related-to ")))
-        } else {
-            Vec::new()
-        };
         // For a change, the person judges the difference.
-        let mut before = replaced.iter().chain(&beside);
-        let body = match before.find_map(|id| known.note(*id)) {
-            Some(before) => diff::between(&before, &note),
+        let body = match &details.before {
+            Some(before) => diff::between(before, note),
             None => note.body.trim_end().to_owned(),
         };
         text.push_str(&cut(&context.printable(&body), &short));
-        text.push_str(&known.lines("replaces", &replaced));
-        text.push_str(&known.lines("beside", &beside));
+        let lines = |says: &str, notes: &[NoteId]| -> String {
+            let entries = notes.iter().filter_map(|id| index.get(*id).ok()?);
+            let says = format!("  {says} ");
+            entries.map(|entry| line(&says, &entry)).collect()
+        };
+        text.push_str(&lines("replaces", &details.replaced));
+        text.push_str(&lines("beside", &details.beside));
         for reason in &waiting.stale_reasons {
-            let reason = reason.text(|id| Context::short(&known.index, id));
+            let reason = reason.text(|id| Context::short(&index, id));
             text.push_str(&ui::wrapped(&reason, 2));
         }
-        text.push_str(&known.sources(&note, batch));
-        let mut like = beside.first().copied();
-        let is_apart =
-            replaced.is_empty() && like.is_none() && waiting.reason != PendingReason::Forgotten;
-        if is_apart && let Some((says, other)) = known.like(&note)? {
-            text.push_str(&known.lines(says, &[other]));
-            like = Some(other);
+        let (sources, more) = details
+            .sources
+            .split_at(details.sources.len().min(MAX_SOURCES));
+        text.push_str(&lines("from", sources));
+        if !more.is_empty() {
+            let _ = writeln!(text, "  and {} more", more.len());
+        }
+        if let Some((says, other)) = details.similar {
+            text.push_str(&lines(says, &[other]));
         }
         text.push('\n');
-        let like = like.filter(|id| {
-            let entry = known.index.get(*id).ok().flatten();
-            entry.is_some_and(|entry| entry.state == State::Active)
-        });
+        let like = details.replaceable;
         Ok(Self {
             text,
-            like: like.map(|id| (id, Context::short(&known.index, id))),
+            like: like.map(|id| (id, Context::short(&index, id))),
         })
-    }
-}
-
-fn ids<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<NoteId> {
-    texts.filter_map(|id| id.parse().ok()).collect()
-}
-
-/// The notes that a pending note refers to.
-struct ReferredNotes<'a> {
-    context: &'a Context,
-    index: Index,
-}
-
-impl ReferredNotes<'_> {
-    fn note(&self, id: NoteId) -> Option<Note> {
-        let path = self.index.get(id).ok()??.path;
-        Some(self.context.notes.read(path).ok()?.note())
-    }
-
-    /// One line for each note that exists.
-    fn lines(&self, says: &str, notes: &[NoteId]) -> String {
-        let line = |id: &NoteId| {
-            let entry = self.index.get(*id).ok()??;
-            let short = Context::short(&self.index, *id);
-            let room = ui::width().saturating_sub(says.len() + 3);
-            let now = self.context.environment.now;
-            let line = ui::note_line_within(room, &entry, &short, now);
-            Some(format!("  {says} {line}\n"))
-        };
-        notes.iter().filter_map(line).collect()
-    }
-
-    /// The notes that it was made from.
-    fn sources(&self, note: &Note, batch: &PendingGroup) -> String {
-        let Some(reflection) = &batch.reflection else {
-            let session = note.session.as_deref().map(NoteId::of_session);
-            let session: Vec<NoteId> = session.filter(|id| *id != note.id).into_iter().collect();
-            return self.lines("from", &session);
-        };
-        let sources: Vec<NoteId> = reflection.sources.keys().copied().collect();
-        let shown = sources.len().min(MAX_SOURCES);
-        let mut text = self.lines("from", &sources[..shown]);
-        if sources.len() > shown {
-            let _ = writeln!(text, "  and {} more", sources.len() - shown);
-        }
-        text
-    }
-
-    /// A note that says the same or part of it.
-    fn like(&self, note: &Note) -> Result<Option<(&'static str, NoteId)>, Error> {
-        let among = NoveltyScope {
-            projects: std::slice::from_ref(&note.project),
-            replaced: &[],
-            given: BTreeSet::new(),
-        };
-        Ok(
-            match novelty(&self.index, note, &among, |id| self.note(id))? {
-                Novelty::Known(id) => Some(("says what", id)),
-                Novelty::Extends(id) => Some(("adds to", id)),
-                Novelty::Novel | Novelty::Echo(_) => None,
-            },
-        )
     }
 }
 

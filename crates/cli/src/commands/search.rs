@@ -1,7 +1,5 @@
 //! `search`: finds notes by words, and by meaning if there is an embedding model.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     Error,
     context::Context,
@@ -127,15 +125,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if hits.is_empty() && commits.is_empty() {
         let at = |past: &At<'_>| ("had", format!(" at {}", history::shown_time(past.time)));
         let (has, then) = past.as_ref().map_or(("has", String::new()), at);
-        ui.print(&format!("no note {has} any of these words{then}\n"));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&format!("no note {has} any of these words{then}\n"));
     }
     let now = context.environment.now;
     let mut text = String::new();
     for hit in &hits {
-        let short = Context::short(&index, hit.entry.id());
-        text.push_str(&ui::note_line(&hit.entry, &short, now));
-        text.push('\n');
+        text.push_str(&ui::listed(&index, &hit.entry, now));
         let note = stored(hit, past.as_ref(), context).map(|stored| stored.note());
         let body = context.printable(note.as_ref().map_or("", |note| &note.body));
         // A note of one sentence has it as its title, too.
@@ -156,8 +151,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(date) => format!("→ anamnesis show ID --at \"{}\"\n", one_line(date)),
         None => "→ anamnesis show ID · anamnesis forget ID\n".to_owned(),
     });
-    ui.page(&text, &query);
-    Ok(ExitCode::SUCCESS)
+    ui.page(&text, &query)
 }
 
 /// Returns the words of a query with a hyphen in them, as names have it: `go-git` is not `go` and `git`.

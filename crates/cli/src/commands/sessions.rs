@@ -3,8 +3,6 @@
 mod export;
 mod show;
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     Error, backfill,
     context::{Context, TIMEOUT},
@@ -101,42 +99,27 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
         } else {
             "anamnesis sessions --everywhere"
         };
-        ui.print(&format!("0 sessions{place}\n→ {hint}\n"));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&format!("0 sessions{place}\n→ {hint}\n"));
     }
     let mut text = String::new();
     for session in &sessions {
         text.push_str(&line(session, context, &journal, &index, args.everywhere)?);
     }
-    if sessions.len() < total {
-        let more = if limit < MAX_LISTED {
-            format!(" · -n {}", total.min(MAX_LISTED))
-        } else {
-            String::new()
-        };
-        text.push_str(&format!(
-            "{} of {} shown{more}\n",
-            sessions.len(),
-            ui::number(total)
-        ));
-    }
+    let more = if limit < MAX_LISTED {
+        format!(" · -n {}", total.min(MAX_LISTED))
+    } else {
+        String::new()
+    };
+    text.push_str(&ui::shown_of(sessions.len(), total, &more));
     if !backfilled.is_empty() {
         let noted = ui::count(backfilled.len(), "session");
         text.push_str(&format!("{noted} without records, noted by backfill:\n"));
     }
     for entry in backfilled.iter().take(limit) {
-        let short = Context::short(&index, entry.id());
-        text.push_str(&ui::note_line(entry, &short, context.environment.now));
-        text.push('\n');
+        text.push_str(&ui::listed(&index, entry, context.environment.now));
     }
-    if backfilled.len() > limit {
-        text.push_str(&format!(
-            "{limit} of {} shown\n",
-            ui::number(backfilled.len())
-        ));
-    }
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    text.push_str(&ui::shown_of(limit, backfilled.len(), ""));
+    ui.page(&text, "")
 }
 
 /// Formats a session on two lines.

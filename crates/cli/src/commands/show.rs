@@ -1,7 +1,5 @@
 //! `show`: prints one note.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     Error,
     context::Context,
@@ -48,8 +46,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.raw {
         let bytes = context.notes.bytes(entry.path)?;
         // Terminal sequences in a file are escaped here.
-        ui.print(&context.printable(&String::from_utf8_lossy(&bytes)));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&context.printable(&String::from_utf8_lossy(&bytes)));
     }
     let stored = context.notes.read(entry.path)?;
     let mut note = stored.note();
@@ -101,8 +98,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "\n→ anamnesis edit {short}   |   anamnesis forget {short}\n"
         ));
     }
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    ui.page(&text, "")
 }
 
 /// Names the later notes that give up what a note says, and the earlier ones that it corrects.
@@ -131,8 +127,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     if args.raw {
         let file = past.repository.note_at(&moment, id)?;
         let bytes = file.map(|file| file.bytes).unwrap_or_default();
-        ui.print(&context.printable(&String::from_utf8_lossy(&bytes)));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&context.printable(&String::from_utf8_lossy(&bytes)));
     }
     // A temporary index of this note provides its entry.
     let stored = past.stored_at(&moment, id)?;
@@ -158,8 +153,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
         text.push_str(&format!("\n{body}\n"));
     }
     text.push_str(&format!("\n→ anamnesis log --note {short}\n"));
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    ui.page(&text, "")
 }
 
 fn heading(entry: &Entry, note: &Note, short: &str, context: &Context) -> String {

@@ -1,7 +1,5 @@
 //! `stale`: lists notes that may be outdated, and why.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     citation_check,
     context::Context,
@@ -66,24 +64,17 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return ui.json(StaleNotes { notes, total });
     }
     if found.is_empty() {
-        ui.print("no note seems outdated\n");
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer("no note seems outdated\n");
     }
     let limit = args.length.limit();
     let mut text = String::new();
     for (entry, reasons) in found.iter().take(limit) {
-        let short = Context::short(&index, entry.id());
-        text.push_str(&ui::note_line(entry, &short, now));
-        text.push('\n');
+        text.push_str(&ui::listed(&index, entry, now));
         for reason in reasons {
             text.push_str(&ui::wrapped(&text_of(reason), 2));
         }
     }
-    if found.len() > limit {
-        let total = ui::number(found.len());
-        text.push_str(&format!("{limit} of {total} shown · --all\n"));
-    }
+    text.push_str(&ui::shown_of(limit, found.len(), " · --all"));
     text.push_str("→ anamnesis verify ID   |   anamnesis edit ID   |   anamnesis forget ID\n");
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    ui.page(&text, "")
 }

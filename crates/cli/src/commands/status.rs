@@ -1,7 +1,5 @@
 //! `status`: shows what the memory contains for this folder, and whether it is healthy.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     backfill,
     context::Context,
@@ -28,11 +26,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let status = Overview::of_project(context, args.project.as_deref())?;
-    if args.json {
-        return ui.json(status.report(context));
-    }
-    ui.print(&text(context, &status));
-    Ok(ExitCode::SUCCESS)
+    ui.shown(args.json, status.report(context), &text(context, &status))
 }
 
 fn text(context: &Context, status: &Overview) -> String {

@@ -1,6 +1,6 @@
 //! `internal statusline`: one line for the client's status line.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use anamnesis_app::{context::Context, environment::Environment, pause};
 use anamnesis_store::index::{Filter, Index};
@@ -33,13 +33,11 @@ pub(crate) fn run(_: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let folder = folder.or_else(Context::current_folder).unwrap_or_default();
     let off = pause::why(&context, &[&folder], || context.project_of(&folder));
     if let Some(off) = off {
-        ui.print(&format!("anamnesis: off ({})\n", off.reason()));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&format!("anamnesis: off ({})\n", off.reason()));
     }
     // The index is used as it is: this runs at every turn.
     let Ok(index) = Index::open(&context.home) else {
-        ui.print("anamnesis: no notes yet\n");
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer("anamnesis: no notes yet\n");
     };
     let filter = Filter {
         projects: context.project_of(&folder).all_keys(),
@@ -57,6 +55,5 @@ pub(crate) fn run(_: &Args, environment: Environment, ui: &Ui) -> Outcome {
         0 => {}
         pending => parts.push(format!("{} to review", ui::number(pending))),
     }
-    ui.print(&format!("anamnesis: {}\n", parts.join(" · ")));
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&format!("anamnesis: {}\n", parts.join(" · ")))
 }

@@ -9,6 +9,7 @@ use anamnesis_app::{
     sync::{self, held_text},
 };
 use anamnesis_note::{id::NoteId, note::State};
+use anamnesis_store::journal::Journal;
 use anamnesis_sync::{HeldDecision, Synced};
 use anamnesis_text::clean::one_line;
 
@@ -90,17 +91,9 @@ fn restored(context: &Context, synced: &Synced) -> Result<String, Error> {
     }
     let mut text = format!("brought back: {}\n", ui::count(back.len(), "note"));
     for entry in back.iter().take(LIST_LENGTH) {
-        let short = Context::short(&index, entry.id());
-        text.push_str(&ui::note_line(entry, &short, context.environment.now));
-        text.push('\n');
+        text.push_str(&ui::listed(&index, entry, context.environment.now));
     }
-    if back.len() > LIST_LENGTH {
-        text.push_str(&format!(
-            "{LIST_LENGTH} of {} shown\n",
-            ui::number(back.len())
-        ));
-    }
-    Ok(text)
+    Ok(text + &ui::shown_of(LIST_LENGTH, back.len(), ""))
 }
 
 /// The result of a sync.
@@ -127,12 +120,17 @@ pub(crate) fn sentence(synced: &Synced) -> String {
     text
 }
 
-/// The result of a sync in the form of the Python version, for its commands.
-pub(crate) fn outcome(synced: &Synced) -> String {
-    format!("pushed={} pulled={}", word(synced.sent), synced.pulled)
+/// Syncs after a command that changed notes, and prints the result. The notes are saved, so a failed
+/// sync is not an error.
+pub(super) fn sync_afterwards(context: &Context, journal: Option<&Journal>, ui: &Ui) {
+    match sync::run(context, journal, HeldDecision::None, sync::TIMEOUT) {
+        Ok(synced) => ui.print(&format!("{}\n", sentence(&synced))),
+        Err(failure) => ui.note(&failure.text()),
+    }
 }
 
-/// A boolean as the Python version prints it.
-fn word(is: bool) -> &'static str {
-    if is { "True" } else { "False" }
+/// The result of a sync in the form of the Python version, for its commands.
+pub(crate) fn outcome(synced: &Synced) -> String {
+    let pushed = if synced.sent { "True" } else { "False" };
+    format!("pushed={pushed} pulled={}", synced.pulled)
 }

@@ -1,7 +1,5 @@
 //! `task`: manages tasks and their states.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     context::Context,
     ops::task::{self, AddTask, ChangeTask, ListTasks, Task},
@@ -133,13 +131,9 @@ fn list(mut args: ListArgs, context: &Context, ui: &Ui) -> Outcome {
         let open = if is_any { "" } else { "open " };
         text = format!("0 {open}tasks{place}\n→ anamnesis task add TEXT\n");
     }
-    if listed.left > 0 {
-        let shown = listed.tasks.len();
-        let all = ui::number(shown + listed.left);
-        text.push_str(&format!("{shown} of {all} shown · --all\n"));
-    }
-    ui.page(&text, "");
-    Ok(ExitCode::SUCCESS)
+    let shown = listed.tasks.len();
+    text.push_str(&ui::shown_of(shown, shown + listed.left, " · --all"));
+    ui.page(&text, "")
 }
 
 /// Formats a task on one line: `9HKD3T  active    Remove the flag   you, 12 d`.
@@ -170,9 +164,7 @@ fn change(mut args: ChangeArgs, status: Status, context: &Context, ui: &Ui) -> O
         text.push_str("May be outdated, now that it is done:\n");
         let index = context.index()?;
         for due in changed.review.iter().take(LIST_LENGTH) {
-            let short = Context::short(&index, due.0.id());
-            let line = ui::note_line(&due.0, &short, context.environment.now);
-            text.push_str(&format!("{line}\n"));
+            text.push_str(&ui::listed(&index, &due.0, context.environment.now));
         }
     }
     text.push_str(undo);

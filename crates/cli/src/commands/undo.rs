@@ -1,6 +1,6 @@
 //! `undo`: reverts a change.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::collections::BTreeMap;
 
 use anamnesis_app::{
     Error,
@@ -42,13 +42,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return list(args, Past::open_if_any(context)?.as_ref(), ui);
     };
     let undone = undo::undo(context, typed)?;
-    if args.json {
-        ui.json(undone.report())?;
-    } else {
-        ui.print(&text(&undone, context));
-    }
+    let shown = ui.shown(args.json, undone.report(), &text(&undone, context))?;
     if undone.has_effect() {
-        Ok(ExitCode::SUCCESS)
+        Ok(shown)
     } else {
         Err(Error::failed("nothing was undone"))
     }
@@ -67,12 +63,8 @@ fn text(undone: &UndoOutcome<'_>, context: &Context) -> String {
     for (id, fate) in undone.notes.iter().take(LIST_LENGTH) {
         text.push_str(&line(undone, *id, *fate));
     }
-    if undone.notes.len() > LIST_LENGTH {
-        text.push_str(&format!(
-            "{LIST_LENGTH} of {} shown · all: --json\n",
-            ui::number(undone.notes.len())
-        ));
-    }
+    let total = undone.notes.len();
+    text.push_str(&ui::shown_of(LIST_LENGTH, total, " · all: --json"));
     if let Some(batch) = undone.batch {
         text.push_str(&format!("Undo: anamnesis undo {}\n", short_batch(batch)));
     }
@@ -114,8 +106,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
         )),
         None => text.push_str(NOTHING),
     }
-    ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&text)
 }
 
 fn line(undone: &UndoOutcome<'_>, id: NoteId, fate: Fate) -> String {

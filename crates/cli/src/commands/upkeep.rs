@@ -127,12 +127,11 @@ fn run_steps(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
+fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Outcome {
     let report = links::rebuild(context)?;
     let (stored, unresolved) = (&report.stored, &report.unresolved);
     if json {
-        ui.json(&report)?;
-        return Ok(());
+        return ui.json(&report);
     }
     let mut text = format!(
         "links: {} declared, {} by [[…]], {} of sessions, {} of files\n",
@@ -155,20 +154,15 @@ fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Error> {
         text.push_str(&ui::shorten(&line, ui::width()));
         text.push('\n');
     }
-    if unresolved.len() > LIST_LENGTH {
-        text.push_str(&format!(
-            "{LIST_LENGTH} of {} shown · --json\n",
-            ui::number(unresolved.len())
-        ));
-    }
+    let total = unresolved.len();
+    text.push_str(&ui::shown_of(LIST_LENGTH, total, " · --json"));
     if !unresolved.is_empty() {
         text.push_str(&format!(
             "→ anamnesis edit ID   |   anamnesis connect ID ID --relation {}\n",
             Relation::RelatedTo
         ));
     }
-    ui.print(&text);
-    Ok(())
+    ui.answer(&text)
 }
 
 /// Formats findings.
@@ -192,7 +186,7 @@ impl Report<'_> {
         for action in self.0.plan.actions.iter().take(LIST_LENGTH) {
             text.push_str(&self.action(action));
         }
-        more(&mut text, self.0.plan.actions.len());
+        text.push_str(&more(self.0.plan.actions.len()));
         if !self.0.plan.alike.is_empty() {
             if !text.is_empty() {
                 text.push('\n');
@@ -250,14 +244,11 @@ impl Report<'_> {
             text.push_str(&self.line("", *one));
             text.push_str(&self.line("  says much the same as ", *other));
         }
-        more(text, self.0.plan.alike.len());
+        text.push_str(&more(self.0.plan.alike.len()));
     }
 }
 
-/// Adds a line that says how many entries are hidden.
-fn more(text: &mut String, total: usize) {
-    if total > LIST_LENGTH {
-        let total = ui::number(total);
-        text.push_str(&format!("{LIST_LENGTH} of {total} shown · all: --json\n"));
-    }
+/// Says how many entries are shown, if that is not all.
+fn more(total: usize) -> String {
+    ui::shown_of(LIST_LENGTH, total, " · all: --json")
 }

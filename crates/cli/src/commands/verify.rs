@@ -1,10 +1,8 @@
 //! `verify`: confirms that a note is still right.
 
-use std::process::ExitCode;
+use anamnesis_app::{context::Context, feedback};
 
-use anamnesis_app::{context::Context, error::NEEDS_ATTENTION, feedback};
-
-use crate::ui::{Outcome, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Confirm that a note is still right
 ///
@@ -22,9 +20,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let verified = feedback::verify(context, &args.id)?;
     ui.done(args.json, &verified, &verified.said)?;
-    Ok(if verified.in_use {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NEEDS_ATTENTION)
-    })
+    Ok(ui::attention(!verified.in_use))
 }

@@ -63,25 +63,21 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     }
     let typed = args.session.as_deref().unwrap_or(LAST);
     let Some(received) = why::load(context, typed)? else {
-        if args.json {
-            ui.json(BTreeMap::from([("session", None::<&str>)]))?;
-        } else {
-            ui.print("no notes were injected yet\n→ anamnesis status\n");
-        }
-        return Ok(ExitCode::SUCCESS);
+        let nothing = BTreeMap::from([("session", None::<&str>)]);
+        let text = "no notes were injected yet\n→ anamnesis status\n";
+        return ui.shown(args.json, nothing, text);
     };
     let page = Page {
         now: context.environment.now,
         received,
     };
     if args.json {
-        ui.json(page.received.report())?;
-    } else if let Some(text) = &args.text {
-        ui.print(&page.saying(text));
-    } else {
-        ui.page(&page.whole(args.all), "");
+        return ui.json(page.received.report());
     }
-    Ok(ExitCode::SUCCESS)
+    match &args.text {
+        Some(text) => ui.answer(&page.saying(text)),
+        None => ui.page(&page.whole(args.all), ""),
+    }
 }
 
 /// Prints the recorded texts; what each of them is goes to stderr.
@@ -348,11 +344,8 @@ impl Page<'_> {
 /// A line with a note's current title, or that it is gone.
 fn note_line(index: &Index, id: &str, now: DateTime<Utc>) -> String {
     match why::entry(index, id) {
-        Some(entry) => {
-            let short = Context::short(index, entry.id());
-            // The indent adds two columns to the width. That affects only the end of a long title.
-            format!("  {}\n", ui::note_line(&entry, &short, now))
-        }
+        // The indent adds two columns to the width. That affects only the end of a long title.
+        Some(entry) => format!("  {}", ui::listed(index, &entry, now)),
         None => format!("  {}  no longer there\n", one_line(id)),
     }
 }
@@ -374,10 +367,5 @@ pub(super) fn matched(evidence: &Evidence) -> String {
 }
 
 pub(super) fn indented(text: &str) -> String {
-    let mut out = String::new();
-    for line in ui::wrapped(&ui::shorten(text, 3 * width()), 10).lines() {
-        out.push_str(line);
-        out.push('\n');
-    }
-    out
+    ui::wrapped(&ui::shorten(text, 3 * width()), 10)
 }

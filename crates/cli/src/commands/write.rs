@@ -57,10 +57,10 @@ pub(super) fn print(ui: &Ui, written: &WrittenNote, is_json: bool) -> Outcome {
 
 fn text_of(args: &Args, context: &Context) -> Result<Typed, Error> {
     if let Some(path) = &args.file {
-        let (bytes, _, whole) = anamnesis_store::fs::file::read_head(path, MAX_TEXT_LENGTH)
-            .map_err(|error| {
-                Error::failed(format!("cannot read {}: {error}", path.display())).because(error)
-            })?;
+        let (bytes, _, whole) =
+            anamnesis_store::fs::file::read_head(path, MAX_TEXT_LENGTH).map_err(
+                Error::prefixed(format_args!("cannot read {}", path.display())),
+            )?;
         if !whole {
             return Err(Error::usage(format!("{} is over 16 MiB", path.display())));
         }

@@ -12,11 +12,11 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_app::{Error, environment::Environment};
+use anamnesis_app::{Error, context::Context, environment::Environment, error::NEEDS_ATTENTION};
 
 use anamnesis_note::{merge::CONFLICT_TAG, note::Source, project_key};
 use anamnesis_recall::render::{inert_lines, inert_value};
-use anamnesis_store::index::Entry;
+use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::{
     clean::{clean, one_line},
     terms::terms,
@@ -110,14 +110,21 @@ impl Ui {
         self.write(&mut io::stdout().lock(), &text);
     }
 
-    /// Prints data that may be longer than the screen, in the person's pager. The words of `query`
-    /// are highlighted.
-    pub(crate) fn page(&self, text: &str, query: &str) {
+    /// Prints data, with which a command ends.
+    pub(crate) fn answer(&self, text: &str) -> Outcome {
+        self.print(text);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Prints data that may be longer than the screen, in the person's pager, with which a command
+    /// ends. The words of `query` are highlighted.
+    pub(crate) fn page(&self, text: &str, query: &str) -> Outcome {
         let found = terms(query).into_iter().collect();
         let text = self.terminal.data(self.encode(text), &found);
         if !self.terminal.page(&text) {
             self.write(&mut io::stdout().lock(), &text);
         }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Prints somebody else's text, without replacing characters.
@@ -151,15 +158,13 @@ impl Ui {
         if is_json {
             return self.json(outcome);
         }
-        self.print(text);
-        Ok(ExitCode::SUCCESS)
+        self.answer(text)
     }
 
     /// Prints what a command did: as text, or as JSON with the text as `said`.
     pub(crate) fn done(&self, is_json: bool, outcome: impl Serialize, text: &str) -> Outcome {
         if !is_json {
-            self.print(&format!("{}\n", text.trim_end()));
-            return Ok(ExitCode::SUCCESS);
+            return self.answer(&format!("{}\n", text.trim_end()));
         }
         let mut value = serde_json::to_value(outcome).map_err(Error::caused_by)?;
         value["said"] = text.trim_end().into();
@@ -304,6 +309,24 @@ pub(crate) fn commits(lines: &[String]) -> String {
     let head = if lines.is_empty() { "" } else { "commits\n" };
     let lines = lines.iter().map(|line| format!("  {}\n", one_line(line)));
     format!("{head}{}", lines.collect::<String>())
+}
+
+/// Says how many entries of a list are shown, if that is not all, and what shows the rest.
+pub(crate) fn shown_of(shown: usize, total: usize, rest: &str) -> String {
+    if shown >= total {
+        return String::new();
+    }
+    format!("{shown} of {} shown{rest}\n", number(total))
+}
+
+/// Returns exit code 3 if something needs the person.
+pub(crate) fn attention(is_needed: bool) -> ExitCode {
+    ExitCode::from(if is_needed { NEEDS_ATTENTION } else { 0 })
+}
+
+/// Formats a note as a line of a list.
+pub(crate) fn listed(index: &Index, entry: &Entry, now: DateTime<Utc>) -> String {
+    note_line(entry, &Context::short(index, entry.id()), now) + "\n"
 }
 
 /// Formats a note on one line, in the common form.

@@ -113,7 +113,7 @@ fn begin(
     journal: &Journal,
     project: Option<&str>,
 ) -> Result<Reflected, ToolError> {
-    let min_reflected = context.environment.min_episodics.max(1);
+    let min_reflected = context.environment.min_episodics;
     let keys = context.keys(Some(project.unwrap_or(".")))?;
     let waiting = reflection::pending(&context.notes, journal, &keys)?;
     let mut sources: Vec<Stored> = waiting.by_project.into_values().flatten().collect();

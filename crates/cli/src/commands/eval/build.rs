@@ -1,12 +1,13 @@
 //! `eval build`: asks the configured model for one question per note.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use anamnesis_app::{
     Error,
     context::Context,
     evaluation::build::{self, AddedQuestions, Selection},
     evaluation_set::{Case, Set},
+    model,
 };
 use anamnesis_distill::{model::Model, prompts::Prompt};
 use anamnesis_note::note::{Note, NoteType};
@@ -40,12 +41,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let model = super::paid_model(context)?;
+    let model = model::required(context)?;
     let path = super::path(context, args.eval_set.as_ref());
-    let key = args.project.as_deref();
-    let projects = key.map_or_else(Vec::new, |key| context.project(Some(key)).all_keys());
     let selection = Selection {
-        projects: &projects,
+        projects: &context.keys(args.project.as_deref())?,
         types: &args.types,
         most: args.n,
     };
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         });
     }
     let file = one_line(&context.shown(&path));
-    ui.print(&if added == 0 {
+    ui.answer(&if added == 0 {
         format!("nothing to add to {file}\n")
     } else {
         format!(
@@ -78,8 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
              → anamnesis eval run --include-unreviewed\n",
             ui::count(added, "question")
         )
-    });
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Asks for all questions. One invalid answer discards all of them.

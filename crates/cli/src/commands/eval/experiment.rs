@@ -1,13 +1,12 @@
 //! `eval experiment`: measures how a reflection or a merge changes recall, on a copy of the notes.
 
-use std::process::ExitCode;
-
 use anamnesis_app::{
     context::Context,
     evaluation::{
         experiment::{Experiment, ExperimentReport, TriedProject},
         figures::Figures,
     },
+    model,
 };
 use anamnesis_text::clean::one_line;
 
@@ -34,7 +33,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let (set, path) = args.set.read(context)?;
     let set = set.ok_or_else(|| missing(context, &path))?;
-    let model = super::paid_model(context)?;
+    let model = model::required(context)?;
     let cases = args.set.measured(&set);
     let experiment = Experiment::new(context, &model)?;
     let measure = || {
@@ -80,8 +79,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     text.push_str(&table(&before, &after));
     text.push_str("\nyour notes are as they were\n");
-    ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&text)
 }
 
 /// Describes the attempt in a project.

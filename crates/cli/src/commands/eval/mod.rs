@@ -12,9 +12,7 @@ use anamnesis_app::{
     context::Context,
     environment::Environment,
     evaluation_set::{Case, Set},
-    model,
 };
-use anamnesis_distill::model::Model;
 
 use crate::ui::{Outcome, Ui};
 
@@ -62,14 +60,6 @@ impl SetArgs {
             .filter(|(_, case)| case.approved || self.include_unreviewed)
             .collect()
     }
-}
-
-/// The configured model. An agent is refused, because the model costs money.
-fn paid_model(context: &Context) -> Result<Model, Error> {
-    context
-        .environment
-        .check_person("ask the model, which costs money")?;
-    model::required(context)
 }
 
 fn path(context: &Context, named: Option<&PathBuf>) -> PathBuf {

@@ -1,11 +1,10 @@
 //! `eval run`: measures whether a search finds the notes that answer.
 
-use std::{path::Path, process::ExitCode};
+use std::path::Path;
 
 use anamnesis_app::{
     Error,
     context::Context,
-    error::NEEDS_ATTENTION,
     evaluation::figures::{Figures, unknown_ids},
     evaluation_set::Set,
 };
@@ -67,11 +66,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     } else {
         ui.print(&text(context, &figures, &path, waiting));
     }
-    Ok(if set.bad.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NEEDS_ATTENTION)
-    })
+    Ok(ui::attention(!set.bad.is_empty()))
 }
 
 pub(super) fn missing(context: &Context, path: &Path) -> Error {

@@ -1,6 +1,6 @@
 //! `forget --session`: permanently deletes a session, or one prompt of it.
 
-use std::{fs, process::ExitCode};
+use std::fs;
 
 use anamnesis_app::{
     context::Context,
@@ -22,9 +22,7 @@ pub(super) fn run(
     context: &Context,
     ui: &Ui,
 ) -> Outcome {
-    context
-        .environment
-        .check_person("forget a session, which cannot be undone")?;
+    context.check_person("forget a session, which cannot be undone")?;
     let journal = sessions::open(context)?;
     match prompt {
         Some(number) => forget_prompt(typed, number, yes, context, &journal, ui),
@@ -61,12 +59,11 @@ fn forget_session(
     } else {
         "it had no note"
     };
-    ui.print(&format!(
+    ui.answer(&format!(
         "forgot session {short}{counts}{pending}; {note}\n\
          Nothing of it is kept; hooks, capture and backfill make no note of it again\n{}",
         left_elsewhere(context, session)
-    ));
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
 fn forget_prompt(
@@ -94,13 +91,12 @@ fn forget_prompt(
             "its note #{id} is left as it is: its folder is excluded now\n→ anamnesis forget {id}\n"
         ),
     };
-    ui.print(&format!(
+    ui.answer(&format!(
         "forgot prompt {number} of session {short}: {}, {}\n{note}{}",
         ui::count(forgotten.tool_events, "tool event"),
         ui::count(forgotten.turn_ends, "turn end"),
         left_elsewhere(context, Some(&session))
-    ));
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
 /// Lists other places that may still contain words of the session.

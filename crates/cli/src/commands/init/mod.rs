@@ -5,7 +5,7 @@
 
 mod dialogue;
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{io, process::ExitCode};
 
 use anamnesis_app::{
     Error,
@@ -33,18 +33,8 @@ use crate::ui::{self, Outcome, Ui};
 /// A remote belongs to one person: it stores the notes of all projects, including session notes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The repository: git@HOST:PATH, ssh://…, https://… or a folder
-    #[arg(long, value_name = "URL", conflicts_with = "local_only")]
-    remote: Option<String>,
-    /// Disconnect from the remote; notes stay on this machine
-    #[arg(long)]
-    local_only: bool,
-    /// The name of this machine in notes [default: the host name]
-    #[arg(long, value_name = "NAME")]
-    machine_id: Option<String>,
-    /// The store [default: ~/.anamnesis]
-    #[arg(long, value_name = "DIR")]
-    home: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
     /// Set the remote without connecting to it
     #[arg(long)]
     no_sync: bool,
@@ -68,24 +58,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-impl Args {
-    fn options(&self) -> Options {
-        Options {
-            home: self.home.clone(),
-            machine_id: self.machine_id.clone(),
-            remote: self.remote.clone(),
-            local_only: self.local_only,
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if !args.json {
         return set_up(args, environment, ui);
     }
     let kept = Ui::keeping();
     let code = set_up(args, environment.clone(), &kept)?;
-    let after = Plan::new(&args.options(), environment)?;
+    let after = Plan::new(&args.options, environment)?;
     ui.done(true, after.state(), &kept.into_text())?;
     Ok(code)
 }
@@ -97,10 +76,9 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if let Some(host) = &args.host {
         return set_up_host(host, args, environment, ui);
     }
-    let plan = Plan::new(&args.options(), environment)?;
+    let plan = Plan::new(&args.options, environment)?;
     if args.print {
-        ui.print(&text(&plan));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&text(&plan));
     }
     let answers = match (args.yes, can_ask(args)) {
         (true, _) => Answers::Yes,
@@ -108,8 +86,7 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         (false, false) => Answers::Nobody,
     };
     carry_out(plan, args, &Talk { ui, answers })?;
-    ui.print("init: done\n");
-    Ok(ExitCode::SUCCESS)
+    ui.answer("init: done\n")
 }
 
 /// Returns whether a person can be asked: not with `--json`, which prints at the end.
@@ -122,8 +99,7 @@ fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Ou
     let context = Context::new(environment, TIMEOUT)?;
     let changes = host_setup::plan(&context, host, args.undo)?;
     if changes.is_empty() {
-        ui.print(&format!("init: nothing to change for {host}\n"));
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer(&format!("init: nothing to change for {host}\n"));
     }
     for change in &changes {
         let path = context.shown(&change.path);
@@ -133,8 +109,7 @@ fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Ou
         }
     }
     if args.print {
-        ui.print("Nothing was changed.\n");
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer("Nothing was changed.\n");
     }
     if !args.yes {
         if !can_ask(args) {
@@ -145,10 +120,7 @@ fn set_up_host(host: &str, args: &Args, environment: Environment, ui: &Ui) -> Ou
             return Err(Error::failed("init: nothing was changed"));
         }
     }
-    context
-        .home
-        .create()
-        .map_err(|error| Error::failed(error.to_string()).hint("anamnesis doctor"))?;
+    context.home.create()?;
     host_setup::apply(&context, &changes)?;
     ui.print("init: done\n");
     if host == "codex" && !args.undo {
@@ -239,10 +211,7 @@ fn warnings(plan: &Plan) -> String {
 
 /// Carries out the plan.
 fn carry_out(mut plan: Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> {
-    plan.context
-        .home
-        .create()
-        .map_err(|error| Error::failed(error.to_string()).hint("anamnesis doctor"))?;
+    plan.context.home.create()?;
     talk.say(&head(&plan));
     talk.say(&warnings(&plan));
     settle_remote(&mut plan, args, talk)?;
@@ -253,7 +222,7 @@ fn carry_out(mut plan: Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> 
 /// Joins, leaves or syncs, and saves the settings.
 fn settle_remote(plan: &mut Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> {
     let machine = plan.machine.is_new.then(|| plan.machine.name.clone());
-    if args.machine_id.is_some() {
+    if args.options.machine_id.is_some() {
         // The option overrides the configured name.
         plan.context.environment.machine_id = Some(plan.machine.name.clone());
     }

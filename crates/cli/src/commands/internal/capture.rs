@@ -85,8 +85,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if let (Some(journal), Some(session)) = (&journal, session)
         && journal.has_forgotten_prompt(session)?
     {
-        ui.print("capture: skipped, a prompt of this session was forgotten\n");
-        return Ok(ExitCode::SUCCESS);
+        return ui.answer("capture: skipped, a prompt of this session was forgotten\n");
     }
     let request = Request {
         session,

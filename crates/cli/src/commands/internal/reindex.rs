@@ -1,6 +1,6 @@
 //! `internal reindex`: rebuilds the index.
 
-use std::{process::ExitCode, time::Duration};
+use std::time::Duration;
 
 use anamnesis_app::context::Context;
 use anamnesis_store::index::Index;
@@ -27,6 +27,5 @@ pub(crate) fn run(_args: &Args, context: &Context, ui: &Ui) -> Outcome {
             ui::count(problems.len(), "file")
         ));
     }
-    ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    ui.answer(&text)
 }

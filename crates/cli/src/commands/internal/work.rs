@@ -19,9 +19,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     if args.detach {
-        spawn::start_detached(&environment, args.check).map_err(|error| {
-            Error::failed(format!("cannot start in the background: {error}")).because(error)
-        })?;
+        spawn::start_detached(&environment, args.check)
+            .map_err(Error::prefixed("cannot start in the background"))?;
     } else {
         deferred::run(environment, args.check)?;
     }

@@ -48,32 +48,29 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         })?;
         return Ok(ExitCode::SUCCESS);
     };
-    let failed = |error: &io::Error| {
-        Error::failed(format!(
-            "cannot write {}: {error}",
-            one_line(&path.display().to_string())
-        ))
-    };
-    let mut file = BufWriter::new(create(path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => failed(&error).hint("name a file that is not there yet"),
-        _ => failed(&error),
-    })?);
+    let shown = one_line(&path.display().to_string());
+    let failure = format!("cannot write {shown}");
+    let created = create(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Error::prefixed(&failure)(error).hint("name a file that is not there yet")
+        }
+        _ => Error::prefixed(&failure)(error),
+    });
+    let mut file = BufWriter::new(created?);
     let written = export::write(context, &journal, &index, &ids, |text| {
         file.write_all(text.as_bytes())
-            .map_err(|error| failed(&error))
+            .map_err(Error::prefixed(&failure))
     });
-    let written = written.and_then(|()| file.flush().map_err(|error| failed(&error)));
+    let written = written.and_then(|()| file.flush().map_err(Error::prefixed(&failure)));
     if let Err(failure) = written {
         // A partial file is not valid JSON.
         let _ = std::fs::remove_file(path);
         return Err(failure);
     }
-    ui.print(&format!(
-        "exported {} to {}\n",
+    ui.answer(&format!(
+        "exported {} to {shown}\n",
         ui::count(ids.len(), "session"),
-        one_line(&path.display().to_string())
-    ));
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
 /// Creates a file that only its owner can read; never replaces an existing one.

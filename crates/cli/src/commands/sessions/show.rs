@@ -1,6 +1,6 @@
 //! `sessions show`: prints the stored rows of a session, and counts what is missing.
 
-use std::{collections::BTreeSet, process::ExitCode};
+use std::collections::BTreeSet;
 
 use anamnesis_app::{
     Error,
@@ -58,8 +58,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         has_forgotten: journal.has_forgotten_prompt(&id)?,
         text: String::new(),
     };
-    ui.page(&page.written(&journal)?, "");
-    Ok(ExitCode::SUCCESS)
+    ui.page(&page.written(&journal)?, "")
 }
 
 /// A row below a prompt.
@@ -391,11 +390,11 @@ fn flat(text: &str) -> String {
 /// Names what is missing.
 fn removed_text(removed: &RemovedCounts) -> String {
     let mut parts = Vec::new();
-    if removed.prompts > 0 {
+    if removed.private_prompts > 0 {
         parts.push(format!(
             "{} with {} under it",
-            ui::count(removed.prompts, "private or forgotten prompt"),
-            ui::counted(removed.suppressed, "event")
+            ui::count(removed.private_prompts, "private or forgotten prompt"),
+            ui::counted(removed.events_under_them, "event")
         ));
     }
     if removed.secrets > 0 {
@@ -404,10 +403,10 @@ fn removed_text(removed: &RemovedCounts) -> String {
     if removed.private_words > 0 {
         parts.push(ui::count(removed.private_words, "repeated private word"));
     }
-    if removed.by_age > 0 {
+    if removed.tool_events_by_age > 0 {
         parts.push(format!(
             "{} by age",
-            ui::counted(removed.by_age, "tool event")
+            ui::counted(removed.tool_events_by_age, "tool event")
         ));
     }
     if parts.is_empty() {
