@@ -248,6 +248,8 @@ fn is_leftover(path: &Path, age: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use anamnesis_session::{
         event::Surroundings,
         prompt::{RawPrompt, SafePrompt},
