@@ -289,8 +289,7 @@ fn a_credential_that_a_person_committed_is_in_no_push() {
     let token = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");
     let remote_has_token = || {
         let remote = fleet.remote();
-        let objects = ["-C", &remote, "cat-file", "--batch-all-objects", "--batch"];
-        run(&objects).contains(token)
+        run(&["-C", &remote, "log", "--patch", "-m", "main"]).contains(token)
     };
     let by_hand = |body: &str| {
         laptop.edit(paths[0], |note| note.body = body.to_owned());
