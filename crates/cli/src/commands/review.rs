@@ -356,10 +356,11 @@ impl Item {
             text.push_str(&lines(says, &[other]));
         }
         text.push('\n');
-        let like = details.replaceable;
         Ok(Self {
             text,
-            like: like.map(|id| (id, Context::short(&index, id))),
+            like: details
+                .replaceable
+                .map(|id| (id, Context::short(&index, id))),
         })
     }
 }

@@ -111,6 +111,10 @@ impl Ui {
     }
 
     /// Prints data, with which a command ends.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a command ends with it, and commands may fail"
+    )]
     pub(crate) fn answer(&self, text: &str) -> Outcome {
         self.print(text);
         Ok(ExitCode::SUCCESS)
@@ -118,6 +122,10 @@ impl Ui {
 
     /// Prints data that may be longer than the screen, in the person's pager, with which a command
     /// ends. The words of `query` are highlighted.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a command ends with it, and commands may fail"
+    )]
     pub(crate) fn page(&self, text: &str, query: &str) -> Outcome {
         let found = terms(query).into_iter().collect();
         let text = self.terminal.data(self.encode(text), &found);

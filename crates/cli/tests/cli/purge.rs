@@ -238,7 +238,7 @@ fn purged_text_that_another_machine_brings_back_is_said_and_repeated() {
     sync_desktop();
     purge_text(&laptop, SECRET).well();
     let note = NoteText::new(&id("BR1NGS"), "Offline");
-    desktop.add(&note.body(&format!("The guests said {SECRET}.")));
+    desktop.add(&note.body(format!("The guests said {SECRET}.")));
     sync_desktop();
     let named = "another machine brought purged text back with #BR1NGS";
     let synced = run(&laptop, "sync").stderr;
@@ -361,7 +361,7 @@ fn an_injected_note_leaves_the_records_of_other_machines_with_their_next_sync() 
         ("KEPT01", "kept"),
     ] {
         let note = NoteText::new(&id(short), &format!("Staging {word}"));
-        laptop.add(&note.body(&body(word)));
+        laptop.add(&note.body(body(word)));
     }
     let masked = NoteText::new(&id("MASKED"), "Staging masked");
     laptop.add(&masked.body("The masked greeting is p4le-Q8-plum until the autumn."));

@@ -262,7 +262,7 @@ fn a_note_with_a_secret_stays_on_this_machine() {
         assert!(!sent().contains(&id(short)), "{key}");
         home.add(&NoteText::new(&id(short), "Deploys"));
     }
-    run("sync");
+    assert_eq!(run("sync").code, Some(0));
     let status = run("status").stdout;
     assert_eq!(status.matches("held:  memory/").count(), 2, "{status}");
     let review = run("review");

@@ -249,7 +249,9 @@ mod tests {
             lane: "prompt",
         };
         for at in [now(), now() + chrono::TimeDelta::seconds(2)] {
-            journal.was_shown(to, &[shown.clone()], at).unwrap();
+            journal
+                .was_shown(to, std::slice::from_ref(&shown), at)
+                .unwrap();
         }
         for (second, text) in [
             "a body without an id",
