@@ -42,7 +42,7 @@ pub const USER_HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
 const ROOT: &str = "[ROOT]";
 
 /// Time limit for background processes.
-const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(20);
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often [`TestHome::settle`] looks for them. A process that starts has no lock yet.
 const CHECK_INTERVAL: Duration =
