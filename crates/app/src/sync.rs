@@ -292,31 +292,40 @@ pub fn returned_text(note: NoteId) -> String {
     )
 }
 
-/// Remembers which notes are not pushed because of what is in them. [`withheld`] leaves out those that were
-/// changed since.
-fn keep_withheld(journal: &Journal, synced: &Synced) -> Result<(), journal::Error> {
+/// Remembers which notes are not pushed because of what is in them.
+fn keep_withheld(
+    context: &Context,
+    journal: &Journal,
+    synced: &Synced,
+) -> Result<(), journal::Error> {
     let problems = synced.problems.iter();
     let withheld = problems.filter(|problem| problem.reason == WITHHELD);
-    let mut paths: BTreeSet<String> = journal.json(WITHHELD_NOTES)?.unwrap_or_default();
+    let mut paths = withheld_paths(context, journal)?;
     paths.extend(withheld.map(|problem| problem.path.clone()));
     journal.set_json(WITHHELD_NOTES, &paths)
 }
 
-/// Says which notes are not pushed because of what is in them.
-pub fn withheld(context: &Context, journal: &Journal) -> Vec<String> {
-    let paths: Vec<String> = journal
-        .json(WITHHELD_NOTES)
-        .ok()
-        .flatten()
-        .unwrap_or_default();
-    let still = paths.into_iter().filter(|path| {
+/// Returns the paths of these notes, without those that were changed since.
+fn withheld_paths(
+    context: &Context,
+    journal: &Journal,
+) -> Result<BTreeSet<String>, journal::Error> {
+    let mut paths: BTreeSet<String> = journal.json(WITHHELD_NOTES)?.unwrap_or_default();
+    paths.retain(|path| {
         let bytes = fs::read(context.home.root().join(path));
         let name = path.trim_start_matches("memory/");
         bytes.is_ok_and(|bytes| is_withheld(name, &bytes))
     });
-    still
-        .map(|path| format!("{} {WITHHELD}", one_line(&path)))
-        .collect()
+    Ok(paths)
+}
+
+/// Says which notes are not pushed because of what is in them.
+pub fn withheld(context: &Context, journal: &Journal) -> Vec<String> {
+    let paths = withheld_paths(context, journal).unwrap_or_default();
+    let lines = paths
+        .iter()
+        .map(|path| format!("{} {WITHHELD}", one_line(path)));
+    lines.collect()
 }
 
 /// Returns what to do about an error, if known.
@@ -429,7 +438,7 @@ impl<'a> Carrier<'a> {
             Identities::new(journal, home, environment.now, Duration::ZERO).refresh()?;
         }
         if let Ok(synced) = result {
-            keep_withheld(journal, synced)?;
+            keep_withheld(self.context, journal, synced)?;
             journal.know(synced.changed.iter().map(|path| path.id))?;
         }
         match result {
@@ -620,7 +629,7 @@ fn commit_folder(context: &Context, timeout: Duration) -> Result<(), anamnesis_s
         && committed.problems.iter().any(|it| it.reason == WITHHELD)
         && let Some(journal) = context.journal()
     {
-        context.log_error("commit", keep_withheld(&journal, committed));
+        context.log_error("commit", keep_withheld(context, &journal, committed));
     }
     committed.map(drop)
 }

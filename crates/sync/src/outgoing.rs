@@ -79,14 +79,9 @@ impl Repository {
         tip: &Commit<'_>,
         there: Option<&Commit<'_>>,
     ) -> Result<Option<Commit<'_>>, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
-        walk.push(tip.id())?;
-        if let Some(there) = there {
-            walk.hide(there.id())?;
-        }
+        let order = Sort::TOPOLOGICAL | Sort::REVERSE;
         let mut folders = Folders::new(&self.git)?;
-        for oid in walk {
+        for oid in self.revwalk(order, Some(tip.id()), there.map(Commit::id))? {
             let commit = self.git.find_commit(oid?)?;
             let is_ours = commit
                 .committer()

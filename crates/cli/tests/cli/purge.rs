@@ -173,20 +173,26 @@ fn a_text_is_masked_everywhere() {
     run(&home, "sync").well();
 }
 
-#[test]
-fn another_machine_takes_it_over_and_brings_nothing_back() {
-    // DEL-01
+/// Two machines with the leaked text, and their remote.
+fn two_leaked() -> (TestHome, TestHome, PathBuf) {
     let (laptop, remote) = with_remote();
     leak(&laptop);
     run(&laptop, "sync").well();
     let desktop = home();
     join(&desktop, &remote);
-    let on_desktop = |words: &str| {
-        command(&desktop, words)
-            .env("ANAMNESIS_MACHINE_ID", "desktop")
-            .run()
-    };
-    on_desktop("sync").well();
+    command_on_desktop(&desktop, "sync").run().well();
+    (laptop, desktop, remote)
+}
+
+fn command_on_desktop<'a>(desktop: &'a TestHome, words: &str) -> Invocation<'a> {
+    command(desktop, words).env("ANAMNESIS_MACHINE_ID", "desktop")
+}
+
+#[test]
+fn another_machine_takes_it_over_and_brings_nothing_back() {
+    // DEL-01
+    let (laptop, desktop, remote) = two_leaked();
+    let on_desktop = |words: &str| command_on_desktop(&desktop, words).run();
     on_desktop("write --stdin --title Own").well();
     on_desktop("sync").well();
     assert!(holding(&desktop.store()).contains(&"objects".to_owned()));
@@ -213,8 +219,7 @@ fn another_machine_takes_it_over_and_brings_nothing_back() {
     on_desktop("list").well();
     let left = holding(&desktop.store());
     assert!(!left.contains(&"objects".to_owned()), "{left:?}");
-    command(&desktop, "purge --find --yes")
-        .env("ANAMNESIS_MACHINE_ID", "desktop")
+    command_on_desktop(&desktop, "purge --find --yes")
         .input(SECRET)
         .run()
         .well();
@@ -224,22 +229,11 @@ fn another_machine_takes_it_over_and_brings_nothing_back() {
 #[test]
 fn purged_text_that_another_machine_brings_back_is_said_and_repeated() {
     // DEL-01
-    let (laptop, remote) = with_remote();
-    leak(&laptop);
-    run(&laptop, "sync").well();
-    let desktop = home();
-    join(&desktop, &remote);
-    let sync_desktop = || {
-        command(&desktop, "sync")
-            .env("ANAMNESIS_MACHINE_ID", "desktop")
-            .run()
-            .well()
-    };
-    sync_desktop();
+    let (laptop, desktop, _remote) = two_leaked();
     purge_text(&laptop, SECRET).well();
     let note = NoteText::new(&id("BR1NGS"), "Offline");
     desktop.add(&note.body(format!("The guests said {SECRET}.")));
-    sync_desktop();
+    command_on_desktop(&desktop, "sync").run().well();
     let named = "another machine brought purged text back with #BR1NGS";
     let synced = run(&laptop, "sync").stderr;
     assert!(synced.contains(named), "{synced}");
@@ -349,11 +343,7 @@ fn an_injected_note_leaves_the_records_of_other_machines_with_their_next_sync() 
     let (laptop, remote) = with_remote();
     let desktop = home();
     join(&desktop, &remote);
-    let on_desktop = |words: &str| {
-        command(&desktop, words)
-            .env("ANAMNESIS_MACHINE_ID", "desktop")
-            .run()
-    };
+    let on_desktop = |words: &str| command_on_desktop(&desktop, words).run();
     let body = |word: &str| format!("The {word} greeting is {SECRET} until the autumn.");
     for (short, word) in [
         ("F0RG0T", "first"),

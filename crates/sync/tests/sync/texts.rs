@@ -328,7 +328,7 @@ fn a_credential_that_a_person_committed_is_in_no_push() {
         assert!(arrived.contains(at), "{arrived}");
         assert!(!remote_has_token(), "{at}");
     }
-    // What was committed before the first such commit is in the remote as it was.
+    // Commits before the first one with a withheld note are pushed unchanged.
     let log = ["-C", &fleet.remote(), "log", "--format=%s", "main"];
     assert!(run(&log).contains("anamnesis: write"), "{}", run(&log));
 }
