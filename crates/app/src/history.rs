@@ -173,7 +173,7 @@ impl<'a> Past<'a> {
     }
 
     /// Returns the notes at a point in time.
-    pub fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Error> {
+    pub fn at(self, date: &str) -> Result<PastMoment<'a>, Error> {
         let time = time_of(date, self.context.environment.now)?;
         let moment = self.repository.at(time)?;
         let moment = moment.ok_or_else(|| {
@@ -183,24 +183,11 @@ impl<'a> Past<'a> {
             ))
             .hint("anamnesis log --all   (its last line is the oldest)")
         })?;
-        Ok((time, moment))
-    }
-
-    /// Returns a past version of a note as if it were on the disk. `None` if it did not exist or is
-    /// withheld from an agent.
-    pub fn stored_at(&self, moment: &Moment, id: NoteId) -> Result<Option<Stored>, Error> {
-        if self.is_withheld(id) {
-            return Ok(None);
-        }
-        let file = self.repository.note_at(moment, id)?;
-        file.map(|file| stored(id, &file)).transpose()
-    }
-
-    /// Builds an index in memory of the notes at a past moment. Files that were not valid notes then
-    /// are left out.
-    pub fn index_at(&self, moment: &Moment) -> Result<Index, Error> {
-        let stored = |id| self.stored_at(moment, id).ok().flatten();
-        Ok(Index::in_memory(moment.ids().filter_map(stored))?)
+        Ok(PastMoment {
+            past: self,
+            time,
+            moment,
+        })
     }
 
     /// Returns whether a note is withheld from the agent that asks: it is forgotten or deleted.
@@ -285,6 +272,48 @@ impl<'a> Past<'a> {
     }
 }
 
+/// The notes at a point in time.
+pub struct PastMoment<'a> {
+    /// The history.
+    pub past: Past<'a>,
+    /// The time.
+    pub time: DateTime<Utc>,
+    /// The notes then.
+    pub moment: Moment,
+}
+
+impl PastMoment<'_> {
+    /// Resolves a partial id to one of the notes.
+    pub fn resolve(&self, typed: &str) -> Result<NoteId, Error> {
+        let reference = reference(typed)?;
+        let there = self.moment.ids();
+        let there = there.filter(|id| reference.matches(&id.to_string()));
+        let there: BTreeSet<NoteId> = there.collect();
+        if there.is_empty() {
+            let typed = reference.as_str();
+            let failure = format!("#{typed} was not there at {}", shown_time(self.time));
+            return Err(Error::failed(failure).hint(format!("anamnesis log --note {typed}")));
+        }
+        one_of(&reference, &there)
+    }
+
+    /// Returns a note as if it were on the disk. `None` if it did not exist or is withheld from an
+    /// agent.
+    pub fn stored(&self, id: NoteId) -> Result<Option<Stored>, Error> {
+        if self.past.is_withheld(id) {
+            return Ok(None);
+        }
+        let file = self.past.repository.note_at(&self.moment, id)?;
+        file.map(|file| stored(id, &file)).transpose()
+    }
+
+    /// Builds an index in memory. Files that were not valid notes then are left out.
+    pub fn index(&self) -> Result<Index, Error> {
+        let stored = |id| self.stored(id).ok().flatten();
+        Ok(Index::in_memory(self.moment.ids().filter_map(stored))?)
+    }
+}
+
 /// Commits, as `log` lists them.
 #[derive(Serialize)]
 pub struct CommitList {
@@ -350,19 +379,6 @@ pub fn writer_of(repository: &Repository, id: NoteId, body: &str) -> Option<Stri
 pub fn open(context: &Context) -> Result<Option<Repository>, Error> {
     let now = context.environment.now;
     Ok(Repository::open(&context.home, &context.machine_id(), now)?)
-}
-
-/// Resolves a partial id to one note of a past moment.
-pub fn resolve_at(typed: &str, time: DateTime<Utc>, moment: &Moment) -> Result<NoteId, Error> {
-    let reference = reference(typed)?;
-    let there = moment.ids().filter(|id| reference.matches(&id.to_string()));
-    let there: BTreeSet<NoteId> = there.collect();
-    if there.is_empty() {
-        let typed = reference.as_str();
-        let failure = format!("#{typed} was not there at {}", shown_time(time));
-        return Err(Error::failed(failure).hint(format!("anamnesis log --note {typed}")));
-    }
-    one_of(&reference, &there)
 }
 
 /// How many versions of a note are searched for a text.

@@ -356,11 +356,10 @@ impl Item {
             text.push_str(&lines(says, &[other]));
         }
         text.push('\n');
+        let replaceable = details.replaceable;
         Ok(Self {
             text,
-            like: details
-                .replaceable
-                .map(|id| (id, Context::short(&index, id))),
+            like: replaceable.map(|id| (id, Context::short(&index, id))),
         })
     }
 }

@@ -4,27 +4,18 @@ use anamnesis_app::{
     Error,
     context::Context,
     embedding::QueryEncoder,
-    history::{self, Past},
+    history::{self, Past, PastMoment},
     ops::note::{FoundNote, FoundNotes, Note as Listed},
     project_history,
 };
-use anamnesis_note::{
-    id::NoteId,
-    note::{Kind, NoteType, Scope},
-};
+use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::{
     branch::branch_remark,
     correction,
     search::{self, Hit, MAX_HITS},
 };
-use anamnesis_store::{
-    index::{Filter, Index},
-    notes::Stored,
-    project::Project,
-};
-use anamnesis_sync::history::Moment;
+use anamnesis_store::{index::Filter, notes::Stored, project::Project};
 use anamnesis_text::clean::one_line;
-use chrono::{DateTime, Utc};
 
 use crate::{
     input::read_text,
@@ -86,7 +77,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let error = Error::usage("no words to search for were typed");
         return Err(error.hint("anamnesis search WORDS"));
     }
-    let past = args.at.as_ref().map(|date| At::new(context, date));
+    let past = args.at.as_ref();
+    let past = past.map(|date| Past::open(context)?.at(date));
     let past = past.transpose()?;
     let index = match &past {
         Some(past) => past.index()?,
@@ -123,7 +115,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         });
     }
     if hits.is_empty() && commits.is_empty() {
-        let at = |past: &At<'_>| ("had", format!(" at {}", history::shown_time(past.time)));
+        let at = |past: &PastMoment<'_>| ("had", format!(" at {}", history::shown_time(past.time)));
         let (has, then) = past.as_ref().map_or(("has", String::new()), at);
         return ui.answer(&format!("no note {has} any of these words{then}\n"));
     }
@@ -178,14 +170,14 @@ fn filter(args: &Args, context: &Context) -> Filter {
     }
 }
 
-fn stored(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Option<Stored> {
+fn stored(hit: &Hit, past: Option<&PastMoment<'_>>, context: &Context) -> Option<Stored> {
     match past {
-        Some(past) => past.stored(hit.entry.id()),
+        Some(past) => past.stored(hit.entry.id()).ok().flatten(),
         None => context.notes.read(hit.entry.path).ok(),
     }
 }
 
-fn found(hit: Hit, past: Option<&At<'_>>, context: &Context) -> FoundNote {
+fn found(hit: Hit, past: Option<&PastMoment<'_>>, context: &Context) -> FoundNote {
     let stored = stored(&hit, past, context);
     let mut note = Listed::new(context, hit.entry);
     if let Some(stored) = stored {
@@ -198,28 +190,5 @@ fn found(hit: Hit, past: Option<&At<'_>>, context: &Context) -> FoundNote {
         score: hit.score,
         matched: hit.similarity.map(|_| hit.matched),
         similarity: hit.similarity,
-    }
-}
-
-/// The notes of a past moment.
-struct At<'a> {
-    past: Past<'a>,
-    time: DateTime<Utc>,
-    moment: Moment,
-}
-
-impl<'a> At<'a> {
-    fn new(context: &'a Context, date: &str) -> Result<Self, Error> {
-        let past = Past::open(context)?;
-        let (time, moment) = past.at(date)?;
-        Ok(Self { past, time, moment })
-    }
-
-    fn index(&self) -> Result<Index, Error> {
-        self.past.index_at(&self.moment)
-    }
-
-    fn stored(&self, id: NoteId) -> Option<Stored> {
-        self.past.stored_at(&self.moment, id).ok().flatten()
     }
 }

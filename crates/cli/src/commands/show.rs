@@ -120,17 +120,17 @@ fn corrections(index: &Index, entry: &Entry, context: &Context) -> Result<String
 
 /// Shows a past version of a note.
 fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
-    let past = Past::open(context)?;
-    let (time, moment) = past.at(date)?;
-    let id = history::resolve_at(&args.id, time, &moment)?;
+    let then = Past::open(context)?.at(date)?;
+    let past = &then.past;
+    let id = then.resolve(&args.id)?;
     past.refuse_withheld(id)?;
     if args.raw {
-        let file = past.repository.note_at(&moment, id)?;
+        let file = past.repository.note_at(&then.moment, id)?;
         let bytes = file.map(|file| file.bytes).unwrap_or_default();
         return ui.answer(&context.printable(&String::from_utf8_lossy(&bytes)));
     }
     // A temporary index of this note provides its entry.
-    let stored = past.stored_at(&moment, id)?;
+    let stored = then.stored(id)?;
     let index = Index::in_memory(stored.clone())?;
     let (Some(stored), Some(entry)) = (stored, index.get(id)?) else {
         return Err(Error::failed(format!(
@@ -142,12 +142,12 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     note.body = context.printable(&note.body);
     if args.json {
         let note = Listed::new(context, entry).with_text(&note);
-        let at = history::iso(time);
+        let at = history::iso(then.time);
         return ui.json(PastNote { note, at });
     }
     let short = past.short(id);
     let mut text = heading(&entry, &note, &short, context);
-    text.push_str(&format!("version of {}\n", history::shown_time(time)));
+    text.push_str(&format!("version of {}\n", history::shown_time(then.time)));
     let body = note.body.trim_end();
     if !body.is_empty() {
         text.push_str(&format!("\n{body}\n"));

@@ -96,12 +96,8 @@ impl Ui {
 
     /// Returns an error if some of the output could not be written.
     pub(crate) fn check_written(&self) -> Result<(), Error> {
-        match self.unwritten.take() {
-            Some(error) => {
-                Err(Error::failed(format!("cannot write the output: {error}")).because(error))
-            }
-            None => Ok(()),
-        }
+        let failure = Error::prefixed("cannot write the output");
+        self.unwritten.take().map(failure).map_or(Ok(()), Err)
     }
 
     /// Prints data.
@@ -111,28 +107,20 @@ impl Ui {
     }
 
     /// Prints data, with which a command ends.
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "a command ends with it, and commands may fail"
-    )]
     pub(crate) fn answer(&self, text: &str) -> Outcome {
         self.print(text);
-        Ok(ExitCode::SUCCESS)
+        self.check_written().map(|()| ExitCode::SUCCESS)
     }
 
     /// Prints data that may be longer than the screen, in the person's pager, with which a command
     /// ends. The words of `query` are highlighted.
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "a command ends with it, and commands may fail"
-    )]
     pub(crate) fn page(&self, text: &str, query: &str) -> Outcome {
         let found = terms(query).into_iter().collect();
         let text = self.terminal.data(self.encode(text), &found);
         if !self.terminal.page(&text) {
             self.write(&mut io::stdout().lock(), &text);
         }
-        Ok(ExitCode::SUCCESS)
+        self.check_written().map(|()| ExitCode::SUCCESS)
     }
 
     /// Prints somebody else's text, without replacing characters.

@@ -3,13 +3,13 @@
 use anamnesis_app::{
     Error, diff,
     format::{count, number},
-    history::{self as operation, Past, shown_actor, shown_verb},
+    history::{self as operation, Past, PastMoment, shown_actor, shown_verb},
     sync::short_batch,
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::search::{self, MAX_HITS};
 use anamnesis_store::index::{Entry, Filter};
-use anamnesis_sync::history::{Event, Moment};
+use anamnesis_sync::history::Event;
 use maud::{Markup, html};
 
 use crate::{
@@ -172,16 +172,16 @@ pub(crate) fn day(visit: &Visit) -> Answered {
     let date = date.ok_or_else(|| Error::usage("the day is missing"))?;
     let past = Past::with_index(&visit.context, visit.index()?)?;
     let past = past.ok_or_else(|| missing("history"))?;
-    let (time, moment) = past.at(date)?;
+    let past = past.at(date)?;
     let page = layout::page_number(&visit.query);
     let (total, found) = if let Some(query) = visit.query.get("q") {
-        let index = past.index_at(&moment)?;
+        let index = past.index()?;
         let hits = search::search(&index, query, &Filter::default(), MAX_HITS)?;
         let found = hits.iter().skip((page - 1) * PAGE).take(PAGE);
         let found: Vec<_> = found.map(|hit| hit.entry.id()).collect();
         (hits.len(), found)
     } else {
-        let mut ids: Vec<NoteId> = moment.ids().collect();
+        let mut ids: Vec<NoteId> = past.moment.ids().collect();
         // An id begins with the time of its note.
         ids.sort_unstable_by(|a, b| b.cmp(a));
         let found = ids.iter().skip((page - 1) * PAGE).take(PAGE);
@@ -189,24 +189,23 @@ pub(crate) fn day(visit: &Visit) -> Answered {
     };
     let main = html! {
         p { a href="/history" { "← History" } }
-        h1 { "What it knew on " (operation::shown_time(time)) }
+        h1 { "What it knew on " (operation::shown_time(past.time)) }
         (date_form(visit))
         p.hint { (layout::amount(total, "note", page, PAGE)) " of all your machines" }
-        ol.notes { @for id in found { (then(visit, &past, &moment, id)?) } }
+        ol.notes { @for id in found { (then(visit, &past, id)?) } }
         (layout::pager(visit, page, PAGE, total))
     };
     Ok(layout::page(visit, "History", &main))
 }
 
 /// An earlier version of a note.
-fn then(visit: &Visit, past: &Past<'_>, moment: &Moment, id: NoteId) -> Result<Markup, Error> {
+fn then(visit: &Visit, past: &PastMoment<'_>, id: NoteId) -> Result<Markup, Error> {
     // A file that was no valid note then is left out.
-    let stored = past.stored_at(moment, id).ok().flatten();
-    let Some(stored) = stored else {
+    let Some(stored) = past.stored(id).ok().flatten() else {
         return Ok(html! {});
     };
     let note = stored.note();
-    let now = past.index.get(id)?;
+    let now = past.past.index.get(id)?;
     let is_same = |entry: &Entry| {
         let stored = visit.context.notes.read(entry.path);
         stored.is_ok_and(|stored| stored.note().body == note.body)
