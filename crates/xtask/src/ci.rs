@@ -217,9 +217,9 @@ fn hostile_inputs_and_machines(root: &Path, steps: &mut Steps) -> Result {
         passed(cargo(root).args(["xtask", "adversary"]))
     })?;
     steps.run("three machines", || {
-        machines(&["--known", "--seeds", "12", "--steps", "400"])
+        machines(&["--known", "--seeds", "5", "--steps", "400"])
     })?;
-    steps.run("killed syncs", || machines(&["--kills", "24"]))?;
+    steps.run("killed syncs", || machines(&["--kills", "48"]))?;
     steps.run("beside the Python version", || {
         if crate::python_version::install(root).is_ok() {
             machines(&["--python"])
