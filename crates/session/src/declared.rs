@@ -113,6 +113,15 @@ impl Declared {
         }
         let output = event.response.as_ref().map_or("", |output| &output.tail);
         let output = event.error.as_deref().unwrap_or(output);
+        // What a pull request has is merged before its branch is deleted.
+        let is_merged = self.commits.iter().any(|commit| commit.starts_with('#'));
+        if command.contains("git branch -D ") && !is_merged {
+            let deleted: Vec<&str> = output.lines().filter_map(deleted_tip).collect();
+            self.commits.retain(|commit| {
+                let hash = commit.split(' ').next().unwrap_or_default();
+                !(is_hash(hash) && deleted.iter().any(|tip| tip.starts_with(hash)))
+            });
+        }
         let mut made: Vec<String> = Vec::new();
         if commits {
             made.extend(output.lines().filter_map(commit_of));
@@ -147,6 +156,14 @@ fn takes_last_commit_back(command: &str) -> bool {
             options
                 .any(|option| matches!(option, "HEAD~1" | "HEAD~" | "HEAD^" | "'HEAD^'" | "HEAD^1"))
         })
+}
+
+/// Reads the hash of what git prints of a deleted branch: `Deleted branch cart (was 1a2b3c4).`
+fn deleted_tip(printed: &str) -> Option<&str> {
+    let (_, tip) = printed
+        .strip_prefix("Deleted branch ")?
+        .split_once(" (was ")?;
+    tip.split(')').next()
 }
 
 /// Returns the subject of a line of [`Declared::commits`].
@@ -364,6 +381,22 @@ mod tests {
             update(json!({"taskId": "3", "status": "deleted"})),
         ];
         assert_eq!(Declared::new(&events).open_tasks, ["write it", "deploy"]);
+    }
+
+    #[test]
+    fn commits_of_a_branch_that_was_thrown_away_are_none() {
+        let commit = bash("git commit -m x", "[try 1a2b3c4] Try a new cart");
+        let deleted = bash("git branch -D try", "Deleted branch try (was 1a2b3c4).");
+        let opened = bash(
+            "gh pr create --title \"A new cart\" --body x",
+            "https://git.example/o/r/pull/12",
+        );
+        let commits = |events: &[ToolEvent]| Declared::new(events).commits.len();
+        assert_eq!(commits(&[commit.clone(), deleted.clone()]), 0);
+        // It was merged as one commit.
+        assert_eq!(commits(&[commit.clone(), opened, deleted]), 2);
+        let merged = bash("git branch -d try", "Deleted branch try (was 1a2b3c4).");
+        assert_eq!(commits(&[commit, merged]), 1);
     }
 
     #[test]

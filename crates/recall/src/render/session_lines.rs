@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use anamnesis_session::{
     declared::is_hash,
     directive::{Directive, directive, is_question, stands_alone},
-    session_note::{PLAN, labelled, part_of, tells_result},
+    session_note::{PLAN, announces, labelled, part_of, tells_result},
 };
 use anamnesis_text::{
     statement::Statement,
@@ -209,7 +209,7 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         // A question without its answer tells nothing.
         let is_answered = || of == Some("Outcome") && is_question(title);
         let is_shown = of.is_none_or(|of| purpose.shows(of) || is_answered());
-        let is_empty_answer = || is_code_alone(&text) || repeats_commit(&text);
+        let is_empty_answer = || is_code_alone(&text) || repeats_commit(&text) || announces(&text);
         let tells_nothing = text.ends_with([':', '：']) || is_answer && is_empty_answer();
         if !is_shown || tells_nothing && matched == 0 {
             continue;
@@ -432,7 +432,7 @@ mod tests {
     fn a_start_shows_no_line_that_needs_another_one_or_offers_something() {
         let body = "**Said:**\n- No, we simply don't support this notation\n- So the till closes\n- use tabs in `Makefile`\n\n\
             **Outcome:**\n- `staging` — `preview` — Preview\n- Try restarting the app, it should be found now.\n\
-            - Stash the unrelated changes first\n- All tests passed in the end.\n- Checks: `make lint`.\n\
+            - Stash the unrelated changes first\n- All 1309 tests passed in the end.\n- Checks: `make lint`.\n\
             - If the cart is empty, the till closes.\n- The api reads its port from `app.toml`.";
         let wanted = wanted(&["notation".to_owned(), "preview".to_owned()]);
         let short = |purpose| shortened("x", body, 500, purpose, &[]);
@@ -445,6 +445,8 @@ mod tests {
             matched.contains("this notation") && matched.contains("Preview"),
             "{matched}"
         );
+        let body = "**Outcome:** I need to look at `cart.html` for the missing tag.";
+        assert_eq!(shortened("x", body, 500, Purpose::LastSession, &[]), "");
     }
 
     #[test]

@@ -227,6 +227,9 @@ impl<'a> Judged<'a> {
         let is_general = self.is_general();
         let is_opposed = words.contain(cues.contrast) || words.contain(cues.negation);
         if !is_general {
+            if self.is_at_line() {
+                return None;
+            }
             let is_wanted = words.begin("i want|i don't want|i dont want|i do not want");
             let is_told = self.first().begin(cues.report) || words.contain(cues.failing);
             if words.contain(cues.step) && !is_wanted
@@ -373,6 +376,18 @@ impl<'a> Judged<'a> {
     fn rules_out(&self) -> bool {
         let is_quoted = |clause: &Words| clause.as_str() == "not x";
         self.clauses.iter().skip(1).any(is_quoted)
+    }
+
+    /// Returns whether an order is about one line of a file: "src/cart.rs:24 should use a map".
+    fn is_at_line(&self) -> bool {
+        let mut words = self.sentence.split_whitespace();
+        words.any(|word| {
+            let word = word.trim_end_matches(['.', ',', ')', ':', '`']);
+            word.split_once(':').is_some_and(|(file, line)| {
+                let is_file = file.contains('/') && !line.starts_with('/');
+                is_file && line.starts_with(|c: char| c.is_ascii_digit())
+            })
+        })
     }
 
     fn is_unfinished(&self) -> bool {

@@ -75,6 +75,7 @@ fn orders_reports_opinions_questions_and_choices_are_not_lasting() {
             "write the test only",
             "write the test, not the code",
             "don't add tests for this task",
+            "src/cart/total.rs:24 should not use a float",
             "make sure the readme is up to date",
             "please create a commit message",
             "go ahead with the plan",

@@ -71,6 +71,10 @@ const REMARKS: &str = "\
     thank|thanks|here's|here is|here are|would you|do you want|all done|all clean|all set|\
     summary|hello|committed|looking at|is there|the changes are|我将|我来|我先|我会|让我|现在我";
 
+/// Beginnings of statements that announce what is done next.
+const ANNOUNCING: &str =
+    "let me|now let me|i'll|i will|i need to|i'm going to|我将|我来|我先|我会|让我|我將|讓我";
+
 /// Beginnings of lines that offer what the items of the list below them say.
 const OFFERING: &str = "\
     if you|if you'd|would you|do you|should i|shall i|let me know|you could|you can|i can|i could|we could|try|\
@@ -164,13 +168,20 @@ pub fn tells_result(statement: &str) -> bool {
         || statement.starts_with('`') && failure_weight(statement) > 0.0
 }
 
+/// Returns whether a statement announces what is done next.
+pub fn announces(statement: &str) -> bool {
+    Words::new(statement).begin(ANNOUNCING)
+}
+
 /// Returns whether a statement says only that something passes, or names a command: "Lint: `make lint`."
 fn is_status(statement: &str) -> bool {
     const STATUS: &str = "passed|pass|passes|succeeded|is clean|are green|no errors|no failures";
     let words = Words::new(statement);
     let command = statement.trim_end_matches('.').strip_suffix('`');
     let label = command.and_then(|text| text.split_once(": `"));
-    words.contain(STATUS) && specifics(statement) < 1.0
+    // "All tests pass (1309)": a count names nothing.
+    let unnumbered = statement.replace(|c: char| c.is_ascii_digit(), "");
+    words.contain(STATUS) && specifics(&unnumbered) < 1.0
         || label.is_some_and(|(_, command)| !command.contains('`'))
         || words.begin("if|when|wenn|si|如果")
 }

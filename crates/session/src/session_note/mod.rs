@@ -28,7 +28,7 @@ use anamnesis_text::{
 use chrono::{DateTime, NaiveDate, Utc};
 
 pub use self::{
-    answer::tells_result,
+    answer::{announces, tells_result},
     compaction::{Compacted, INSTRUCTIONS},
 };
 pub use crate::note_parts::{labelled, part_of};
@@ -383,7 +383,7 @@ impl<'a> ParsedDigest<'a> {
 
     /// Returns whether a sentence of a prompt was copied from an earlier answer.
     fn is_copied(&self, turn: usize, sentence: &str) -> bool {
-        const MIN_COPIED: usize = 25;
+        const MIN_COPIED: usize = 16;
         let earlier = self.digest.turns.iter().take(turn);
         let mut answers = earlier.filter_map(|turn| turn.answer.as_deref());
         sentence.len() >= MIN_COPIED && answers.any(|answer| answer.contains(sentence))

@@ -229,10 +229,13 @@ fn later_requests_are_listed_apart_from_what_the_person_said() {
 #[test]
 fn what_was_copied_from_an_answer_was_not_said() {
     let rule = "Never open a file of the settings by hand.";
-    let answer = format!("I would add this rule:\n\n> {rule} Use the command.\n\nShall I?");
+    let answer = format!("I would add this rule:\n\n> {rule} Use full paths too.\n\nShall I?");
     let digest = changed(&[
         ("add a rule about the settings", &answer),
-        (&format!("{rule}\nAnd never edit the lock file."), "Done."),
+        (
+            &format!("{rule}\nUse full paths too.\nAnd never edit the lock file."),
+            "Done.",
+        ),
         (rule, "Done."),
     ]);
     let body = note(&digest).1;
@@ -269,6 +272,27 @@ fn a_sentence_comes_with_the_one_that_it_needs() {
             "The language of the search is unused. But never remove a parameter.",
         ]
     );
+}
+
+#[test]
+fn a_title_that_is_too_long_keeps_the_names_of_files_and_issues() {
+    let answer = "The settings have one order now, because two readers disagreed.";
+    for (prompt, title) in [
+        (
+            "Your task is to implement what is described in this document @docs/dev/plans/settings_order.md",
+            "implement what is described in this document …/settings_order.md",
+        ),
+        (
+            "read this about settings and tell me what we should do https://git.example/acme/shop/issues/3",
+            "read this about settings and tell me what we should do …/issues/3",
+        ),
+        (
+            "implement the settings order of docs/dev/plan.md",
+            "implement the settings order of docs/dev/plan.md",
+        ),
+    ] {
+        assert_eq!(note(&changed(&[(prompt, answer)])).0, title);
+    }
 }
 
 #[test]

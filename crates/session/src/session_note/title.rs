@@ -64,6 +64,7 @@ const ASKING: &str = "\
 
 /// Phrases after which the request itself begins, in a sentence that is too long for a title.
 const LEADS: &[&str] = &[
+    "your task is to ",
     "i would like to know ",
     "i want to know ",
     "help me to ",
@@ -137,7 +138,7 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
         .or_else(|| digest.failing.last().map(|failing| line(failing)))
         .or_else(|| told(parsed, is_claim).map(|text| line(&text)))?;
     let title = without_place(title.trim_end_matches([':', '：', ' ']));
-    let title = without_far_paths(title);
+    let title = without_folders(title);
     let title = one_line(&shorten(without_lead(&title), MAX_TITLE - 2));
     (!title.is_empty()).then_some(title)
 }
@@ -310,13 +311,22 @@ fn without_place(title: &str) -> &str {
     if is_place && is_asked { rest } else { title }
 }
 
-/// Shortens the paths in home folders to their last name.
-fn without_far_paths(title: &str) -> String {
-    let words = title.split(' ').map(|word| match word.rsplit_once('/') {
-        Some((folder, name)) if word.starts_with("~/") && folder.contains('/') => {
-            format!("…/{name}")
+/// Shortens paths in home folders to their last name, and those of a title that is too long, so that the
+/// name is not what is cut. Of an address with a number, the name before it is kept.
+fn without_folders(title: &str) -> String {
+    let is_long = title.chars().count() > MAX_TITLE - 2;
+    let words = title.split(' ').map(|word| {
+        let parts: Vec<&str> = word.split('/').collect();
+        // A quoted name may be a module or a pattern.
+        let is_quoted = word.starts_with(['`', '\'', '"']);
+        let is_far = parts.len() > 2 && (is_long && !is_quoted || word.starts_with("~/"));
+        match parts.as_slice() {
+            [.., kind, number] if is_far && number.chars().all(|c| c.is_ascii_digit()) => {
+                format!("…/{kind}/{number}")
+            }
+            [.., name] if is_far && !name.is_empty() => format!("…/{name}"),
+            _ => word.to_owned(),
         }
-        _ => word.to_owned(),
     });
     words.collect::<Vec<_>>().join(" ")
 }
