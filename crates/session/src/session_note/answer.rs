@@ -10,6 +10,9 @@ use crate::{
 /// How many statements of an answer are read, from its beginning and from its end.
 const MAX_STATEMENTS: usize = 80;
 
+/// The maximum length of an item with the one that it belongs to, in bytes.
+const MAX_JOINED: usize = 160;
+
 /// The minimum length of a statement, in characters.
 const MIN_STATEMENT: usize = 12;
 
@@ -84,7 +87,9 @@ const OFFERING: &str = "\
 pub(super) fn statements(answer: &str) -> Vec<String> {
     let mut sentences = Vec::new();
     let (mut is_code, mut is_offered) = (false, false);
+    let mut parent = String::new();
     for line in answer.lines() {
+        let is_nested = line.starts_with(['\t', ' ']) && line.len() - line.trim_start().len() > 1;
         let line = line.trim();
         if line.starts_with("```") {
             is_code = !is_code;
@@ -113,6 +118,18 @@ pub(super) fn statements(answer: &str) -> Vec<String> {
         let text = without_marker(&cells);
         let text =
             text.trim_start_matches(|c: char| !c.is_alphanumeric() && !"`\"'(@-#/.[".contains(c));
+        if is_item && is_nested && !parent.is_empty() && parent.len() + text.len() < MAX_JOINED {
+            let joined = format!("{}: {text}", parent.trim_end_matches(['.', ':', '：']));
+            split(&joined, SentenceEnd::BeforeCapital, &mut sentences);
+            continue;
+        }
+        if !is_nested && !line.is_empty() {
+            parent = if is_item {
+                text.to_owned()
+            } else {
+                String::new()
+            };
+        }
         split(text, SentenceEnd::BeforeCapital, &mut sentences);
     }
     sentences.retain(|text| {
@@ -276,6 +293,23 @@ mod tests {
                 "`a.rs` uses the new key",
                 "File — Change",
                 "b.rs — renamed to c.rs"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_item_below_another_one_comes_with_it() {
+        let answer = "- Changes to `User`:\n  - `name` is optional\n  - `id` is a number\n- The cart has tests\n\n\
+            The rest stays as it is.\n  - a lone item of it";
+        assert_eq!(
+            statements(answer),
+            [
+                "Changes to `User`:",
+                "Changes to `User`: `name` is optional",
+                "Changes to `User`: `id` is a number",
+                "The cart has tests",
+                "The rest stays as it is.",
+                "a lone item of it"
             ]
         );
     }
