@@ -15,7 +15,7 @@ mod typed_by;
 use std::{
     cell::OnceCell,
     ffi::OsStr,
-    fs, io,
+    fs, io, mem,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -241,7 +241,7 @@ fn answer_event(
     let is_first_request =
         journal::damage_was_seen() && journal::request_repair(&hook.context.home);
     let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
-    Reply {
+    let reply = Reply {
         output: if is_awaited {
             hook.host.answer(&handled.answer, &hook.event_name)
         } else {
@@ -255,7 +255,10 @@ fn answer_event(
                 Worker::Always => true,
             },
         check_index: handled.check_index,
-    }
+    };
+    // The process ends: closing both databases is work that nobody needs.
+    mem::forget(hook);
+    reply
 }
 
 /// Returns the line about a full or read-only disk, on which the record is neither in the journal nor in

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::signature::signature;
 pub(crate) use self::statement::says_it_is_expected;
-pub use self::statement::{says_it_passes, says_something_passes};
+pub use self::statement::{names_check, says_it_passes, says_something_passes};
 
 use self::signature::informative_line;
 use crate::{

@@ -45,7 +45,7 @@ const MIN_NAME: usize = 5;
 
 /// Returns whether a sentence says that a check passes. `error` is the line that it failed with.
 pub fn says_it_passes(sentence: &str, check: &str, error: &str) -> bool {
-    says_something_passes(sentence) && names(sentence, check, error)
+    says_something_passes(sentence) && names_check(sentence, check, error)
 }
 
 /// Returns whether a sentence says of anything that it passes or is fixed.
@@ -59,7 +59,7 @@ pub(crate) fn says_it_is_expected(sentence: &str, check: &str, error: &str) -> b
     let words = Words::new(sentence);
     words.contain(EXPECTED)
         && words.contain(FAILS)
-        && (!sentence.contains('`') || names(sentence, check, error))
+        && (!sentence.contains('`') || names_check(sentence, check, error))
 }
 
 /// Returns the statement that tells best what fixed a failure: one that tells a change or a reason and
@@ -89,7 +89,7 @@ pub(crate) fn remedy<'a>(
 }
 
 /// Returns whether a sentence names a check or something of its error.
-fn names(sentence: &str, check: &str, error: &str) -> bool {
+pub fn names_check(sentence: &str, check: &str, error: &str) -> bool {
     let lower = sentence.to_lowercase();
     if lower.contains(&check.to_lowercase()) {
         return true;

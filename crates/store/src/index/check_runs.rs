@@ -9,7 +9,7 @@ use anamnesis_note::{
     note::{Note, NoteType, parse_timestamp, timestamp},
 };
 use anamnesis_session::{
-    observe::{FIXED, failed_check, says_it_passes, says_something_passes},
+    observe::{FIXED, failed_check, names_check, says_something_passes},
     session_note::{FAILING, PASSED, labelled, part_of},
 };
 use anamnesis_text::{shell::command::Command, truncate::line};
@@ -111,7 +111,8 @@ impl CheckRun {
         let is_later = self.at >= failure.at && self.note != failure.note;
         is_later
             && match self.verdict.as_str() {
-                "said" => says_it_passes(&self.text, check, error),
+                // Only sentences that say that something passes are stored.
+                "said" => names_check(&self.text, check, error),
                 "passed" => {
                     Command::parse(&self.text).is_some_and(|passed| command.is_closed_by(&passed))
                 }
@@ -143,10 +144,8 @@ impl Index {
                     command.is_closed_by(&known) || known.is_closed_by(&command)
                 })
             });
-            let is_closed = runs
-                .iter()
-                .any(|run| run.closes(failure, (check, error), &command));
-            if !is_known && !is_closed {
+            let closes = |run: &CheckRun| run.closes(failure, (check, error), &command);
+            if !is_known && !runs.iter().any(closes) {
                 open.push(OpenFailure {
                     note: failure.note,
                     at: failure.at,
