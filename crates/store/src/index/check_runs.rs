@@ -105,55 +105,77 @@ struct CheckRun {
     text: String,
 }
 
-impl CheckRun {
-    /// Returns whether it closes the failure of a check, which may be in a note of the same time.
-    fn closes(&self, failure: &Self, (check, error): (&str, &str), command: &Command<'_>) -> bool {
-        let is_later = self.at >= failure.at && self.note != failure.note;
-        is_later
-            && match self.verdict.as_str() {
-                // Only sentences that say that something passes are stored.
-                "said" => names_check(&self.text, check, error),
-                "passed" => {
-                    Command::parse(&self.text).is_some_and(|passed| command.is_closed_by(&passed))
+/// The rows of the last days, oldest first, with the commands of those that tell a run.
+struct History<'a> {
+    runs: &'a [CheckRun],
+    commands: Vec<Option<Command<'a>>>,
+}
+
+impl<'a> History<'a> {
+    fn new(runs: &'a [CheckRun]) -> Self {
+        let command = |run: &'a CheckRun| match run.verdict.as_str() {
+            "failed" => Command::parse(failed_check(&run.text)?.0),
+            "passed" => Command::parse(&run.text),
+            _ => None,
+        };
+        Self {
+            runs,
+            commands: runs.iter().map(command).collect(),
+        }
+    }
+
+    /// Returns whether a row is a failure, the last of its check, that no later note closes.
+    fn is_open(&self, place: usize) -> bool {
+        let Some(failure) = self.runs.get(place).filter(|run| run.verdict == "failed") else {
+            return false;
+        };
+        let Some(((check, error), command)) =
+            failed_check(&failure.text).zip(self.commands.get(place).and_then(Option::as_ref))
+        else {
+            return false;
+        };
+        let runs = self.runs.iter().zip(&self.commands);
+        let fails_again = |(run, other): (&CheckRun, &Option<Command<'_>>)| {
+            run.verdict == "failed"
+                && other
+                    .as_ref()
+                    .is_some_and(|other| command.is_closed_by(other) || other.is_closed_by(command))
+        };
+        let closes = |(run, other): (&CheckRun, &Option<Command<'_>>)| {
+            // It may be in a note of the same time.
+            run.at >= failure.at
+                && run.note != failure.note
+                && match run.verdict.as_str() {
+                    // Only sentences that say that something passes are stored.
+                    "said" => names_check(&run.text, check, error),
+                    "passed" => other
+                        .as_ref()
+                        .is_some_and(|passed| command.is_closed_by(passed)),
+                    _ => false,
                 }
-                _ => false,
-            }
+        };
+        !runs.clone().skip(place + 1).any(fails_again) && !runs.clone().any(closes)
     }
 }
 
 impl Index {
     /// Returns the checks of projects that still fail, the latest first: no later note of the projects
-    /// has a pass of the same check or says that it is fixed, and it failed in the last 14 days.
+    /// has a run of the same check or says that it is fixed, and it failed in the last 14 days.
     pub fn open_failures(
         &self,
         projects: &[&str],
         now: DateTime<Utc>,
     ) -> Result<Vec<OpenFailure>, Error> {
         let runs = self.check_runs(projects, now)?;
-        let mut open: Vec<OpenFailure> = Vec::new();
-        for failure in runs.iter().rev().filter(|run| run.verdict == "failed") {
-            let Some((check, error)) = failed_check(&failure.text) else {
-                continue;
-            };
-            let Some(command) = Command::parse(check) else {
-                continue;
-            };
-            let is_known = open.iter().any(|known| {
-                let known = failed_check(&known.line).and_then(|(known, _)| Command::parse(known));
-                known.is_some_and(|known| {
-                    command.is_closed_by(&known) || known.is_closed_by(&command)
-                })
-            });
-            let closes = |run: &CheckRun| run.closes(failure, (check, error), &command);
-            if !is_known && !runs.iter().any(closes) {
-                open.push(OpenFailure {
-                    note: failure.note,
-                    at: failure.at,
-                    line: failure.text.clone(),
-                });
-            }
-        }
-        Ok(open)
+        let history = History::new(&runs);
+        let open = runs.iter().enumerate().rev();
+        let open = open.filter(|(place, _)| history.is_open(*place));
+        let open = open.map(|(_, failure)| OpenFailure {
+            note: failure.note,
+            at: failure.at,
+            line: failure.text.clone(),
+        });
+        Ok(open.collect())
     }
 
     /// Returns the lines of a session's note about checks that failed and are over, whatever its age is.
@@ -161,8 +183,13 @@ impl Index {
         let failing = part_of(&note.body, FAILING);
         let mut closed: Vec<String> = failing.map(str::to_owned).collect();
         if let Some(written) = parse_timestamp(&note.updated_at).filter(|_| !closed.is_empty()) {
-            let open = self.open_failures(&[&note.project], written)?;
-            closed.retain(|line| open.iter().all(|open| open.line != *line));
+            let runs = self.check_runs(&[&note.project], written)?;
+            let history = History::new(&runs);
+            let is_open = |line: &String| {
+                let mut rows = runs.iter().enumerate().filter(|(_, run)| run.text == *line);
+                rows.any(|(place, _)| history.is_open(place))
+            };
+            closed.retain(|line| !is_open(line));
         }
         Ok(closed)
     }
