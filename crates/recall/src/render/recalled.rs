@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{
     Block, CLOSE, Level, MAX_BODY_LENGTH, OPEN, cut, facts, failing_lines, heading, indented,
     inert_body, inert_line, is_session_note, left_out_line,
-    session_lines::{self, Purpose},
+    session_lines::{self, Lines, Purpose, Told},
     title, units,
 };
 use anamnesis_note::{
@@ -206,10 +206,11 @@ fn item(recalled: &Recalled, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> S
         } else {
             recalled.closed.clone()
         };
-        [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_SESSION_LENGTH].map(|length| {
-            let purpose = Purpose::Prompt(&wanted);
-            session_lines::shortened(&note.title, body, length, purpose, &closed)
-        })
+        let closed: Vec<Told> = closed.into_iter().map(Told::from).collect();
+        let closed: Vec<&Told> = closed.iter().collect();
+        let lines = Lines::new(&note.title, body, Purpose::Prompt(&wanted), &closed);
+        [MAX_LINE_LENGTH, MAX_SESSION_PASSAGE, MAX_SESSION_LENGTH]
+            .map(|length| lines.within(length))
     } else {
         // Cleaning may have shifted the offset slightly, which only moves the cut.
         let around = |length, ends: &[char]| around(body, recalled.at, length, ends);

@@ -113,54 +113,73 @@ fn is_understood_alone(label: &str, text: &str) -> bool {
     }
 }
 
+/// A text with its terms, which are computed once.
+pub(super) struct Told {
+    text: String,
+    terms: BTreeSet<String>,
+}
+
+impl From<String> for Told {
+    fn from(text: String) -> Self {
+        let terms = terms(&text).into_iter().collect();
+        Self { text, terms }
+    }
+}
+
 /// A line of a note.
 struct Line {
     label: Option<String>,
-    text: String,
+    told: Told,
     worth: f32,
     /// It names nothing, or is not understood alone.
     is_weak: bool,
 }
 
-/// Returns the lines that serve a purpose best, in the order of the note, within a length in
-/// characters. Empty if not even one line fits.
+/// The lines of a session's note that may serve a purpose.
 ///
-/// Left out are what the title or another line says, lines in `known`, announcements of a list, absolute
-/// paths, parts without a line, and unless there are no others, remarks that name nothing and, at a start,
-/// lines that are not understood alone.
-pub(super) fn shortened(
-    title: &str,
-    body: &str,
-    length: usize,
-    purpose: Purpose<'_>,
-    known: &[String],
-) -> String {
-    let lines = lines(title, body, purpose, known);
-    let mut order: Vec<usize> = (0..lines.len()).collect();
-    order.sort_by(|a, b| lines[*b].worth.total_cmp(&lines[*a].worth).then(a.cmp(b)));
-    let mut labels: Vec<Option<&str>> = Vec::new();
-    let mut chosen = BTreeSet::new();
-    let mut used = 0;
-    for index in order {
-        let line = &lines[index];
-        let label = line.label.as_deref();
-        let is_new = label.is_some() && !labels.contains(&label);
-        // `**`, `:**`, the marker and line ends.
-        let of_label = label.filter(|_| is_new).map_or(0, |label| label.len() + 6);
-        let cost = of_label + line.text.chars().count() + 3;
-        let words: BTreeSet<String> = terms(&line.text).into_iter().collect();
-        let said = chosen.iter().map(|other: &usize| &*lines[*other].text);
-        let is_repeated = said
-            .chain([title])
-            .any(|other| says(other, &line.text, &words));
-        if used + cost <= length && !is_repeated {
-            used += cost;
-            labels.push(label);
-            chosen.insert(index);
+/// Left out are what the title or another line says, known lines, announcements of a list, absolute paths,
+/// parts without a line, and unless there are no others, remarks that name nothing and, at a start, lines
+/// that are not understood alone.
+pub(super) struct Lines {
+    title: Told,
+    lines: Vec<Line>,
+}
+
+impl Lines {
+    pub(super) fn new(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Self {
+        Self {
+            title: Told::from(title.to_owned()),
+            lines: lines(title, body, purpose, known),
         }
     }
-    let chosen: Vec<&Line> = chosen.into_iter().map(|index| &lines[index]).collect();
-    written(&chosen)
+
+    /// Returns the lines that serve the purpose best, in the order of the note, within a length in
+    /// characters. Empty if not even one line fits.
+    pub(super) fn within(&self, length: usize) -> String {
+        let Self { title, lines } = self;
+        let mut order: Vec<usize> = (0..lines.len()).collect();
+        order.sort_by(|a, b| lines[*b].worth.total_cmp(&lines[*a].worth).then(a.cmp(b)));
+        let mut labels: Vec<Option<&str>> = Vec::new();
+        let mut chosen = BTreeSet::new();
+        let mut used = 0;
+        for index in order {
+            let line = &lines[index];
+            let label = line.label.as_deref();
+            let is_new = label.is_some() && !labels.contains(&label);
+            // `**`, `:**`, the marker and line ends.
+            let of_label = label.filter(|_| is_new).map_or(0, |label| label.len() + 6);
+            let cost = of_label + line.told.text.chars().count() + 3;
+            let said = chosen.iter().map(|other: &usize| &lines[*other].told);
+            let is_repeated = said.chain([title]).any(|other| says(other, &line.told));
+            if used + cost <= length && !is_repeated {
+                used += cost;
+                labels.push(label);
+                chosen.insert(index);
+            }
+        }
+        let chosen: Vec<&Line> = chosen.into_iter().map(|index| &lines[index]).collect();
+        written(&chosen)
+    }
 }
 
 /// Returns the terms of words.
@@ -168,7 +187,7 @@ pub(super) fn wanted(words: &[String]) -> BTreeSet<String> {
     words.iter().flat_map(|word| terms(word)).collect()
 }
 
-fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec<Line> {
+fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut label: Option<&str> = None;
     // A plan that was carried out is in the commits.
@@ -197,19 +216,20 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
             Some("Files") => files(text),
             _ => text.to_owned(),
         };
-        let found: BTreeSet<String> = terms(&text).into_iter().collect();
-        if text.is_empty() || known.iter().any(|known| says(known, &text, &found)) {
+        let told = Told::from(text);
+        let text = told.text.as_str();
+        if text.is_empty() || known.iter().any(|known| says(known, &told)) {
             continue;
         }
         let own = WORTH.iter().find(|(label, _)| of == Some(label));
         let mut worth = own.map_or(1.0, |(_, worth)| *worth);
-        let matched = purpose.matched(&found);
+        let matched = purpose.matched(&told.terms);
         let is_request = of.is_some_and(|of| REQUESTS.contains(&of));
         let is_answer = of.is_some_and(|of| ANSWERED.contains(&of));
         // A question without its answer tells nothing.
         let is_answered = || of == Some("Outcome") && is_question(title);
         let is_shown = of.is_none_or(|of| purpose.shows(of) || is_answered());
-        let is_empty_answer = || is_code_alone(&text) || repeats_commit(&text) || announces(&text);
+        let is_empty_answer = || is_code_alone(text) || repeats_commit(text) || announces(text);
         let tells_nothing = text.ends_with([':', '：']) || is_answer && is_empty_answer();
         if !is_shown || tells_nothing && matched == 0 {
             continue;
@@ -223,12 +243,12 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         let is_alone = || match (purpose, of) {
             (Purpose::Prompt(_), _) | (_, None) => true,
             (_, Some("Decided")) => !has_commits || !text.starts_with(PLAN),
-            (_, Some(of)) => is_understood_alone(of, &text),
+            (_, Some(of)) => is_understood_alone(of, text),
         };
         lines.push(Line {
-            is_weak: matched == 0 && (is_answer && is_remark(&text) || !is_alone()),
+            is_weak: matched == 0 && (is_answer && is_remark(text) || !is_alone()),
             label: of.map(str::to_owned),
-            text,
+            told,
             worth,
         });
     }
@@ -242,7 +262,7 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[String]) -> Vec
         let mut is_told = false;
         lines.retain(|line| {
             let is_outcome = line.label.as_deref() == Some("Outcome");
-            let is_failure = line.text.starts_with('`') && line.text.contains("`: ");
+            let is_failure = line.told.text.starts_with('`') && line.told.text.contains("`: ");
             !is_outcome || is_failure || !std::mem::replace(&mut is_told, true)
         });
     }
@@ -272,23 +292,21 @@ fn repeats_commit(text: &str) -> bool {
         || text.contains(" files changed, ")
 }
 
-/// Returns whether a known line says the same as `text`: it has all of its words but one in five, and
-/// every number, name and negation.
-fn says(known_text: &str, text: &str, words: &BTreeSet<String>) -> bool {
-    if known_text == text {
+/// Returns whether a known line says the same as another one: it has all of its words but one in five,
+/// and every number, name and negation.
+fn says(known: &Told, line: &Told) -> bool {
+    if known.text == line.text {
         return true;
     }
-    let known: BTreeSet<String> = terms(known_text).into_iter().collect();
-    let common = words.intersection(&known).count();
-    (5 * common >= 4 * words.len().max(MIN_REPEATED) || *words == known)
-        && !Statement::parse(text).differs(&Statement::parse(known_text))
+    let common = line.terms.intersection(&known.terms).count();
+    (5 * common >= 4 * line.terms.len().max(MIN_REPEATED) || line.terms == known.terms)
+        && !Statement::parse(&line.text).differs(&Statement::parse(&known.text))
 }
 
 /// Returns the lines of a note, without their labels.
-pub(super) fn texts(body: &str) -> impl Iterator<Item = String> {
-    lines("", body, Purpose::LastSession, &[])
-        .into_iter()
-        .map(|line| line.text)
+pub(super) fn texts(body: &str) -> impl Iterator<Item = Told> {
+    let lines = lines("", body, Purpose::LastSession, &[]);
+    lines.into_iter().map(|line| line.told)
 }
 
 /// Removes the title, and a file before it, from the beginning of the request.
@@ -315,17 +333,17 @@ fn written(lines: &[&Line]) -> String {
     for part in lines.chunk_by(|a, b| a.label == b.label) {
         match (part, part.first().and_then(|line| line.label.as_deref())) {
             ([only], Some(label)) => {
-                let _ = writeln!(text, "**{label}:** {}", only.text);
+                let _ = writeln!(text, "**{label}:** {}", only.told.text);
             }
             (lines, Some(label)) => {
                 let _ = writeln!(text, "**{label}:**");
                 for line in lines {
-                    let _ = writeln!(text, "- {}", line.text);
+                    let _ = writeln!(text, "- {}", line.told.text);
                 }
             }
             (lines, None) => {
                 for line in lines {
-                    let _ = writeln!(text, "{}", line.text);
+                    let _ = writeln!(text, "{}", line.told.text);
                 }
             }
         }
@@ -337,6 +355,16 @@ fn written(lines: &[&Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shortened(
+        title: &str,
+        body: &str,
+        length: usize,
+        purpose: Purpose<'_>,
+        known: &[&Told],
+    ) -> String {
+        Lines::new(title, body, purpose, known).within(length)
+    }
 
     const BODY: &str = "\
         **Ask:** Deploy the app. to staging, please\n\n**Said:**\n- use `make deploy-staging`\n\
@@ -354,7 +382,9 @@ mod tests {
 
     fn short(length: usize, words: &[&str], known: &[&str]) -> String {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let known: Vec<String> = known.iter().map(|line| (*line).to_owned()).collect();
+        let known = known.iter().map(|line| Told::from((*line).to_owned()));
+        let known: Vec<Told> = known.collect();
+        let known: Vec<&Told> = known.iter().collect();
         let wanted = wanted(&words);
         shortened("Deploy the app.", BODY, length, purpose(&wanted), &known)
     }
@@ -462,9 +492,10 @@ mod tests {
     fn a_line_that_says_what_is_known_is_left_out() {
         let body = "**Said:**\n- Use tabs in the generated files, never spaces.\n\
             - Never use tabs in the generated makefiles.\n\n**Outcome:** Done.";
-        let known = ["In generated files, always use tabs and never spaces.".to_owned()];
+        let known = "In generated files, always use tabs and never spaces.".to_owned();
+        let known = Told::from(known);
         assert_eq!(
-            shortened("x", body, 500, Purpose::LastSession, &known),
+            shortened("x", body, 500, Purpose::LastSession, &[&known]),
             "**Said:** Never use tabs in the generated makefiles."
         );
     }

@@ -18,7 +18,7 @@ use super::{
     Block, CLOSE, Chosen, INTRODUCTION, Level, MAX_GLOBAL, MAX_LEFT_OUT_LENGTH, OPEN, Reason, age,
     cut, facts, failing_lines, heading, indented, inert_body, inert_line, is_session_note,
     left_out_line, marks,
-    session_lines::{self, Purpose},
+    session_lines::{self, Lines, Purpose, Told},
     title, units,
 };
 use crate::standing::Instruction;
@@ -93,8 +93,8 @@ pub fn start_block(
         .partition(|chosen| chosen.reason == Reason::OpenTask);
     let last = notes.iter().find(|chosen| is_session_note(&chosen.note));
     let steps = last.map(|last| steps(&last.note)).unwrap_or_default();
-    let mut known: Vec<String> = standing.iter().map(|known| known.text.clone()).collect();
-    known.extend_from_slice(&steps);
+    let known = standing.iter().map(|known| &known.text).chain(&steps);
+    let mut known: Vec<Told> = known.cloned().map(Told::from).collect();
     let said: Vec<_> = standing.iter().map(|it| line(&it.text, it.note)).collect();
     let failing: Vec<_> = failing.iter().map(|it| line(&it.line, it.note)).collect();
     let next = steps.iter().zip(last.iter().cycle());
@@ -200,7 +200,7 @@ fn tasks_line(tasks: &[&Chosen], short_id: &impl Fn(NoteId) -> String) -> String
 fn item(
     chosen: &Chosen,
     section: Section,
-    known: &[String],
+    known: &[Told],
     now: DateTime<Utc>,
     short_id: &impl Fn(NoteId) -> String,
 ) -> Item {
@@ -218,12 +218,14 @@ fn item(
     let told = sentence.map_or(title.clone(), |sentence| cut(sentence, MAX_LINE_LENGTH));
     let session_text = |purpose, length| {
         // Those that still fail have a part of their own, and the last commit is in the line.
-        let mut known = [known, &failing_lines(whole)].concat();
+        let mut own = failing_lines(whole);
         if section == Section::EarlierSessions {
-            known.extend(part_of(whole, "Committed").last().map(str::to_owned));
-            known.extend(sentence.map(str::to_owned));
+            own.extend(part_of(whole, "Committed").last().map(str::to_owned));
+            own.extend(sentence.map(str::to_owned));
         }
-        session_lines::shortened(&note.title, whole, length, purpose, &known)
+        let own: Vec<Told> = own.into_iter().map(Told::from).collect();
+        let known: Vec<&Told> = known.iter().chain(&own).collect();
+        Lines::new(&note.title, whole, purpose, &known).within(length)
     };
     let body = match section {
         Section::Notes => cut(whole, MAX_NOTE_LENGTH),
