@@ -162,8 +162,12 @@ fn single(
     Ok(html! {
         h2 { (line(&operation::heading(context, card.group))) }
         ol.notes {
-            (note_item(visit, &details.entry,
-                &html! { span.chip.warn { (operation::word(waiting.reason)) } }))
+            (note_item(visit, &details.entry, &html! {
+                // The state of a proposal is on its card.
+                @if waiting.reason != PendingReason::Proposal {
+                    span.chip.warn { (operation::word(waiting.reason)) }
+                }
+            }))
         }
         @for reason in &waiting.stale_reasons {
             p.message { (clean(&reason.text(|id| Context::short(index, id)))) }
@@ -229,7 +233,7 @@ fn texts(
     Ok(html! {
         div.beside {
             section {
-                h3 { "This note" }
+                @if !others.is_empty() { h3 { "This note" } }
                 div.text { (markdown::render(&context.printable(&note.body))) }
             }
             @for other in &others {
