@@ -129,7 +129,7 @@ fn fill(home: &TestHome) -> String {
     home.run("sync").well();
     home.hook(&home.start("viewed", "startup")).well();
     let mut prompt = home.payload("UserPromptSubmit", "viewed");
-    prompt["prompt"] = "How do we deploy to staging? Never use deploy.sh there.".into();
+    prompt["prompt"] = "How do we deploy to staging? Never use deploy.sh for staging.".into();
     prompt["prompt_id"] = "p-1".into();
     home.hook(&prompt).well();
     let mut stop = home.payload("Stop", "viewed");

@@ -485,6 +485,9 @@ fn points_out(words: &Words) -> bool {
     const DETERMINED: &str = "use|in|of|to|for|with|like|do|than|on|at|from|by|about|into|after|before|all|always|never|move|and";
     let is_in = |word: &str, list: &str| list.split('|').any(|known| known == word);
     let list: Vec<&str> = words.iter().collect();
+    if list.last() == Some(&"there") {
+        return true;
+    }
     let mut told = 0;
     for (at, word) in list.iter().enumerate() {
         let next = list.get(at + 1).copied().unwrap_or_default();

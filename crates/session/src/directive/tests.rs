@@ -143,6 +143,7 @@ fn standing_instructions_hold_in_general_and_stand_alone() {
         // What it is about is elsewhere.
         "always use that normal format",
         "never do this",
+        "never run the deploy script there",
         "from now on run it with --release",
         "rename that too, and never hide this notice",
         "od teraz rób to zawsze tak",

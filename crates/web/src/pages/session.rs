@@ -8,6 +8,7 @@ use anamnesis_app::{
     session as operation,
     why::{InjectionMoment, ReceivedNotes},
 };
+use anamnesis_note::id::NoteId;
 use anamnesis_session::event::{Outcome, Privacy, Speaker};
 use anamnesis_store::{
     index::Filter,
@@ -65,10 +66,15 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         },
         MAX_NOTES,
     )?;
-    let title = format!("Session {}", received.short);
+    let note = NoteId::of_session(id);
+    let note = made.iter().find(|entry| entry.id() == note);
+    let title = note.map_or_else(
+        || format!("Session {}", received.short),
+        |entry| shorten(&line(&entry.title), 140),
+    );
     let main = html! {
         p { a href="/sessions" { "← Sessions" } }
-        h1 { (title) }
+        h1 { bdi { (title) } }
         div id="session" data-live="journal notes" {
             section.card { (head(visit, &contents, &journal, &received)?) }
             @if !made.is_empty() {
@@ -116,6 +122,7 @@ fn head(
         dl {
             dt { "State" } dd {
                 (state(session)) " " (operation::note_label(session, &received.index)?)
+                ", session " code { (received.short) }
                 @if session.is_partial { " · its beginning was not recorded" }
                 @if session.is_pruned { " · old records were removed" }
             }
@@ -135,7 +142,7 @@ fn head(
                 (count(shown, "note")) @if !texts.is_empty() { ", about " (number(tokens)) " tokens" }
                 ", " (number(used.len())) " used"
             }
-            dt { "Model" } dd {
+            dt { "Summary" } dd {
                 @match asked {
                     None => { "No model was asked about it." }
                     Some((at, None)) => { "Summarised by a model " (ago_ms(at, now)) ": one call." }
