@@ -239,7 +239,7 @@ pub fn examine(context: &Context, depth: Depth) -> Vec<NamedResult> {
         rows.add("model", named_model(it));
         rows.add("meaning", embedding_model(it));
     }
-    rows.add("beside", [beside(it)]);
+    rows.add("others", [beside(it)]);
     rows.0
 }
 

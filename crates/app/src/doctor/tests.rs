@@ -46,7 +46,7 @@ fn checks_that_need_the_store_are_not_made_without_it() {
         ("plugin", Health::Unknown),
         ("hooks", Health::Unknown),
         ("store", Health::Broken),
-        ("beside", Health::Well),
+        ("others", Health::Well),
     ];
     assert_eq!(names(&context), expected);
 }
@@ -69,7 +69,7 @@ fn another_memory_beside() {
     ] {
         let settings = settings.to_string();
         fs::write(folder.path().join("settings.json"), &settings).unwrap();
-        let [beside] = &named(&context, "beside")[..] else {
+        let [beside] = &named(&context, "others")[..] else {
             panic!("{settings}");
         };
         assert_eq!(beside.summary(), summary);

@@ -82,7 +82,7 @@ fn fresh() {
     ✓ index      was missing, is built now
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
-    ✓ beside     no other memory found
+    ✓ others     no other memory found
     nothing is broken; → is what you may do
     ");
 }
@@ -101,7 +101,7 @@ fn all_well() {
     ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
-    ✓ beside     no other memory found
+    ✓ others     no other memory found
     nothing to do
     ");
     snapshot!(home.run("doctor --json").shown(), @r#"
@@ -181,7 +181,7 @@ fn all_well() {
           "hint": null
         },
         {
-          "name": "beside",
+          "name": "others",
           "level": "well",
           "lines": [
             "no other memory found"
@@ -329,7 +329,7 @@ fn modes_and_their_repair() {
     ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
-    ✓ beside     no other memory found
+    ✓ others     no other memory found
     nothing to do
     ");
     assert_eq!(
@@ -423,8 +423,8 @@ fn projects_that_a_person_may_want_to_settle() {
 fn a_second_binary_on_the_path() {
     let home = sound();
     script(&home.root().join("bin/anamnesis"), "exit 0");
-    snapshot!(check(&home, "beside"), @"
-    ! beside     another anamnesis comes first on PATH: [ROOT]/bin/anamnesis
+    snapshot!(check(&home, "others"), @"
+    ! others     another anamnesis comes first on PATH: [ROOT]/bin/anamnesis
     → remove it, or put this one first
     ");
     assert_eq!(home.run("doctor").code, Some(3));
@@ -506,7 +506,7 @@ fn a_file_in_the_place_of_the_store() {
     ? hooks      cannot be told without the store
     ✗ store      [ROOT]/home/.anamnesis is not a folder of the store but a file; move it away
                  → move away what is in its place, or make it writable for you
-    ✓ beside     no other memory found
+    ✓ others     no other memory found
     1 broken
     ");
     for command in ["status", "list", "write --title x", "inject", "capture"] {
@@ -602,7 +602,7 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
-    ✓ beside     no other memory found
+    ✓ others     no other memory found
     nothing to do
     ");
     assert_eq!(home.run("list --everywhere --json").well(), before);
@@ -621,7 +621,7 @@ fn the_states_are_told_apart() {
         "index",
         "privacy",
         "sync",
-        "beside",
+        "others",
     ];
     let fresh = levels(&home());
     let well = levels(&sound());
@@ -672,7 +672,7 @@ fn the_report_names_nobody() {
     index well
     privacy well
     sync well
-    beside well
+    others well
     PreCompact 1 runs, median [TIME], worst [TIME]
     SessionEnd 1 runs, median [TIME], worst [TIME]
     SessionStart 1 runs, median [TIME], worst [TIME]
@@ -782,7 +782,7 @@ fn records_that_wait_or_cannot_be_read() {
     ✓ index      up to date with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
-    ✓ beside     no other memory found
+    ✓ others     no other memory found
     2 to look at
     ");
     snapshot!(home.run("status").shown(), @"

@@ -205,7 +205,7 @@ mod links {
         ? hooks      cannot be told without the store
         ✗ store      cannot open the store [ROOT]/home/.anamnesis: [ROOT]/home/.anamnesis is a symbolic link to [ROOT]/unmounted/notes, expected a folder there: No such file or directory (os error 2)
                      → mount or create the folder that the link points to, or replace the link
-        ✓ beside     no other memory found
+        ✓ others     no other memory found
         1 broken
         ");
         let status = home.run("status");

@@ -266,7 +266,7 @@ fn looking_costs_no_turn_of_the_model() {
         // It names `anamnesis init --remote`, which cannot be typed yet.
         ("/memory-status", "is not on your PATH: /memory-setup link"),
         ("/memory-forget", "no note's id was typed"),
-        ("/anamnesis:memory-doctor", "beside"),
+        ("/anamnesis:memory-doctor", "others"),
         ("/memory-why", "session 5b0c8f1e"),
         ("/memory-search stub", "7Q4KZ9  how-to"),
         ("/memory-task", "→ /memory-task TEXT"),
