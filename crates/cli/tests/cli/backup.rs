@@ -16,6 +16,7 @@ fn a_backup_brings_everything_back() {
     home.run("edit 7Q4KZ9 --title Changed").well();
     home.run("forget B2M6RD").well();
     home.hook(&home.start("s1", "startup")).well();
+    home.settle();
     home.run("config set session_line off").well();
     // What is pending is committed before the backup.
     home.run("log").well();

@@ -482,7 +482,7 @@ fn the_python_version_is_taken_out() {
     assert_eq!(json_in(&settings(&home)), json_of(SETTINGS_LEFT));
     assert_eq!(json_in(&state(&home)), json_of(STATE_LEFT));
     let doctor = home.run("doctor").stdout;
-    assert!(doctor.contains("✓ beside"), "{doctor}");
+    assert!(doctor.contains("✓ others"), "{doctor}");
     // Nothing is left to remove.
     assert!(!home.run("init --yes").well().contains("Python"));
     // The backups have the files as they were.
@@ -740,7 +740,7 @@ fn the_command_for_a_terminal() {
         "{}",
         doctor.stdout
     );
-    assert!(doctor.stdout.contains("✓ beside"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("✓ others"), "{}", doctor.stdout);
     // It works from there.
     let version = std::process::Command::new(&link)
         .arg("--version")
