@@ -15,7 +15,8 @@ mod typed_by;
 use std::{
     cell::OnceCell,
     ffi::OsStr,
-    fs, io, mem,
+    fs, io,
+    mem::ManuallyDrop,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -189,7 +190,8 @@ fn answer_event(
     }
     let waiting = Spool::new(&context.home).waiting(MAX_READ);
     let folder = folders.first().cloned().unwrap_or_default();
-    let hook = Hook::new(context, folder, &payload, &waiting);
+    // The process ends: closing both databases is work that nobody needs.
+    let hook = ManuallyDrop::new(Hook::new(context, folder, &payload, &waiting));
     let (end, journal) = (hook.transcript_end.as_deref(), hook.journal_to_read());
     typed_by::mark(&mut payload, folders, end, journal, &waiting);
     let typed = typed::typed(&payload, &hook.context);
@@ -241,7 +243,7 @@ fn answer_event(
     let is_first_request =
         journal::damage_was_seen() && journal::request_repair(&hook.context.home);
     let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
-    let reply = Reply {
+    Reply {
         output: if is_awaited {
             hook.host.answer(&handled.answer, &hook.event_name)
         } else {
@@ -255,10 +257,7 @@ fn answer_event(
                 Worker::Always => true,
             },
         check_index: handled.check_index,
-    };
-    // The process ends: closing both databases is work that nobody needs.
-    mem::forget(hook);
-    reply
+    }
 }
 
 /// Returns the line about a full or read-only disk, on which the record is neither in the journal nor in
