@@ -311,8 +311,9 @@ fn without_place(title: &str) -> &str {
     if is_place && is_asked { rest } else { title }
 }
 
-/// Shortens paths in home folders to their last name, and those of a title that is too long, so that the
-/// name is not what is cut. Of an address with a number, the name before it is kept.
+/// Replaces the folders of paths by "…": of each path in a home folder, and of all paths in a title that
+/// is too long, because the file's name would be cut off. An address that ends in a number keeps the name
+/// before it: `…/issues/3`.
 fn without_folders(title: &str) -> String {
     let is_long = title.chars().count() > MAX_TITLE - 2;
     let words = title.split(' ').map(|word| {

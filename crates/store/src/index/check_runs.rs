@@ -124,7 +124,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Returns whether a row is a failure, the last of its check, that no later note closes.
+    /// Returns whether a row is the latest failure of its check and no later note closes it.
     fn is_open(&self, place: usize) -> bool {
         let Some(failure) = self.runs.get(place).filter(|run| run.verdict == "failed") else {
             return false;
