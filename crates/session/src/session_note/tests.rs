@@ -287,6 +287,10 @@ fn a_title_that_is_too_long_keeps_the_names_of_files_and_issues() {
             "read this about settings and tell me what we should do …/issues/3",
         ),
         (
+            "which of the users of the shop may read/write/execute the scripts of the release?",
+            "which of the users of the shop may read/write/execute the scripts of the …",
+        ),
+        (
             "implement the settings order of docs/dev/plan.md",
             "implement the settings order of docs/dev/plan.md",
         ),

@@ -313,14 +313,16 @@ fn without_place(title: &str) -> &str {
 
 /// Replaces the folders of paths by "…": of each path in a home folder, and of all paths in a title that
 /// is too long, because the file's name would be cut off. An address that ends in a number keeps the name
-/// before it: `…/issues/3`.
+/// before it: `…/issues/3`. Words that only stand beside each other are no path: "read/write/execute".
 fn without_folders(title: &str) -> String {
     let is_long = title.chars().count() > MAX_TITLE - 2;
     let words = title.split(' ').map(|word| {
         let parts: Vec<&str> = word.split('/').collect();
         // A quoted name may be a module or a pattern.
         let is_quoted = word.starts_with(['`', '\'', '"']);
-        let is_far = parts.len() > 2 && (is_long && !is_quoted || word.starts_with("~/"));
+        let is_path = word.starts_with('/') || word.contains(['.', '@', ':']);
+        let is_far =
+            parts.len() > 2 && (is_long && is_path && !is_quoted || word.starts_with("~/"));
         match parts.as_slice() {
             [.., kind, number] if is_far && number.chars().all(|c| c.is_ascii_digit()) => {
                 format!("…/{kind}/{number}")

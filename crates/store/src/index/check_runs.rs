@@ -279,6 +279,31 @@ mod tests {
     }
 
     #[test]
+    fn only_the_latest_failure_of_a_check_is_judged() {
+        let fixture = Fixture::new();
+        for (days, body) in [
+            (
+                5,
+                "**Still failing:**\n- `mise run lint`: a.go:3: fooBar is unused",
+            ),
+            (
+                4,
+                "**Still failing:**\n- `mise run lint`: b.go:1: barQux is unused",
+            ),
+        ] {
+            add(&fixture, days, body);
+        }
+        let open = |index: Index| index.open_failures(&["p"], now()).unwrap();
+        let [latest] = &open(fixture.refreshed())[..] else {
+            panic!("expected one open failure");
+        };
+        assert!(latest.line.contains("barQux"), "{}", latest.line);
+        // The sentence names the latest failure, and nothing names the earlier one.
+        add(&fixture, 3, "barQux is removed, and the error is fixed.");
+        assert_eq!(open(fixture.refreshed()), []);
+    }
+
+    #[test]
     fn an_old_failure_is_over() {
         let fixture = Fixture::new();
         add(
