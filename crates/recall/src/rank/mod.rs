@@ -86,6 +86,9 @@ const SMALL_STORE_SHARE: f32 = 0.85;
 /// general, so a prompt has some of them by chance.
 const ASKED_SHARE: f32 = 0.9;
 
+/// The minimum coverage for the text of one of few notes: a long prompt has many words of any note.
+const MIN_SMALL_COVERAGE: f32 = 0.3;
+
 /// The minimum coverage for a title or an identifier to name a note.
 const MIN_NAMED_COVERAGE: f32 = 0.4;
 
@@ -380,6 +383,7 @@ fn candidate(
     let document = searched.document(hit.number)?;
     let coverage = scorer.coverage(hit.terms);
     let small_share = smallness(searched.count);
+    let is_small = is_small_store(searched.count);
     let exact = if named.contains_key(&hit.number) {
         Some(Exact::Id)
     } else if coverage < MIN_NAMED_COVERAGE {
@@ -401,7 +405,8 @@ fn candidate(
         coverage,
         fit: fit(&hit, scorer, searched),
         matched: scorer.matched(hit.terms),
-        is_telling: scorer.is_telling(hit.terms, searched),
+        is_telling: scorer.is_telling(hit.terms, searched)
+            && (!is_small || coverage >= MIN_SMALL_COVERAGE),
         has_telling_word: scorer.telling(hit.terms, searched).next().is_some(),
         exact,
         segment: hit.segment,
@@ -706,11 +711,14 @@ impl<'a> Scorer<'a> {
             .collect()
     }
 
-    /// Returns the matched words that are not small talk.
+    /// Returns the matched words that are not small talk. Among few notes nearly every text has the words
+    /// of routine and the general ones.
     fn telling(&self, terms: u32, searched: &Searched<'_>) -> impl Iterator<Item = &Term<'a>> {
         let is_small = is_small_store(searched.count);
-        self.matched_terms(terms)
-            .filter(move |term| !(term.asked.is_small_talk || is_small && term.asked.is_routine))
+        self.matched_terms(terms).filter(move |term| {
+            let asked = term.asked;
+            !(asked.is_small_talk || is_small && (asked.is_routine || asked.is_general))
+        })
     }
 
     fn is_telling(&self, terms: u32, searched: &Searched<'_>) -> bool {

@@ -41,6 +41,16 @@ const ROUTINE: &str = "\
 static ROUTINE_TERMS: LazyLock<HashSet<String>> =
     LazyLock::new(|| terms(ROUTINE).into_iter().collect());
 
+/// Function words that are terms, because programs have them as keywords. The others are no terms.
+const FUNCTION_WORDS: [&str; 15] = [
+    "after", "before", "can", "in", "instead", "might", "off", "out", "over", "until", "up",
+    "while", "will", "with", "without",
+];
+
+/// Chinese characters of function words: a bigram with one of them tells nothing.
+const CHINESE_FUNCTION: &str =
+    "的了是在我你他她它们这那些个吗呢吧啊就也都和与或可帮给把被让想还很再又但因如不么什怎哪";
+
 /// The minimum length of a word that can name a note, in characters.
 pub(super) const MIN_NAME_LENGTH: usize = 5;
 
@@ -74,6 +84,8 @@ pub(super) struct QueryTerm {
     pub(super) is_small_talk: bool,
     /// Whether it tells little about what a prompt is about: a word of routine, or of the project's name.
     pub(super) is_routine: bool,
+    /// Whether it says nothing of a topic: a function word, or a folder or an extension in paths only.
+    pub(super) is_general: bool,
 }
 
 impl Query {
@@ -201,12 +213,15 @@ impl Segment {
         let mut asked: Vec<QueryTerm> = Vec::new();
         let mut sequence = Vec::new();
         let mut before = None;
-        words(text, |word| {
+        paths(text, |word, is_beside_name| {
             push_word(&word, &mut spoken);
             if asked.len() >= MAX_LOOKED_UP || (!with_stop_words && word.is_stop_word()) {
                 return;
             }
             let is_word = is_word(word.role) && !is_small_number(word.folded);
+            let is_general = is_beside_name
+                || FUNCTION_WORDS.contains(&word.folded)
+                || is_function_bigram(word.term);
             let place = *places.entry(word.term.to_owned()).or_insert_with(|| {
                 asked.push(QueryTerm {
                     term: word.term.to_owned(),
@@ -218,9 +233,13 @@ impl Segment {
                     is_small_talk: word.is_emoji()
                         || SMALL_TALK.binary_search(&word.folded).is_ok(),
                     is_routine: false,
+                    is_general,
                 });
                 asked.len() - 1
             });
+            if let Some(asked) = asked.get_mut(place) {
+                asked.is_general &= is_general;
+            }
             if is_word {
                 sequence.push((place, word.folded.to_owned()));
                 if let Some(asked) = asked.get_mut(place) {
@@ -287,6 +306,27 @@ impl Segment {
         });
         count > 1 && self.spoken.contains(&spoken)
     }
+}
+
+/// Calls `emit` for each word of a text in order, with whether it stands in a path but not in the name of
+/// its file: folders and extensions are the same in many paths.
+fn paths<'a>(text: &'a str, mut emit: impl FnMut(Word<'a, '_>, bool)) {
+    for run in text.split_inclusive(char::is_whitespace) {
+        let path = run.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let (folders, name) = run.split_at(path.rfind('/').map_or(0, |at| at + 1));
+        let dot = path.get(folders.len()..).and_then(|name| name.rfind('.'));
+        let (stem, extension) = name.split_at(dot.filter(|at| *at > 0).unwrap_or(name.len()));
+        words(folders, |word| emit(word, true));
+        words(stem, |word| emit(word, false));
+        words(extension, |word| emit(word, true));
+    }
+}
+
+/// Returns whether a bigram is a part of Chinese or Japanese function words.
+fn is_function_bigram(term: &str) -> bool {
+    let is_hiragana = |c: char| ('\u{3041}'..='\u{309f}').contains(&c);
+    !term.is_ascii()
+        && (term.contains(|c| CHINESE_FUNCTION.contains(c)) || term.chars().all(is_hiragana))
 }
 
 /// Returns whether a word is a number of one or two digits, which tells nothing.
