@@ -264,8 +264,8 @@ impl<'a> Past<'a> {
             "at": iso(event.at),
             "machine": event.machine.as_deref().map(one_line),
             "actor": event.actor.as_deref().map(one_line),
-            "batch": event.batch.map(|batch| batch.to_string()),
-            "did": safe_line(event.verb()),
+            "change": event.batch.map(|batch| batch.to_string()),
+            "did": shown_verb(event),
             "title": (!title.is_empty()).then_some(title),
             "notes": notes.collect::<Vec<_>>(),
         })

@@ -99,6 +99,10 @@ pub fn start_viewer(environment: &Environment, arguments: &[&str]) -> io::Result
     if environment.is_agent {
         command.env(CLAUDE_CODE, "1");
     }
+    // The viewer shows the project of its folder.
+    if let Ok(folder) = std::env::current_dir() {
+        command.current_dir(folder);
+    }
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {

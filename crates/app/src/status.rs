@@ -103,7 +103,7 @@ struct ProjectStatus<'a> {
     key: &'a str,
     notes: usize,
     by_kind: &'a BTreeMap<&'static str, usize>,
-    given_at_start: usize,
+    injected_at_start: usize,
     tokens_at_start: usize,
 }
 
@@ -174,7 +174,7 @@ impl Overview {
                 key: &self.project.key,
                 notes: self.here(),
                 by_kind: &self.by_kind,
-                given_at_start: self.injected,
+                injected_at_start: self.injected,
                 tokens_at_start: self.tokens,
             },
             counts: &self.counts,

@@ -238,7 +238,7 @@ impl SyncStatus {
             "dirty": self.state.dirty,
             "ahead": self.state.ahead,
             "waiting": self.state.waiting,
-            "in_step_at": at(self.history.in_step_at),
+            "synced_at": at(self.history.in_step_at),
             "failing_since": at(self.history.failing_since),
             "offline": self.history.is_offline,
             "error": self.history.error,

@@ -46,7 +46,7 @@ impl UndoOutcome<'_> {
         UndoReport {
             undone: self.past.json(&self.event),
             notes: notes.collect(),
-            batch: self.batch,
+            change: self.batch,
         }
     }
 
@@ -65,7 +65,7 @@ impl UndoOutcome<'_> {
 pub struct UndoReport {
     undone: Value,
     notes: Vec<UndoneNote>,
-    batch: Option<Ulid>,
+    change: Option<Ulid>,
 }
 
 #[derive(Serialize)]

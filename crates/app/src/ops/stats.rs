@@ -32,13 +32,13 @@ pub struct UsageCounts {
     #[schemars(description = "")]
     pub prompts: usize,
     /// Searches for notes to inject
-    pub looked_for: usize,
+    pub searches: usize,
     /// Searches without a match
     pub silent: usize,
     /// Searches by words alone, because the prompt got no vector in time
     pub without_meaning: usize,
     /// Notes injected with prompts
-    pub given: usize,
+    pub injected: usize,
     /// Sessions that got a note, summed over the notes
     pub shown: usize,
     /// Of these, sessions that used the note
@@ -62,10 +62,10 @@ impl UsageCounts {
         Self {
             days,
             prompts: report.prompts,
-            looked_for: report.asked,
+            searches: report.asked,
             silent: report.silent,
             without_meaning: report.without_meaning,
-            given: report.given,
+            injected: report.given,
             shown: report.notes.values().map(|note| note.sessions).sum(),
             used: report.notes.values().map(|note| note.used).sum(),
             repeats: repeats.copied().unwrap_or(0),
@@ -164,7 +164,7 @@ pub fn stats(
         let count = |count| u64::try_from(count).unwrap_or(u64::MAX);
         note.used == 0 && may_suggest_muting(count(note.injections), count(note.sessions))
     };
-    let matched = counts.looked_for.saturating_sub(counts.silent);
+    let matched = counts.searches.saturating_sub(counts.silent);
     let never_used = ranked(&index, &report.notes, limit, is_ignored)?;
     let ((feedback, muted), (texts, characters)) = (ratings(&index, &projects)?, report.blocks);
     let (given, opened) = report.pointers;
@@ -207,7 +207,7 @@ fn advice(counts: &UsageCounts, matched: usize, has_unused: bool) -> Vec<Advice>
             "anamnesis config set recall.notes 2",
         ),
         (
-            is_rare(matched, counts.looked_for),
+            is_rare(matched, counts.searches),
             "Few prompts find a note. Notes of earlier sessions may help:",
             "anamnesis backfill --everywhere   |   anamnesis prove",
         ),

@@ -70,7 +70,7 @@ impl Findings {
     }
 
     /// The findings for scripts, with the change that applied them.
-    pub fn report(&self, applied: bool, batch: Option<Ulid>) -> UpkeepReport {
+    pub fn report(&self, applied: bool, change: Option<Ulid>) -> UpkeepReport {
         let note = |id: &NoteId| NamedNote {
             id: *id,
             title: self.notes.get(id).map(|note| one_line(&note.title)),
@@ -104,7 +104,7 @@ impl Findings {
         let alike = self.plan.alike.iter();
         UpkeepReport {
             applied,
-            batch,
+            change,
             actions: actions.collect(),
             alike: alike.map(|(one, other)| [one, other].map(note)).collect(),
             left_alone: self.unchangeable,
@@ -135,7 +135,7 @@ impl Findings {
 #[derive(Serialize)]
 pub struct UpkeepReport {
     applied: bool,
-    batch: Option<Ulid>,
+    change: Option<Ulid>,
     actions: Vec<ReportedAction>,
     alike: Vec<[NamedNote; 2]>,
     left_alone: usize,

@@ -77,7 +77,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     let Some(past) = past else {
         return ui.shown(
             args.json,
-            BTreeMap::from([("batches", Vec::<String>::new())]),
+            BTreeMap::from([("changes", Vec::<String>::new())]),
             NOTHING,
         );
     };
@@ -92,7 +92,7 @@ fn list(args: &Args, past: Option<&Past<'_>>, ui: &Ui) -> Outcome {
     batches.truncate(args.limit);
     if args.json {
         let batches: Vec<_> = batches.iter().map(|event| past.json(event)).collect();
-        return ui.json(BTreeMap::from([("batches", batches)]));
+        return ui.json(BTreeMap::from([("changes", batches)]));
     }
     let mut text = String::new();
     for event in &batches {

@@ -23,7 +23,7 @@ fn with_placeholders(home: &TestHome, output: &Output) -> String {
     let log = home.run("log --all --json").json();
     let mut text = output.shown();
     for (place, commit) in log["commits"].as_array().unwrap().iter().rev().enumerate() {
-        if let Some(batch) = commit["batch"].as_str() {
+        if let Some(batch) = commit["change"].as_str() {
             text = text.replace(batch, &format!("[BATCH {place}]"));
             text = text.replace(&batch[20..], &format!("BATCH{place}"));
         }
@@ -37,7 +37,7 @@ fn with_placeholders(home: &TestHome, output: &Output) -> String {
 /// The newest batch, as people are shown it.
 fn newest_batch(home: &TestHome) -> String {
     let log = home.run("log -n 1 --json").json();
-    let batch = log["commits"][0]["batch"].as_str().unwrap();
+    let batch = log["commits"][0]["change"].as_str().unwrap();
     batch[20..].to_owned()
 }
 
@@ -78,7 +78,7 @@ fn before_the_first_commit_there_is_nothing_to_undo() {
     ");
     assert_eq!(
         home.run("undo --json").json(),
-        serde_json::json!({ "batches": [] })
+        serde_json::json!({ "changes": [] })
     );
 }
 
@@ -94,7 +94,7 @@ fn the_undo_of_the_first_change_does_not_remove_the_note() {
         assert_ne!(home.read(&path), before);
         // The log commits the other notes, too, and lists them first.
         let log = home.run("log --note 7Q4KZ9 --json").json();
-        let batch = log["commits"][0]["batch"].as_str().unwrap();
+        let batch = log["commits"][0]["change"].as_str().unwrap();
         home.run(&format!("undo {batch}")).well();
         assert_eq!(home.read(&path), before, "{change}");
     }
@@ -128,7 +128,7 @@ fn the_log_is_one_line_a_commit() {
           "at": "2026-01-02T03:14:05Z",
           "machine": "laptop",
           "actor": "person",
-          "batch": "[BATCH 5]",
+          "change": "[BATCH 5]",
           "did": "edit",
           "title": "Integration_tests_need_a_stub",
           "notes": [
@@ -143,7 +143,7 @@ fn the_log_is_one_line_a_commit() {
           "at": "2026-01-02T03:04:05Z",
           "machine": "laptop",
           "actor": "person",
-          "batch": "[BATCH 3]",
+          "change": "[BATCH 3]",
           "did": "edited",
           "title": "Integration tests need the stub server",
           "notes": [
@@ -164,7 +164,7 @@ fn the_log_of_a_project_has_its_changes_only() {
     let home = changed();
     let verbs = |words: &str| -> Vec<String> {
         let json = home.run(&format!("{words} --json")).json();
-        let commits = json["commits"].as_array().or(json["batches"].as_array());
+        let commits = json["commits"].as_array().or(json["changes"].as_array());
         let verbs = commits.unwrap().iter();
         verbs
             .map(|commit| commit["did"].as_str().unwrap().to_owned())
@@ -184,7 +184,7 @@ fn a_diff_is_told_note_by_note() {
     let home = changed();
     let edit = home.run("log --note 7Q4KZ9 --json").json();
     let edit = edit["commits"][0].clone();
-    let batch = &edit["batch"].as_str().unwrap()[20..];
+    let batch = &edit["change"].as_str().unwrap()[20..];
     let of_batch = after_minutes(&home, 30, &format!("diff {batch}")).run();
     snapshot!(with_placeholders(&home, &of_batch), @r#"
     exit 0
@@ -431,7 +431,7 @@ fn what_came_later_stays_and_is_told() {
     let left = after_minutes(&home, 20, &format!("undo {clash} --json")).run();
     assert_eq!(left.code, Some(1));
     let json = left.json();
-    assert_eq!(json["batch"], serde_json::Value::Null);
+    assert_eq!(json["change"], serde_json::Value::Null);
     assert_eq!(json["notes"][0]["did"], "left");
     assert_eq!(json["notes"][0]["why"], "the same lines were changed since");
 }
@@ -504,7 +504,7 @@ fn a_name_that_stands_for_more_lists_what() {
     let home = committed();
     // All batches of a moment begin alike, since they begin with its time.
     let log = home.run("log --json").json();
-    let batch = log["commits"][0]["batch"].as_str().unwrap();
+    let batch = log["commits"][0]["change"].as_str().unwrap();
     let output = home.run(&format!("undo {}", &batch[..4]));
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(
@@ -529,7 +529,7 @@ fn what_a_prompt_saved_is_a_change_of_the_persons_that_is_listed_first() {
         home.hook(&payload).well();
     }
     let list = home.run("undo --json").json();
-    let batches = list["batches"].as_array().unwrap();
+    let batches = list["changes"].as_array().unwrap();
     let of_person = batches
         .iter()
         .take_while(|batch| batch["actor"] == "person");
@@ -542,7 +542,7 @@ fn what_a_prompt_saved_is_a_change_of_the_persons_that_is_listed_first() {
         .find(|batch| batch["title"] == "Prices are in cents");
     let saved = saved.unwrap();
     assert_eq!(saved["notes"].as_array().unwrap().len(), 1, "{saved}");
-    let batch = saved["batch"].as_str().unwrap();
+    let batch = saved["change"].as_str().unwrap();
     home.run(&format!("undo {batch}")).well();
     assert!(!home.run("list").well().contains("Prices are in cents"));
     assert!(home.run("list").well().contains("port 8080"));

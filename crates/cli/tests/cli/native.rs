@@ -313,7 +313,7 @@ fn a_session_is_not_told_what_its_memory_says() {
     assert!(!given(&home).contains("package manager"));
     // The status counts what a session is given.
     let status = home.run("status --json").json();
-    assert_eq!(status["project"]["given_at_start"], 0, "{status}");
+    assert_eq!(status["project"]["injected_at_start"], 0, "{status}");
     for command in ["inject", "search pnpm", "list"] {
         assert!(
             home.run(command)

@@ -360,7 +360,7 @@ fn an_injected_note_leaves_the_records_of_other_machines_with_their_next_sync() 
         .input(body("undone"))
         .run()
         .well();
-    let written = run(&laptop, "log --json").json()["commits"][0]["batch"].clone();
+    let written = run(&laptop, "log --json").json()["commits"][0]["change"].clone();
     run(&laptop, "sync").well();
     on_desktop("sync").well();
     let payload = json!({ "source": "startup" });

@@ -123,7 +123,7 @@ fn an_approved_proposal_is_used_and_travels() {
     assert_eq!(log["commits"][0]["actor"], "person");
     home.settle();
     home.run("undo").well();
-    let batch = home.run("log --json").json()["commits"][0]["batch"].clone();
+    let batch = home.run("log --json").json()["commits"][0]["change"].clone();
     home.run(&format!("undo {}", batch.as_str().unwrap()))
         .well();
     let mut after = home.notes();
@@ -152,7 +152,7 @@ fn the_undo_of_an_approval_brings_the_proposal_back_byte_for_byte() {
     let approve = |home: &TestHome| {
         home.command(["review", "--approve", &all]).run().well();
         let log = home.run("log --json").json();
-        log["commits"][0]["batch"].as_str().unwrap().to_owned()
+        log["commits"][0]["change"].as_str().unwrap().to_owned()
     };
     let batch = approve(&home);
     assert!(find()[0].starts_with("memory/"));
@@ -843,5 +843,5 @@ fn a_decision_is_printed_as_json() {
     let all = proposed(&home);
     let used = home.run(&format!("review --approve {all} --json")).json();
     let log = home.run("log -n 1 --json").json();
-    assert_eq!(used["change"], log["commits"][0]["batch"], "{used}");
+    assert_eq!(used["change"], log["commits"][0]["change"], "{used}");
 }

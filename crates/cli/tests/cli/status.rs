@@ -72,7 +72,7 @@ fn status_before_the_first_note_and_after() {
           "how-to": 1,
           "session": 1
         },
-        "given_at_start": 4,
+        "injected_at_start": 4,
         "tokens_at_start": 151
       },
       "total": 5,
@@ -102,7 +102,7 @@ fn status_before_the_first_note_and_after() {
         "dirty": false,
         "ahead": 0,
         "waiting": 0,
-        "in_step_at": null,
+        "synced_at": null,
         "failing_since": null,
         "offline": false,
         "error": null,

@@ -105,9 +105,9 @@ fn a_prompt_undoes_changes_of_one_note_only() {
     home.run("reindex").well();
     home.run("forget 7Q4KZ9 B2M6RD --yes").well();
     let listed = home.run("undo --json").json();
-    let batches = listed["batches"].as_array().unwrap();
+    let batches = listed["changes"].as_array().unwrap();
     let forget = batches.iter().find(|batch| batch["did"] == "forget");
-    let batch = forget.unwrap()["batch"].as_str().unwrap();
+    let batch = forget.unwrap()["change"].as_str().unwrap();
     let said = typed(&home, &format!("/memory-undo {batch}"));
     assert!(said.contains("this change has 2 notes"), "{said}");
     assert!(
