@@ -144,7 +144,7 @@ fn the_log_is_one_line_a_commit() {
           "machine": "laptop",
           "actor": "person",
           "change": "[BATCH 3]",
-          "did": "edited",
+          "did": "wrote",
           "title": "Integration tests need the stub server",
           "notes": [
             {
@@ -171,7 +171,7 @@ fn the_log_of_a_project_has_its_changes_only() {
             .collect()
     };
     let of_cart = verbs("log --project github.com/acme/cart");
-    assert_eq!(of_cart, ["forget", "edited"]);
+    assert_eq!(of_cart, ["forget", "wrote"]);
     assert_eq!(verbs("log --project github.com/acme/cart -n 1"), ["forget"]);
     assert_eq!(verbs("log --everywhere"), verbs("log"));
     assert_eq!(verbs("log --project no/such"), [""; 0]);
