@@ -40,16 +40,20 @@ pub fn is_note_out_of_reach(context: &Context, note: &Note) -> bool {
 
 /// Refuses an agent that wants to change a note that only a person may change.
 pub fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), Error> {
-    if !context.environment.is_agent || !is_out_of_reach(context, entry) {
+    let is_record = agent_policy::is_record(entry.note_type, entry.by_agent);
+    if !context.environment.is_agent || !is_record && !is_out_of_reach(context, entry) {
         return Ok(());
     }
-    let why = if is_a_persons(entry) {
+    let why = if is_record {
+        "it is the record of a session and quotes the person"
+    } else if is_a_persons(entry) {
         "a person wrote it, or it applies to all projects"
     } else {
         "it is in use, and the person approves every change"
     };
     Err(
         Error::failed(format!("only a person can {act} this note: {why}"))
+            .code("persons")
             .hint("write a note of your own that supersedes it; a person approves it"),
     )
 }

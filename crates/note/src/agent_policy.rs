@@ -44,6 +44,12 @@ pub fn is_out_of_reach(project: &str, source: Source, by_agent: bool) -> bool {
     project_key::is_shared(project) || (source == Source::Human && !by_agent)
 }
 
+/// Returns whether a note is a session's record. It quotes the person, so an agent may link, supersede and
+/// forget it, but not change it.
+pub fn is_record(note_type: NoteType, by_agent: bool) -> bool {
+    note_type == NoteType::Episodic && !by_agent
+}
+
 /// Returns whether an agent may write notes of a type. The notes of sessions quote the person.
 pub fn may_write(note_type: NoteType) -> bool {
     note_type != NoteType::Episodic

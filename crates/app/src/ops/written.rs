@@ -4,6 +4,7 @@
 //! for all projects becomes a proposal.
 
 use anamnesis_note::{
+    agent_policy,
     draft::{Draft, saved},
     id::NoteId,
     note::{self, State},
@@ -117,6 +118,13 @@ pub fn change(
     change(&mut changed);
     refuse_long(context, &changed, before.render().len())?;
     let is_agent = context.environment.is_agent;
+    let relinked = note::Note {
+        links: changed.links.clone(),
+        ..before.clone()
+    };
+    if relinked != changed && agent_policy::is_record(before.note_type, before.is_by_agent()) {
+        write::refuse_agent(context, entry, "change")?;
+    }
     if is_agent && (is_reaching || write::is_note_out_of_reach(context, &before)) {
         // A proposal cannot pin itself.
         let is_pin = changed.pinned != before.pinned;
