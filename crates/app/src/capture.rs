@@ -22,7 +22,7 @@ use anamnesis_store::{
     project::{Step, branch_of},
     session_note::{self, Outcome, Request},
 };
-use anamnesis_text::clean::one_line;
+use anamnesis_text::{clean::one_line, private_tokens::MASK};
 use chrono::{DateTime, Utc};
 
 use crate::{Error, context::Context, write};
@@ -264,12 +264,17 @@ fn follow_branch(
     let is_there = !is_over(session.seen_at, STILL_THERE, now);
     let folder = session.folder.as_deref().filter(|_| is_there);
     let branch = folder.and_then(|folder| branch_of(Path::new(folder)));
-    let branch = branch.map(|branch| safe_line(&branch));
-    if branch.is_some() && branch != digest.git_branch {
-        journal.set_branch(&session.id, branch.as_deref())?;
+    let tokens = journal.echoes(&session.id)?;
+    let branch = branch.map(|branch| tokens.mask(&safe_line(&branch)).into_owned());
+    // Later the private tokens are not known any more, so a masked name stays.
+    let is_masked = digest
+        .git_branch
+        .as_ref()
+        .is_some_and(|it| it.contains(MASK));
+    if branch.is_some() && !is_masked {
         digest.git_branch = branch;
     }
-    Ok(())
+    Ok(journal.set_branch(&session.id, digest.git_branch.as_deref())?)
 }
 
 /// Returns the project of the one repository in which a session worked that was started in a folder

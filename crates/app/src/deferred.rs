@@ -480,6 +480,7 @@ mod tests {
             what: RecordedEvent::Ended {
                 reason: "exit".to_owned(),
             },
+            unmasked: Vec::new(),
         };
         journal
             .in_transaction(|journal| journal.take(&record))

@@ -200,6 +200,7 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
             },
             private: false,
             echoes: Vec::new(),
+            unmasked: Vec::new(),
             what,
         });
     };

@@ -304,6 +304,7 @@ mod tests {
             surroundings: Surroundings::default(),
             at: 0,
             is_unsure: false,
+            may_hold: false,
         };
         let call = ToolCall {
             tool: tool.to_owned(),

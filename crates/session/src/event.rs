@@ -4,7 +4,7 @@
 //! to the journal or the spool. It describes the event alone. The journal decides what depends on
 //! stored data: whether a prompt of the same id is private, and whether the event is a duplicate.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::prompt::SafePrompt;
 use anamnesis_text::{
     clean::one_line,
-    private_tokens::{Hash, Key},
+    private_tokens::{Hash, Key, PrivateTokens},
     sanitize::entries,
     truncate::first_characters,
 };
@@ -377,6 +377,32 @@ pub struct Record {
     pub echoes: Vec<PrivateTokenHash>,
     /// The event itself.
     pub what: RecordedEvent,
+    /// The JSON of the event with its texts, if they may repeat private tokens that could not be read; sealed
+    /// in a file. `what` has none of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmasked: Vec<u8>,
+}
+
+impl Record {
+    /// Returns the event with the texts whose private tokens were not masked yet; `None` if it has none.
+    pub fn settled(&self, private_tokens: &PrivateTokens) -> Option<RecordedEvent> {
+        let mut event: Value = serde_json::from_slice(&self.unmasked).ok()?;
+        mask(&mut event, private_tokens);
+        serde_json::from_value(event).ok()
+    }
+}
+
+fn mask(value: &mut Value, private_tokens: &PrivateTokens) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(masked) = private_tokens.mask(text) {
+                *text = masked;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|it| mask(it, private_tokens)),
+        Value::Object(fields) => fields.values_mut().for_each(|it| mask(it, private_tokens)),
+        _ => {}
+    }
 }
 
 /// The content of a record.

@@ -58,6 +58,8 @@ pub struct Intake<'a> {
     pub at: i64,
     /// Whether the event's prompt may be private. If so, no content is stored.
     pub is_unsure: bool,
+    /// Whether that content is kept apart until the private tokens are known.
+    pub may_hold: bool,
 }
 
 impl Intake<'_> {
@@ -70,6 +72,11 @@ impl Intake<'_> {
         let agent = agent.filter(|agent| !agent.kind.is_empty());
         let prompt_id = payload.prompt_id.as_deref();
         let what = self.event(&payload.event, safe, prompt_id, agent, &mut marks);
+        let unmasked = if self.is_unsure && self.may_hold {
+            self.unmasked(payload, agent, &what)
+        } else {
+            Vec::new()
+        };
         Record {
             session: payload.session_id.clone(),
             at: self.at,
@@ -90,7 +97,26 @@ impl Intake<'_> {
                 })
                 .collect(),
             what,
+            unmasked,
         }
+    }
+
+    /// The event with the texts that `what` lacks; empty if it lacks none. A prompt holds its own.
+    fn unmasked(&self, payload: &Payload, agent: Option<&Agent>, what: &RecordedEvent) -> Vec<u8> {
+        if matches!(what, RecordedEvent::Prompted(_)) {
+            return Vec::new();
+        }
+        let sure = Self {
+            is_unsure: false,
+            surroundings: Surroundings::default(),
+            ..*self
+        };
+        let (id, marks) = (payload.prompt_id.as_deref(), &mut Marks::default());
+        let whole = sure.event(&payload.event, None, id, agent, marks);
+        if whole == *what {
+            return Vec::new();
+        }
+        serde_json::to_vec(&whole).unwrap_or_default()
     }
 
     /// Sanitises the session's name.
@@ -425,6 +451,7 @@ mod tests {
             surroundings: Surroundings::default(),
             at: 1_000,
             is_unsure,
+            may_hold: false,
         };
         let safe = match &payload.event {
             Event::UserPromptSubmit { prompt } => {

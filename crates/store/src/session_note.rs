@@ -13,6 +13,7 @@ use anamnesis_note::{
     note::{Note, NoteType, REFLECTED_TAG, Source, State, timestamp},
 };
 use anamnesis_session::session_note::{NoteText, SessionDigest, asked, note_text};
+use anamnesis_text::{private_tokens::PrivateTokens, redact::redact};
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -155,6 +156,10 @@ pub fn capture(
     if replace {
         keep_text()?;
     }
+    let private = match (journal, request.session) {
+        (Some(journal), Some(session)) => journal.echoes(session)?,
+        _ => PrivateTokens::default(),
+    };
     let is_taken_over = replace && old.is_by_agent();
     let scope = match old.state {
         State::Proposed if is_taken_over => draft.scope,
@@ -177,7 +182,7 @@ pub fn capture(
             note.state = State::Active;
         }
         if replace {
-            replace_text(note, draft);
+            replace_text(note, draft, &private);
         }
         tag(note, request.source);
     })?;
@@ -190,15 +195,18 @@ pub fn capture(
 }
 
 /// Replaces the text of a session's note, and the branch.
-fn replace_text(note: &mut Note, draft: Note) {
+fn replace_text(note: &mut Note, draft: Note, private: &PrivateTokens) {
     note.branch = draft.branch;
+    // A person may have added phrases. Those with a word that is private by now go.
+    let is_kept = |phrase: &String| redact(&private.mask(phrase)).text == *phrase;
+    let mut kept = std::mem::take(&mut note.asked);
+    kept.retain(is_kept);
+    note.asked = asked_phrases(&[draft.asked, kept].concat());
     if note.title == draft.title && note.body == draft.body {
         return;
     }
     note.title = draft.title;
     note.body = draft.body;
-    // A person may have added phrases.
-    note.asked = asked_phrases(&[draft.asked, std::mem::take(&mut note.asked)].concat());
     note.model = None;
     note.updated_at = draft.updated_at;
     // The reflection used an earlier text.
@@ -660,6 +668,7 @@ mod tests {
             surroundings: Surroundings::default(),
             private: false,
             echoes: Vec::new(),
+            unmasked: Vec::new(),
             what: RecordedEvent::Seen,
         };
         fixture.journal.take(&start).unwrap();

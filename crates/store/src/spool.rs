@@ -12,6 +12,7 @@ use std::{
 };
 
 use anamnesis_session::event::{Record, RecordedEvent};
+use anamnesis_text::hash::seal;
 use ulid::Ulid;
 
 use crate::fs::{
@@ -205,12 +206,13 @@ fn read(home: &Home, path: PathBuf) -> Option<Waiting> {
     (!is_half).then_some(Waiting { path, record })
 }
 
-/// Seals the text of a prompt whose private tokens are not masked yet, or opens it again. No backup has
-/// the key.
+/// Seals the texts whose private tokens are not masked yet, or opens them again. No backup has the key.
 fn with_seal(home: &Home, path: &Path, mut record: Record) -> io::Result<Record> {
-    if let RecordedEvent::Prompted(prompt) = &mut record.what
-        && prompt.is_held()
-    {
+    let held = match &mut record.what {
+        RecordedEvent::Prompted(prompt) if prompt.is_held() => Some(prompt),
+        _ => None,
+    };
+    if held.is_some() || !record.unmasked.is_empty() {
         let file = home.derived().join("seal.key");
         let key = match fs::read(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -227,7 +229,11 @@ fn with_seal(home: &Home, path: &Path, mut record: Record) -> io::Result<Record>
         // No two records have the same stream. A temporary file has a dot before the name.
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = name.trim_start_matches('.').split('.').next();
-        prompt.seal(&[&key, name.unwrap_or_default().as_bytes()].concat());
+        let key = [&key, name.unwrap_or_default().as_bytes()].concat();
+        match held {
+            Some(prompt) => prompt.seal(&key),
+            None => seal(&mut record.unmasked, &key),
+        }
     }
     Ok(record)
 }
@@ -267,6 +273,7 @@ mod tests {
             surroundings: Surroundings::default(),
             private: false,
             echoes: Vec::new(),
+            unmasked: Vec::new(),
             what: RecordedEvent::Seen,
         }
     }

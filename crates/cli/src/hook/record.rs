@@ -118,6 +118,12 @@ impl Hook {
         let environment = &self.context.environment;
         let known = self.session();
         let is_unsure = self.is_unsure(payload.prompt_id.as_deref(), waiting);
+        let is_private = || {
+            let journal = self.journal_to_read();
+            let known =
+                journal.map(|it| it.is_private(&self.session_id, payload.prompt_id.as_deref()));
+            matches!(known, Some(Ok(true)))
+        };
         // The row of a session that was restored after damage has no folder.
         let looks = self.is_start || known.is_none_or(|known| known.folder.is_none());
         let with_answer = self.with_last_answer(payload);
@@ -142,6 +148,7 @@ impl Hook {
             },
             at: environment.now.timestamp_millis(),
             is_unsure,
+            may_hold: is_unsure && !is_private(),
         };
         let mut record = intake.record(with_answer.as_ref().unwrap_or(payload), safe);
         let is_tool = matches!(

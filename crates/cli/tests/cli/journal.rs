@@ -427,6 +427,21 @@ fn private_regions_in_the_values_of_json() {
 }
 
 #[test]
+fn what_was_private_is_in_no_name_of_a_branch() {
+    let home = home();
+    let head = home.project().join(".git/HEAD");
+    fs::write(head, format!("ref: refs/heads/fix/{MARKER}\n")).unwrap();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says(&format!("Deploy <private>with {MARKER}</private> today"));
+    session.edits("src/a.rs");
+    session.answers("It is deployed, because the key is new.");
+    session.ends();
+    home.settle();
+    assert!(!note(&home).contains(MARKER), "{}", note(&home));
+}
+
+#[test]
 fn what_was_private_stays_private_when_a_tool_repeats_it() {
     // The private texts of a session are known until its note is written, and then deleted.
     let home = home();
@@ -573,7 +588,7 @@ fn a_journal_that_is_locked_is_not_waited_for() {
 }
 
 #[test]
-fn a_prompt_whose_private_tokens_cannot_be_read_keeps_its_text() {
+fn an_event_whose_private_tokens_cannot_be_read_keeps_its_text() {
     // CAP-03
     let home = home();
     let mut session = Played::new(&home, SESSION);
@@ -586,9 +601,17 @@ fn a_prompt_whose_private_tokens_cannot_be_read_keeps_its_text() {
         .execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE")
         .unwrap();
     session.says(&format!("Deploy with {MARKER}, never on Fridays"));
-    // Its file is sealed.
-    assert_eq!(files_with(&home, b"Fridays"), [""; 0]);
-    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 1);
+    session.fails(
+        "Bash",
+        &json!({ "command": format!("deploy --key={MARKER} Saturday") }),
+        &format!("denied for {MARKER} on Saturday"),
+    );
+    session.answers(&format!("The key {MARKER} was denied on Sunday."));
+    // Their files are sealed.
+    for text in ["Fridays", "Saturday", "Sunday"] {
+        assert_eq!(files_with(&home, text.as_bytes()), [""; 0]);
+    }
+    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 3);
     drop(connection);
     session.says("And the cart");
     assert_eq!(
@@ -598,6 +621,14 @@ fn a_prompt_whose_private_tokens_cannot_be_read_keeps_its_text() {
             "Deploy with [private], never on Fridays",
             "And the cart"
         ]
+    );
+    assert_eq!(
+        rows(&home, "SELECT input, error FROM tool_event"),
+        [r#"{"command":"deploy --key=[private] Saturday"}|denied for [private] on Saturday"#]
+    );
+    assert_eq!(
+        rows(&home, "SELECT text FROM turn_end"),
+        ["The key [private] was denied on Sunday."]
     );
     assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
 }

@@ -425,6 +425,7 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
         },
         private: false,
         echoes: Vec::new(),
+        unmasked: Vec::new(),
         what,
     };
     let started = RecordedEvent::Started {

@@ -229,7 +229,7 @@ impl SessionDigest {
         ];
         let turns = self.turns.iter_mut();
         let texts = turns.flat_map(|turn| [&mut turn.prompt, &mut turn.answer]);
-        let texts = texts.chain([&mut self.failed_tool, &mut self.name]);
+        let texts = texts.chain([&mut self.failed_tool, &mut self.name, &mut self.git_branch]);
         let texts = texts.flatten().chain(self.declared.texts_mut());
         let texts = texts.chain(self.compacted.iter_mut().map(|summary| &mut summary.text));
         for text in lists.into_iter().flatten().chain(texts) {

@@ -133,6 +133,7 @@ fn sanitised(call: &ToolCall, outcome: Outcome, by_subagent: bool, folder: &Path
         surroundings: Surroundings::default(),
         at: 0,
         is_unsure: false,
+        may_hold: false,
     };
     // A transcript does not name the subagent; one name keeps their work apart from the session's.
     let agent = by_subagent.then(|| Agent {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use anamnesis_note::id::NoteId;
-use anamnesis_session::transcript::scheduled::TOOLS;
+use anamnesis_session::{event::Record, transcript::scheduled::TOOLS};
 use chrono::{DateTime, Utc};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
@@ -241,6 +241,26 @@ impl Journal {
         self.column(
             "SELECT prompt FROM delegation WHERE session = ? AND kind IN (?, ?)",
             [session, TOOLS[0], TOOLS[1]],
+        )
+    }
+
+    /// Adds the prompts that the same client scheduled in an earlier session: its schedule outlives
+    /// `/clear`.
+    pub(super) fn inherit_schedule(&self, record: &Record) -> Result<(), Error> {
+        let Some(client) = record.surroundings.client else {
+            return Ok(());
+        };
+        self.run(
+            "INSERT OR IGNORE INTO delegation SELECT ?1, id, kind, prompt, at, agent FROM delegation
+             WHERE kind IN (?2, ?3) AND session IN
+               (SELECT id FROM session WHERE client_process = ?4 AND client_started IS ?5 AND id <> ?1)",
+            params![
+                record.session,
+                TOOLS[0],
+                TOOLS[1],
+                client.id.to_string(),
+                client.started
+            ],
         )
     }
 

@@ -79,7 +79,9 @@ impl Journal {
         let before = self.take_session(record)?;
         self.take_echoes(record)?;
         let session = &record.session;
-        match &record.what {
+        let settled = self.settled(record)?;
+        let what = settled.as_ref().unwrap_or(&record.what);
+        match what {
             RecordedEvent::Started { source, model } => {
                 self.take_start(record, source, model.as_deref())?;
             }
@@ -132,10 +134,7 @@ impl Journal {
             }
             RecordedEvent::Seen => {}
         }
-        let is_action = matches!(
-            record.what,
-            RecordedEvent::Used(_) | RecordedEvent::Spoke { .. }
-        );
+        let is_action = matches!(what, RecordedEvent::Used(_) | RecordedEvent::Spoke { .. });
         if before.was_lost && is_action {
             // The session was not lost after all.
             self.reopen(session)?;
@@ -262,6 +261,9 @@ impl Journal {
         if !is_new {
             self.reopen(&record.session)?;
         }
+        if matches!(source, "clear" | "resume" | "fork") {
+            self.inherit_schedule(record)?;
+        }
         Ok(())
     }
 
@@ -360,6 +362,19 @@ impl Journal {
                  WHERE session = ?1 AND number = ?2",
             params![session, number],
         )
+    }
+
+    /// Returns the event with the texts that were kept until the private tokens are known. A repair may
+    /// have lost some: they are left out then.
+    fn settled(&self, record: &Record) -> Result<Option<RecordedEvent>, Error> {
+        let (session, prompt_id) = (&record.session, record.prompt_id.as_deref());
+        if record.unmasked.is_empty()
+            || self.is_private(session, prompt_id)?
+            || self.may_lack_private_tokens(session, record.at)?
+        {
+            return Ok(None);
+        }
+        Ok(record.settled(&self.echoes(session)?))
     }
 
     /// Returns whether events of this prompt are not stored, or may not be. A caller can then skip

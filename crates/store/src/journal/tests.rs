@@ -6,7 +6,10 @@ use anamnesis_session::event::{
     ClientProcess, FileAction, FileUse, Outcome, Privacy, Record, RecordedEvent, Speaker,
     Surroundings, ToolEvent,
 };
-use anamnesis_session::prompt::{RawPrompt, SafePrompt};
+use anamnesis_session::{
+    prompt::{RawPrompt, SafePrompt},
+    transcript::scheduled::TOOLS,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -192,6 +195,7 @@ fn record(session: &str, what: RecordedEvent) -> Record {
         private: false,
         echoes: Vec::new(),
         what,
+        unmasked: Vec::new(),
     }
 }
 
@@ -863,6 +867,36 @@ fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
     assert_eq!(journal.session("s").unwrap().unwrap().prompts, 2);
     assert!(spool.is_empty());
     assert_eq!(spool.unreadable().len(), 1);
+}
+
+#[test]
+fn what_a_client_scheduled_is_known_after_its_session_was_cleared() {
+    let (_folder, journal) = journal_with_session("z");
+    let start = |session: &str, source: &str, process: i64| {
+        let mut start = started(session, source);
+        start.surroundings.client = Some(ClientProcess {
+            id: process,
+            started: Some(7),
+        });
+        journal.take(&start).unwrap();
+    };
+    start("a", "startup", 1);
+    let task = RecordedEvent::Delegated {
+        id: "t".to_owned(),
+        kind: TOOLS[0].to_owned(),
+        prompt: "/memory-remember Push".to_owned(),
+    };
+    journal.take(&record("a", task)).unwrap();
+    for (session, source, process, known) in [
+        ("b", "clear", 1, 1),
+        ("c", "fork", 1, 1),
+        ("d", "startup", 1, 0),
+        ("e", "clear", 2, 0),
+    ] {
+        start(session, source, process);
+        let prompts = journal.scheduled_prompts(session).unwrap();
+        assert_eq!(prompts.len(), known, "{session} {source}");
+    }
 }
 
 #[test]

@@ -39,6 +39,7 @@ impl Viewer {
             private: false,
             echoes: Vec::new(),
             what,
+            unmasked: Vec::new(),
         };
         let prompt = SafePrompt::new(&RawPrompt::new(prompt), Some(&PrivateTokens::default()));
         let failed = ToolEvent {
