@@ -679,6 +679,12 @@ fn an_agent_reads_no_secret_and_no_private_text() {
             output.json();
         }
     }
+    // Nor does a search say whether a private part has a word.
+    for (query, found) in [("+deploys", 1), ("+mirr*", 0), ("\"behind the mirror\"", 0)] {
+        let output = home.command(["search", query, "--json"]).by_agent().run();
+        let notes = output.json()["notes"].as_array().unwrap().len();
+        assert_eq!(notes, found, "{query}");
+    }
     // A person's own terminal shows the note as it is.
     assert!(home.run("show AAAAAA").stdout.contains(&token));
 }

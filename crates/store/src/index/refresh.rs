@@ -11,7 +11,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{Note, REFLECTED_TAG, Rating, Severity, State, parse_timestamp, timestamp},
 };
-use anamnesis_text::{clean::clean, redact::redact};
+use anamnesis_text::{clean::clean, privacy, redact::redact};
 use chrono::NaiveDate;
 use rusqlite::{Connection, params};
 
@@ -441,9 +441,10 @@ fn remove(connection: &Connection, number: i64, changes: &mut Changes) -> Result
     Ok(())
 }
 
-/// Returns the text without invisible characters and credentials.
+/// Returns the text without invisible characters, private parts and credentials. Whoever may search could
+/// spell out what is indexed.
 pub(super) fn inert(text: &str) -> String {
-    redact(&clean(text)).text.into_owned()
+    redact(&privacy::strip(&clean(text)).text).text.into_owned()
 }
 
 /// A note as it is indexed.
