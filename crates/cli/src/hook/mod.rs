@@ -148,6 +148,9 @@ fn answer(
                 return Reply::only(&answer, "UserPromptSubmit");
             }
         }
+        if let Some(payload) = payload.as_ref().ok().filter(|_| off == Off::Folder) {
+            hide_turn(&context, payload);
+        }
         return switched_off(off, &context, payload.as_ref().ok());
     }
     if let Err(error) = context.home.create() {
@@ -287,6 +290,29 @@ fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply
     };
     let name = payload.map_or("", |payload| payload.event_name.as_str());
     Reply::only(&answer, name)
+}
+
+/// Keeps the rest of a turn out of the records of a session that enters an excluded folder. A session that
+/// was never elsewhere has no records.
+fn hide_turn(context: &Context, payload: &Payload) {
+    let happens = matches!(
+        payload.event,
+        Event::UserPromptSubmit { .. }
+            | Event::PostToolUse(_)
+            | Event::PostToolUseFailure(_)
+            | Event::PostToolBatch(_)
+    );
+    let path = context.home.journal();
+    if !happens || !path.exists() {
+        return;
+    }
+    let now = context.environment.now.timestamp_millis();
+    let hidden = Journal::open(&context.home, journal_timeout(context)).and_then(|journal| {
+        journal.hide_turn(&payload.session_id, payload.prompt_id.as_deref(), now)
+    });
+    if let Err(error) = hidden {
+        context.log(&format!("hook: {error}"));
+    }
 }
 
 /// The folders of a session, its project's first. The payload's `cwd` follows the shell's `cd`, so

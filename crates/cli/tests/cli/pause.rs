@@ -414,6 +414,52 @@ fn an_excluded_folder_in_mid_session() {
 
 #[cfg(unix)]
 #[test]
+fn the_rest_of_a_turn_that_enters_an_excluded_folder_is_not_recorded() {
+    let (home, secret) = with_excluded();
+    let send = |event: &str, prompt_id: &str, cwd: &Path, fields: Value| {
+        let mut payload = home.payload(event, "9c1f0a52-0000-4000-8000-000000000009");
+        payload["cwd"] = json!(cwd);
+        payload["prompt_id"] = json!(prompt_id);
+        for (key, value) in fields.as_object().unwrap() {
+            payload[key] = value.clone();
+        }
+        home.hook(&payload).well();
+        home.settle();
+    };
+    let call = |id: &str, command: &str| {
+        json!({
+            "tool_name": "Bash", "tool_use_id": id, "tool_input": { "command": command },
+            "tool_response": { "stdout": "", "stderr": "" },
+        })
+    };
+    let project = home.project();
+    send("SessionStart", "", &project, json!({ "source": "startup" }));
+    for (prompt_id, typed_in) in [("p-1", &project), ("p-2", &secret)] {
+        let prompt = json!({ "prompt": "Look at what the client has" });
+        send("UserPromptSubmit", prompt_id, typed_in, prompt);
+        let inside = call(&format!("{prompt_id}-a"), "ls");
+        send("PostToolUse", prompt_id, &secret, inside);
+        let outside = call(&format!("{prompt_id}-b"), &format!("grep {MARKER} a"));
+        send("PostToolUse", prompt_id, &project, outside);
+        let answer = json!({ "last_assistant_message": format!("I found the {MARKER}.") });
+        send("Stop", prompt_id, &project, answer);
+    }
+    let prompt = json!({ "prompt": "Add limits to the login of the shop" });
+    send("UserPromptSubmit", "p-3", &project, prompt);
+    let edit = call("p-3-a", "cargo test");
+    send("PostToolUse", "p-3", &project, edit);
+    send("SessionEnd", "p-3", &project, json!({ "reason": "other" }));
+    let notes = home.notes();
+    let mut texts = notes.iter().map(|path| home.read(path));
+    assert!(texts.any(|text| text.contains("Add limits to the login")));
+    for (path, bytes) in files(&home) {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(MARKER), "{}", path.display());
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn what_was_said_in_an_excluded_folder_is_in_no_note() {
     let (home, secret) = with_excluded();
     let within = |folder: &Path, mut turn: Value| {
