@@ -28,7 +28,7 @@ use crate::{
     Error,
     context::{self, Context},
     format::{LIST_LENGTH, ago, number, shorten, width},
-    sync::short_batch,
+    sync::{FORGET_SESSION, short_batch},
 };
 
 /// The widths of the machine column and the author column.
@@ -210,7 +210,8 @@ impl<'a> Past<'a> {
 
     /// The title of the first note of a commit; empty if there is none.
     pub fn title(&self, event: &Event) -> String {
-        if event.notes.keys().any(|id| self.is_withheld(*id)) {
+        let is_forgotten = event.verb() == FORGET_SESSION;
+        if is_forgotten || event.notes.keys().any(|id| self.is_withheld(*id)) {
             return String::new();
         }
         let title = event.title.as_deref().unwrap_or_default();
@@ -483,6 +484,7 @@ pub fn shown_verb(event: &Event) -> String {
     match event.verb() {
         "edited" if event.notes.values().all(is_new) => "wrote".to_owned(),
         "purge" => "removed".to_owned(),
+        FORGET_SESSION => "forget".to_owned(),
         verb => safe_line(verb),
     }
 }

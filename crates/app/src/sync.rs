@@ -555,6 +555,9 @@ pub fn other_machines(context: &Context) -> Vec<String> {
     machines
 }
 
+/// The verb of the commits that forget a session. They are not undone.
+pub(crate) const FORGET_SESSION: &str = "forget-session";
+
 /// Commits a command's changes to notes. Returns the change that `undo` reverts.
 ///
 /// If the commit fails, the change cannot be undone. The notes are on disk, and the deferred

@@ -98,6 +98,9 @@ pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Er
     sync::commit_pending(context);
     let past = Past::open(context)?;
     let event = past.find_change(typed)?;
+    if event.verb() == sync::FORGET_SESSION {
+        return Err(Error::failed("a forgotten session is not brought back"));
+    }
     if context.environment.is_in_prompt && event.notes.len() > 1 {
         let count = event.notes.len();
         return Err(Error::failed(format!(

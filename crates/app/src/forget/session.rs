@@ -16,7 +16,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 
 use super::records::leave_records;
-use crate::{Error, capture, context::Context, evaluation_set, session};
+use crate::{Error, capture, context::Context, evaluation_set, history::Past, session, sync};
 
 /// A session to forget.
 pub struct SessionToForget {
@@ -68,13 +68,31 @@ pub fn find(context: &Context, journal: &Journal, typed: &str) -> Result<Session
     }
 }
 
-/// Forgets a session. Returns whether it had a note, and how many pending records it had.
+/// What a forgotten session had.
+pub struct ForgottenSession {
+    /// Whether it had a note.
+    pub had_note: bool,
+    /// The number of its pending records.
+    pub pending: usize,
+    /// Whether the note is in the history of notes, from which only a purge removes it.
+    pub is_in_history: bool,
+}
+
+/// Forgets a session.
 pub fn forget(
     context: &Context,
     journal: &Journal,
     target: &SessionToForget,
-) -> Result<(bool, usize), Error> {
+) -> Result<ForgottenSession, Error> {
+    let id = NoteId::of_session(&target.id);
+    let is_in_history = match Past::open_if_any(context)? {
+        Some(past) => !past.repository.log(Some(id), 1)?.is_empty(),
+        None => false,
+    };
     let had_note = forget_note(&target.id, target.session.as_ref(), context, journal)?;
+    if is_in_history {
+        sync::commit(context, sync::FORGET_SESSION, [id]);
+    }
     journal.forget_session(&target.id)?;
     let pending = Spool::new(&context.home)
         .forget_session(&target.id)
@@ -83,12 +101,12 @@ pub fn forget(
                 .because(error)
                 .hint("anamnesis doctor")
         })?;
-    leave_records(
-        context,
-        Some(journal),
-        &[NoteId::of_session(&target.id)].into(),
-    )?;
-    Ok((had_note, pending))
+    leave_records(context, Some(journal), &[id].into())?;
+    Ok(ForgottenSession {
+        had_note,
+        pending,
+        is_in_history,
+    })
 }
 
 /// Writes a tombstone for the session's note, even if there is no note, so that none is written
@@ -195,6 +213,12 @@ fn renew_note(session: &Session, context: &Context, journal: &Journal) -> Result
     if !session_note::is_own(journal, &session.id, before.file.note()) {
         return Ok(NoteFate::ByHand);
     }
+    // They may be of the forgotten prompt.
+    let lock = context.notes.lock()?;
+    context
+        .notes
+        .update(&lock, path, |note| note.asked.clear())?;
+    drop(lock);
     let written = capture::write_session(context, journal, &session.id, None)
         .map_err(|error| error.hint("anamnesis doctor"))?;
     let lock = context.notes.lock()?;

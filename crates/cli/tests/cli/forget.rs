@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::{
     SESSION, home, id,
+    journal::Played,
     sessions::{end, event, hook_at, play},
     snapshot,
 };
@@ -94,7 +95,8 @@ fn nothing_of_a_forgotten_session_is_left() {
     snapshot!(home.run("forget --session 5b0c8f1e --yes").shown(), @"
     exit 0
     forgot session 5b0c8f1e (2 prompts, 2 tool events), 2 pending records; its note, too
-    Nothing of it is kept; hooks, capture and backfill make no note of it again
+    Hooks, capture and backfill make no note of it again
+    The history still has its note: anamnesis purge J8QYZW
     ");
     assert!(!waiting.exists() && !aside.exists() && !half.exists());
     assert_eq!(holding(&home, &WORDS), [""; 0]);
@@ -109,6 +111,77 @@ fn nothing_of_a_forgotten_session_is_left() {
     assert!(tombstone.contains("state: forgotten"), "{tombstone}");
     assert!(tombstone.contains(SESSION), "{tombstone}");
     assert_eq!(home.run("doctor").stdout.matches('✗').count(), 0);
+}
+
+#[test]
+fn a_forgotten_session_is_not_brought_back() {
+    // DEL-01
+    let home = home();
+    play(&home, SESSION);
+    end(&home, SESSION, "clear");
+    home.run("sync").well();
+    let said = home.run("forget --session 5b0c8f1e --yes").well();
+    assert!(
+        said.contains("The history still has its note: anamnesis purge "),
+        "{said}"
+    );
+    let log = home.run("log --json").json();
+    let act = &log["commits"][0];
+    assert_eq!(
+        (&act["did"], &act["title"]),
+        (&json!("forget"), &json!(null))
+    );
+    let undone = home.run(&format!("undo {}", act["change"].as_str().unwrap()));
+    assert_eq!(undone.code, Some(1));
+    assert!(
+        undone
+            .stderr
+            .contains("a forgotten session is not brought back"),
+        "{undone:?}"
+    );
+    assert!(home.read(&home.notes()[0]).contains("state: forgotten"));
+}
+
+#[test]
+fn phrases_of_what_was_forgotten_or_is_private_now_leave_the_note() {
+    const VAULT: &str = "zebrafinch77lagoon";
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Fix the totals of the cart, they are rounded twice");
+    session.edits("src/cart.rs");
+    session.answers("The totals are rounded once, because two callers did it.");
+    session.says(&format!("use {VAULT} to open the vault door in the shop"));
+    session.edits("src/door.rs");
+    session.answers("The door opens.");
+    session.ends();
+    home.settle();
+    assert!(note(&home).contains(VAULT), "{}", note(&home));
+    home.run("forget --yes --session 5b0c8f1e --prompt 2")
+        .well();
+    assert_eq!(holding(&home, &[VAULT]), [""; 0]);
+
+    let mut other = Played::new(&home, "7f3e2b1a-0000-4000-8000-000000000002");
+    other.start();
+    other.says(&format!("open {VAULT} with the new key of the shop"));
+    other.edits("src/key.rs");
+    other.answers("The key is new.");
+    other.ends();
+    home.settle();
+    let has_phrase = |home: &TestHome| {
+        let notes = home.notes();
+        let mut texts = notes.iter().map(|path| home.read(path));
+        texts.any(|text| text.contains(VAULT))
+    };
+    assert!(has_phrase(&home));
+    other.says(&format!(
+        "<private>{VAULT}</private> is the name of the door"
+    ));
+    other.edits("src/door.rs");
+    other.answers("Its name is in the settings.");
+    other.ends();
+    home.settle();
+    assert!(!has_phrase(&home));
 }
 
 #[test]
@@ -255,7 +328,8 @@ fn a_person_is_asked_once() {
     snapshot!(answered("y\n").shown(), @"
     exit 0
     forgot session 5b0c8f1e (2 prompts, 2 tool events); its note, too
-    Nothing of it is kept; hooks, capture and backfill make no note of it again
+    Hooks, capture and backfill make no note of it again
+    The history still has its note: anamnesis purge J8QYZW
     on stderr:
     Forget session 5b0c8f1e (2 prompts, 2 tool events) and its note, for good? [y/N]
     ");

@@ -49,19 +49,28 @@ fn forget_session(
     let question = format!("Forget session {short}{counts} and its note, for good?");
     let again = format!("anamnesis forget --session {short} --yes");
     ui.confirm(&question, yes, &again, ["", "nothing was forgotten"])?;
-    let (had_note, pending) = session::forget(context, journal, &target)?;
-    let pending = match pending {
+    let forgotten = session::forget(context, journal, &target)?;
+    let pending = match forgotten.pending {
         0 => String::new(),
         pending => format!(", {}", ui::count(pending, "pending record")),
     };
-    let note = if had_note {
+    let note = if forgotten.had_note {
         "its note, too"
     } else {
         "it had no note"
     };
+    let kept = if forgotten.is_in_history {
+        let id = NoteId::of_session(&target.id).short();
+        format!(
+            "Hooks, capture and backfill make no note of it again\n\
+             The history still has its note: anamnesis purge {id}"
+        )
+    } else {
+        "Nothing of it is kept; hooks, capture and backfill make no note of it again".to_owned()
+    };
     ui.answer(&format!(
         "forgot session {short}{counts}{pending}; {note}\n\
-         Nothing of it is kept; hooks, capture and backfill make no note of it again\n{}",
+         {kept}\n{}",
         left_elsewhere(context, session)
     ))
 }
