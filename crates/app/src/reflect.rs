@@ -12,7 +12,7 @@ use anamnesis_distill::{
 };
 use anamnesis_note::{
     agent_policy::Review,
-    note::{Note, NoteType, Scope, Source},
+    note::{Note, NoteType, Scope},
 };
 use anamnesis_store::{
     index::{Filter, Index},
@@ -51,9 +51,7 @@ pub fn undistilled(index: &Index, journal: &Journal, projects: &[String]) -> Opt
         let session = session.as_ref();
         session.is_some_and(|session| journal.has_private_part(session).unwrap_or(true))
     };
-    found.retain(|entry| {
-        entry.source == Source::SessionEnd && entry.state.is_in_use() && !entry.reflected
-    });
+    found.retain(|entry| entry.state.is_in_use() && !entry.reflected);
     if found.len() < MANY {
         return None;
     }

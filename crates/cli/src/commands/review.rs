@@ -190,7 +190,8 @@ fn list(context: &Context, index: &Index, batches: &[PendingGroup], limit: usize
             let entry = shown_entry(context, waiting);
             let short = Context::short(index, entry.id());
             let tail = format!("{}, {}", word(waiting.reason), entry.author());
-            let _ = write!(text, "  {}", ui::line_with(&entry, &short, &tail));
+            let line = ui::line_with(ui::width() - 2, &entry, &short, &tail);
+            let _ = writeln!(text, "  {line}");
             if waiting.reason == PendingReason::Conflict {
                 text.push_str(&both_texts(context, index, entry.id()));
             }
@@ -324,7 +325,7 @@ impl Item {
         let head = format!("{}: ", word(waiting.reason));
         let mut text = format!("\n{}", line(&head, &details.entry));
         let Some(note) = &details.note else {
-            text.push_str("  its text is no longer kept\n");
+            text.push_str("  its text is not in this machine's trash\n");
             return Ok(Self { text, like: None });
         };
         let _ = writeln!(text, "  for {}\n", project_key::shown(&note.project));

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let hint = if context.notes.trashed(entry.id()).is_some() {
             format!("→ anamnesis forget --undo {short}\n")
         } else {
-            "its text is no longer kept\n".to_owned()
+            format!("its text is not in this machine's trash\n→ anamnesis log --note {short}\n")
         };
         text.push_str(&hint);
     } else {

@@ -97,7 +97,8 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
             let entry = &used.note.0;
             let short = Context::short(index, entry.id());
             let tail = format!("{} of {}", used.used, ui::count(used.given, "session"));
-            text.push_str(&ui::line_with(entry, &short, &tail));
+            text.push_str(&ui::line_with(ui::width(), entry, &short, &tail));
+            text.push('\n');
         }
     }
     for advice in &stats.advice {

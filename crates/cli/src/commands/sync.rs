@@ -108,8 +108,8 @@ pub(crate) fn sentence(synced: &Synced) -> String {
     }
     let mut text = match (did.join(", "), synced.pushed) {
         (did, _) if !did.is_empty() => format!("synced: {did}"),
-        (_, true) => "synced: nothing new".to_owned(),
         _ if synced.held.is_some() => synced.detail.clone(),
+        (_, true) => "synced: nothing new".to_owned(),
         _ if synced.head.is_none() => "nothing to sync: there are no notes yet".to_owned(),
         _ => "committed on this machine; no remote is set".to_owned(),
     };

@@ -344,8 +344,11 @@ impl Page<'_> {
 /// A line with a note's current title, or that it is gone.
 fn note_line(index: &Index, id: &str, now: DateTime<Utc>) -> String {
     match why::entry(index, id) {
-        // The indent adds two columns to the width. That affects only the end of a long title.
-        Some(entry) => format!("  {}", ui::listed(index, &entry, now)),
+        Some(entry) => {
+            let short = Context::short(index, entry.id());
+            let line = ui::note_line_within(ui::width() - 2, &entry, &short, now);
+            format!("  {line}\n")
+        }
         None => format!("  {}  no longer there\n", one_line(id)),
     }
 }

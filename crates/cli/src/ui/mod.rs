@@ -330,6 +330,9 @@ pub(crate) fn note_line(entry: &Entry, short: &str, now: DateTime<Utc>) -> Strin
     note_line_within(width(), entry, short, now)
 }
 
+/// The width below which a note's line has no kind, author and age.
+const NARROW: usize = 60;
+
 /// Formats a note on one line, with its project, of which the host is left out.
 pub(crate) fn line_with_project(entry: &Entry, short: &str, now: DateTime<Utc>) -> String {
     let place = project_key::shown(&entry.project);
@@ -355,20 +358,27 @@ pub(crate) fn note_line_within(
     line_of(width, entry, short, &facts(entry, now))
 }
 
-/// Formats a note on one line, with `tail` instead of its author and age.
-pub(crate) fn line_with(entry: &Entry, short: &str, tail: &str) -> String {
-    line_of(width(), entry, short, tail) + "\n"
+/// Formats a note on one line of the given width, with `tail` instead of its author and age.
+pub(crate) fn line_with(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
+    line_of(width, entry, short, tail)
 }
 
 fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
     let kind = entry.shown_kind();
-    // `preference` is the longest kind.
-    let head = format!("{short}  {kind:<10}  ");
+    // `preference` is the longest kind. A narrow terminal has room for the title only.
+    let is_narrow = width < NARROW;
+    let (head, tail) = if is_narrow {
+        (format!("{short}  "), "")
+    } else {
+        (format!("{short}  {kind:<10}  "), tail)
+    };
     let room = width
         .saturating_sub(head.chars().count() + tail.chars().count() + 2)
         .max(16);
     let title = shorten(&one_line(&entry.title), room);
     format!("{head}{title:<room$}  {tail}")
+        .trim_end()
+        .to_owned()
 }
 
 /// A note's author, age and unusual states.

@@ -27,7 +27,7 @@ struct Program {
 
 const CODEX: Program = Program {
     package: "@openai/codex",
-    version: "0.169.0",
+    version: "0.171.0",
     command: "codex",
 };
 

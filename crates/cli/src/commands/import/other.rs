@@ -209,11 +209,14 @@ fn text(args: &OtherArgs, context: &Context, source: &Source, report: &ImportRep
         let hint = if args.apply {
             format!("anamnesis project merge {} KEY", quoted(key))
         } else {
-            args.command(tool, "--project NAME=KEY")
+            args.command(
+                tool,
+                &format!("--project {}", quoted(&format!("{key}=KEY"))),
+            )
         };
         let _ = writeln!(
             text,
-            "no session was in \"{}\" here, so none gets its notes\n\
+            "no session was in \"{}\" here: its notes are kept, and no project gets them\n\
              → {hint}   (if it is the project KEY here)",
             shorten(key)
         );
