@@ -1,10 +1,19 @@
 //! Every command line in README and docs runs as it is written.
 
-use std::{fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::Path,
+};
 
 use anamnesis_testkit::home::TestHome;
+use serde_json::Value;
 
-use crate::{SESSION, home, home_with_notes};
+use crate::{
+    SESSION, home, home_with_notes,
+    sessions::{end, play},
+};
 
 /// The pages with commands for people.
 const FOLDERS: [&str; 3] = ["", "docs", "docs/reference"];
@@ -194,4 +203,117 @@ fn the_readme_shows_what_the_demo_prints() {
         let found = found.unwrap_or_else(|| panic!("not printed, or not in this order: {line}"));
         rest = &rest[found + line.len()..];
     }
+}
+
+/// Commands with `--json`, in this order, in a store with notes and a session.
+const WITH_JSON: [&str; 37] = [
+    "status",
+    "list",
+    "search stub",
+    "search rate --everywhere",
+    "recall stub server",
+    "show 7Q4KZ9",
+    "sessions",
+    "sessions show 5b0c8f1e",
+    "why",
+    "why 5b0c8f1e",
+    "eval prompt stub",
+    "stats",
+    "stale",
+    "review",
+    "project",
+    "project list",
+    "config",
+    "doctor",
+    "upkeep",
+    "write --title Limits",
+    "edit 7Q4KZ9 --title Changed",
+    "review --approve B2M6RD",
+    "connect 7Q4KZ9 B2M6RD",
+    "verify B2M6RD",
+    "feedback 7Q4KZ9 good",
+    "pin 7Q4KZ9",
+    "move 7Q4KZ9 --project global",
+    "task list",
+    "task add Rotate the key",
+    "forget ZD81QV",
+    "log",
+    "undo",
+    "undo -n 1",
+    "sync",
+    "backfill",
+    "import",
+    "prove",
+];
+
+/// Adds the fields of a value with their types, below `name`.
+fn add_fields(value: &Value, name: &str, fields: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    };
+    if !name.is_empty() {
+        fields.entry(name.to_owned()).or_default().insert(kind);
+    }
+    let dot = if name.is_empty() { "" } else { "." };
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                add_fields(item, &format!("{name}[]"), fields);
+            }
+        }
+        Value::Object(items) => {
+            // The keys of an object by project or by kind are values themselves.
+            let is_table = items
+                .keys()
+                .any(|key| !key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+            for (key, item) in items {
+                let key = if is_table { "KEY" } else { key };
+                add_fields(item, &format!("{name}{dot}{key}"), fields);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The fields that each command prints with `--json` are a page of the documents, made by this test:
+/// `INSTA_UPDATE=always` writes it.
+#[test]
+fn the_page_of_json_lists_every_field() {
+    let home = home_with_notes();
+    play(&home, SESSION);
+    end(&home, SESSION, "clear");
+    let mut text = String::from(
+        "# Fields of `--json`\n\n\
+         What each command prints with `--json`, by running it in a store with a few notes and one session. \
+         `a.b` is a field of the object `a`, `a[]` an item of the list `a`, `KEY` a key such as a project's. Times \
+         are ISO 8601, ids are whole. A field that is null, or left out, has nothing to say. What changed \
+         something has `said`, the text that it prints otherwise, and often `change`, which `anamnesis undo` takes.\n",
+    );
+    for command in WITH_JSON {
+        let output = home.run(&format!("{command} --json"));
+        assert!(matches!(output.code, Some(0 | 3)), "{command}: {output:?}");
+        let mut fields = BTreeMap::new();
+        add_fields(&output.json(), "", &mut fields);
+        let _ = write!(
+            text,
+            "\n## `{command}`\n\n| field | type |\n| --- | --- |\n"
+        );
+        for (field, kinds) in fields {
+            let kinds: Vec<&str> = kinds.into_iter().collect();
+            let _ = writeln!(text, "| `{field}` | {} |", kinds.join(" or "));
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json.md");
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
+        fs::write(&path, &text).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == text,
+        "docs/reference/json.md is out of date: run this test with INSTA_UPDATE=always"
+    );
 }
