@@ -313,7 +313,7 @@ fn command_names(stage: &Stage) -> Result<Vec<String>> {
         let path = entry.context(folder.display())?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         // The switch is typed below.
-        if !["memory-off", "memory-pause", "memory-resume"].contains(&name.as_ref()) {
+        if !["memory-off", "memory-pause"].contains(&name.as_ref()) {
             names.push(name.into_owned());
         }
     }
@@ -462,6 +462,15 @@ pub(super) fn mentioned(stage: &Stage) -> Result<()> {
 /// The lesson that the model distils in the scenario below.
 const LESSON: &str = "Restart the broker before the tests";
 
+/// Titles of other notes, as many as a reflection of a week has.
+const OTHERS: [&str; 5] = [
+    "The gateway listens on port 9090",
+    "Deploys wait for the smoke test",
+    "Fixtures live below tests/data",
+    "Prices are stored in cents",
+    "The nightly export reads the replica",
+];
+
 /// The session's model distils session notes, and the person decides in the client's dialog: use at
 /// once, or leave, then edit and approve, or reject. An answer that is invalid, repeated, or older
 /// than a change of a session note is refused.
@@ -485,10 +494,15 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
 
     // Left, edited, approved.
     add_sessions(&machine, 1)?;
-    let left = proposed(&machine, &store, "Escape")?;
+    let left = proposed(stage, &machine, &store, ("Escape", &OTHERS))?;
     check(used().is_none() && marked() == 0, || {
         "what was left is used".to_owned()
     })?;
+    for other in store.notes_of_this_machine() {
+        if OTHERS.contains(&other.title()) {
+            anamnesis(&machine, &["review", "--reject", other.id()])?;
+        }
+    }
     let text = machine.home().join("edited.txt");
     fs::write(&text, "`make broker`, and wait for port 5672.").context(text.display())?;
     let edited = fs::File::open(&text).context(text.display())?;
@@ -504,14 +518,14 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     // Left and rejected.
     add_sessions(&machine, 2)?;
     let before = marked();
-    let left = proposed(&machine, &store, "Escape")?;
+    let left = proposed(stage, &machine, &store, ("Escape", &[]))?;
     anamnesis(&machine, &["review", "--reject", left.id()])?;
     check(used().is_none() && marked() == before, || {
         "what was rejected is used, or its sessions are marked".to_owned()
     })?;
 
     // Accepted in the dialog. The text differs, because a rejected text is not proposed again.
-    proposed(&machine, &store, "Enter")?;
+    proposed(stage, &machine, &store, ("Enter", &[]))?;
     check(used().is_some() && marked() >= before + 5, || {
         format!("what was accepted is not used, or {} are marked", marked())
     })?;
@@ -519,7 +533,7 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     // An invalid answer, and the same key again.
     add_sessions(&machine, 3)?;
     let key = asked(&machine)?["key"].clone();
-    let good = answer("once more").to_string();
+    let good = answer("once more", &[]).to_string();
     let answers = ["Here they are: []", good.as_str()];
     let calls =
         answers.map(|answer| ours("memory_reflect", json!({ "key": key, "answer": answer })));
@@ -548,10 +562,14 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     })
 }
 
-/// Returns a model's answer.
-fn answer(how: &str) -> Value {
-    let body = format!("`make broker` {how}; else they hang.");
-    json!([{ "type": "procedural", "title": LESSON, "body": body }])
+/// Returns a model's answer: the lesson, and notes with other titles.
+fn answer(how: &str, others: &[&str]) -> Value {
+    let note =
+        |title: &str, body: String| json!({ "type": "procedural", "title": title, "body": body });
+    let lesson = note(LESSON, format!("`make broker` {how}; else they hang."));
+    let others = others.iter();
+    let others = others.map(|title| note(title, format!("{title}, as the team agreed in May.")));
+    std::iter::once(lesson).chain(others).collect()
 }
 
 /// Returns the path of one of a round's five session notes.
@@ -583,9 +601,14 @@ fn asked(machine: &Sandbox) -> Result<Value> {
     serde_json::from_str(&results[0].0).context("what the tool gave")
 }
 
-/// Lets the model distil pending session notes, presses a key in the dialog, and returns the note
-/// that was proposed before that.
-fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
+/// Lets the model distil pending session notes to the lesson and others, presses a key in the dialog, which
+/// shows all titles, and returns the lesson that was proposed before that.
+fn proposed(
+    stage: &Stage,
+    machine: &Sandbox,
+    store: &Store,
+    (key, others): (&str, &[&str]),
+) -> Result<Note> {
     let terminal = Terminal::start_with(machine, Permissions::Skipped)?;
     machine.api().play(Script::turns([
         ours("memory_reflect", json!({})),
@@ -602,7 +625,7 @@ fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
     check(material.contains("The broker was restarted"), || {
         format!("the notes are not in {given}")
     })?;
-    let answer = answer(&format!("first, said the {key} key")).to_string();
+    let answer = answer(&format!("first, said the {key} key"), others).to_string();
     machine.api().play(Script::turns([
         ours(
             "memory_reflect",
@@ -617,6 +640,13 @@ fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
     let waits = |note: &Note| note.title() == LESSON && note.value("state") == Some("proposed");
     let found = store.notes_of_this_machine().into_iter().find(waits);
     let found = found.ok_or_else(|| TestFailure::new("the note is not proposed"))?;
+    let screen = terminal.screen()?;
+    for title in others.iter().chain(&[LESSON]) {
+        check(screen.contains(title), || {
+            format!("{title:?} is not in the dialog:\n{screen}")
+        })?;
+    }
+    stage.keep_screen("reflect", &terminal)?;
     if key == "Enter" {
         // Past the note's switch, to "Accept".
         terminal.press("Down")?;
