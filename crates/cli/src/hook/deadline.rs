@@ -30,12 +30,12 @@ use super::{answer, typed::RunTyped};
 /// After this time the hook answers with the no-op object, whatever it is doing.
 const DEADLINE: Duration = Duration::from_millis(1100);
 
-/// The deadline when nobody waits: the end of a session is asynchronous, and writing the note may take
-/// longer.
-const UNAWAITED_DEADLINE: Duration = Duration::from_secs(60);
+/// The deadline when nobody waits: the hook is measured, or the end of a session is asynchronous, and
+/// writing the note may take longer.
+pub(super) const UNAWAITED_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The deadline for a command that the person typed and waits for. The client allows 5 seconds.
-const TYPED_DEADLINE: Duration = Duration::from_secs(4);
+pub(super) const TYPED_DEADLINE: Duration = Duration::from_secs(4);
 
 /// How long a payload that was not read at the deadline is waited for after the answer.
 const PAYLOAD_TIMEOUT: Duration = Duration::from_millis(90);
@@ -49,23 +49,6 @@ const RECORD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Timeout for handing the payload to another process.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(400);
-
-/// Tells the watchdog why this event may take longer.
-pub(super) enum DeadlineExtension {
-    /// Nobody waits: the session has ended, or the hook is measured.
-    Unawaited,
-    /// The person waits for the command that they typed.
-    Typed,
-}
-
-/// Which run of an event this is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RunKind {
-    /// The client's, which waits for the answer.
-    First,
-    /// Another process's, for a run that ended before it had a record. It only records the event.
-    Late,
-}
 
 /// The state of the event's record.
 enum RecordState {
@@ -126,14 +109,14 @@ impl RecordProgress {
 
 /// The main thread's side of the watchdog.
 pub(super) struct Watchdog {
-    sender: Sender<DeadlineExtension>,
+    sender: Sender<Duration>,
     record: Arc<RecordProgress>,
 }
 
 impl Watchdog {
-    /// Lengthens the deadline.
-    pub(super) fn extend(&self, why: DeadlineExtension) {
-        let _ = self.sender.send(why);
+    /// Sets another deadline.
+    pub(super) fn extend(&self, deadline: Duration) {
+        let _ = self.sender.send(deadline);
     }
 
     /// Has the record written to the spool at the deadline, unless [`Watchdog::release`] is called
@@ -149,12 +132,12 @@ impl Watchdog {
     }
 }
 
-/// Handles the payload from `input` and answers in time.
+/// Handles the payload from `input` and answers in time. Without `run_typed`, another run of this event
+/// ended before it had a record, and this one only records it.
 ///
 /// The main thread does the work, because another thread would cost a memory arena and a wake-up.
 pub(super) fn watched(
-    run_typed: RunTyped,
-    kind: RunKind,
+    run_typed: Option<RunTyped>,
     input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>),
 ) -> ExitCode {
     let started = Instant::now();
@@ -174,13 +157,13 @@ pub(super) fn watched(
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
-    if environment.is_patient || kind == RunKind::Late {
-        watchdog.extend(DeadlineExtension::Unawaited);
+    if environment.is_patient || run_typed.is_none() {
+        watchdog.extend(UNAWAITED_DEADLINE);
     }
     let record = Arc::clone(&watchdog.record);
     let (payload, _) = record.payload.get_or_init(|| (payload, environment.now));
     record.set(RecordState::Expected);
-    let reply = answer(run_typed, kind, environment, payload, started, &watchdog);
+    let reply = answer(run_typed, environment, payload, started, &watchdog);
     // An event without a record did not say so.
     watchdog.release();
     if answered.swap(true, Ordering::AcqRel) {
@@ -208,15 +191,14 @@ pub(super) fn watched(
 )]
 fn watch(
     started: Instant,
-    receiver: &Receiver<DeadlineExtension>,
+    receiver: &Receiver<Duration>,
     answered: &AtomicBool,
     record: Arc<RecordProgress>,
 ) {
     let mut deadline = DEADLINE;
     loop {
         match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
-            Ok(DeadlineExtension::Unawaited) => deadline = UNAWAITED_DEADLINE,
-            Ok(DeadlineExtension::Typed) => deadline = TYPED_DEADLINE,
+            Ok(other) => deadline = other,
             Err(RecvTimeoutError::Timeout) => break,
             Err(RecvTimeoutError::Disconnected) => return,
         }

@@ -53,7 +53,7 @@ use anamnesis_store::{
 use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use self::{
-    deadline::{DeadlineExtension, RunKind, Watchdog, read_stdin, watched},
+    deadline::{TYPED_DEADLINE, UNAWAITED_DEADLINE, Watchdog, read_stdin, watched},
     plan::{Action, Plan, Worker, plan},
     record::{FIRST_TIMEOUT, MAX_READ, kept},
     start::{is_beginning, line},
@@ -95,12 +95,8 @@ impl Reply {
 
 /// Runs the hook whose payload is on stdin. The exit code is always 0.
 pub(crate) fn main(run_typed: RunTyped, option: Option<&OsStr>) -> ExitCode {
-    let kind = if option == Some(LATE.as_ref()) {
-        RunKind::Late
-    } else {
-        RunKind::First
-    };
-    watched(run_typed, kind, || {
+    let run_typed = (option != Some(LATE.as_ref())).then_some(run_typed);
+    watched(run_typed, || {
         (Environment::read(Caller::Client), read_stdin())
     })
 }
@@ -111,13 +107,12 @@ pub(crate) fn answer_payload(
     environment: Environment,
     payload: Vec<u8>,
 ) -> ExitCode {
-    watched(run_typed, RunKind::First, || (environment, Ok(payload)))
+    watched(Some(run_typed), || (environment, Ok(payload)))
 }
 
 /// Reads one event and answers it.
 fn answer(
-    run_typed: RunTyped,
-    kind: RunKind,
+    run_typed: Option<RunTyped>,
     environment: Environment,
     input: &io::Result<Vec<u8>>,
     started: Instant,
@@ -141,9 +136,9 @@ fn answer(
         if let Ok(payload) = &mut payload {
             let end = typed_by::transcript_end(payload, &context);
             typed_by::mark(payload, &folders, end.as_deref(), None, &[]);
-            if let Some(typed) = typed::typed(payload, &context) {
+            if let (Some(run_typed), Some(typed)) = (run_typed, typed::typed(payload, &context)) {
                 // The prompt itself is not recorded.
-                watchdog.extend(DeadlineExtension::Typed);
+                watchdog.extend(TYPED_DEADLINE);
                 let answer = typed.answer(run_typed, &context, &folder);
                 return Reply::only(&answer, "UserPromptSubmit");
             }
@@ -160,10 +155,7 @@ fn answer(
     }
     match payload {
         Ok(_) if context.home.contains(&folder) => Reply::no_op(),
-        Ok(payload) => {
-            let run_typed = (kind == RunKind::First).then_some(run_typed);
-            answer_event(run_typed, context, &folders, payload, started, watchdog)
-        }
+        Ok(payload) => answer_event(run_typed, context, &folders, payload, started, watchdog),
         Err(error) => {
             context.log(&format!("hook: {error}"));
             if let Ok(journal) = Journal::open(&context.home, journal_timeout(&context)) {
@@ -188,7 +180,7 @@ fn answer_event(
     event_filter::unrecorded(&context, &mut payload.event);
     let is_awaited = plan(&payload).is_awaited;
     if !is_awaited {
-        watchdog.extend(DeadlineExtension::Unawaited);
+        watchdog.extend(UNAWAITED_DEADLINE);
         context.set_notes_timeout(SESSION_END_NOTES_TIMEOUT);
     }
     let waiting = Spool::new(&context.home).waiting(MAX_READ);
@@ -199,7 +191,7 @@ fn answer_event(
     typed_by::mark(&mut payload, folders, end, journal, &waiting);
     let typed = typed::typed(&payload, &hook.context);
     if typed.is_some() {
-        watchdog.extend(DeadlineExtension::Typed);
+        watchdog.extend(TYPED_DEADLINE);
     }
     let plan = plan(&payload);
     let safe = match plan.action {
