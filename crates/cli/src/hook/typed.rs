@@ -81,62 +81,44 @@ fn command_line(prompt: &RawPrompt, session: &str) -> Option<Typed> {
         let words = ["search", "--", text].map(str::to_owned);
         Some(Typed::Run(words.to_vec()))
     };
-    for (name, verb) in [
-        ("status", "status"),
-        ("undo", "undo"),
-        ("off", "off"),
-        ("pause", "off"),
-    ] {
-        if let Some(rest) = prompt.command(&format!("memory-{name}")) {
-            return run(&[verb], rest);
+    let (verb, rest) = COMMANDS
+        .iter()
+        .find_map(|(name, verb)| Some((*verb, prompt.command(name)?)))?;
+    match verb {
+        "status" | "undo" | "off" => run(&[verb], rest),
+        "doctor" if rest.is_empty() => run(&[verb], ""),
+        "doctor" | "on" => in_terminal(&[verb], rest),
+        "why" => run(&[verb, session], ""),
+        "search" => search(rest),
+        "forget" => {
+            let is_id = !rest.contains(char::is_whitespace) && IdPrefix::parse(rest).is_ok();
+            if is_id || rest.is_empty() {
+                Some(Typed::Run([verb, rest].map(str::to_owned).to_vec()))
+            } else {
+                search(rest)
+            }
         }
-    }
-    if let Some(rest) = prompt.command("memory-doctor") {
-        return if rest.is_empty() {
-            run(&["doctor"], "")
-        } else {
-            in_terminal(&["doctor"], rest)
-        };
-    }
-    let resume = prompt.command("memory-on");
-    if let Some(rest) = resume.or_else(|| prompt.command("memory-resume")) {
-        return in_terminal(&["on"], rest);
-    }
-    if prompt.command("memory-why").is_some() {
-        return run(&["why", session], "");
-    }
-    if let Some(text) = prompt.command("memory-search") {
-        return search(text);
-    }
-    if let Some(text) = prompt.command("memory-forget") {
-        let is_id = !text.contains(char::is_whitespace) && IdPrefix::parse(text).is_ok();
-        return if is_id || text.is_empty() {
-            Some(Typed::Run(["forget", text].map(str::to_owned).to_vec()))
-        } else {
-            search(text)
-        };
-    }
-    if prompt.command("memory-task") == Some("") {
-        return run(&["task", "list"], "");
-    }
-    if let Some(rest) = prompt.command("memory-config") {
-        let mut words = rest.split_whitespace();
-        return match (words.next(), words.next()) {
-            (None, _) => run(&["config", "list"], ""),
-            (Some("get" | "list"), _) => run(&["config"], rest),
-            (Some("set" | "unset"), _) => in_terminal(&["config"], rest),
-            (_, None) => run(&["config", "get"], rest),
-            _ => in_terminal(&["config", "set"], rest),
-        };
-    }
-    let rest = prompt.command("memory-setup")?;
-    match rest.split_whitespace().collect::<Vec<_>>()[..] {
-        [] => run(&["init", "--print"], ""),
-        // Terminal commands need it. It changes no note and no setting.
-        ["link"] => run(&["init", "--link", "--no-sync"], ""),
-        ["remote", "none"] => in_terminal(&["init", "--local-only"], ""),
-        ["remote", address] => in_terminal(&["init", "--remote"], address),
-        _ => in_terminal(&["init", "--help"], ""),
+        "task" if rest.is_empty() => run(&[verb, "list"], ""),
+        "config" => {
+            let mut words = rest.split_whitespace();
+            match (words.next(), words.next()) {
+                (None, _) => run(&[verb, "list"], ""),
+                (Some("get" | "list"), _) => run(&[verb], rest),
+                (Some("set" | "unset"), _) => in_terminal(&[verb], rest),
+                (_, None) => run(&[verb, "get"], rest),
+                _ => in_terminal(&[verb, "set"], rest),
+            }
+        }
+        "init" => match rest.split_whitespace().collect::<Vec<_>>()[..] {
+            [] => run(&[verb, "--print"], ""),
+            // Terminal commands need it. It changes no note and no setting.
+            ["link"] => run(&[verb, "--link", "--no-sync"], ""),
+            ["remote", "none"] => in_terminal(&[verb, "--local-only"], ""),
+            ["remote", address] => in_terminal(&[verb, "--remote"], address),
+            _ => in_terminal(&[verb, "--help"], ""),
+        },
+        // Claude answers these.
+        _ => None,
     }
 }
 
