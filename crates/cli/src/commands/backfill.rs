@@ -15,7 +15,7 @@ use anamnesis_session::event::Host;
 use anamnesis_text::clean::one_line;
 use chrono::NaiveDate;
 
-use crate::ui::{self, LIST_LENGTH, Outcome, ProgressBar, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, Progress, Ui};
 
 /// Create notes for sessions from before the install
 ///
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         unrecorded: args.unrecorded,
         limit: args.limit,
     };
-    let mut progress = ProgressBar::new();
+    let mut progress = Progress::bar();
     let show = |done, total| progress.show(done, total, "transcript");
     let findings = backfill::run(&context, journal.as_ref(), &wanted, args.apply, show);
     drop(progress);

@@ -8,7 +8,7 @@ use anamnesis_app::{
     context::Context,
 };
 
-use crate::ui::{self, Outcome, ProgressBar, Ui};
+use crate::ui::{self, Outcome, Progress, Ui};
 
 /// Write the whole store to one file, or restore it
 ///
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         return ui.done(args.json, &restored, &text);
     }
-    let mut progress = ProgressBar::new();
+    let mut progress = Progress::bar();
     let done = backup::back_up(context, &file, |done, total| {
         progress.show(done, total, "file");
     })?;

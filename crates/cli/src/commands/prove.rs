@@ -11,7 +11,7 @@ use anamnesis_app::{
 use anamnesis_store::fs::file;
 use anamnesis_web::proof_html;
 
-use crate::ui::{self, Outcome, ProgressBar, Ui};
+use crate::ui::{self, Outcome, Progress, Ui};
 
 /// How many examples of each kind are shown.
 const EXAMPLES: usize = 10;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 .hint("a folder like ~/.claude: DIR/projects/PROJECT/ID.jsonl"),
         );
     }
-    let mut progress = ProgressBar::new();
+    let mut progress = Progress::bar();
     let show = |done, total, what: &'static str| progress.show(done, total, what);
     let proof = prove::run(context, args.from.as_deref(), args.project.clone(), show);
     drop(progress);

@@ -25,10 +25,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use self::terminal::Terminal;
-pub(crate) use self::{
-    progress::{Progress, ProgressBar},
-    terminal::Colour,
-};
+pub(crate) use self::{progress::Progress, terminal::Colour};
 pub(crate) use anamnesis_app::found::snippet;
 
 pub(crate) use anamnesis_app::format::{
@@ -293,11 +290,6 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, &'static str> {
 /// Returns whether stdin is a terminal.
 pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
-}
-
-/// Returns whether stderr is a terminal.
-pub(crate) fn stderr_is_terminal() -> bool {
-    io::stderr().is_terminal()
 }
 
 /// The commits that a search found, below the notes.

@@ -1,44 +1,58 @@
 //! Progress on stderr, on a terminal only.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     time::{Duration, Instant},
 };
 
-use super::{count, number, stderr_is_terminal};
+use super::{count, number};
 
 /// Overwrites the current line of the terminal.
-pub(crate) fn progress(text: &str) {
+fn overwrite(text: &str) {
     let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
 }
 
-/// A progress bar on a terminal; elsewhere it prints nothing.
-pub(crate) struct ProgressBar {
+/// A progress line or bar. It is printed only on a terminal, and erased afterwards.
+pub(crate) struct Progress {
     is_shown: bool,
+    /// When it was printed last.
     last: Option<Instant>,
 }
 
-impl ProgressBar {
-    /// The shortest time between two updates.
+impl Progress {
+    /// The shortest time between two updates of a bar.
     const PAUSE: Duration = Duration::from_millis(100);
 
     /// The width of the bar in characters.
     const LENGTH: usize = 30;
 
-    pub(crate) fn new() -> Self {
+    /// Shows a text.
+    pub(crate) fn new(text: &str) -> Self {
+        let mut progress = Self::bar();
+        progress.print(text);
+        progress
+    }
+
+    /// Shows nothing until [`Progress::show`].
+    pub(crate) fn bar() -> Self {
         Self {
-            is_shown: stderr_is_terminal(),
+            is_shown: io::stderr().is_terminal(),
             last: None,
         }
     }
 
     /// Shows how many are done, at most once per `PAUSE`. Without a known total, there is no bar.
     pub(crate) fn show(&mut self, done: usize, total: usize, thing: &str) {
-        if !self.is_shown || self.last.is_some_and(|last| last.elapsed() < Self::PAUSE) {
-            return;
+        if self.last.is_none_or(|last| last.elapsed() >= Self::PAUSE) {
+            self.print(&Self::line(done, total, thing));
         }
-        self.last = Some(Instant::now());
-        progress(&Self::line(done, total, thing));
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.is_shown {
+            self.last = Some(Instant::now());
+            overwrite(text);
+        }
     }
 
     fn line(done: usize, total: usize, thing: &str) -> String {
@@ -56,33 +70,10 @@ impl ProgressBar {
     }
 }
 
-impl Drop for ProgressBar {
-    fn drop(&mut self) {
-        if self.last.is_some() {
-            progress("");
-        }
-    }
-}
-
-/// A progress line. It is printed only on a terminal, and erased afterwards.
-pub(crate) struct Progress {
-    is_shown: bool,
-}
-
-impl Progress {
-    pub(crate) fn new(text: &str) -> Self {
-        let is_shown = stderr_is_terminal();
-        if is_shown {
-            progress(text);
-        }
-        Self { is_shown }
-    }
-}
-
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.is_shown {
-            progress("");
+        if self.last.is_some() {
+            overwrite("");
         }
     }
 }
@@ -93,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_bar_fills() {
-        let line = |done, total| ProgressBar::line(done, total, "transcript");
+        let line = |done, total| Progress::line(done, total, "transcript");
         assert_eq!(
             line(0, 3),
             "[                              ] 0 of 3 transcripts"

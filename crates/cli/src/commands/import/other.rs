@@ -14,7 +14,7 @@ use anamnesis_app::{
 use anamnesis_store::journal::Journal;
 use anamnesis_text::clean::one_line;
 
-use crate::ui::{self, Outcome, ProgressBar, Ui};
+use crate::ui::{self, Outcome, Progress, Ui};
 
 /// The options of an import from another program.
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,7 @@ fn import_one(
     ui: &Ui,
 ) -> Result<ImportReport, Error> {
     let read = |request: &Request| {
-        let mut progress = ProgressBar::new();
+        let mut progress = Progress::bar();
         let show = |done| progress.show(done, 0, "record");
         import::run(context, journal, source, request, show)
     };
