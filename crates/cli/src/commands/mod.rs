@@ -101,8 +101,12 @@ enum Verb {
     Stats(stats::Args),
     Eval(eval::Args),
     Prove(prove::Args),
+    /// Stop recording a project and injecting notes into it
+    ///
+    /// Also pauses running sessions. Notes stay, and commands still work.
     Off(pause::Args),
-    On(pause::ResumeArgs),
+    /// Resume recording a project
+    On(pause::Args),
     Project(project::Args),
     Purge(purge::Args),
     Reflect(reflect::Args),

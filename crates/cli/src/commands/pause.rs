@@ -12,24 +12,9 @@ use anamnesis_text::clean::one_line;
 
 use crate::ui::{self, Outcome, Ui};
 
-/// Stop recording a project and injecting notes into it
-///
-/// Also pauses running sessions. Notes stay, and commands still work.
+// The options of both commands. What each command does is said in `Verb`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    what: What,
-}
-
-/// Resume recording a project
-#[derive(Debug, clap::Args)]
-pub(crate) struct ResumeArgs {
-    #[command(flatten)]
-    what: What,
-}
-
-#[derive(Debug, clap::Args)]
-struct What {
     /// The project [default: that of this folder]
     #[arg(long, value_name = "KEY", conflicts_with = "all")]
     project: Option<String>,
@@ -41,7 +26,7 @@ struct What {
     json: bool,
 }
 
-impl What {
+impl Args {
     fn project(&self, context: &Context) -> Result<String, Error> {
         let Some(named) = &self.project else {
             return Ok(context.project(None).key);
@@ -72,10 +57,9 @@ impl What {
 }
 
 pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let what = &args.what;
-    let project = what.project(context)?;
-    let before = pause::pause(context, (!what.all).then_some(project.as_str()))?;
-    let said = match (what.all, before.everywhere, before.names(&project)) {
+    let project = args.project(context)?;
+    let before = pause::pause(context, (!args.all).then_some(project.as_str()))?;
+    let said = match (args.all, before.everywhere, before.names(&project)) {
         (true, false, _) => {
             "paused everywhere: no session is recorded, and no notes are injected".to_owned()
         }
@@ -85,15 +69,14 @@ pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         (false, _, true) => format!("{project} is paused already"),
     };
-    let text = format!("{said}\nResume: anamnesis on{}\n", what.options(&project));
-    ui.done(what.json, what.fields(&project, true), &text)
+    let text = format!("{said}\nResume: anamnesis on{}\n", args.options(&project));
+    ui.done(args.json, args.fields(&project, true), &text)
 }
 
-pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcome {
-    let what = &args.what;
-    let project = what.project(&context)?;
-    let before = pause::resume(&context, (!what.all).then_some(project.as_str()))?;
-    let said = match (what.all, before.everywhere, before.names(&project)) {
+pub(crate) fn resume(args: &Args, mut context: Context, ui: &Ui) -> Outcome {
+    let project = args.project(&context)?;
+    let before = pause::resume(&context, (!args.all).then_some(project.as_str()))?;
+    let said = match (args.all, before.everywhere, before.names(&project)) {
         (true, true, _) => "resumed everywhere".to_owned(),
         (true, false, _) => "not paused everywhere".to_owned(),
         (false, _, true) => format!("resumed {project}"),
@@ -102,7 +85,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
     let mut text = format!("{said}\n");
     context.config = Config::load(&context.home);
     let paused = &context.config.paused;
-    if what.all && !paused.projects.is_empty() {
+    if args.all && !paused.projects.is_empty() {
         text.push_str("Still paused by project:\n");
         for project in &paused.projects {
             let project = one_line(project);
@@ -111,16 +94,16 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
         }
     }
     // The state of another project's folder is unknown, so only states of all projects are checked.
-    let still = if what.project.is_some() {
+    let still = if args.project.is_some() {
         pause::why(&context, &[], || Project::named(""))
     } else {
         pause::here(&context)
     };
     // The list already shows this one.
-    let still = still.filter(|off| !(what.all && *off == Off::Project));
+    let still = still.filter(|off| !(args.all && *off == Off::Project));
     if let Some(off) = still {
         text.push_str(&format!("Still off: {}\n→ {}\n", off.reason(), off.hint()));
     }
-    ui.done(what.json, what.fields(&project, still.is_some()), &text)?;
+    ui.done(args.json, args.fields(&project, still.is_some()), &text)?;
     Ok(ui::attention(still.is_some()))
 }
