@@ -306,7 +306,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Demo(args) => demo::run(&args, &environment, ui),
         Verb::Init(args) => init::run(&args, environment, ui),
         Verb::Config(args) => config::run(&args, environment, ui),
-        Verb::Serve(args) => serve::run(&args, environment),
+        Verb::Serve(args) => serve::run(&args, environment, Vec::new()),
         Verb::Internal(args) => internal::run(&args, command, environment, ui),
         Verb::Eval(args) => eval::run(&args, environment, ui),
         Verb::Why(args) => why::run(&args, environment, ui),
@@ -361,7 +361,7 @@ fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
     match Piped::read().map_err(Error::prefixed("cannot read stdin"))? {
         Piped::Hook(bytes) => Ok(hook::answer_payload(run_typed, environment, bytes)),
         Piped::Client(bytes) if bytes.is_empty() => overview(environment),
-        Piped::Client(bytes) => serve::serve(None, environment, bytes),
+        Piped::Client(bytes) => serve::run(&serve::Args::default(), environment, bytes),
     }
 }
 

@@ -21,18 +21,10 @@ pub(crate) struct Args {
     project: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
-    serve(args.project.as_deref(), environment, Vec::new())
-}
-
-/// Serves a client whose first bytes were already read.
-pub(super) fn serve(
-    project: Option<&str>,
-    environment: Environment,
-    read_before: Vec<u8>,
-) -> Outcome {
+/// Serves a client. `read_before` are the bytes that were already read from stdin.
+pub(crate) fn run(args: &Args, environment: Environment, read_before: Vec<u8>) -> Outcome {
     let context = Context::open(environment)?;
-    let project = match (project, &context.environment.project_folder) {
+    let project = match (&args.project, &context.environment.project_folder) {
         (Some(key), _) => Some(context.project(Some(key))),
         (None, Some(folder)) => Some(context.project_of(folder)),
         (None, None) => None,
