@@ -29,14 +29,12 @@ pub(crate) fn read_text() -> Result<String, Error> {
 /// The size limit of a text on stdin, in bytes.
 pub(crate) const MAX_TEXT_LENGTH: usize = 16 * 1024 * 1024;
 
-/// The fields of a hook payload that `inject` and `capture` use; empty if stdin is no JSON object.
+/// The fields of the client's JSON that `inject`, `capture` and `statusline` use; empty if stdin is no
+/// JSON object.
 #[derive(Debug, Default, serde::Deserialize)]
 pub(crate) struct HookInput {
-    #[serde(default)]
     pub(crate) cwd: Option<String>,
-    #[serde(default)]
     pub(crate) transcript_path: Option<String>,
-    #[serde(default)]
     pub(crate) session_id: Option<String>,
 }
 

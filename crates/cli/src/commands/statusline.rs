@@ -6,12 +6,9 @@ use anamnesis_app::{context::Context, environment::Environment, pause};
 use anamnesis_store::index::{Filter, Index};
 
 use crate::{
-    input::{HookInput, read_input},
+    input::hook_input,
     ui::{self, Outcome, Ui},
 };
-
-/// The size limit of the client's JSON, in bytes.
-const MAX_INPUT: usize = 1024 * 1024;
 
 /// Print one line for Claude Code's status line
 ///
@@ -23,11 +20,7 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let context = Context::new(environment, Duration::ZERO)?;
-    let input: HookInput = if ui::stdin_is_terminal() {
-        HookInput::default()
-    } else {
-        serde_json::from_slice(&read_input(MAX_INPUT)?).unwrap_or_default()
-    };
+    let input = hook_input();
     let folder = context.environment.project_folder.clone();
     let folder = folder.or(input.cwd.map(PathBuf::from));
     let folder = folder.or_else(Context::current_folder).unwrap_or_default();
