@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The folder [default: this one]
     folder: Option<PathBuf>,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, global = true, display_order = 100)]
     json: bool,
 }
 
@@ -44,9 +44,6 @@ enum Verb {
     List {
         #[command(flatten)]
         length: ListLength,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Declare that a key is the same project as another
     Merge {
@@ -54,17 +51,11 @@ enum Verb {
         key: String,
         /// The current key of the project
         same_as: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Undo a merge of project keys
     Split {
         /// The key to separate
         key: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Show or change a group of projects that share notes
     ///
@@ -78,9 +69,6 @@ enum Verb {
         /// Take a project out of the group (may be repeated)
         #[arg(long, value_name = "KEY")]
         remove: Vec<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Move notes to other projects, by a list of keys
     ///
@@ -93,42 +81,32 @@ enum Verb {
         map: PathBuf,
         #[command(flatten)]
         apply: Apply,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Follow a .anamnesis/project file that names another project's key
     Trust {
         /// The folder [default: this one]
         folder: Option<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
 }
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    let json = args.json;
     match &args.verb {
         None => show(args, &Context::new(environment, Duration::ZERO)?, ui),
-        Some(Verb::List { length, json }) => {
-            list(length.limit(), *json, &Context::open(environment)?, ui)
-        }
-        Some(Verb::Merge { key, same_as, json }) => ui.saying(*json, |ui| {
+        Some(Verb::List { length }) => list(length.limit(), json, &Context::open(environment)?, ui),
+        Some(Verb::Merge { key, same_as }) => ui.saying(json, |ui| {
             merge(key, same_as, &project::open_for_person(environment)?, ui)
         }),
-        Some(Verb::Split { key, json }) => ui.saying(*json, |ui| {
+        Some(Verb::Split { key }) => ui.saying(json, |ui| {
             split(key, &project::open_for_person(environment)?, ui)
         }),
-        Some(Verb::Group {
-            name,
-            keys,
-            remove,
-            json,
-        }) => group(name, keys, remove, *json, environment, ui),
-        Some(Verb::Migrate { map, apply, json }) => ui.saying(*json, |ui| {
+        Some(Verb::Group { name, keys, remove }) => {
+            group(name, keys, remove, json, environment, ui)
+        }
+        Some(Verb::Migrate { map, apply }) => ui.saying(json, |ui| {
             migrate(map, apply, &Context::open(environment)?, ui)
         }),
-        Some(Verb::Trust { folder, json }) => ui.saying(*json, |ui| {
+        Some(Verb::Trust { folder }) => ui.saying(json, |ui| {
             let context = project::open_for_person(environment)?;
             trust(folder.as_deref(), &context, ui)
         }),
