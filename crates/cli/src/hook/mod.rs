@@ -541,7 +541,7 @@ impl Hook {
     }
 
     /// Returns the notes that a context of a session has received.
-    fn ledger_of(&self, session: &str, agent: &str) -> Ledger {
+    fn ledger(&self, session: &str, agent: &str) -> Ledger {
         let journal = self.journal.as_ref().ok();
         journal
             .and_then(|journal| journal.ledger(session, agent).ok())
@@ -570,11 +570,6 @@ impl Hook {
             Some((note, seen))
         });
         copies.collect()
-    }
-
-    /// Returns the notes that a context of this session has received.
-    fn ledger(&self, agent: &str) -> Ledger {
-        self.ledger_of(&self.session_id, agent)
     }
 }
 

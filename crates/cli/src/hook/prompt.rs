@@ -80,7 +80,7 @@ impl Hook {
         let Ok(query) = recall::question(prompt, &self.context.config.recall) else {
             return;
         };
-        let mut ledger = self.ledger(&self.agent);
+        let mut ledger = self.ledger(&self.session_id, &self.agent);
         if lane == Lane::Prompt {
             ledger.extend(self.carried());
         }

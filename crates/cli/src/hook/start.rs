@@ -118,7 +118,7 @@ impl Hook {
         };
         if let Some(history) = history {
             // Notes that were injected earlier are still in the session's history.
-            let ledger = self.ledger_of(history, "");
+            let ledger = self.ledger(history, "");
             if history != self.session_id {
                 let inherited = inherited(index, notes, history, &ledger);
                 handled.given.push((INHERITED, inherited));
@@ -245,9 +245,7 @@ impl Hook {
             ui::number(block.tokens())
         )))
     }
-}
 
-impl Hook {
     /// The first problem that a person should know of, and the repair that it tells of.
     fn problem(&self, journal: &Journal, notes: usize) -> (Option<String>, Option<String>) {
         let now = self.context.environment.now;

@@ -47,7 +47,7 @@ impl Hook {
         if failed.peek().is_none() || !self.context.config.recall.tool {
             return;
         }
-        let ledger = self.ledger(&self.agent);
+        let ledger = self.ledger(&self.session_id, &self.agent);
         let known = failed.find_map(|call| {
             let (context, session) = (&self.context, &self.session_id);
             tool_hooks::known_fix(context, journal, self.project(), session, &ledger, call)
