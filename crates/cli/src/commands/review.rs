@@ -263,27 +263,24 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
             let question = format!(
                 "a {approve}{edit}  r {reject}{of_all}{replace}  s skip  q quit, then Enter > "
             );
-            let (decided, decision): (Vec<&PendingNote>, _) = match ui.chooses(&question).as_deref()
-            {
-                Some("a") => (vec![waiting], Decision::Approve),
-                Some("r") => (vec![waiting], Decision::Reject),
-                Some("A") => (rest.clone(), Decision::Approve),
-                Some("p") if item.like.is_some() => {
-                    let (id, _) = item.like.unwrap_or((waiting.entry.id(), String::new()));
-                    (vec![waiting], Decision::Replace(id))
-                }
-                Some("e") if waiting.reason != PendingReason::Forgotten => {
+            let answer = ui.chooses(&question);
+            let (decided, decision) = match (answer.as_deref(), &item.like) {
+                (Some("a"), _) => (vec![waiting], Decision::Approve),
+                (Some("r"), _) => (vec![waiting], Decision::Reject),
+                (Some("A"), _) => (rest.clone(), Decision::Approve),
+                (Some("p"), Some((id, _))) => (vec![waiting], Decision::Replace(*id)),
+                (Some("e"), _) if waiting.reason != PendingReason::Forgotten => {
                     if let Err(failure) = edit::in_editor(context, waiting.entry.path, false) {
                         ui.note(&failure.text());
                     }
                     continue;
                 }
-                Some("s") => {
+                (Some("s"), _) => {
                     rest.remove(0);
                     continue;
                 }
-                Some("q") | None => return Ok(ui::attention(true)),
-                Some(typed) => {
+                (Some("q") | None, _) => return Ok(ui::attention(true)),
+                (Some(typed), _) => {
                     let typed = one_line(typed);
                     ui.print(&format!(
                         "invalid answer \"{typed}\": expected one of the letters\n"
