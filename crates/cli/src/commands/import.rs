@@ -130,10 +130,9 @@ fn text(imported: &Imported, folder: &str) -> String {
         ui::number(imported.skipped)
     );
     let masked: usize = imported.masked.values().sum();
-    let mut more = Vec::new();
     if imported.orphaned > 0 {
-        more.push(format!(
-            "{} kept although the file is gone: anamnesis review",
+        text.push_str(&format!(
+            "{} kept although the file is gone: anamnesis review\n",
             ui::count(imported.orphaned, "note")
         ));
     }
@@ -143,10 +142,7 @@ fn text(imported: &Imported, folder: &str) -> String {
             .map(|(rule, count)| format!("{rule} {count}"))
             .collect();
         let masked = ui::count(masked, "secret");
-        more.push(format!("{masked} masked ({})", kinds.join(", ")));
-    }
-    for line in more {
-        text.push_str(&format!("{line}\n"));
+        text.push_str(&format!("{masked} masked ({})\n", kinds.join(", ")));
     }
     let skips: Vec<String> = imported
         .skips_of_changed()

@@ -133,15 +133,12 @@ fn with_model<E: std::error::Error + 'static>(
     }
     ui.print(&work.text);
     let (merged, proposed) = (work.merged, work.proposed);
-    let (things, done) = match (merged, proposed) {
-        (_, 0) => ("group", "merged".to_owned()),
-        (0, _) => ("group", "proposed".to_owned()),
-        _ => (
-            "group",
-            format!("changed: {merged} merged, {proposed} proposed"),
-        ),
+    let done = match (merged, proposed) {
+        (_, 0) => "merged".to_owned(),
+        (0, _) => "proposed".to_owned(),
+        _ => format!("changed: {merged} merged, {proposed} proposed"),
     };
-    let told = (merged + proposed, things, done.as_str());
+    let told = (merged + proposed, "group", done.as_str());
     let code = args.apply.finish(work.batch, told, ui)?;
     match failed {
         0 => Ok(code),

@@ -123,20 +123,16 @@ fn say(address: &str, json: bool, ui: &Ui) {
 
 /// Opens a file in the system's browser. Returns whether a program for it was found.
 fn open_browser(page: &Path) -> bool {
-    const OPENERS: &[&[&str]] = if cfg!(target_os = "macos") {
-        &[&["open"]]
+    const OPENERS: &[(&str, &[&str])] = if cfg!(target_os = "macos") {
+        &[("open", &[])]
     } else if cfg!(windows) {
-        &[&["rundll32", "url.dll,FileProtocolHandler"]]
+        &[("rundll32", &["url.dll,FileProtocolHandler"])]
     } else {
-        &[&["xdg-open"], &["wslview"]]
+        &[("xdg-open", &[]), ("wslview", &[])]
     };
-    OPENERS.iter().any(|words| {
-        let mut words = words.iter();
-        let Some(program) = words.next() else {
-            return false;
-        };
+    OPENERS.iter().any(|(program, words)| {
         let mut command = Command::new(program);
-        command.args(words).arg(page);
+        command.args(*words).arg(page);
         command.stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().is_ok()

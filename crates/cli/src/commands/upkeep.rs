@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     Error,
-    batch::check_person,
     context::Context,
     format::shorten,
     upkeep::{
@@ -66,7 +65,7 @@ enum Step {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    check_person(context, args.apply.is_meant())?;
+    args.apply.check(context)?;
     if !args.only.is_empty() {
         return run_steps(args, context, ui);
     }

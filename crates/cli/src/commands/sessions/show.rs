@@ -19,7 +19,6 @@ use anamnesis_store::{
     journal::{Contents, Journal, StoredEvent, StoredPrompt, StoredTurnEnd},
 };
 use anamnesis_text::clean::{clean, one_line};
-use chrono::DateTime;
 use serde_json::to_value;
 
 use super::{Outcome, open};
@@ -418,15 +417,13 @@ fn removed_text(removed: &RemovedCounts) -> String {
 
 /// Formats a date and time.
 fn moment(milliseconds: i64) -> String {
-    DateTime::from_timestamp_millis(milliseconds).map_or_else(String::new, |time| {
-        time.format("%Y-%m-%d %H:%M").to_string()
-    })
+    let time = ui::time(milliseconds);
+    time.format("%Y-%m-%d %H:%M").to_string()
 }
 
 /// Formats a time of day.
 fn clock(milliseconds: i64) -> String {
-    DateTime::from_timestamp_millis(milliseconds)
-        .map_or_else(String::new, |time| time.format("%H:%M:%S").to_string())
+    ui::time(milliseconds).format("%H:%M:%S").to_string()
 }
 
 /// Formats a duration.
