@@ -33,8 +33,6 @@ pub(crate) enum PageResponse {
     Asset(&'static str, &'static str),
     /// The event stream.
     Events(mpsc::Receiver<Bytes>),
-    /// There is nothing at this address.
-    Missing,
     /// The address has no such method.
     WrongMethod(&'static str),
 }
@@ -91,11 +89,6 @@ impl PageResponse {
                 }
                 return response;
             }
-            Self::Missing => (
-                StatusCode::NOT_FOUND,
-                PLAIN,
-                text("there is no such page\n"),
-            ),
             Self::WrongMethod(allowed) => {
                 let status = StatusCode::METHOD_NOT_ALLOWED;
                 let mut response = headed(status, PLAIN, text("this address has another method\n"));

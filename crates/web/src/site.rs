@@ -2,10 +2,7 @@
 
 use std::{
     io,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Instant,
 };
 
@@ -29,7 +26,7 @@ use crate::{
     routes::{self, Act},
     server::Options,
     streams::Streams,
-    visit::{Params, Visit},
+    visit::{Answered, Params, Visit},
 };
 
 /// The largest form, in bytes. A note has at most 1 MiB of text, and encoding can triple it.
@@ -52,8 +49,6 @@ pub(crate) struct Site {
     guard: Guard,
     /// When a page was last known to be open.
     alive_at: Mutex<Instant>,
-    /// Whether a page with JavaScript was open.
-    had_stream: AtomicBool,
 }
 
 impl Site {
@@ -67,18 +62,12 @@ impl Site {
             encoder: Arc::default(),
             guard: Guard::new(port).map_err(io::Error::other)?,
             alive_at: Mutex::new(Instant::now()),
-            had_stream: AtomicBool::new(false),
         })
     }
 
     /// Returns a page's address with the token.
     pub(crate) fn address(&self, path: &str) -> String {
         self.guard.address(path)
-    }
-
-    /// Records that a page with JavaScript was open.
-    pub(crate) fn had_page(&self) {
-        self.had_stream.store(true, Ordering::Relaxed);
     }
 
     /// Records that a page is open.
@@ -88,7 +77,7 @@ impl Site {
 
     /// Returns whether the last page was closed for long enough.
     pub(crate) fn has_ended(&self, options: &Options) -> bool {
-        let limit = if self.had_stream.load(Ordering::Relaxed) {
+        let limit = if self.streams.had_any() {
             options.grace
         } else {
             options.idle
@@ -131,29 +120,24 @@ impl Site {
         }
         let path = self.guard.below(head.uri.path()).unwrap_or_default();
         let Some((route, id)) = routes::find(path) else {
-            return PageResponse::Missing.into_response();
+            return answer::plain(StatusCode::NOT_FOUND, "there is no such page\n");
         };
-        let act = route.act;
-        let is_form = matches!(act, Act::Write(_) | Act::Ask(_));
+        let is_form = matches!(route.act, Act::Write(_) | Act::Ask(_));
         if is_form != (head.method == Method::POST)
             || ![Method::GET, Method::HEAD, Method::POST].contains(&head.method)
         {
-            let allowed = match act {
-                Act::Write(_) | Act::Ask(_) => "POST",
-                _ => "GET, HEAD",
-            };
+            let allowed = if is_form { "POST" } else { "GET, HEAD" };
             return PageResponse::WrongMethod(allowed).into_response();
         }
-        if let Act::Asset(kind, asset) = act {
-            return PageResponse::Asset(kind, asset).into_response();
-        }
-        if let Act::Events = act {
-            return self.events();
-        }
+        let show = match route.act {
+            Act::Asset(kind, asset) => return PageResponse::Asset(kind, asset).into_response(),
+            Act::Events => return self.events(),
+            Act::Write(_) if self.is_read_only => {
+                return answer::plain(StatusCode::FORBIDDEN, "this viewer cannot change notes\n");
+            }
+            Act::Page(show) | Act::Ask(show) | Act::Write(show) => show,
+        };
         let mut form = Params::default();
-        if matches!(act, Act::Write(_)) && self.is_read_only {
-            return answer::plain(StatusCode::FORBIDDEN, "this viewer cannot change notes\n");
-        }
         if is_form {
             form = match read_form(&head, body).await {
                 Ok(form) => form,
@@ -162,7 +146,7 @@ impl Site {
         }
         let (path, id) = (path.to_owned(), id.to_owned());
         let site = Arc::clone(&self);
-        let done = tokio::task::spawn_blocking(move || site.run(act, path, id, query, form));
+        let done = tokio::task::spawn_blocking(move || site.run(show, path, id, query, form));
         done.await.unwrap_or_else(|_| {
             answer::plain(StatusCode::INTERNAL_SERVER_ERROR, "the page failed\n")
         })
@@ -171,10 +155,7 @@ impl Site {
     /// Opens an event stream.
     fn events(&self) -> Response<Content> {
         match self.streams.add() {
-            Some(events) => {
-                self.had_page();
-                PageResponse::Events(events).into_response()
-            }
+            Some(events) => PageResponse::Events(events).into_response(),
             None => answer::plain(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open\n"),
         }
     }
@@ -182,7 +163,7 @@ impl Site {
     /// Runs a page's function, which reads the disk.
     fn run(
         &self,
-        act: Act,
+        show: fn(&Visit) -> Answered,
         path: String,
         id: String,
         query: Params,
@@ -210,11 +191,7 @@ impl Site {
                 );
             }
         };
-        let answered = match act {
-            Act::Page(show) | Act::Write(show) | Act::Ask(show) => show(&visit),
-            Act::Asset(..) | Act::Events => Ok(PageResponse::Missing),
-        };
-        answered
+        show(&visit)
             .unwrap_or_else(|error| layout::failed(&visit, &error))
             .into_response()
     }

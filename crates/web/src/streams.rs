@@ -1,6 +1,9 @@
 //! The event streams of open pages.
 
-use std::sync::Mutex;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
@@ -14,6 +17,8 @@ const MAX_STREAMS: usize = 16;
 #[derive(Default)]
 pub(crate) struct Streams {
     open: Mutex<Vec<mpsc::Sender<Bytes>>>,
+    /// Whether a page with JavaScript was ever open.
+    had_any: AtomicBool,
 }
 
 impl Streams {
@@ -28,7 +33,13 @@ impl Streams {
         // The browser then knows that the stream is open.
         let _ = sender.try_send(Bytes::from_static(b"retry: 1000\n\n"));
         open.push(sender);
+        self.had_any.store(true, Ordering::Relaxed);
         Some(receiver)
+    }
+
+    /// Returns whether a page with JavaScript was ever open.
+    pub(crate) fn had_any(&self) -> bool {
+        self.had_any.load(Ordering::Relaxed)
     }
 
     /// Returns whether any page is open.

@@ -920,6 +920,5 @@ fn the_server_ends_after_the_last_page() {
     let page = viewer.site.streams.add().unwrap();
     assert!(!viewer.site.has_ended(&options));
     drop(page);
-    viewer.site.had_page();
     assert!(viewer.site.has_ended(&options));
 }
