@@ -440,16 +440,16 @@ pub(crate) fn amount(total: usize, thing: &str, page: usize, size: usize) -> Str
 }
 
 /// The links to the pages of a list before and after this one.
-pub(crate) fn pager(visit: &Visit, page: usize, size: usize, total: usize) -> Markup {
+pub(crate) fn pager(visit: &Visit, page: usize, has_more: bool) -> Markup {
     let to = |page: usize| {
         let query = visit.query.with("page", &page.to_string());
         format!("{}?{query}", visit.path)
     };
     html! {
-        @if total > size {
+        @if page > 1 || has_more {
             nav.pager aria-label="More results" {
                 @if page > 1 { a.button rel="prev" href=(to(page - 1)) { "← Newer" } }
-                @if page * size < total { a.button rel="next" href=(to(page + 1)) { "Older →" } }
+                @if has_more { a.button rel="next" href=(to(page + 1)) { "Older →" } }
             }
         }
     }

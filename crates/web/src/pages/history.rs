@@ -52,14 +52,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 p { "Nothing was committed yet. Changes of notes on all your machines appear here." }
             }
             ol.notes { @for shown in &rows { (row(visit, shown)) } }
-            nav.pager aria-label="More changes" {
-                @if page > 1 {
-                    a.button href={ "/history?" (visit.query.with("page", &(page - 1).to_string())) } { "← Newer" }
-                }
-                @if has_more {
-                    a.button href={ "/history?" (visit.query.with("page", &(page + 1).to_string())) } { "Older →" }
-                }
-            }
+            (layout::pager(visit, page, has_more))
         }
     };
     Ok(layout::page(visit, "History", &main))
@@ -193,7 +186,7 @@ pub(crate) fn day(visit: &Visit) -> Answered {
         (date_form(visit))
         p.hint { (layout::amount(total, "note", page, PAGE)) " of all your machines" }
         ol.notes { @for id in found { (then(visit, &past, id)?) } }
-        (layout::pager(visit, page, PAGE, total))
+        (layout::pager(visit, page, page * PAGE < total))
     };
     Ok(layout::page(visit, "History", &main))
 }

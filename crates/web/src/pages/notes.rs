@@ -80,7 +80,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                     p { "No note matches. " a href="/notes" { "Show all notes" } }
                 }
                 (list(visit, &found, query))
-                (layout::pager(visit, page, PAGE, total))
+                (layout::pager(visit, page, page * PAGE < total))
             }
         }
     };

@@ -59,7 +59,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             } @else {
                 ol.notes { @for row in &rows { (row) } }
             }
-            (layout::pager(visit, page, PAGE, total))
+            (layout::pager(visit, page, page * PAGE < total))
         }
     };
     Ok(layout::page(visit, "Sessions", &main))
