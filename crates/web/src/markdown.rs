@@ -1,6 +1,6 @@
 //! Renders the text of a note. Nothing in it can run, load or leave its place.
 
-use anamnesis_text::clean::clean;
+use anamnesis_text::{clean::clean, sanitize::head};
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html as writer};
 
@@ -15,7 +15,7 @@ const MAX_SHOWN: usize = 1024 * 1024;
 pub(crate) fn render(text: &str) -> Markup {
     let text = clean(text);
     if text.len() > MAX_RENDERED {
-        let shown = cut(&text, MAX_SHOWN);
+        let shown = head(&text, MAX_SHOWN);
         return html! {
             pre { (shown) }
             @if shown.len() < text.len() { p.hint { "The rest of this text is not shown." } }
@@ -77,22 +77,7 @@ fn is_web(address: &str) -> bool {
 }
 
 fn below(level: HeadingLevel) -> HeadingLevel {
-    match level {
-        HeadingLevel::H1 => HeadingLevel::H2,
-        HeadingLevel::H2 => HeadingLevel::H3,
-        HeadingLevel::H3 => HeadingLevel::H4,
-        HeadingLevel::H4 => HeadingLevel::H5,
-        HeadingLevel::H5 | HeadingLevel::H6 => HeadingLevel::H6,
-    }
-}
-
-/// Cuts a text at a number of bytes, between two characters.
-fn cut(text: &str, bytes: usize) -> &str {
-    let mut end = bytes.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    HeadingLevel::try_from(level as usize + 1).unwrap_or(HeadingLevel::H6)
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 use anamnesis_app::{
     Error,
     doctor::{self, CheckResult, Depth, Health, NamedResult},
-    format::{count, counted, milliseconds, number, share},
+    format::{count, counted, date, milliseconds, number, share},
     status,
 };
 use anamnesis_store::{index::Index, journal::Journal};
 use anamnesis_text::clean::{clean, one_line};
-use chrono::DateTime;
 use maud::{Markup, html};
 
 use crate::{
@@ -128,13 +127,12 @@ fn recall(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
     let columns = (today - DAYS + 1..=today).map(|day| {
         let (asked, silent) = by_day.get(&day).copied().unwrap_or_default();
         let injected = asked - silent;
-        let date = DateTime::from_timestamp_millis(day * DAY).unwrap_or_default();
         Column {
             value: asked,
             part: injected,
             text: format!(
                 "{}: {injected} of {asked} searches injected notes",
-                date.format("%Y-%m-%d")
+                date(day * DAY)
             ),
         }
     });

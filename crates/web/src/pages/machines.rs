@@ -9,6 +9,7 @@ use anamnesis_sync::Synced;
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
+use super::moment::encoded;
 use crate::{
     layout::{self, ago, button, line},
     visit::{Answered, Visit},
@@ -51,9 +52,8 @@ pub(crate) fn show(visit: &Visit) -> Answered {
             h2 { "Machines" }
             ol.notes {
                 @for (name, machine) in &machines {
-                    @let of_machine = form_urlencoded::byte_serialize(name.as_bytes());
                     li.note {
-                        a.title href={ "/notes?machine=" (of_machine.collect::<String>()) } {
+                        a.title href={ "/notes?machine=" (encoded(name)) } {
                             bdi { (line(name)) }
                         }
                         div.facts {
@@ -102,8 +102,7 @@ fn state(visit: &Visit, standing: &SyncStatus, conflicts: usize) -> Markup {
             dt { "Conflicts" } dd {
                 @if conflicts == 0 { "none" } @else {
                     (count(conflicts, "text")) " to decide about: "
-                    @if (visit.is_known)("/review") { a href="/review" { "Review" } }
-                    @else { code { "anamnesis review" } }
+                    a href="/review" { "Review" }
                 }
             }
         }

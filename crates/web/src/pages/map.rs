@@ -16,7 +16,7 @@ use anamnesis_store::index::{Entry, Filter, Index};
 use anamnesis_text::clean::one_line;
 use maud::{Markup, html};
 
-use super::note;
+use super::{moment::encoded, note};
 use crate::{
     chart::{self, Bar},
     layout::{self, line, note_link},
@@ -62,8 +62,8 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let is_empty = projects.is_empty();
     let more = projects.len().saturating_sub(MAX_PROJECTS);
     let projects = projects.iter().take(MAX_PROJECTS).map(|(project, notes)| {
-        let key: String = form_urlencoded::byte_serialize(project.as_bytes()).collect();
-        bar(line(project), Some(format!("/notes?project={key}")), *notes)
+        let href = format!("/notes?project={}", encoded(project));
+        bar(line(project), Some(href), *notes)
     });
     let months = index.count_by_month()?;
     let months = months.iter().rev().take(MAX_MONTHS);

@@ -233,19 +233,13 @@ fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result
 pub(crate) fn mark(visit: &Visit) -> Answered {
     let id = visit.note_id()?;
     let (context, typed) = (&visit.context, id.to_string());
-    let pin = |is_pinned| {
-        operation::mark(context, &typed, |note: &mut Note| note.pinned = is_pinned)
-            .map(|marked| marked.batch)
-    };
-    let mute = |state| {
-        operation::mark(context, &typed, |note: &mut Note| note.state = state)
-            .map(|marked| marked.batch)
-    };
+    let mark =
+        |change: fn(&mut Note)| operation::mark(context, &typed, change).map(|marked| marked.batch);
     let (word, change) = match visit.form.get("act").unwrap_or_default() {
-        PIN => ("pinned", pin(true)?),
-        UNPIN => ("unpinned", pin(false)?),
-        MUTE => ("muted", mute(State::Muted)?),
-        UNMUTE => ("unmuted", mute(State::Active)?),
+        PIN => ("pinned", mark(|note| note.pinned = true)?),
+        UNPIN => ("unpinned", mark(|note| note.pinned = false)?),
+        MUTE => ("muted", mark(|note| note.state = State::Muted)?),
+        UNMUTE => ("unmuted", mark(|note| note.state = State::Active)?),
         VERIFY => {
             feedback::verify(context, &typed)?;
             ("verified", None)
