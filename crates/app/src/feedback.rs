@@ -73,11 +73,7 @@ pub struct VerifiedNote {
 pub fn verify(context: &Context, typed: &str) -> Result<VerifiedNote, Error> {
     let (index, entry, short) = find(context, typed)?;
     refuse_agent(context, &entry, "verify")?;
-    let newer = if entry.superseded {
-        index.superseded_by(entry.id())?
-    } else {
-        Vec::new()
-    };
+    let newer = index.superseded_by(&entry)?;
     let newer = newer.iter().map(|newer| Context::short(&index, newer.id()));
     let newer: Vec<String> = newer.collect();
     drop(index);

@@ -55,9 +55,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return ui.json(Listed::new(context, entry).with_text(&note));
     }
     let short = Context::short(&index, entry.id());
-    let newer = index.superseded_by(entry.id())?;
     let mut text = heading(&entry, &note, &short, context);
-    for newer in newer.iter().filter(|_| entry.superseded) {
+    for newer in index.superseded_by(&entry)? {
         let short = Context::short(&index, newer.id());
         text.push_str(&format!(
             "replaced by #{short} {}\n",

@@ -100,11 +100,7 @@ fn open(
     let mut rest = body.chars().skip(from);
     let shown: String = rest.by_ref().take(room).collect();
     let is_cut = rest.next().is_some();
-    let newer = if entry.superseded {
-        index.superseded_by(entry.id())?
-    } else {
-        Vec::new()
-    };
+    let newer = index.superseded_by(entry)?;
     Ok(Whole {
         note: Note::new(context, entry.clone()),
         next: is_cut.then_some(from.saturating_add(room)),

@@ -323,11 +323,14 @@ impl Index {
         Ok(tails.find(alone).unwrap_or(whole))
     }
 
-    /// Returns the notes that supersede this one.
-    pub fn superseded_by(&self, id: NoteId) -> Result<Vec<Entry>, Error> {
+    /// Returns the notes that name this one in `supersedes`, if it is superseded.
+    pub fn superseded_by(&self, entry: &Entry) -> Result<Vec<Entry>, Error> {
+        if !entry.superseded {
+            return Ok(Vec::new());
+        }
         self.entries(
             "SELECT note.* FROM note JOIN supersedes USING (number) WHERE supersedes.id = ? ORDER BY note.id",
-            vec![Value::Text(id.to_string())],
+            vec![Value::Text(entry.id().to_string())],
         )
     }
 

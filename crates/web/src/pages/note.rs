@@ -103,11 +103,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
 
 /// The notes that replace this one.
 fn newer(index: &Index, entry: &Entry) -> Result<Markup, Error> {
-    let newer = if entry.superseded {
-        index.superseded_by(entry.id())?
-    } else {
-        Vec::new()
-    };
+    let newer = index.superseded_by(entry)?;
     Ok(html! {
         @for newer in &newer { p.message { "Replaced by " (note_link(newer)) } }
     })
