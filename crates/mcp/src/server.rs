@@ -88,7 +88,7 @@ impl Server {
             .find(|tool| tool.described.name == asked.name)
         {
             Some(tool) if tool.is_slow() => self.run_aside(tool, arguments).await,
-            Some(tool) => tool.run()(&self.context, arguments),
+            Some(tool) => (tool.run)(&self.context, arguments),
             None => Err(ToolError::unknown_tool(&asked.name, &self.tools)),
         };
         spawn::repair_if_damaged(&self.context.environment);
@@ -143,7 +143,7 @@ impl Server {
 
     /// Runs a tool on its own thread, so that the server can answer other requests meanwhile.
     async fn run_aside(&self, tool: &Tool, arguments: JsonObject) -> Result<Value, ToolError> {
-        let (run, context) = (tool.run(), Arc::clone(&self.context));
+        let (run, context) = (Arc::clone(&tool.run), Arc::clone(&self.context));
         let answer = tokio::task::spawn_blocking(move || run(&context, arguments)).await;
         answer.unwrap_or_else(|error| Err(ToolError::internal(&error.to_string())))
     }

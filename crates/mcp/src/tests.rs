@@ -86,7 +86,7 @@ impl Session {
         };
         let tools = tools::all();
         let tool = tools.iter().find(|one| one.described.name == tool).unwrap();
-        let answer = tool.run()(&self.context, arguments);
+        let answer = (tool.run)(&self.context, arguments);
         answer.map_err(|error| serde_json::from_str(&error.json()).unwrap())
     }
 
@@ -1136,7 +1136,7 @@ fn every_input_gets_an_answer() {
             .into_iter()
             .map(|(name, value)| ((*name.get(&known)).to_owned(), value))
             .collect();
-        match tool.run()(&session.context, arguments) {
+        match (tool.run)(&session.context, arguments) {
             Ok(answer) => prop_assert!(answer.is_object(), "{}: {answer}", tool.described.name),
             Err(error) => prop_assert!(!error.message().is_empty(), "{}", tool.described.name),
         }

@@ -79,7 +79,8 @@ pub(crate) struct Tool {
     /// The description for clients.
     pub(crate) described: rmcp::model::Tool,
     effect: Effect,
-    run: Arc<Run>,
+    /// The handler.
+    pub(crate) run: Arc<Run>,
 }
 
 impl Tool {
@@ -152,11 +153,6 @@ impl Tool {
     /// Whether it may block other requests for too long.
     pub(crate) fn is_slow(&self) -> bool {
         self.effect == Effect::UsesNetwork
-    }
-
-    /// Returns the handler.
-    pub(crate) fn run(&self) -> Arc<Run> {
-        Arc::clone(&self.run)
     }
 }
 

@@ -53,7 +53,6 @@ fn run(context: &Context, asked: Parameters) -> Result<Listed, Error> {
         user_id: asked.user_id,
         workspace_id: asked.workspace_id,
         with_superseded: true,
-        with_forgotten: false,
         ..Filter::default()
     };
     let k = asked.k.min(MAX_HITS);

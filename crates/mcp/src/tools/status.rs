@@ -93,8 +93,7 @@ impl SyncOutput {
 }
 
 fn run(context: &Context, asked: Parameters) -> Result<Status, Error> {
-    let Parameters { days } = asked;
-    let days = days.clamp(1, MAX_DAYS);
+    let days = asked.days.clamp(1, MAX_DAYS);
     let index = context.index_to_read()?;
     let (counts, links) = (index.counts()?, index.link_counts()?);
     let shown = |path: &Path| context.home.as_named(path).display().to_string();
