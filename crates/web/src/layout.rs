@@ -277,7 +277,7 @@ pub(crate) fn note_card(visit: &Visit, entry: &Entry, query: &str, tail: &Markup
             (marks(entry))
             span { bdi { (line(&entry.project)) } }
             @if entry.author() != entry.shown_kind() { span { (entry.author()) } }
-            (written(updated(entry), visit.context.environment.now))
+            (written(entry.written_at(), visit.context.environment.now))
             (tail)
         }
     }
@@ -343,15 +343,6 @@ pub(crate) fn marks(entry: &Entry) -> Markup {
         @if entry.state != State::Active { span.chip.warn { (entry.state) } }
         @if entry.superseded { span.chip.warn { "replaced" } }
         @if entry.tags.iter().any(|tag| tag == CONFLICT_TAG) { span.chip.warn { "conflict" } }
-    }
-}
-
-/// When a note was last written.
-pub(crate) fn updated(entry: &Entry) -> &str {
-    if entry.updated_at.is_empty() {
-        &entry.created_at
-    } else {
-        &entry.updated_at
     }
 }
 

@@ -375,12 +375,7 @@ fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
 
 /// A note's author, age and unusual states.
 fn facts(entry: &Entry, now: DateTime<Utc>) -> String {
-    let written = if entry.updated_at.is_empty() {
-        &entry.created_at
-    } else {
-        &entry.updated_at
-    };
-    let mut facts = age_of(written, now);
+    let mut facts = age_of(entry.written_at(), now);
     if entry.source != Source::SessionEnd {
         facts = format!("{}, {facts}", entry.author());
     }

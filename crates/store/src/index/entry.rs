@@ -115,6 +115,15 @@ impl Entry {
         }
     }
 
+    /// Returns when it was last written.
+    pub fn written_at(&self) -> &str {
+        if self.updated_at.is_empty() {
+            &self.created_at
+        } else {
+            &self.updated_at
+        }
+    }
+
     /// Returns the kind, as shown to people and models.
     pub fn shown_kind(&self) -> &'static str {
         match self.source {

@@ -149,7 +149,7 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
                 @if entry.path.scope == Scope::MachineLocal { ", this machine only" } @else { ", in git" }
             }
             dt { "Created" } dd { (written(&entry.created_at, now)) }
-            dt { "Changed" } dd { (written(layout::updated(entry), now)) }
+            dt { "Changed" } dd { (written(entry.written_at(), now)) }
             @if let Some(session) = &entry.session {
                 dt { "Session" } dd {
                     a href=(session_path(session)) { code { (line(session)) } }
