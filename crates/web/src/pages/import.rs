@@ -11,7 +11,6 @@ use anamnesis_app::{
 use anamnesis_session::event::Host;
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
-use ulid::Ulid;
 
 use crate::{
     answer::PageResponse,
@@ -122,16 +121,13 @@ pub(crate) fn notes(visit: &Visit) -> Answered {
                     a.button href=(PATH) { "Cancel" }
                 }
             }
-        } @else { (form_again(visit, is_applied)) }
+        } @else if is_applied {
+            p { a href="/notes" { "All notes" } }
+        } @else {
+            section.card { h2 { "Another source" } (self::form(visit)) }
+        }
     };
     Ok(layout::page(visit, title, &main))
-}
-
-fn form_again(visit: &Visit, is_applied: bool) -> Markup {
-    html! {
-        @if !is_applied { section.card { h2 { "Another source" } (form(visit)) } }
-        @else { p { a href="/notes" { "All notes" } } }
-    }
 }
 
 fn one(visit: &Visit, source: &Source, report: &ImportReport, is_applied: bool) -> Markup {
@@ -178,15 +174,11 @@ fn one(visit: &Visit, source: &Source, report: &ImportReport, is_applied: bool) 
                 p.hint { "They are found by search, and injected after you approve them in "
                     a href="/review" { "Review" } "." }
             }
-            @if let Some(change) = report.change.filter(|_| is_applied) { (undo(change)) }
-        }
-    }
-}
-
-fn undo(change: Ulid) -> Markup {
-    html! {
-        div.actions {
-            (button("/undo", &[("change", &change.to_string()), ("back", PATH), (SURE, "yes")], "Undo the import"))
+            @if let Some(change) = report.change.filter(|_| is_applied) {
+                div.actions {
+                    (button("/undo", &[("change", &change.to_string()), ("back", PATH), (SURE, "yes")], "Undo the import"))
+                }
+            }
         }
     }
 }

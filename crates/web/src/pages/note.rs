@@ -66,7 +66,9 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 span { "#" (entry.id().short()) }
             }
             h1 { bdi { (line(&note.title)) } }
-            (newer(&index, &entry)?)
+            @for newer in &index.superseded_by(&entry)? {
+                p.message { "Replaced by " (note_link(newer)) }
+            }
             @let branch = branch_remark(&index, &note)?;
             @for remark in remarks_on(&index, id, now, |id| Context::short(&index, id))?.iter().chain(&branch) {
                 p.message { (clean(remark)) }
@@ -99,14 +101,6 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         (link::list(visit, &index, &entry)?)
     };
     Ok(layout::page(visit, &note.title, &main))
-}
-
-/// The notes that replace this one.
-fn newer(index: &Index, entry: &Entry) -> Result<Markup, Error> {
-    let newer = index.superseded_by(entry)?;
-    Ok(html! {
-        @for newer in &newer { p.message { "Replaced by " (note_link(newer)) } }
-    })
 }
 
 fn actions(visit: &Visit, entry: &Entry) -> Markup {

@@ -1,6 +1,6 @@
 //! One session as a timeline: prompts, tools, failures, injected and used notes, and what it cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_app::{
     Error,
@@ -76,7 +76,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         p { a href="/sessions" { "← Sessions" } }
         h1 { bdi { (title) } }
         div id="session" data-live="journal notes" {
-            section.card { (head(visit, &contents, &journal, &received)?) }
+            section.card { (head(visit, &contents, &journal, &received, &timeline.used)?) }
             @if !made.is_empty() {
                 section {
                     h2 { "Notes of this session" }
@@ -97,6 +97,7 @@ fn head(
     contents: &Contents,
     journal: &Journal,
     received: &ReceivedNotes<'_>,
+    used: &[(i64, String)],
 ) -> Result<Markup, Error> {
     let session = &contents.session;
     let now = visit.context.environment.now;
@@ -108,11 +109,7 @@ fn head(
     let failed = contents.events.iter().filter(|it| is_failed(it)).count();
     let asked = journal.asked_about(&session.id)?;
     let lasted = session.seen_at.saturating_sub(session.started_at);
-    let used: std::collections::BTreeSet<_> = journal
-        .used_in(&session.id)?
-        .into_iter()
-        .map(|(_, note)| note)
-        .collect();
+    let used: BTreeSet<&str> = used.iter().map(|(_, note)| note.as_str()).collect();
     let shown = contents
         .shown
         .iter()

@@ -241,14 +241,9 @@ fn field(setting: &Setting, value: &Value) -> Markup {
         }
         value => line(&word(setting, &settings::public(setting, value))),
     };
-    let words: &[&str] = match setting.kind {
-        Kind::Switch => &["on", "off"],
-        Kind::Choice(words) => words,
-        _ => &[],
-    };
     html! {
         @match setting.kind {
-            Kind::Switch | Kind::Choice(_) => {
+            Kind::Choice(words) => {
                 select name="value" {
                     @for word in words { option value=(word) selected[*word == typed] { (word) } }
                 }
