@@ -30,4 +30,4 @@ mod error;
 #[cfg(test)]
 mod tests;
 
-pub use self::serve::{Error, serve, serve_over};
+pub use self::serve::serve;

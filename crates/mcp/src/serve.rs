@@ -9,7 +9,7 @@ use rmcp::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
-use anamnesis_app::context::Context;
+use anamnesis_app::{Error, context::Context};
 
 use crate::{handshake::Handshake, server::Server};
 
@@ -21,20 +21,6 @@ const MAX_MESSAGE_LENGTH: usize = 4 * 1024 * 1024;
 /// sync that waits for the network does not keep the process alive.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The server stopped with an error.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The system cannot provide an async runtime.
-    #[error("cannot start the async runtime: {0}")]
-    Runtime(#[source] std::io::Error),
-    /// The handshake with the client failed.
-    #[error("the handshake with the client failed: {0}")]
-    Protocol(#[source] Box<ServerInitializeError>),
-    /// The server's task panicked or was cancelled.
-    #[error("the server stopped: {0}")]
-    Broken(#[source] tokio::task::JoinError),
-}
-
 /// Serves over stdin and stdout until stdin closes. `read_before` are the bytes that were already
 /// read from stdin.
 ///
@@ -44,7 +30,7 @@ pub fn serve(context: Context, read_before: Vec<u8>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(Error::Runtime)?;
+        .map_err(Error::prefixed("cannot start the async runtime"))?;
     let input = Cursor::new(read_before).chain(tokio::io::stdin());
     let served = runtime.block_on(serve_over(context, input, tokio::io::stdout()));
     // A thread may still block on stdin, so the shutdown does not wait for it.
@@ -53,10 +39,7 @@ pub fn serve(context: Context, read_before: Vec<u8>) -> Result<(), Error> {
 }
 
 /// Serves over a pair of streams until the input ends.
-///
-/// # Errors
-/// The handshake fails, or the server's task panics.
-pub async fn serve_over<R, W>(context: Context, input: R, output: W) -> Result<(), Error>
+async fn serve_over<R, W>(context: Context, input: R, output: W) -> Result<(), Error>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -67,14 +50,17 @@ where
         Ok(running) => running,
         // The client closed the connection before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(Error::Protocol(Box::new(error))),
+        Err(error) => {
+            let failed = Error::prefixed("the handshake with the client failed");
+            return Err(failed(error));
+        }
     };
     let ending = tokio::spawn(running.waiting());
     // `Handshake` drops the sender when the transport closes; nothing is ever sent.
     let _ = closed.await;
     match tokio::time::timeout(GRACE, ending).await {
         Ok(Ok(Ok(QuitReason::JoinError(error)) | Err(error)) | Err(error)) => {
-            Err(Error::Broken(error))
+            Err(Error::prefixed("the server stopped")(error))
         }
         Ok(Ok(Ok(_))) | Err(_) => Ok(()),
     }

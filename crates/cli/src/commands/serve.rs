@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_app::{Error, context::Context, environment::Environment};
+use anamnesis_app::{context::Context, environment::Environment};
 use anamnesis_session::hook::{MAX_PAYLOAD_LENGTH, Payload};
 use serde_json::error::Category;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args, environment: Environment, read_before: Vec<u8>) -
         (None, Some(folder)) => Some(context.project_of(folder)),
         (None, None) => None,
     };
-    anamnesis_mcp::serve(context.for_tools(project), read_before).map_err(Error::caused_by)?;
+    anamnesis_mcp::serve(context.for_tools(project), read_before)?;
     Ok(ExitCode::SUCCESS)
 }
 
