@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
-    let journal = open(context)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let index = context.index()?;
     let project = (!args.everywhere).then(|| context.project(args.project.as_deref()).key);
     let limit = args.limit.min(MAX_LISTED);
@@ -159,9 +159,4 @@ fn line(
         second.push_str(&format!(" · {}", ui::shorten(&prompt, room)));
     }
     Ok(format!("{first}\n{second}\n"))
-}
-
-/// Opens the journal, or explains why it cannot be opened.
-pub(super) fn open(context: &Context) -> Result<Journal, Error> {
-    Ok(Journal::open(&context.home, TIMEOUT)?)
 }

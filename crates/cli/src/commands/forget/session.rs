@@ -3,17 +3,14 @@
 use std::fs;
 
 use anamnesis_app::{
-    context::Context,
+    context::{Context, TIMEOUT},
     forget::session::{self, NoteFate},
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_store::journal::{Journal, Session};
 use anamnesis_text::clean::one_line;
 
-use crate::{
-    commands::sessions,
-    ui::{self, Outcome, Ui},
-};
+use crate::ui::{self, Outcome, Ui};
 
 pub(super) fn run(
     typed: &str,
@@ -23,7 +20,7 @@ pub(super) fn run(
     ui: &Ui,
 ) -> Outcome {
     context.check_person("forget a session, which cannot be undone")?;
-    let journal = sessions::open(context)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     match prompt {
         Some(number) => forget_prompt(typed, number, yes, context, &journal, ui),
         None => forget_session(typed, yes, context, &journal, ui),

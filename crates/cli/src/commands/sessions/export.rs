@@ -9,14 +9,13 @@ use std::{
 
 use anamnesis_app::{
     Error,
-    context::Context,
+    context::{Context, TIMEOUT},
     session::{self, export},
 };
-use anamnesis_store::fs::file;
+use anamnesis_store::{fs::file, journal::Journal};
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, open};
-use crate::ui::{self, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Print everything that is recorded of a session as JSON
 #[derive(Debug, clap::Args)]
@@ -33,7 +32,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let journal = open(context)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let index = context.index()?;
     let ids: Vec<String> = if let Some(typed) = &args.id {
         vec![session::find(&journal, typed)?.id]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anamnesis_app::{
     Error,
-    context::Context,
+    context::{Context, TIMEOUT},
     format::width,
     session::{
         self,
@@ -21,8 +21,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::{clean, one_line};
 use serde_json::to_value;
 
-use super::{Outcome, open};
-use crate::ui::{self, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Show what is recorded of a session, row by row
 ///
@@ -40,7 +39,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let journal = open(context)?;
+    let journal = Journal::open(&context.home, TIMEOUT)?;
     let id = session::find(&journal, &args.id)?.id;
     let Some(contents) = journal.contents(&id)? else {
         return Err(Error::failed("the session was forgotten meanwhile"));
