@@ -1,25 +1,18 @@
 //! Renders the text of a note. Nothing in it can run, load or leave its place.
 
-use anamnesis_text::{clean::clean, sanitize::head};
+use anamnesis_text::clean::clean;
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html as writer};
 
-/// How many bytes of a text are rendered. A longer one is shown as it is.
+/// How many bytes of a text are rendered. A longer one is shown as it is; a note's file has at most 1 MiB.
 const MAX_RENDERED: usize = 256 * 1024;
-
-/// How many bytes of a text are shown at all.
-const MAX_SHOWN: usize = 1024 * 1024;
 
 /// Renders a text. HTML is shown as text, images are not loaded, and only links to web pages are
 /// links.
 pub(crate) fn render(text: &str) -> Markup {
     let text = clean(text);
     if text.len() > MAX_RENDERED {
-        let shown = head(&text, MAX_SHOWN);
-        return html! {
-            pre { (shown) }
-            @if shown.len() < text.len() { p.hint { "The rest of this text is not shown." } }
-        };
+        return html! { pre { (text) } };
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let mut out = String::with_capacity(text.len() * 2);
@@ -147,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_text_is_cut() {
-        let shown = render(&"ä".repeat(5 * 1024 * 1024)).into_string();
-        assert!(shown.len() < MAX_SHOWN + 200, "{}", shown.len());
+    fn a_long_text_is_not_rendered() {
+        let shown = render(&"*a* ".repeat(MAX_RENDERED / 4 + 1)).into_string();
+        assert!(shown.starts_with("<pre>*a* "), "{}", &shown[..20]);
     }
 }
