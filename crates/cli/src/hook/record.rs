@@ -283,16 +283,12 @@ impl Hook {
         match written.map_err(|error| error.to_string()) {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => {
-                self.note_failed(&error);
+                // The run is already recorded. `doctor` reports the error.
+                if let Ok(journal) = &self.journal {
+                    let _ = journal.run_failed(&self.event_name, &kept(&error));
+                }
                 handled.errors.push(error);
             }
-        }
-    }
-
-    /// Adds the error to the run that is already recorded, so that `doctor` reports it.
-    pub(super) fn note_failed(&self, error: &str) {
-        if let Ok(journal) = &self.journal {
-            let _ = journal.run_failed(&self.event_name, &kept(error));
         }
     }
 
