@@ -125,10 +125,6 @@ impl ToolError {
         // A struct of three strings always serialises.
         serde_json::to_value(self).unwrap_or_default()
     }
-
-    pub(crate) fn json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
 }
 
 impl From<Error> for ToolError {

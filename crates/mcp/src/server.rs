@@ -151,7 +151,7 @@ impl Server {
 
 /// Errors are plain text, because clients validate structured content against the output schema.
 fn failed(error: &ToolError) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(error.json())])
+    CallToolResult::error(vec![ContentBlock::text(error.value().to_string())])
 }
 
 impl ServerHandler for Server {

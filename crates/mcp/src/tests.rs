@@ -87,7 +87,7 @@ impl Session {
         let tools = tools::all();
         let tool = tools.iter().find(|one| one.described.name == tool).unwrap();
         let answer = (tool.run)(&self.context, arguments);
-        answer.map_err(|error| serde_json::from_str(&error.json()).unwrap())
+        answer.map_err(|error| error.value())
     }
 
     fn gives(&self, tool: &str, arguments: Value) -> Value {
@@ -830,7 +830,7 @@ fn notes_are_committed_without_a_remote() {
 #[test]
 fn an_error_says_what_a_person_can_do() {
     let error = Error::failed("no network\u{1b}[2J").hint("anamnesis sync");
-    let shown: Value = serde_json::from_str(&ToolError::from(error).json()).unwrap();
+    let shown = ToolError::from(error).value();
     assert_eq!(
         shown,
         json!({ "code": "failed", "message": "no network", "hint": "ask the person to run: anamnesis sync" })
