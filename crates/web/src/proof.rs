@@ -21,8 +21,7 @@ const EXAMPLES: usize = 10;
 /// # Errors
 /// The system has no random number for its policy.
 pub fn proof_html(proof: &Proof) -> Result<String, Error> {
-    let nonce = guard::secret::<32>()
-        .map_err(|error| Error::failed(format!("no random number: {error}")))?;
+    let nonce = guard::secret::<32>().map_err(Error::prefixed("no random number"))?;
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'"
     );

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut out = BufWriter::new(io::stdout().lock());
     let report = export::export(context, args.projects.key(), &form, &mut out)?;
     out.flush()
-        .map_err(|error| Error::failed(format!("cannot write the export: {error}")))?;
+        .map_err(Error::prefixed("cannot write the export"))?;
     drop(out);
     tell(&report, ui);
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs,
     path::PathBuf,
 };
 
@@ -59,9 +59,8 @@ fn merge_notes(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let Some(path) = &args.answer else {
         return by_model(args, context, ui);
     };
-    let read = |_: &str, _: &str| -> Result<String, io::Error> {
-        let text = fs::read_to_string(path);
-        text.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    let read = |_: &str, _: &str| -> Result<String, Error> {
+        fs::read_to_string(path).map_err(Error::prefixed(path.display()))
     };
     with_model(args, context, "answer", &read, ui)
 }

@@ -71,8 +71,7 @@ pub(crate) fn run(args: &Args, context: Context, ui: &Ui) -> Outcome {
     };
     let page_file = context.home.derived().join("open.html");
     let server = Server::bind(context, options).map_err(|error| {
-        Error::failed(format!("cannot listen on 127.0.0.1: {error}"))
-            .because(error)
+        Error::prefixed("cannot listen on 127.0.0.1")(error)
             .hint("--port with another number, or none for any free port")
     })?;
     let address = server.address(&page).unwrap_or_default();

@@ -52,8 +52,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let proof = proof?;
     if let Some(path) = &args.html {
         let page = proof_html(&proof)?;
-        file::write_atomic(path, page.as_bytes())
-            .map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
+        file::write_atomic(path, page.as_bytes()).map_err(Error::prefixed(path.display()))?;
     }
     if args.json {
         return ui.json(&proof);

@@ -168,7 +168,6 @@ fn remote_too(context: &Context) -> &'static str {
 
 /// Reads the text from the terminal without echo, or all of stdin.
 fn read_text(ui: &Ui) -> Result<String, Error> {
-    let cannot = |error: io::Error| Error::failed(format!("cannot read the text: {error}"));
     if !ui::stdin_is_terminal() {
         let bytes = read_input(purge_pattern::MAX_LENGTH)?;
         return String::from_utf8(bytes).map_err(|_| Error::usage("the text is not UTF-8"));
@@ -177,11 +176,11 @@ fn read_text(ui: &Ui) -> Result<String, Error> {
     let mut text = String::new();
     let most = u64::try_from(purge_pattern::MAX_LENGTH).unwrap_or(u64::MAX);
     let read = {
-        let _hidden = hide_input().map_err(cannot)?;
+        let _hidden = hide_input().map_err(Error::prefixed("cannot read the text"))?;
         io::stdin().lock().take(most).read_line(&mut text)
     };
     ui.note("\n");
-    read.map_err(cannot)?;
+    read.map_err(Error::prefixed("cannot read the text"))?;
     Ok(text)
 }
 

@@ -11,6 +11,7 @@ use anamnesis_app::{
     },
 };
 use anamnesis_note::{draft::InvalidDraft, id::NoteId};
+use anamnesis_store::fs::file;
 
 use crate::{
     input::{MAX_TEXT_LENGTH, read_text},
@@ -57,10 +58,9 @@ pub(super) fn print(ui: &Ui, written: &WrittenNote, is_json: bool) -> Outcome {
 
 fn text_of(args: &Args, context: &Context) -> Result<Typed, Error> {
     if let Some(path) = &args.file {
+        let failure = format!("cannot read {}", path.display());
         let (bytes, _, whole) =
-            anamnesis_store::fs::file::read_head(path, MAX_TEXT_LENGTH).map_err(
-                Error::prefixed(format_args!("cannot read {}", path.display())),
-            )?;
+            file::read_head(path, MAX_TEXT_LENGTH).map_err(Error::prefixed(failure))?;
         if !whole {
             return Err(Error::usage(format!("{} is over 16 MiB", path.display())));
         }
@@ -118,10 +118,8 @@ pub(super) fn edited(context: &Context, text: &str) -> Result<Typed, Error> {
         "edit-{}.md",
         NoteId::generate(context.environment.now)
     ));
-    let failed = |error: std::io::Error| {
-        Error::failed(format!("cannot edit {}: {error}", path.display())).because(error)
-    };
-    anamnesis_store::fs::file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
+    let failure = format!("cannot edit {}", path.display());
+    file::write_atomic(&path, text.as_bytes()).map_err(Error::prefixed(&failure))?;
     // `EDITOR` may contain options, as with git.
     let editor = editor.to_string_lossy();
     let mut words = editor.split_whitespace();
@@ -134,11 +132,11 @@ pub(super) fn edited(context: &Context, text: &str) -> Result<Typed, Error> {
         Ok(status) => Err(Error::failed(format!(
             "{editor} ended with {status}; nothing was changed"
         ))),
-        Err(error) => Err(Error::failed(format!("cannot start {editor}: {error}"))
-            .because(error)
-            .hint("set EDITOR")),
+        Err(error) => {
+            Err(Error::prefixed(format_args!("cannot start {editor}"))(error).hint("set EDITOR"))
+        }
     };
-    let bytes = fs::read(&path).map_err(failed)?;
+    let bytes = fs::read(&path).map_err(Error::prefixed(&failure))?;
     let is_changed = bytes != text.as_bytes();
     if !is_changed {
         let _ = fs::remove_file(&path);

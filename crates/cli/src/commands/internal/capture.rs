@@ -189,11 +189,8 @@ fn read(path: &Path, context: &Context, ui: &Ui) -> Result<Transcript, Error> {
         opened => opened,
     };
     let (file, _) = opened.map_err(|error| {
-        Error::failed(format!(
-            "cannot read the transcript {}: {error}",
-            path.display()
-        ))
-        .hint("transcripts are below ~/.claude/projects")
+        let failure = format!("cannot read the transcript {}", path.display());
+        Error::prefixed(failure)(error).hint("transcripts are below ~/.claude/projects")
     })?;
     let (transcript, error) = transcript::read(BufReader::with_capacity(256 * 1024, file));
     if let Some(error) = error {
