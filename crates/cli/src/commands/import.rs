@@ -91,34 +91,25 @@ fn from_claude(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     drop(progress);
     if imported.has_changes() {
         context.index()?.checkpoint()?;
+        sync::commit(context, "import", imported.changed.iter().copied());
     }
     journal.checkpoint()?;
     let folder = one_line(&folder.to_string_lossy());
     ui.print(&text(&imported, &redact(&folder).text));
-    send(args.no_sync, context, &journal, &imported, ui);
+    if !args.no_sync {
+        push(context, &journal, ui);
+    }
     for problem in &imported.problems {
         ui.note(&format!("import: {}: {}\n", problem.path, problem.reason));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Commits the notes, and syncs unless `no_sync` is set. The notes are already written, so errors are
-/// only printed.
-fn send(no_sync: bool, context: &Context, journal: &Journal, imported: &Imported, ui: &Ui) {
-    if imported.has_changes() {
-        sync::commit(context, "import", imported.changed.iter().copied());
-    }
-    if !no_sync {
-        push(context, journal, ui);
-    }
-}
-
 /// Syncs, if there is a remote.
 fn push(context: &Context, journal: &Journal, ui: &Ui) {
-    if remote::address(context).is_none() {
-        return;
+    if remote::address(context).is_some() {
+        sync_afterwards(context, Some(journal), ui);
     }
-    sync_afterwards(context, Some(journal), ui);
 }
 
 /// The report.
