@@ -1,13 +1,11 @@
 //! `forget --session`: permanently deletes a session, or one prompt of it.
 
-use std::fs;
-
 use anamnesis_app::{
     context::{Context, TIMEOUT},
     forget::session::{self, NoteFate},
 };
 use anamnesis_note::id::NoteId;
-use anamnesis_store::journal::{Journal, Session};
+use anamnesis_store::journal::{self, Journal, Session};
 use anamnesis_text::clean::one_line;
 
 use crate::ui::{self, Outcome, Ui};
@@ -117,13 +115,7 @@ fn left_elsewhere(context: &Context, session: Option<&Session>) -> String {
             one_line(&context.shown(path))
         ));
     }
-    let set_aside = fs::read_dir(context.home.quarantine())
-        .into_iter()
-        .flatten();
-    let has_journal = set_aside
-        .flatten()
-        .any(|entry| entry.file_name().to_string_lossy().starts_with("journal-"));
-    if has_journal {
+    if !journal::kept_files(&context.home).is_empty() {
         text.push_str(&format!(
             "Damaged records that were set aside may have it, too; delete them:\n  {}/journal-*\n",
             context.shown(&context.home.quarantine())
