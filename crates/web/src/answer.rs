@@ -1,13 +1,15 @@
 //! Answers and their headers.
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     task::{Context as TaskContext, Poll},
 };
 
+use http_body_util::{Either, Full};
 use hyper::{
     Response, StatusCode,
-    body::{Body, Bytes, Frame, SizeHint},
+    body::{Body, Bytes, Frame},
     header::{
         ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION,
         REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
@@ -23,81 +25,47 @@ use crate::guard::{self, AccessError};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The response of a handler.
+/// The response of a page's function.
 pub(crate) enum PageResponse {
     /// A page.
     Page(StatusCode, Markup),
     /// The browser goes to another page, after a write.
     See(String),
-    /// An embedded file and its type.
-    Asset(&'static str, &'static str),
-    /// The event stream.
-    Events(mpsc::Receiver<Bytes>),
-    /// The address has no such method.
-    WrongMethod(&'static str),
 }
 
 /// The body of an answer: a text, or events until the browser closes the page.
-pub(crate) enum Content {
-    /// A text, sent once.
-    Text(Option<Bytes>),
-    /// Events.
-    Events(mpsc::Receiver<Bytes>),
-}
+pub(crate) type Content = Either<Full<Bytes>, EventStream>;
 
-impl Body for Content {
+/// The messages of an event stream.
+pub(crate) struct EventStream(mpsc::Receiver<Bytes>);
+
+impl Body for EventStream {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         task: &mut TaskContext<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let data = match &mut *self {
-            Self::Text(text) => Poll::Ready(text.take()),
-            Self::Events(events) => events.poll_recv(task),
-        };
-        data.map(|data| data.map(|data| Ok(Frame::data(data))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Text(None))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Text(text) => {
-                let length = text.as_ref().map_or(0, Bytes::len);
-                SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
-            }
-            Self::Events(_) => SizeHint::default(),
-        }
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let message = self.0.poll_recv(task);
+        message.map(|message| message.map(|message| Ok(Frame::data(message))))
     }
 }
 
 impl PageResponse {
-    /// Returns the response with the headers that every answer has.
-    pub(crate) fn into_response(self) -> Response<Content> {
-        let (status, kind, content) = match self {
-            Self::Page(status, page) => (status, HTML, text(page.into_string())),
-            Self::Asset(kind, asset) => (StatusCode::OK, kind, text(asset)),
-            Self::Events(events) => (StatusCode::OK, "text/event-stream", Content::Events(events)),
+    /// Returns the response with the headers that every answer has, and its addresses below `base`, the
+    /// folder of all addresses.
+    pub(crate) fn into_response(self, base: &str) -> Response<Content> {
+        match self {
+            Self::Page(status, page) => headed(status, HTML, text(below(page, base))),
             Self::See(path) => {
                 let mut response = headed(StatusCode::SEE_OTHER, PLAIN, text(""));
-                if let Ok(path) = HeaderValue::from_str(&path) {
+                if let Ok(path) = HeaderValue::from_str(&format!("{base}{path}")) {
                     response.headers_mut().insert(LOCATION, path);
                 }
-                return response;
+                response
             }
-            Self::WrongMethod(allowed) => {
-                let status = StatusCode::METHOD_NOT_ALLOWED;
-                let mut response = headed(status, PLAIN, text("this address has another method\n"));
-                let allowed = HeaderValue::from_static(allowed);
-                response.headers_mut().insert(ALLOW, allowed);
-                return response;
-            }
-        };
-        headed(status, kind, content)
+        }
     }
 }
 
@@ -105,7 +73,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 fn text(text: impl Into<Bytes>) -> Content {
-    Content::Text(Some(text.into()).filter(|text| !text.is_empty()))
+    Either::Left(Full::new(text.into()))
 }
 
 fn headed(status: StatusCode, kind: &'static str, content: Content) -> Response<Content> {
@@ -131,31 +99,39 @@ fn headed(status: StatusCode, kind: &'static str, content: Content) -> Response<
     response
 }
 
-/// Puts the addresses of an answer below the folder of all addresses.
-pub(crate) fn below(mut response: Response<Content>, base: &str) -> Response<Content> {
-    let headers = response.headers_mut();
-    if let Some(path) = headers.get(LOCATION).and_then(|path| path.to_str().ok())
-        && let Ok(path) = HeaderValue::from_str(&format!("{base}{path}"))
-    {
-        headers.insert(LOCATION, path);
+/// Puts the addresses of a page below the folder of all addresses.
+fn below(page: Markup, base: &str) -> String {
+    let mut text = page.into_string();
+    // In a text, a quotation mark is an entity.
+    for before in ["href=\"", "src=\"", "action=\"", "preview=\"", "\"0;url="] {
+        text = text.replace(&format!("{before}/"), &format!("{before}{base}/"));
     }
-    let is_page = headers.get(CONTENT_TYPE).is_some_and(|kind| kind == HTML);
-    if let Content::Text(Some(page)) = response.body_mut()
-        && is_page
-    {
-        let mut text = String::from_utf8_lossy(page).into_owned();
-        // In a text, a quotation mark is an entity.
-        for before in ["href=\"", "src=\"", "action=\"", "preview=\"", "\"0;url="] {
-            text = text.replace(&format!("{before}/"), &format!("{before}{base}/"));
-        }
-        *page = text.into();
-    }
+    text
+}
+
+/// Returns the answer with an embedded file of this type.
+pub(crate) fn asset(kind: &'static str, asset: &'static str) -> Response<Content> {
+    headed(StatusCode::OK, kind, text(asset))
+}
+
+/// Returns the answer with an event stream.
+pub(crate) fn events(events: mpsc::Receiver<Bytes>) -> Response<Content> {
+    let events = Either::Right(EventStream(events));
+    headed(StatusCode::OK, "text/event-stream", events)
+}
+
+/// Returns the answer to a request with a method that its address does not have.
+pub(crate) fn wrong_method(allowed: &'static str) -> Response<Content> {
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    let mut response = plain(status, "this address has another method\n");
+    let allowed = HeaderValue::from_static(allowed);
+    response.headers_mut().insert(ALLOW, allowed);
     response
 }
 
 /// Returns the answer to a refused request. It tells nothing about the server.
 pub(crate) fn refused(error: AccessError) -> Response<Content> {
-    let mut response = Response::new(Content::Text(None));
+    let mut response = Response::new(text(""));
     match error {
         AccessError::Foreign => *response.status_mut() = StatusCode::FORBIDDEN,
         AccessError::TooMany => {
@@ -174,7 +150,7 @@ pub(crate) fn plain(status: StatusCode, line: &'static str) -> Response<Content>
 
 /// Returns the page that sets the cookie and goes on. A redirect would not do: after a click on
 /// another site's page, browsers send no strict cookie along a redirect.
-pub(crate) fn entered(path: &str, cookie: &str) -> Response<Content> {
+pub(crate) fn entered(path: &str, cookie: &str, base: &str) -> Response<Content> {
     let page = maud::html! {
         (maud::DOCTYPE)
         html lang="en" {
@@ -186,7 +162,7 @@ pub(crate) fn entered(path: &str, cookie: &str) -> Response<Content> {
             body { a href=(path) { "Open the memory" } }
         }
     };
-    let mut response = headed(StatusCode::OK, HTML, text(page.into_string()));
+    let mut response = headed(StatusCode::OK, HTML, text(below(page, base)));
     if let Ok(cookie) = HeaderValue::from_str(cookie) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }

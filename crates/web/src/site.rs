@@ -19,7 +19,7 @@ use hyper::{
 };
 
 use crate::{
-    answer::{self, Content, PageResponse},
+    answer::{self, Content},
     guard::{Entry, Guard, TOKEN, lock},
     kept::Kept,
     layout,
@@ -91,15 +91,6 @@ impl Site {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let response = Arc::clone(&self).answer_below(request).await;
-        answer::below(response, &self.guard.base)
-    }
-
-    async fn answer_below<B>(self: Arc<Self>, request: Request<B>) -> Response<Content>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
         let (head, body) = request.into_parts();
         if head.uri.to_string().len() > MAX_ADDRESS {
             return answer::plain(StatusCode::URI_TOO_LONG, "the address is too long\n");
@@ -114,7 +105,8 @@ impl Site {
                 let path = self.guard.below(head.uri.path());
                 let path = path.filter(|path| routes::find(path).is_some());
                 let path = path.unwrap_or("/");
-                return answer::entered(path, &self.guard.set_cookie());
+                let guard = &self.guard;
+                return answer::entered(path, &guard.set_cookie(), &guard.base);
             }
             Ok(Entry::ByCookie) => self.is_alive(),
         }
@@ -127,10 +119,10 @@ impl Site {
             || ![Method::GET, Method::HEAD, Method::POST].contains(&head.method)
         {
             let allowed = if is_form { "POST" } else { "GET, HEAD" };
-            return PageResponse::WrongMethod(allowed).into_response();
+            return answer::wrong_method(allowed);
         }
         let show = match route.act {
-            Act::Asset(kind, asset) => return PageResponse::Asset(kind, asset).into_response(),
+            Act::Asset(kind, asset) => return answer::asset(kind, asset),
             Act::Events => return self.events(),
             Act::Write(_) if self.is_read_only => {
                 return answer::plain(StatusCode::FORBIDDEN, "this viewer cannot change notes\n");
@@ -155,7 +147,7 @@ impl Site {
     /// Opens an event stream.
     fn events(&self) -> Response<Content> {
         match self.streams.add() {
-            Some(events) => PageResponse::Events(events).into_response(),
+            Some(events) => answer::events(events),
             None => answer::plain(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open\n"),
         }
     }
@@ -193,7 +185,7 @@ impl Site {
         };
         show(&visit)
             .unwrap_or_else(|error| layout::failed(&visit, &error))
-            .into_response()
+            .into_response(&self.guard.base)
     }
 }
 
