@@ -87,34 +87,27 @@ impl Guard {
         if !is_for_us || !is_below || !self.is_own_origin(method, headers) {
             return Err(AccessError::Foreign);
         }
-        let entry = match token {
-            Some(token) if *method == Method::GET => {
-                let mut unspent = lock(&self.token);
-                let is_right = unspent
-                    .as_deref()
-                    .is_some_and(|right| is_same(right, token));
-                if !is_right {
-                    return Err(AccessError::Foreign);
-                }
-                *unspent = None;
-                return Ok(Entry::ByToken);
+        if let Some(token) = token.filter(|_| *method == Method::GET) {
+            let mut unspent = lock(&self.token);
+            let is_right = unspent
+                .as_deref()
+                .is_some_and(|right| is_same(right, token));
+            if !is_right {
+                return Err(AccessError::Foreign);
             }
-            _ if self.has_cookie(headers) => Entry::ByCookie,
-            _ => return Err(AccessError::Foreign),
-        };
+            *unspent = None;
+            return Ok(Entry::ByToken);
+        }
         // Another site's page may show a link, but its requests do not come from the person.
-        let site = HeaderName::from_static("sec-fetch-site");
-        let is_own_page = match headers.get(site).map(HeaderValue::as_bytes) {
-            None | Some(b"same-origin" | b"none") => true,
-            Some(_) => false,
-        };
-        if !is_own_page {
+        let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        let is_own_page = matches!(site, None | Some(b"same-origin" | b"none"));
+        if !is_own_page || !self.has_cookie(headers) {
             return Err(AccessError::Foreign);
         }
         if self.is_over_rate() {
             return Err(AccessError::TooMany);
         }
-        Ok(entry)
+        Ok(Entry::ByCookie)
     }
 
     /// Returns a path without the folder of all addresses.
