@@ -10,15 +10,7 @@ use crate::{
     ui::{self, Outcome, Ui},
 };
 
-/// Print one line for Claude Code's status line
-///
-/// Notes of this project, notes injected into this session, and pending decisions. Reads
-/// the JSON that Claude Code passes on stdin. To use it, add to ~/.claude/settings.json:
-/// "statusLine": {"type": "command", "command": "anamnesis internal statusline"}
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-
-pub(crate) fn run(_: &Args, environment: Environment, ui: &Ui) -> Outcome {
+pub(crate) fn run(environment: Environment, ui: &Ui) -> Outcome {
     let context = Context::new(environment, Duration::ZERO)?;
     let input = hook_input();
     let folder = context.environment.project_folder.clone();

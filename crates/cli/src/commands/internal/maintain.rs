@@ -10,11 +10,7 @@ use crate::ui::{self, Outcome, Ui};
 /// Timeout for a deferred process that is running.
 const TIMEOUT: Duration = Duration::from_secs(130);
 
-/// Prune old records, empty the trash, erase deleted text
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-
-pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
+pub(crate) fn run(context: &Context, ui: &Ui) -> Outcome {
     let Some(_held) = deferred::hold(context, TIMEOUT)? else {
         return Err(
             Error::failed("the deferred process does not end".to_owned())

@@ -26,9 +26,18 @@ enum Verb {
     Capture(capture::Args),
     Completions(completions::Args),
     Inject(inject::Args),
-    Maintain(maintain::Args),
-    Reindex(reindex::Args),
-    Statusline(statusline::Args),
+    /// Prune old records, empty the trash, erase deleted text
+    Maintain,
+    /// Rebuild the index from the notes
+    ///
+    /// The old index stays in use until the new one is complete. Notes are only read.
+    Reindex,
+    /// Print one line for Claude Code's status line
+    ///
+    /// Notes of this project, notes injected into this session, and pending decisions. Reads
+    /// the JSON that Claude Code passes on stdin. To use it, add to ~/.claude/settings.json:
+    /// "statusLine": {"type": "command", "command": "anamnesis internal statusline"}
+    Statusline,
     Work(work::Args),
 }
 
@@ -49,11 +58,11 @@ pub(crate) fn run(
     match &args.verb {
         Verb::Work(args) => work::run(args, environment),
         Verb::Completions(args) => Ok(completions::run(args, command(), ui)),
-        Verb::Statusline(args) => statusline::run(args, environment, ui),
+        Verb::Statusline => statusline::run(environment, ui),
         Verb::Capture(args) => capture::run(args, &Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(args, &Context::open(environment)?, ui),
-        Verb::Maintain(args) => maintain::run(args, &Context::open(environment)?, ui),
-        Verb::Reindex(args) => reindex::run(args, &Context::open(environment)?, ui),
+        Verb::Maintain => maintain::run(&Context::open(environment)?, ui),
+        Verb::Reindex => reindex::run(&Context::open(environment)?, ui),
     }
 }
 

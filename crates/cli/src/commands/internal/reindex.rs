@@ -7,13 +7,7 @@ use anamnesis_store::index::Index;
 
 use crate::ui::{self, Outcome, Ui};
 
-/// Rebuild the index from the notes
-///
-/// The old index stays in use until the new one is complete. Notes are only read.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-
-pub(crate) fn run(_args: &Args, context: &Context, ui: &Ui) -> Outcome {
+pub(crate) fn run(context: &Context, ui: &Ui) -> Outcome {
     let progress = ui::Progress::new("reading all notes …");
     let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
     // Adds notes that were written during the rebuild.
