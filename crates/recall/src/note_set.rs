@@ -155,9 +155,6 @@ pub struct Request<'a> {
     pub vector: &'a dyn Fn() -> Option<Vec<f32>>,
 }
 
-/// For recall by words alone.
-pub const WORDS_ALONE: &dyn Fn() -> Option<Vec<f32>> = &|| None;
-
 /// Why nothing is injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
