@@ -103,7 +103,7 @@ pub fn project_of_agent(
     };
     let began_in = began_in.map(|folder| context.project_of(folder).key);
     let captured = known.map(|session| session.project).or(began_in);
-    let own = context.project_to_write(None);
+    let own = context.project_to_write();
     let keys = own.all_keys();
     let mut asked = captured.iter().map(String::as_str).chain(named);
     match asked.find(|key| !keys.iter().any(|own| own == key)) {

@@ -194,21 +194,20 @@ impl Context {
         }
     }
 
-    /// Returns the project for a new note: the named one, or else the current folder's. An agent's
-    /// default is the project of its session, because its shell may be in any folder.
-    pub fn project_to_write(&self, named: Option<&str>) -> Project {
+    /// Returns the project for a new note: the current folder's, or for an agent that of its session,
+    /// because its shell may be in any folder.
+    pub fn project_to_write(&self) -> Project {
         let of_session = || {
             let session = self.agent_session()?;
             let journal = self.journal_to_read()?;
             Some(journal.session(session).ok()??.project)
         };
-        match (named, &self.tool) {
-            (Some(key), _) => self.project(Some(key)),
-            (None, Some(tool)) => {
+        match &self.tool {
+            Some(tool) => {
                 let own = tool.project.clone();
                 own.unwrap_or_else(|| Project::named(GLOBAL))
             }
-            (None, None) => self.project(of_session().as_deref()),
+            None => self.project(of_session().as_deref()),
         }
     }
 
@@ -216,7 +215,7 @@ impl Context {
     /// own.
     pub fn key_to_write(&self, named: Option<&str>) -> Result<String, Error> {
         let key = match named {
-            None => self.project_to_write(None).key,
+            None => self.project_to_write().key,
             Some(".") => self.own_project()?.key,
             Some(key) => safe_line(key),
         };

@@ -299,7 +299,7 @@ pub fn move_note(
     scope: Option<Scope>,
 ) -> Result<MarkedNote, Error> {
     let is_elsewhere = |key: &str| {
-        let own = context.project_to_write(None).all_keys();
+        let own = context.project_to_write().all_keys();
         !own.iter().any(|own| own == key)
     };
     if context.environment.is_agent && project.is_some_and(is_elsewhere) {

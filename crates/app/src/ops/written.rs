@@ -92,7 +92,7 @@ pub fn write(
     if context.tool.is_none() {
         project::check_key(context, &index, &note.project)?;
     }
-    let own = context.project_to_write(None).all_keys();
+    let own = context.project_to_write().all_keys();
     write::sign(context, &mut note, replaced, &own);
     let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
     let journal = context.journal_to_write()?;
