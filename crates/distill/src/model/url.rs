@@ -1,6 +1,6 @@
 //! The base URL of a server. It decides where the key and the texts go, so it is parsed strictly.
 
-use std::{fmt, net::Ipv4Addr, str::FromStr};
+use std::{fmt, net::Ipv4Addr, num::NonZeroU16, str::FromStr};
 
 /// A URL that begins with `http://` or `https://`, without a trailing slash.
 #[derive(Clone, PartialEq, Eq)]
@@ -8,7 +8,6 @@ pub struct BaseUrl {
     text: String,
     is_https: bool,
     host: String,
-    port: u16,
 }
 
 /// Why a text is not a valid base URL. The text is not repeated, because it may contain a password.
@@ -57,12 +56,12 @@ impl FromStr for BaseUrl {
         if authority.contains('[') {
             return Err(InvalidUrl::Brackets);
         }
-        let (host, port) = match authority.split_once(':') {
+        let host = match authority.split_once(':') {
             Some((host, port)) => {
-                let port = port.parse().ok().filter(|port| *port > 0);
-                (host, port.ok_or(InvalidUrl::Port)?)
+                port.parse::<NonZeroU16>().map_err(|_| InvalidUrl::Port)?;
+                host
             }
-            None => (authority, if is_https { 443 } else { 80 }),
+            None => authority,
         };
         if host.is_empty() {
             return Err(InvalidUrl::Host);
@@ -71,7 +70,6 @@ impl FromStr for BaseUrl {
             text: text.to_owned(),
             is_https,
             host: host.to_ascii_lowercase(),
-            port,
         })
     }
 }
@@ -80,11 +78,6 @@ impl BaseUrl {
     /// Returns the host name or address in lower case.
     pub fn host(&self) -> &str {
         &self.host
-    }
-
-    /// Returns the port.
-    pub fn port(&self) -> u16 {
-        self.port
     }
 
     /// Returns whether the connection is encrypted.
@@ -126,27 +119,21 @@ mod tests {
 
     #[test]
     fn base_urls_are_parsed_strictly() {
-        for (text, host, port, is_here) in [
-            ("https://api.openai.com/v1", "api.openai.com", 443, false),
-            (
-                "https://API.example.com/v1//",
-                "api.example.com",
-                443,
-                false,
-            ),
-            ("http://127.0.0.1:11434/v1", "127.0.0.1", 11434, true),
-            (" http://localhost/ ", "localhost", 80, true),
+        for (text, host, is_here) in [
+            ("https://api.openai.com/v1", "api.openai.com", false),
+            ("https://API.example.com/v1//", "api.example.com", false),
+            ("http://127.0.0.1:11434/v1", "127.0.0.1", true),
+            (" http://localhost/ ", "localhost", true),
             (
                 "http://127.0.0.1.evil.example",
                 "127.0.0.1.evil.example",
-                80,
                 false,
             ),
         ] {
             let url: BaseUrl = text.parse().unwrap();
             assert_eq!(
-                (url.host(), url.port(), url.is_this_machine()),
-                (host, port, is_here),
+                (url.host(), url.is_this_machine()),
+                (host, is_here),
                 "{text}"
             );
             assert!(!url.to_string().ends_with('/'), "{url}");
