@@ -2,7 +2,6 @@
 
 use std::{error, fmt, process::ExitCode};
 
-use anamnesis_distill::reflection;
 use anamnesis_note::draft::InvalidDraft;
 use anamnesis_store::{
     claude_memory, fs::home, index, journal, notes, settings::config, synced_lines,
@@ -227,15 +226,6 @@ impl From<notes::Error> for Error {
 impl From<home::Error> for Error {
     fn from(error: home::Error) -> Self {
         Self::caused_by(error).hint("anamnesis doctor")
-    }
-}
-
-impl From<reflection::Error> for Error {
-    fn from(error: reflection::Error) -> Self {
-        match error {
-            reflection::Error::Notes(error) => error.into(),
-            reflection::Error::Journal(error) => error.into(),
-        }
     }
 }
 

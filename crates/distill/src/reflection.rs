@@ -143,17 +143,6 @@ pub fn notes(
     Ok((made, forgotten))
 }
 
-/// Notes could not be proposed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file could not be written.
-    #[error(transparent)]
-    Notes(#[from] notes::Error),
-    /// The journal could not be written.
-    #[error(transparent)]
-    Journal(#[from] journal::Error),
-}
-
 /// Writes notes as proposals. They stay on this machine and are not used until a person approves
 /// them.
 pub fn propose(
@@ -161,7 +150,7 @@ pub fn propose(
     journal: &Journal,
     key: &str,
     proposed: &mut [Note],
-) -> Result<(), Error> {
+) -> Result<(), notes::Error> {
     let ids: Vec<NoteId> = proposed.iter().map(|note| note.id).collect();
     if ids.is_empty() {
         return Ok(());

@@ -1,7 +1,6 @@
 //! The errors that tools return.
 
 use anamnesis_app::{Error, error::Kind};
-use anamnesis_distill::reflection;
 use anamnesis_recall::render::inert_line;
 use anamnesis_store::{
     index::{self, Unresolvable},
@@ -175,7 +174,7 @@ macro_rules! from_libraries {
     )*};
 }
 
-from_libraries!(index, journal, notes, reflection);
+from_libraries!(index, journal, notes);
 
 /// Shortens an input and makes it inert, for quoting in an error.
 fn quoted(text: &str) -> String {

@@ -190,7 +190,7 @@ pub enum Error {
     /// Another process holds the notes lock for longer than the caller's timeout.
     #[error("the notes are locked by another anamnesis process; try again")]
     Locked,
-    /// The journal, which a session note depends on, refused.
+    /// The journal, which a session note or a proposal depends on, refused.
     #[error(transparent)]
     Journal(#[from] journal::Error),
 }
