@@ -9,6 +9,8 @@ use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::novelty::{ComparedText, smoothed_idf};
 use anamnesis_text::statement::{Sentence, Statement};
 
+use super::Pair;
+
 /// The parsed texts of notes, kept because a note's text does not change.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
@@ -45,13 +47,6 @@ impl Text {
     }
 }
 
-/// Two similar notes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SimilarPair {
-    pub(super) one: NoteId,
-    pub(super) other: NoteId,
-}
-
 impl Texts {
     /// Parses the notes that are not known yet.
     pub(super) fn add_texts<'n>(&mut self, notes: impl IntoIterator<Item = &'n Note>) {
@@ -71,7 +66,7 @@ impl Texts {
         notes: &[&Note],
         least: f64,
         may_pair: impl Fn(&Note, &Note) -> bool,
-    ) -> Vec<SimilarPair> {
+    ) -> Vec<Pair> {
         let vectors = self.vectors(notes);
         // For each word, the earlier notes that have it in their prefix.
         let mut having: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -93,12 +88,8 @@ impl Texts {
                 if !may_pair(one, other) {
                     continue;
                 }
-                let likeness = theirs.likeness(vector);
-                if likeness >= least {
-                    pairs.push(SimilarPair {
-                        one: one.id,
-                        other: other.id,
-                    });
+                if theirs.likeness(vector) >= least {
+                    pairs.push((one.id, other.id));
                 }
             }
             for (term, _) in prefix {

@@ -13,7 +13,7 @@ use anamnesis_note::{
     note::{Kind, Note, Source},
 };
 
-use super::{Action, Pair, PlanState, alike::SimilarPair, is_durable, normalised};
+use super::{Action, Pair, PlanState, is_durable, normalised};
 
 /// The minimum similarity of notes that may say the same.
 const SAME: f64 = 0.8;
@@ -44,11 +44,10 @@ pub(super) fn exact(state: &mut PlanState<'_>) {
 
 /// Merges notes whose texts are equal except for order, or contained in another's.
 pub(super) fn near(state: &mut PlanState<'_>) {
-    let pairs = pairs(state, SAME);
-    let mut likes: BTreeSet<Pair> = BTreeSet::new();
-    for pair in pairs {
-        likes.extend([(pair.one, pair.other), (pair.other, pair.one)]);
-    }
+    let pairs = pairs(state, SAME).into_iter();
+    let likes: BTreeSet<Pair> = pairs
+        .flat_map(|(one, other)| [(one, other), (other, one)])
+        .collect();
     let all: BTreeSet<NoteId> = likes.iter().map(|(one, _)| *one).collect();
     let notes: Vec<NoteId> = state.in_use().iter().map(|note| note.id).collect();
     let notes: Vec<NoteId> = notes.into_iter().filter(|id| all.contains(id)).collect();
@@ -64,17 +63,15 @@ pub(super) fn near(state: &mut PlanState<'_>) {
 
 /// Returns the pairs of similar notes that each have something of their own.
 pub(super) fn alike(state: &PlanState<'_>) -> Vec<Pair> {
-    let pairs = pairs_known(state, SAME).into_iter();
+    let mut pairs = pairs_known(state, SAME);
+    pairs.retain(|(one, other)| {
+        let notes = [one, other].map(|id| state.notes.get(id));
+        let [Some(one), Some(other)] = notes else {
+            return false;
+        };
+        !differ(state, one, other) && do_the_same(one, other)
+    });
     pairs
-        .filter(|pair| {
-            let notes = [pair.one, pair.other].map(|id| state.notes.get(&id));
-            let [Some(one), Some(other)] = notes else {
-                return false;
-            };
-            !differ(state, one, other) && do_the_same(one, other)
-        })
-        .map(|pair| (pair.one, pair.other))
-        .collect()
 }
 
 /// Lets the first notes of a list supersede later ones where allowed.
@@ -216,7 +213,7 @@ fn differ(state: &PlanState<'_>, one: &Note, other: &Note) -> bool {
 }
 
 /// Returns the pairs of durable notes in use with at least this similarity.
-fn pairs(state: &mut PlanState<'_>, least: f64) -> Vec<SimilarPair> {
+fn pairs(state: &mut PlanState<'_>, least: f64) -> Vec<Pair> {
     let durable = state.in_use().into_iter();
     let durable = durable
         .filter(|note| is_durable(note.kind()))
@@ -226,7 +223,7 @@ fn pairs(state: &mut PlanState<'_>, least: f64) -> Vec<SimilarPair> {
     pairs_known(state, least)
 }
 
-fn pairs_known(state: &PlanState<'_>, least: f64) -> Vec<SimilarPair> {
+fn pairs_known(state: &PlanState<'_>, least: f64) -> Vec<Pair> {
     let mut notes = state.in_use();
     notes.retain(|note| is_durable(note.kind()));
     state
