@@ -69,16 +69,6 @@ pub enum Action {
     },
 }
 
-impl Action {
-    /// Returns the notes whose files are changed or created.
-    pub fn writes(&self) -> Vec<NoteId> {
-        match self {
-            Self::Replace { keeper: note, .. } | Self::Unlink { note, .. } => vec![*note],
-            Self::Split { parts, .. } => parts.clone(),
-        }
-    }
-}
-
 /// Two notes, the preferred one first.
 pub type Pair = (NoteId, NoteId);
 

@@ -7,7 +7,7 @@ pub mod links;
 pub mod loaded;
 pub mod steps;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use anamnesis_distill::upkeep::{self, Action, Plan};
 use anamnesis_note::{id::NoteId, note::Note};
@@ -173,13 +173,14 @@ struct UselessLine {
 
 /// The notes of an action.
 fn named(action: &Action) -> Vec<NoteId> {
-    let mut named = action.writes();
-    match action {
-        Action::Replace { replaced, .. } => named.extend(replaced),
-        Action::Split { note, .. } => named.push(*note),
-        Action::Unlink { .. } => {}
-    }
-    named
+    let (note, others): (_, &[NoteId]) = match action {
+        Action::Replace {
+            keeper, replaced, ..
+        } => (keeper, replaced),
+        Action::Unlink { note, .. } => (note, &[]),
+        Action::Split { note, parts } => (note, parts),
+    };
+    iter::once(note).chain(others).copied().collect()
 }
 
 /// How much the last check after a sync found.
