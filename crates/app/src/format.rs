@@ -130,15 +130,12 @@ pub fn wrapped(text: &str, indent: usize) -> String {
     for line in text.lines() {
         let mut rest = line.trim_end();
         loop {
-            let end = rest
-                .char_indices()
-                .nth(room)
-                .map_or(rest.len(), |(end, _)| end);
-            let (head, _) = rest.split_at(end);
+            let head = truncate::first_characters(rest, room);
+            let is_all = head.len() == rest.len();
             // Breaks at a space if there is one, or else anywhere.
             let end = match head.rfind(' ') {
-                Some(blank) if end < rest.len() && !head[..blank].trim().is_empty() => blank,
-                _ => end,
+                Some(blank) if !is_all && !head[..blank].trim().is_empty() => blank,
+                _ => head.len(),
             };
             let (head, tail) = rest.split_at(end);
             if !head.is_empty() {

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use anamnesis_text::truncate::{first_characters, last_characters};
+
 /// The number of characters per token.
 const CHARACTERS: usize = 4;
 
@@ -18,18 +20,13 @@ pub fn tokens(text: &str) -> usize {
 /// Cuts a text to at most this many tokens: the first 60 %, a marker line, and the end.
 pub fn window(text: &str, tokens: usize) -> Cow<'_, str> {
     let limit = tokens.saturating_mul(CHARACTERS);
-    let length = text.chars().count();
-    if length <= limit {
+    if text.chars().count() <= limit {
         return Cow::Borrowed(text);
     }
     let first = limit / 10 * 6 + limit % 10 * 6 / 10;
-    let place = |number: usize| {
-        text.char_indices()
-            .nth(number)
-            .map_or(text.len(), |(place, _)| place)
-    };
-    let (head, tail) = (place(first), place(length - (limit - first)));
-    Cow::Owned(format!("{}{MARKER}{}", &text[..head], &text[tail..]))
+    let head = first_characters(text, first);
+    let tail = last_characters(text, limit - first);
+    Cow::Owned(format!("{head}{MARKER}{tail}"))
 }
 
 #[cfg(test)]

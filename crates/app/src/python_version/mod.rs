@@ -14,7 +14,7 @@ use anamnesis_store::{
     },
     journal::{self, Journal},
 };
-use anamnesis_text::{clean::one_line, shell};
+use anamnesis_text::{clean::one_line, shell, truncate::last_characters};
 use serde_json::{Map, Value};
 
 use crate::{Error, environment::Environment, format};
@@ -293,9 +293,8 @@ impl PythonEntries {
 fn hook_line(event: &str, command: &str) -> String {
     let command = one_line(command);
     // Commands begin with variables; only their ends differ.
-    let skipped = command.chars().count().saturating_sub(COMMAND_LENGTH);
-    let end: String = command.chars().skip(skipped).collect();
-    let cut = if skipped > 0 { "…" } else { "" };
+    let end = last_characters(&command, COMMAND_LENGTH);
+    let cut = if end.len() < command.len() { "…" } else { "" };
     format!("{}: {cut}{end}", one_line(event))
 }
 

@@ -16,7 +16,7 @@ mod url;
 
 use std::time::Duration;
 
-use anamnesis_text::{clean::one_line, redact::redact};
+use anamnesis_text::{redact::redact, truncate};
 
 pub use self::{
     chat::{Endpoint, Key},
@@ -131,11 +131,7 @@ fn suffix(says: &str) -> String {
 
 /// Returns one short sanitised line of a foreign text.
 fn clipped(text: &str) -> String {
-    let line = one_line(&redact(text).text);
-    match line.char_indices().nth(MAX_SAYS) {
-        Some((end, _)) => format!("{}…", line[..end].trim_end()),
-        None => line,
-    }
+    truncate::line(&redact(text).text, MAX_SAYS)
 }
 
 /// A configured model, with all that a request needs.
