@@ -166,34 +166,28 @@ impl Set {
             .map(drop)
             .map_err(Error::prefixed(format_args!("cannot write {path}")))
     }
-
-    /// Removes questions from this machine's own set.
-    fn retain(home: &Home, keep: impl Fn(&Case) -> bool) -> Result<(), Error> {
-        let Some(mut set) = Self::read(&home.evaluation())? else {
-            return Ok(());
-        };
-        let gone: Vec<usize> = set
-            .cases
-            .iter()
-            .filter(|(_, case)| !keep(case))
-            .map(|(line, _)| *line)
-            .collect();
-        if gone.is_empty() {
-            return Ok(());
-        }
-        let lines = std::mem::take(&mut set.lines).into_iter().zip(1..);
-        set.lines = lines
-            .filter(|(_, line)| !gone.contains(line))
-            .map(|(text, _)| text)
-            .collect();
-        set.write()
-    }
 }
 
 /// Removes the questions about forgotten notes from this machine's own set. The caller holds the
 /// lock of the notes.
 pub fn forget_notes(home: &Home, is_gone: impl Fn(NoteId) -> bool) -> Result<(), Error> {
-    Set::retain(home, |case| !case.notes().any(&is_gone))
+    let Some(mut set) = Set::read(&home.evaluation())? else {
+        return Ok(());
+    };
+    let cases = set.cases.iter();
+    let gone: Vec<usize> = cases
+        .filter(|(_, case)| case.notes().any(&is_gone))
+        .map(|(line, _)| *line)
+        .collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut number = 0;
+    set.lines.retain(|_| {
+        number += 1;
+        !gone.contains(&number)
+    });
+    set.write()
 }
 
 #[cfg(test)]
