@@ -11,6 +11,7 @@ mod turns;
 
 use std::{
     cmp::Reverse,
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -231,22 +232,17 @@ pub fn run(
         let note = real.notes.find(past.session.note);
         !note.is_some_and(|note| real.notes.is_forgotten(note))
     });
-    let mut proof = Proof {
+    let projects = sessions.iter().map(|past| &past.session.project);
+    let proof = Proof {
         skipped: skipped + found - sessions.len(),
         sessions: sessions.len(),
+        projects: projects.collect::<BTreeSet<_>>().len(),
         span: sessions
             .first()
             .zip(sessions.last())
             .map(|(first, last)| (first.session.began, last.session.began)),
         ..Proof::default()
     };
-    let mut projects: Vec<&str> = sessions
-        .iter()
-        .map(|past| past.session.project.as_str())
-        .collect();
-    projects.sort_unstable();
-    projects.dedup();
-    proof.projects = projects.len();
     let mut player = Player { context, proof };
     for (number, past) in sessions.iter().enumerate() {
         progress(number, sessions.len(), "session");
