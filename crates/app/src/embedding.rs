@@ -7,8 +7,7 @@
 use std::{
     cell::Cell,
     ffi::OsStr,
-    fs::{self, File},
-    io::{self, Read as _, Write as _},
+    fs, io,
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -22,7 +21,7 @@ use anamnesis_embedding::{FILE_NAME, Model, TextRole};
 use anamnesis_recall::rank::Query;
 use anamnesis_store::{
     fs::{
-        file::{private_options, sync_file, sync_folder, write_atomic},
+        file::{sync_folder, write_atomic},
         home::{Home, ensure_folder},
     },
     index::{self, EmbeddingCounts, Index},
@@ -133,8 +132,11 @@ fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
     ensure_folder(&folder).map_err(Error::caused_by)?;
     let copy = folder.join(format!("{}.new", Ulid::generate()));
     let shown = context.shown(file);
-    let copied =
-        copy_hashed(file, &copy).map_err(Error::prefixed(format_args!("cannot copy {shown}")));
+    let copied = fs::read(file).and_then(|bytes| {
+        write_atomic(&copy, &bytes)?;
+        Ok(hex(&Sha256::digest(&bytes)))
+    });
+    let copied = copied.map_err(Error::prefixed(format_args!("cannot copy {shown}")));
     // The copy counts: the file may have changed meanwhile.
     let copied = copied.and_then(|sha256| check(&copy).map_err(unusable).map(|()| sha256));
     let sha256 = copied.inspect_err(|_| {
@@ -261,25 +263,6 @@ fn installed_plugins(context: &Context) -> Option<Map<String, Value>> {
 fn check(path: &Path) -> Result<(), anamnesis_embedding::Error> {
     let mut model = Model::load(path)?;
     model.embed("anamnesis", TextRole::Query).map(drop)
-}
-
-/// Copies a file and returns its SHA-256.
-fn copy_hashed(from: &Path, to: &Path) -> io::Result<String> {
-    let mut source = File::open(from)?;
-    let mut target = private_options().create_new(true).open(to)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        let count = source.read(&mut buffer)?;
-        if count == 0 {
-            break;
-        }
-        hash.update(&buffer[..count]);
-        target.write_all(&buffer[..count])?;
-    }
-    drop(target);
-    sync_file(to)?;
-    Ok(hex(&hash.finalize()))
 }
 
 /// Removes the models of the folder, and copies that were not finished.
