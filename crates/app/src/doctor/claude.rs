@@ -130,11 +130,9 @@ fn plugins(context: &Context) -> Option<Value> {
 
 /// Reports whether hooks run, how long they take, and their errors.
 pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
-    if !it.is_usable {
-        return CheckResult::unknown("cannot be told without the store");
-    }
     let context = it.context;
     let journal = match &it.journal {
+        None => return CheckResult::unknown("cannot be told without the store"),
         Some(Ok(journal)) => journal,
         Some(Err(journal::Error::Newer(_))) => {
             // `status` shortens the line.
@@ -142,7 +140,7 @@ pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
             return CheckResult::broken(line);
         }
         Some(Err(error)) if !error.is_damage() => return unusable_journal(error),
-        _ => {
+        Some(Err(_)) => {
             let line = "this machine's records cannot be used (log/anamnesis.log says why)";
             return CheckResult::broken(line).hint(REPAIR);
         }

@@ -161,8 +161,6 @@ struct Examined<'a> {
     depth: Depth,
     /// The state of the store's folder and of the journal's file.
     store: CheckResult,
-    /// Whether the store's folder is writable.
-    is_usable: bool,
     /// The journal; `None` if the store's folder cannot be used.
     journal: Option<Result<Journal, journal::Error>>,
     /// The updated index, and its state before the update.
@@ -177,7 +175,6 @@ impl<'a> Examined<'a> {
                 context,
                 depth,
                 store,
-                is_usable: false,
                 journal: None,
                 index: None,
             };
@@ -190,7 +187,6 @@ impl<'a> Examined<'a> {
             context,
             depth,
             store,
-            is_usable: true,
             journal: Some(journal),
             index: Some(notes::open_index(context, depth)),
         }
@@ -222,10 +218,11 @@ pub fn examine(context: &Context, depth: Depth) -> Vec<NamedResult> {
     rows.add("plugin", [plugin(it)]);
     rows.add("program", program(it));
     rows.add("hooks", [hooks(it)]);
-    rows.add("recording", it.is_usable.then(|| recording(it)));
+    let is_usable = it.journal.is_some();
+    rows.add("recording", is_usable.then(|| recording(it)));
     rows.add("store", [it.store.clone()]);
     rows.add("variables", ignored_variables(it));
-    if it.is_usable {
+    if is_usable {
         rows.add("records", damage(it));
         rows.add("records", records(it));
         rows.add("notes", readable(it));
@@ -264,7 +261,6 @@ pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
         context,
         depth: Depth::Quick,
         store: CheckResult::well(""),
-        is_usable: true,
         journal: Some(open_journal(context)),
         index: None,
     };
