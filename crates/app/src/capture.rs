@@ -135,21 +135,11 @@ pub fn check_agents_transcript(context: &Context, path: &Path) -> Result<(), Err
     }
 }
 
-/// Writes or updates the note of a session in the journal, and marks it as noted there. Returns a
-/// warning if the transcript was needed and could not be read.
+/// Writes or updates the note of a session in the journal, and marks it as noted there. Returns the
+/// outcome, with a warning if the transcript was needed and could not be read; `None` for an unknown or
+/// excluded session.
 ///
 /// `source` is what triggered the capture; without it, how the session ended counts, if it has.
-pub fn write_known(
-    context: &Context,
-    journal: &Journal,
-    id: &str,
-    source: Option<&str>,
-) -> Result<Option<String>, Error> {
-    let written = write_session(context, journal, id, source)?;
-    Ok(written.and_then(|(_, warning)| warning))
-}
-
-/// Like [`write_known`], but also returns the outcome; `None` for an unknown or excluded session.
 pub fn write_session(
     context: &Context,
     journal: &Journal,

@@ -360,9 +360,9 @@ fn process_queue(
                 journal.failed(&job, "this version cannot do that", now)?;
                 continue;
             }
-            match capture::write_known(context, journal, &job.session, None) {
-                Ok(warning) => {
-                    if let Some(warning) = warning {
+            match capture::write_session(context, journal, &job.session, None) {
+                Ok(written) => {
+                    if let Some((_, Some(warning))) = written {
                         context.log(&format!("work: {warning}"));
                     }
                     // The note may have been made from a later state than the job asked for.

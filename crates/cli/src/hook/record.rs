@@ -269,10 +269,11 @@ impl Hook {
     ) {
         let written = match &self.journal {
             Ok(journal) if is_recorded => {
-                match capture::write_known(&self.context, journal, &self.session_id, Some(tag)) {
+                let tag = Some(tag);
+                match capture::write_session(&self.context, journal, &self.session_id, tag) {
                     // The note is queued: the background process writes it when the lock is free.
                     Err(error) if error.kind() == Kind::Busy => Ok(None),
-                    written => written,
+                    written => written.map(|written| written.and_then(|(_, warning)| warning)),
                 }
             }
             // The journal queues the note when it takes the record from the spool.
