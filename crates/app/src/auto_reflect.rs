@@ -6,7 +6,7 @@
 
 use anamnesis_distill::reflection;
 use anamnesis_store::{
-    journal::{self, Job, Journal, REFLECTION, Spending},
+    journal::{self, Job, Journal, Spending},
     notes::Stored,
 };
 use anamnesis_text::clean::one_line;
@@ -17,9 +17,6 @@ use crate::{
     reflect::Question,
     summary::{MAX_TIME, spend, tomorrow},
 };
-
-/// The job kind that this module handles.
-pub const KIND: &str = REFLECTION;
 
 /// The minimum time between two reflections on a project.
 const PAUSE: i64 = 24 * 60 * 60 * 1000;

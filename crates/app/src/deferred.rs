@@ -10,7 +10,7 @@ use anamnesis_store::{
     former_usage,
     fs::lock::{self, Lock, Subject},
     index::{ALWAYS_CHECKED, Index},
-    journal::{self, DAMAGED_DAYS, Journal, NOTE, Pruned, Repair},
+    journal::{self, DAMAGED_DAYS, Journal, NOTE, Pruned, REFLECTION, Repair, SUMMARY},
     project::Identities,
     spool::Spool,
 };
@@ -348,33 +348,26 @@ fn process_queue(
             && let Some(job) = journal.lease(self::now(context))?
         {
             jobs += 1;
-            if job.kind == summary::KIND {
-                summary::work(context, journal, &job)?;
-                continue;
-            }
-            if job.kind == auto_reflect::KIND {
-                auto_reflect::work(context, journal, &job)?;
-                continue;
-            }
-            if job.kind != NOTE {
-                journal.failed(&job, "this version cannot do that", now)?;
-                continue;
-            }
-            match capture::write_session(context, journal, &job.session, None) {
-                Ok(written) => {
-                    if let Some((_, Some(warning))) = written {
-                        context.log(&format!("work: {warning}"));
+            match job.kind.as_str() {
+                SUMMARY => summary::work(context, journal, &job)?,
+                REFLECTION => auto_reflect::work(context, journal, &job)?,
+                NOTE => match capture::write_session(context, journal, &job.session, None) {
+                    Ok(written) => {
+                        if let Some((_, Some(warning))) = written {
+                            context.log(&format!("work: {warning}"));
+                        }
+                        // The note may have been made from a later state than the job asked for.
+                        journal.done(&job, now)?;
+                        done.notes += 1;
+                        // A reflection that is queued already uses the session's summary.
+                        summary::queue(context, journal)?;
                     }
-                    // The note may have been made from a later state than the job asked for.
-                    journal.done(&job, now)?;
-                    done.notes += 1;
-                    // A reflection that is queued already uses the session's summary.
-                    summary::queue(context, journal)?;
-                }
-                Err(error) => {
-                    context.log(&format!("work: {error}"));
-                    journal.failed(&job, error.message(), now)?;
-                }
+                    Err(error) => {
+                        context.log(&format!("work: {error}"));
+                        journal.failed(&job, error.message(), now)?;
+                    }
+                },
+                _ => journal.failed(&job, "this version cannot do that", now)?,
             }
         }
         if jobs == jobs_before || jobs >= MAX_JOBS || started.elapsed() >= MAX_TIME {

@@ -15,7 +15,7 @@ use anamnesis_distill::{
 use anamnesis_note::draft::safe;
 use anamnesis_session::{session_note::SessionDigest, transcript::Transcript};
 use anamnesis_store::{
-    journal::{self, Budget, Job, Journal, SUMMARY, Spending},
+    journal::{self, Budget, Job, Journal, Spending},
     session_note,
 };
 use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
@@ -252,6 +252,3 @@ pub fn problem(context: &Context, journal: &Journal) -> Option<String> {
         )),
     }
 }
-
-/// The job kind that this module handles.
-pub const KIND: &str = SUMMARY;
