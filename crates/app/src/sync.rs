@@ -26,7 +26,7 @@ use crate::{
     context::{self, Context},
     error::TRY_AGAIN,
     forget::records::leave_records_of_gone,
-    format,
+    format, history,
     purge::{LeftPlace, left},
     remote, spawn,
 };
@@ -547,8 +547,7 @@ pub fn backend<'a>(
 /// Returns the other machines in the git history of the notes.
 pub fn other_machines(context: &Context) -> Vec<String> {
     let own = context.machine_id();
-    let repository = Repository::open(&context.home, &own, context.environment.now);
-    let repository = repository.ok().flatten();
+    let repository = history::open(context).ok().flatten();
     let machines = repository.and_then(|repository| repository.machines_in_history().ok());
     let mut machines = machines.unwrap_or_default();
     machines.retain(|machine| *machine != own);
@@ -674,13 +673,8 @@ pub fn commit_what_is_left(context: &Context) -> Result<(), Error> {
 /// Commits what hooks and editors changed before the history is shown. Errors are only logged: the history
 /// is shown without it.
 pub fn commit_pending(context: &Context) {
-    let is_new = || {
-        matches!(
-            Repository::open(&context.home, "", context.environment.now),
-            Ok(None)
-        )
-    };
-    if is_new() && context.notes.list().notes.is_empty() {
+    let is_new = matches!(history::open(context), Ok(None));
+    if is_new && context.notes.list().notes.is_empty() {
         return;
     }
     if let Err(failure) = commit_what_is_left(context) {

@@ -9,9 +9,8 @@ use anamnesis_store::{
     journal::{self, Journal},
     synced_lines::purge_marks,
 };
-use anamnesis_sync::Repository;
 
-use crate::{Error, context::Context};
+use crate::{Error, context::Context, history};
 
 /// The journal key of the purge marks whose notes were removed from the records.
 const MARKS: &str = "purge_marks";
@@ -46,8 +45,7 @@ pub(crate) fn leave_records_of_gone(
     if let Some(journal) = journal {
         notes.extend(journal.injected_notes()?);
     }
-    let machine = context.machine_id();
-    let repository = Repository::open(&context.home, &machine, context.environment.now)?;
+    let repository = history::open(context)?;
     let is_gone = |id: NoteId| match context.notes.find(id) {
         Some(path) => context.notes.is_forgotten(path),
         // A file that is missing without a commit of it may come back.
