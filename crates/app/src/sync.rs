@@ -595,15 +595,7 @@ pub fn commit_by(
         let committed = repository.commit_notes_beside(&context.notes, &ids, act)?;
         Ok(committed.map(|committed| committed.batch))
     };
-    or_log(context, verb, commit())
-}
-
-fn or_log(
-    context: &Context,
-    verb: &str,
-    committed: Result<Option<Ulid>, anamnesis_sync::Error>,
-) -> Option<Ulid> {
-    committed.unwrap_or_else(|error| {
+    commit().unwrap_or_else(|error| {
         context.log(&format!("{verb}: not committed yet: {error}"));
         None
     })
