@@ -108,12 +108,7 @@ struct ProjectStatus<'a> {
 }
 
 impl Overview {
-    /// Collects the state for the session's or the current folder.
-    pub fn load(context: &Context) -> Result<Self, Error> {
-        Self::of_project(context, None)
-    }
-
-    /// Collects the state, with a named project in place of that of this folder.
+    /// Collects the state for the session's or the current folder, or for a named project.
     pub fn of_project(context: &Context, named: Option<&str>) -> Result<Self, Error> {
         let index = context.index_as_listed()?;
         let folder = folder(context);
