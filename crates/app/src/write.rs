@@ -69,19 +69,6 @@ pub fn sign(context: &Context, note: &mut Note, replaced: &[Entry], own: &[Strin
     }
 }
 
-/// Returns a change that an agent may not make as a proposal, which replaces the original once a
-/// person approves it.
-pub fn proposal(context: &Context, changed: Note) -> Note {
-    let now = context.environment.now;
-    agent_policy::proposal(
-        changed,
-        NoteId::generate(now),
-        context.machine_id(),
-        context.agent_session(),
-        now,
-    )
-}
-
 /// Compares a new note with the existing ones.
 ///
 /// # Errors

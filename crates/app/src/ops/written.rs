@@ -191,7 +191,9 @@ fn propose(
     act: &str,
 ) -> Result<WrittenNote, Error> {
     let is_new_text = (&changed.title, &changed.body) != (&before.title, &before.body);
-    let proposal = write::proposal(context, changed);
+    let (machine, now) = (context.machine_id(), context.environment.now);
+    let (id, session) = (NoteId::generate(now), context.agent_session());
+    let proposal = agent_policy::proposal(changed, id, machine, session, now);
     let novelty = if is_new_text {
         let journal = context.journal_to_write()?;
         let (journal, replaced) = (journal.as_ref(), [before.id]);
