@@ -1,13 +1,10 @@
 //! Which notes a session received or not, with the reasons recorded at that time.
 
-use std::{
-    fs::File,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
+    fs::file,
     index::{Entry, Index},
     journal::{COMMIT, Evidence, Given, Held, InjectedText, Journal, Run, Session},
 };
@@ -22,7 +19,7 @@ use crate::{
 };
 
 /// How many bytes of an instructions file are searched.
-const MAX_INSTRUCTIONS: u64 = 1024 * 1024;
+const MAX_INSTRUCTIONS: usize = 1024 * 1024;
 
 /// The word that means the last session with injected notes.
 pub const LAST: &str = "last";
@@ -375,11 +372,8 @@ pub fn session_to_try(context: &Context, typed: Option<&str>) -> Result<Option<S
 
 /// The start of a regular file, up to the limit.
 fn beginning(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_INSTRUCTIONS).read_to_end(&mut bytes).ok()?;
+    // People keep their instructions elsewhere, behind a link.
+    let path = dunce::canonicalize(path).ok()?;
+    let (bytes, ..) = file::read_head(&path, MAX_INSTRUCTIONS).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
