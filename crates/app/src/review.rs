@@ -18,10 +18,9 @@ use anamnesis_recall::{
 };
 use anamnesis_session::claude_memory::GONE_TAG;
 use anamnesis_store::{
-    fs::lock::Lock,
     index::{Entry, Filter, Index},
     journal::{Journal, Reflection},
-    notes::{NotePath, Stored},
+    notes::NotePath,
 };
 use anamnesis_sync::history::APPROVAL;
 use serde::Serialize;
@@ -131,7 +130,9 @@ fn approve(
         context.notes.keep_proposal(&lock, path)?;
     }
     let stored = context.notes.move_changed(&lock, path, scope, change)?;
-    seen(context, journal, &lock, &stored)
+    // The person has seen the note in this form.
+    let bytes = context.notes.bytes(stored.path)?;
+    Ok(journal.written_here(path.id, &bytes, now)?)
 }
 
 /// Returns whether a proposal replaces a machine-local note. The proposal then stays local, too.
@@ -140,13 +141,6 @@ fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Error> {
     let ids = note.supersedes.iter().filter_map(|id| id.parse().ok());
     let mut places = ids.filter_map(|id| context.notes.find(id));
     Ok(places.any(|place| place.scope == Scope::MachineLocal))
-}
-
-/// Records that a person has seen a note in its current form.
-fn seen(context: &Context, journal: &Journal, _lock: &Lock, stored: &Stored) -> Result<(), Error> {
-    let bytes = context.notes.bytes(stored.path)?;
-    journal.written_here(stored.path.id, &bytes, context.environment.now)?;
-    Ok(())
 }
 
 /// Forgets a note, or restores one that an agent forgot.
