@@ -17,6 +17,12 @@ use crate::{Error, context::Context, environment};
 /// The longest timeout for an answer, in seconds.
 const MAX_TIMEOUT: u32 = 600;
 
+/// What to do where a setting is missing or invalid.
+const SET_PROVIDER: &str =
+    "anamnesis config set reflection.provider openai   (deepseek, local, claude)";
+const SET_URL: &str = "anamnesis config set reflection.base_url https://HOST/v1";
+const SET_KEY: &str = "anamnesis config set reflection.api_key KEY";
+
 /// Returns the model settings. A valid variable overrides the file; an invalid one is ignored.
 pub fn settings(context: &Context) -> Reflection {
     let mut config = Config::load(&context.home);
@@ -33,31 +39,23 @@ pub fn settings(context: &Context) -> Reflection {
 /// Returns the configured model. An agent is refused, because the model costs money.
 pub fn required(context: &Context) -> Result<Model, Error> {
     context.check_person("ask the model, which costs money")?;
-    find(context)?.ok_or_else(|| {
-        Error::failed("no model is set")
-            .hint("anamnesis config set reflection.provider openai   (deepseek, local, claude)")
-    })
+    find(context)?.ok_or_else(|| Error::failed("no model is set").hint(SET_PROVIDER))
 }
 
-/// Returns the configured model; `None` if none is configured.
+/// Returns the configured model; `None` if none is configured. No error contains a key.
 pub fn find(context: &Context) -> Result<Option<Model>, Error> {
     let settings = settings(context);
     let provider = Provider::parse(&settings.provider).unwrap_or(Provider::Heuristic);
     if provider == Provider::Heuristic {
         return match (&settings.model, &settings.base_url) {
             (None, None) => Ok(None),
-            _ => Err(unusable(
-                "a model is set, but not whose it is",
-                "anamnesis config set reflection.provider openai   (deepseek, local, claude)",
-            )),
+            _ => Err(Error::failed("a model is set, but not whose it is").hint(SET_PROVIDER)),
         };
     }
     let word = provider.as_str();
     let model = settings.model.clone().ok_or_else(|| {
-        unusable(
-            format!("the provider {word} is set, but no model"),
-            "anamnesis config set reflection.model NAME",
-        )
+        Error::failed(format!("the provider {word} is set, but no model"))
+            .hint("anamnesis config set reflection.model NAME")
     })?;
     let seconds = match settings.timeout {
         0 => Reflection::default().timeout,
@@ -68,17 +66,15 @@ pub fn find(context: &Context) -> Result<Option<Model>, Error> {
         return program(context, model, timeout).map(Some);
     }
     let base_url = settings.base_url.as_deref().ok_or_else(|| {
-        unusable(
-            format!("the provider {word} is set, but not where its model is"),
-            "anamnesis config set reflection.base_url https://HOST/v1",
-        )
+        Error::failed(format!(
+            "the provider {word} is set, but not where its model is"
+        ))
+        .hint(SET_URL)
     })?;
     let base_url: BaseUrl = base_url.parse().map_err(|error| {
-        unusable(
-            format!("reflection.base_url cannot be used: {error}"),
-            "anamnesis config set reflection.base_url https://HOST/v1",
-        )
-        .because(error)
+        Error::failed(format!("reflection.base_url cannot be used: {error}"))
+            .because(error)
+            .hint(SET_URL)
     })?;
     let key = settings
         .api_key
@@ -87,30 +83,26 @@ pub fn find(context: &Context) -> Result<Option<Model>, Error> {
         .or_else(|| context.environment.provider_key(provider));
     let key = match key {
         Some(key) => Some(Key::new(&key).ok_or_else(|| {
-            unusable(
-                "reflection.api_key holds a blank or a sign that no key has",
-                "anamnesis config set reflection.api_key KEY",
-            )
+            Error::failed("reflection.api_key holds a blank or a sign that no key has")
+                .hint(SET_KEY)
         })?),
         None if provider == Provider::Local => None,
         None => {
-            return Err(unusable(
-                format!("the provider {word} is set, but no key"),
-                "anamnesis config set reflection.api_key KEY",
-            ));
+            let missing = format!("the provider {word} is set, but no key");
+            return Err(Error::failed(missing).hint(SET_KEY));
         }
     };
     if provider != Provider::Local && !base_url.is_https() && !base_url.is_this_machine() {
-        return Err(unusable(
+        return Err(Error::failed(
             "reflection.base_url is not encrypted: notes and the key could be read on the way",
-            "begin it with https://; a server of your own is the provider local",
-        ));
+        )
+        .hint("begin it with https://; a server of your own is the provider local"));
     }
     if let Some(name) = context.environment.refused_proxy(&base_url) {
-        return Err(unusable(
-            format!("{name} is set, and its proxy must not be used for {base_url}"),
-            &format!("unset {name} for this command"),
-        ));
+        return Err(Error::failed(format!(
+            "{name} is set, and its proxy must not be used for {base_url}"
+        ))
+        .hint(format!("unset {name} for this command")));
     }
     Ok(Some(Model::Endpoint(Endpoint {
         provider,
@@ -119,11 +111,6 @@ pub fn find(context: &Context) -> Result<Option<Model>, Error> {
         key,
         timeout,
     })))
-}
-
-/// The configuration of a model is incomplete or invalid. The text never contains a key.
-fn unusable(problem: impl Into<String>, hint: &str) -> Error {
-    Error::failed(problem).hint(hint)
 }
 
 /// Finds Claude Code's own command, as a model.
@@ -140,10 +127,8 @@ fn program(context: &Context, model: String, timeout: Duration) -> Result<Model,
         .map(|folder| folder.join(&name))
         .find(|path| path.is_file());
     let path = path.ok_or_else(|| {
-        unusable(
-            "the provider claude is set, but there is no program `claude` on the path",
-            "install Claude Code, or set another provider",
-        )
+        Error::failed("the provider claude is set, but there is no program `claude` on the path")
+            .hint("install Claude Code, or set another provider")
     })?;
     Ok(Model::Program(Program {
         path,
