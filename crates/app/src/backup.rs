@@ -20,7 +20,6 @@ use serde::Serialize;
 use crate::{
     Error,
     context::{Context, TIMEOUT},
-    format::home_path,
     purge::left::{self, KnownBackup},
 };
 
@@ -253,9 +252,4 @@ fn failed(error: io::Error) -> Error {
 fn invalid(path: &Path, error: &archive::ArchiveError) -> Error {
     Error::failed(format!("cannot use {}: {error}", path.display()))
         .hint("nothing was changed; name a file that `anamnesis backup FILE` wrote")
-}
-
-/// Formats a path for people.
-pub fn shown(context: &Context, path: &Path) -> String {
-    home_path(path, context.environment.user_home.as_deref())
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ))
         .because(error)
     })?;
-    let named = backup::shown(context, &file);
+    let named = context.shown(&file);
     if args.restore || args.check {
         let files = backup::check(context, &file)?;
         let counted = ui::count(files, "file");
