@@ -61,11 +61,7 @@ pub fn keep_streams_from_children() {
 
 /// Starts the deferred process and does not wait for it.
 pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
-    if check {
-        spawn(environment, &["internal", "work", DETACH, CHECK])
-    } else {
-        spawn(environment, &["internal", "work", DETACH])
-    }
+    spawn_work(environment, &[DETACH], check)
 }
 
 /// Starts the deferred process for a tool's changes. If it cannot be started, the next hook does it.
@@ -127,11 +123,7 @@ pub fn repair_if_damaged(environment: &Environment) {
 
 /// Starts the process that does the work; the caller exits right after.
 pub fn start_detached(environment: &Environment, check: bool) -> io::Result<()> {
-    if check {
-        spawn(environment, &["internal", "work", CHECK])
-    } else {
-        spawn(environment, &["internal", "work"])
-    }
+    spawn_work(environment, &[], check)
 }
 
 /// Runs one of our commands on behalf of the person, who approved it. Returns its output.
@@ -157,8 +149,10 @@ fn program(environment: &Environment) -> io::Result<&Path> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the program's path is not known"))
 }
 
-fn spawn(environment: &Environment, arguments: &[&str]) -> io::Result<()> {
-    detached(environment, arguments)?.spawn().map(drop)
+fn spawn_work(environment: &Environment, options: &[&str], check: bool) -> io::Result<()> {
+    let mut command = detached(environment, &["internal", "work"])?;
+    command.args(options).args(check.then_some(CHECK));
+    command.spawn().map(drop)
 }
 
 /// Prepares one of our commands that outlives this process.
