@@ -207,7 +207,7 @@ impl MarkedNote {
 }
 
 /// Changes a note, commits the change and brings the index up to date.
-fn apply(
+pub(crate) fn apply(
     context: &Context,
     index: Index,
     entry: Entry,

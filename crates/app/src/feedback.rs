@@ -1,7 +1,6 @@
 //! Rates notes and confirms that they are still right. Both are keys of the note.
 
-use anamnesis_note::note::{Rating, State, timestamp};
-use anamnesis_store::index::{Entry, Index};
+use anamnesis_note::note::{Note, Rating, State, timestamp};
 use anamnesis_text::clean::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     context::Context,
-    sync,
+    edit::{self, MarkedNote},
     write::{is_a_persons, refuse_agent},
 };
 
@@ -38,12 +37,20 @@ pub struct RatedNote {
 /// Rates a note. Praise from someone who may verify the note also verifies it.
 pub fn rate(context: &Context, request: RateNote) -> Result<RatedNote, Error> {
     let RateNote { id, rating } = request;
-    let (index, entry, short) = find(context, &id)?;
-    drop(index);
+    let index = context.index()?;
+    let entry = Context::present(&index, &id)?;
     let may_verify = !(context.environment.is_agent && is_a_persons(&entry));
     let is_good = rating == Rating::Good;
-    let verb = "feedback";
-    mark(context, &entry, verb, Some(rating), is_good && may_verify)?;
+    let path = entry.path;
+    let marked = edit::apply(context, index, entry, "feedback", |lock| {
+        context.notes.update(lock, path, |note| {
+            note.rating = Some(rating);
+            if is_good && may_verify {
+                verify_now(context, note);
+            }
+        })
+    })?;
+    let MarkedNote { entry, short, .. } = marked;
     let title = one_line(&entry.title);
     Ok(RatedNote {
         said: if is_good {
@@ -71,13 +78,18 @@ pub struct VerifiedNote {
 
 /// Confirms that a note is still right.
 pub fn verify(context: &Context, typed: &str) -> Result<VerifiedNote, Error> {
-    let (index, entry, short) = find(context, typed)?;
+    let index = context.index()?;
+    let entry = Context::present(&index, typed)?;
     refuse_agent(context, &entry, "verify")?;
     let newer = index.superseded_by(&entry)?;
     let newer = newer.iter().map(|newer| Context::short(&index, newer.id()));
     let newer: Vec<String> = newer.collect();
-    drop(index);
-    mark(context, &entry, "verify", None, true)?;
+    let path = entry.path;
+    let marked = edit::apply(context, index, entry, "verify", |lock| {
+        let change = |note: &mut Note| verify_now(context, note);
+        context.notes.update(lock, path, change)
+    })?;
+    let MarkedNote { entry, short, .. } = marked;
     let unused = match entry.state {
         _ if !newer.is_empty() => format!(
             "\nnot in use: #{} replaces it\n→ anamnesis show {}",
@@ -98,42 +110,7 @@ pub fn verify(context: &Context, typed: &str) -> Result<VerifiedNote, Error> {
     })
 }
 
-/// Writes the keys of a note, commits the change and brings the index up to date.
-fn mark(
-    context: &Context,
-    entry: &Entry,
-    verb: &str,
-    rating: Option<Rating>,
-    is_verified: bool,
-) -> Result<(), Error> {
-    sync::commit_earlier(context, [entry.id()]);
-    write(context, entry, rating, is_verified)?;
-    sync::commit(context, verb, [entry.id()]);
-    context.index()?;
-    Ok(())
-}
-
-/// Writes the keys of a note. Its text and its time stay.
-pub(crate) fn write(
-    context: &Context,
-    entry: &Entry,
-    rating: Option<Rating>,
-    is_verified: bool,
-) -> Result<(), Error> {
-    let lock = context.notes.lock()?;
-    context.notes.update(&lock, entry.path, |note| {
-        note.rating = rating.or(note.rating);
-        if is_verified {
-            note.verified = Some(timestamp(context.environment.now));
-        }
-    })?;
-    Ok(())
-}
-
-/// Finds a note that is not forgotten.
-fn find(context: &Context, typed: &str) -> Result<(Index, Entry, String), Error> {
-    let index = context.index()?;
-    let entry = Context::present(&index, typed)?;
-    let short = Context::short(&index, entry.id());
-    Ok((index, entry, short))
+/// Marks a note as right now. Its text and its time stay.
+pub(crate) fn verify_now(context: &Context, note: &mut Note) {
+    note.verified = Some(timestamp(context.environment.now));
 }

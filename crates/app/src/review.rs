@@ -99,11 +99,13 @@ fn approve(
     if waiting.reason == PendingReason::Forgotten {
         return Ok(journal.forgetting_seen(path.id)?);
     }
-    if waiting.reason == PendingReason::Stale && replaced.is_none() {
-        return feedback::write(context, &waiting.entry, None, true);
-    }
     let now = context.environment.now;
     let lock = context.notes.lock()?;
+    if waiting.reason == PendingReason::Stale && replaced.is_none() {
+        let verify = |note: &mut Note| feedback::verify_now(context, note);
+        context.notes.update(&lock, path, verify)?;
+        return Ok(());
+    }
     let change = |note: &mut Note| {
         let before = note.clone();
         if matches!(
