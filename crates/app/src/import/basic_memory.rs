@@ -8,34 +8,26 @@ use std::path::{Path, PathBuf};
 use anamnesis_note::note::Kind;
 
 use super::{
-    Description, Format, Input, Memory, Record,
+    Input, Memory, Record,
     folder::{Document, files, id_below},
     json,
 };
 use crate::Error;
 
-pub(super) struct BasicMemory;
-
-impl Format for BasicMemory {
-    fn describe(&self) -> Description {
-        Description::new("basic-memory", &[".basic-memory/config.json"])
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let mut records = Vec::new();
-        for (project, folder) in folders(input)? {
-            for path in files(&folder, &[".md"])? {
-                records.push(match Document::read(&path) {
-                    Ok(document) => Record {
-                        project: project.clone(),
-                        ..record(&document, &path, id_below(&folder, &path))
-                    },
-                    Err(reason) => Record::skipped(reason),
-                });
-            }
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let mut records = Vec::new();
+    for (project, folder) in folders(input)? {
+        for path in files(&folder, &[".md"])? {
+            records.push(match Document::read(&path) {
+                Ok(document) => Record {
+                    project: project.clone(),
+                    ..record(&document, &path, id_below(&folder, &path))
+                },
+                Err(reason) => Record::skipped(reason),
+            });
         }
-        Ok(records.into())
     }
+    Ok(records.into())
 }
 
 fn record(document: &Document, path: &Path, file: String) -> Record {

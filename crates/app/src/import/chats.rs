@@ -5,7 +5,7 @@ use anamnesis_note::note::Kind;
 use serde_json::Value;
 
 use super::{
-    Description, Format, Input, Memory, Record,
+    Input, Memory, Record,
     conversation::conversation,
     folder::{files, id_below},
     json,
@@ -13,20 +13,7 @@ use super::{
 };
 use crate::Error;
 
-/// The export of a program with this name.
-pub(super) struct Chats(pub(super) &'static str);
-
-impl Format for Chats {
-    fn describe(&self) -> Description {
-        Description::new(self.0, &[])
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        read(input)
-    }
-}
-
-fn read(input: &Input) -> Result<Memory, Error> {
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
     let folder = input.path.as_path();
     // The names of projects are in a file of their own.
     let mut projects = Vec::new();

@@ -10,12 +10,10 @@ use anamnesis_store::foreign_database::Row;
 use serde_json::Value;
 
 use super::{
-    Description, Format, Hints, Input, Memory, Record, json, known_version,
+    Hints, Input, Memory, Record, json, known_version,
     record::{bullets, id_of, paragraphs, text, texts, time},
 };
 use crate::Error;
-
-pub(super) struct ClaudeMem;
 
 /// The latest schema that is known.
 const MAX_SCHEMA: i64 = 52;
@@ -23,49 +21,43 @@ const MAX_SCHEMA: i64 = 52;
 /// The client's session by claude-mem's own id of it.
 type Sessions = HashMap<String, String>;
 
-impl Format for ClaudeMem {
-    fn describe(&self) -> Description {
-        Description::new("claude-mem", &[".claude-mem/claude-mem.db"])
+/// Projects are named by the base name of their folder. The client's transcripts know the folder,
+/// and so does each tool call.
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let [observations, summaries, client, tools] = tables(input)?;
+    let mut hints = Hints::default();
+    let mut sessions = Sessions::new();
+    for row in client.iter().flatten() {
+        let session = id_of(row, "content_session_id");
+        hints.add_session(&id_of(row, "project"), &session);
+        sessions.insert(id_of(row, "memory_session_id"), session);
     }
-
-    /// Projects are named by the base name of their folder. The client's transcripts know the folder,
-    /// and so does each tool call.
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let [observations, summaries, client, tools] = tables(input)?;
-        let mut hints = Hints::default();
-        let mut sessions = Sessions::new();
-        for row in client.iter().flatten() {
-            let session = id_of(row, "content_session_id");
-            hints.add_session(&id_of(row, "project"), &session);
-            sessions.insert(id_of(row, "memory_session_id"), session);
-        }
-        let folders = tools.iter().flatten();
-        let folders = folders.map(|row| (id_of(row, "project"), id_of(row, "cwd")));
-        hints.folders.extend(folders);
-        let mut records = Record::from_rows(observations, |row| observation(row, &sessions));
-        let mut last: Option<(String, usize)> = None;
-        for row in summaries {
-            let row = match row {
-                Ok(row) => row,
-                Err(reason) => {
-                    records.push(Record::skipped(reason));
-                    continue;
-                }
-            };
-            let (own, next) = (id_of(&row, "memory_session_id"), summary(&row, &sessions));
-            if let Some((session, place)) = last.take().filter(|(session, _)| *session == own) {
-                let record = &mut records[place];
-                record.body = format!("{}\n\n{}", record.body, next.body);
-                record.updated = next.updated;
-                records.push(Record::skipped("joined with a summary of its session"));
-                last = Some((session, place));
-            } else {
-                last = Some((own, records.len()));
-                records.push(next);
+    let folders = tools.iter().flatten();
+    let folders = folders.map(|row| (id_of(row, "project"), id_of(row, "cwd")));
+    hints.folders.extend(folders);
+    let mut records = Record::from_rows(observations, |row| observation(row, &sessions));
+    let mut last: Option<(String, usize)> = None;
+    for row in summaries {
+        let row = match row {
+            Ok(row) => row,
+            Err(reason) => {
+                records.push(Record::skipped(reason));
+                continue;
             }
+        };
+        let (own, next) = (id_of(&row, "memory_session_id"), summary(&row, &sessions));
+        if let Some((session, place)) = last.take().filter(|(session, _)| *session == own) {
+            let record = &mut records[place];
+            record.body = format!("{}\n\n{}", record.body, next.body);
+            record.updated = next.updated;
+            records.push(Record::skipped("joined with a summary of its session"));
+            last = Some((session, place));
+        } else {
+            last = Some((own, records.len()));
+            records.push(next);
         }
-        Ok(Memory { records, hints })
     }
+    Ok(Memory { records, hints })
 }
 
 /// Returns the observations, the summaries by session, the client's sessions, and the folders of projects.

@@ -13,36 +13,28 @@ use anamnesis_store::foreign_database::Row;
 use serde_json::Value;
 
 use super::{
-    Description, Format, Input, Memory, Record,
+    Input, Memory, Record,
     gzip::unpacked,
     json,
     record::{id_of, text, time},
 };
 use crate::Error;
 
-pub(super) struct Engram;
+pub(super) fn detect(folder: &Path) -> bool {
+    fs::symlink_metadata(folder.join(".engram/manifest.json")).is_ok()
+}
 
-impl Format for Engram {
-    fn describe(&self) -> Description {
-        Description::new("engram", &[".engram/engram.db"])
-    }
-
-    fn detect(&self, folder: &Path) -> bool {
-        fs::symlink_metadata(folder.join(".engram/manifest.json")).is_ok()
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let (observations, sessions) = tables(input)?;
-        let mut memory = Memory::from(Record::from_rows(observations, observation));
-        // Its sessions have the folder of their project.
-        for session in sessions.iter().flatten() {
-            if let Some(folder) = text(session, "directory") {
-                let project = id_of(session, "project");
-                memory.hints.folders.insert(project, folder.to_owned());
-            }
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let (observations, sessions) = tables(input)?;
+    let mut memory = Memory::from(Record::from_rows(observations, observation));
+    // Its sessions have the folder of their project.
+    for session in sessions.iter().flatten() {
+        if let Some(folder) = text(session, "directory") {
+            let project = id_of(session, "project");
+            memory.hints.folders.insert(project, folder.to_owned());
         }
-        Ok(memory)
     }
+    Ok(memory)
 }
 
 /// Returns the observations and the sessions.

@@ -6,75 +6,59 @@ use anamnesis_note::note::Kind;
 use serde_json::Value;
 
 use super::{
-    Description, Format, Input, Memory, Record,
+    Input, Memory, Record,
     record::{id_of, text, time},
 };
 use crate::Error;
 
-pub(super) struct Mem0;
-
-pub(super) struct OpenMemory;
-
-impl Format for Mem0 {
-    fn describe(&self) -> Description {
-        Description::new("mem0", &[".mem0/history.db"])
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let rows = input.table("mem0", "history")?.rows(
-            "SELECT history.*, first FROM history JOIN (SELECT max(rowid) AS last, \
-             min(created_at) AS first FROM history GROUP BY memory_id) \
-             ON history.rowid = last ORDER BY last",
-        )?;
-        Ok(Record::from_rows(rows, |row| {
-            let is_deleted = row.get("is_deleted").and_then(Value::as_i64) == Some(1);
-            if is_deleted || text(row, "event") == Some("DELETE") {
-                return Record::skipped("deleted there");
-            }
-            let body = text(row, "new_memory").unwrap_or_default().to_owned();
-            let record = Record::new(id_of(row, "memory_id"), Kind::Fact, String::new(), body);
-            Record {
-                is_versioned: true,
-                ..record.at(time(row, "first"), time(row, "updated_at"))
-            }
-        })
-        .into())
-    }
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let rows = input.table("mem0", "history")?.rows(
+        "SELECT history.*, first FROM history JOIN (SELECT max(rowid) AS last, \
+         min(created_at) AS first FROM history GROUP BY memory_id) \
+         ON history.rowid = last ORDER BY last",
+    )?;
+    Ok(Record::from_rows(rows, |row| {
+        let is_deleted = row.get("is_deleted").and_then(Value::as_i64) == Some(1);
+        if is_deleted || text(row, "event") == Some("DELETE") {
+            return Record::skipped("deleted there");
+        }
+        let body = text(row, "new_memory").unwrap_or_default().to_owned();
+        let record = Record::new(id_of(row, "memory_id"), Kind::Fact, String::new(), body);
+        Record {
+            is_versioned: true,
+            ..record.at(time(row, "first"), time(row, "updated_at"))
+        }
+    })
+    .into())
 }
 
-impl Format for OpenMemory {
-    fn describe(&self) -> Description {
-        Description::new("openmemory", &[])
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let database = input.table("openmemory", "memories")?;
-        let mut categories: HashMap<String, Vec<String>> = HashMap::new();
-        if !database.columns("memory_categories")?.is_empty() {
-            let rows = database.rows(
-                "SELECT memory_id, name FROM memory_categories \
-                 JOIN categories ON categories.id = category_id ORDER BY name",
-            )?;
-            for row in rows.iter().flatten() {
-                let of_memory = categories.entry(id_of(row, "memory_id")).or_default();
-                of_memory.push(id_of(row, "name"));
-            }
+pub(super) fn read_openmemory(input: &Input) -> Result<Memory, Error> {
+    let database = input.table("openmemory", "memories")?;
+    let mut categories: HashMap<String, Vec<String>> = HashMap::new();
+    if !database.columns("memory_categories")?.is_empty() {
+        let rows = database.rows(
+            "SELECT memory_id, name FROM memory_categories \
+             JOIN categories ON categories.id = category_id ORDER BY name",
+        )?;
+        for row in rows.iter().flatten() {
+            let of_memory = categories.entry(id_of(row, "memory_id")).or_default();
+            of_memory.push(id_of(row, "name"));
         }
-        let apps = database.rows_of("apps", "")?;
-        let apps: BTreeMap<String, String> = apps
-            .iter()
-            .flatten()
-            .map(|row| (id_of(row, "id"), id_of(row, "name")))
-            .collect();
-        let rows = database.rows_of("memories", "ORDER BY created_at, id")?;
-        Ok(Record::from_rows(rows, |row| {
-            let id = id_of(row, "id");
-            let tags = categories.remove(&id).unwrap_or_default();
-            let app = apps.get(&id_of(row, "app_id")).cloned();
-            memory(row, id, tags, app)
-        })
-        .into())
     }
+    let apps = database.rows_of("apps", "")?;
+    let apps: BTreeMap<String, String> = apps
+        .iter()
+        .flatten()
+        .map(|row| (id_of(row, "id"), id_of(row, "name")))
+        .collect();
+    let rows = database.rows_of("memories", "ORDER BY created_at, id")?;
+    Ok(Record::from_rows(rows, |row| {
+        let id = id_of(row, "id");
+        let tags = categories.remove(&id).unwrap_or_default();
+        let app = apps.get(&id_of(row, "app_id")).cloned();
+        memory(row, id, tags, app)
+    })
+    .into())
 }
 
 fn memory(row: &Value, id: String, mut tags: Vec<String>, app: Option<String>) -> Record {

@@ -6,40 +6,32 @@ use anamnesis_note::note::{Kind, Severity, Status};
 use serde_json::Value;
 
 use super::{
-    Description, Format, Input, Memory, Record, known_version,
+    Input, Memory, Record, known_version,
     record::{SourceLink, id_of, text, texts, time},
 };
 use crate::Error;
 
-pub(super) struct Memories;
-
 /// The latest version that is known.
 const MAX_VERSION: i64 = 12;
 
-impl Format for Memories {
-    fn describe(&self) -> Description {
-        Description::new("memories", &[".memories/memories.db"])
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let database = input.table("memories", "atoms")?;
+    known_version("memories", database.version()?, MAX_VERSION)?;
+    let mut links: HashMap<String, Vec<SourceLink>> = HashMap::new();
+    let synapses = database.rows_of("synapses", "ORDER BY id")?;
+    for row in synapses.iter().flatten() {
+        let relation = text(row, "relationship").unwrap_or_default().to_owned();
+        let weight = row.get("strength").and_then(Value::as_f64);
+        let target = format!("atoms/{}", id_of(row, "target_id"));
+        let of_atom = links.entry(id_of(row, "source_id")).or_default();
+        of_atom.push((relation, target, weight));
     }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let database = input.table("memories", "atoms")?;
-        known_version("memories", database.version()?, MAX_VERSION)?;
-        let mut links: HashMap<String, Vec<SourceLink>> = HashMap::new();
-        let synapses = database.rows_of("synapses", "ORDER BY id")?;
-        for row in synapses.iter().flatten() {
-            let relation = text(row, "relationship").unwrap_or_default().to_owned();
-            let weight = row.get("strength").and_then(Value::as_f64);
-            let target = format!("atoms/{}", id_of(row, "target_id"));
-            let of_atom = links.entry(id_of(row, "source_id")).or_default();
-            of_atom.push((relation, target, weight));
-        }
-        let rows = database.rows_of("atoms", "ORDER BY id")?;
-        Ok(Record::from_rows(rows, |row| {
-            let links = links.remove(&id_of(row, "id")).unwrap_or_default();
-            atom(row, links)
-        })
-        .into())
-    }
+    let rows = database.rows_of("atoms", "ORDER BY id")?;
+    Ok(Record::from_rows(rows, |row| {
+        let links = links.remove(&id_of(row, "id")).unwrap_or_default();
+        atom(row, links)
+    })
+    .into())
 }
 
 fn atom(row: &Value, links: Vec<SourceLink>) -> Record {

@@ -72,28 +72,28 @@ const REPEATED: &str = "said before in the source";
 const FORGOTTEN: &str = "forgotten by you";
 
 /// A program whose memory can be imported.
-trait Format: Sync {
-    /// Returns its name and its places.
-    fn describe(&self) -> Description;
-
-    /// Returns whether it has a memory in a project's folder.
-    fn detect(&self, _folder: &Path) -> bool {
-        false
-    }
-
-    /// Reads every record.
-    fn read(&self, input: &Input) -> Result<Memory, Error>;
-}
-
-/// The name of a program, and where its memory is below the user's home.
-struct Description {
+struct Format {
     name: &'static str,
+    /// Where its memory is below the user's home.
     places: &'static [&'static str],
+    /// Returns whether it has a memory in a project's folder.
+    detect: fn(&Path) -> bool,
+    /// Reads every record.
+    read: fn(&Input) -> Result<Memory, Error>,
 }
 
-impl Description {
-    const fn new(name: &'static str, places: &'static [&'static str]) -> Self {
-        Self { name, places }
+impl Format {
+    const fn new(
+        name: &'static str,
+        places: &'static [&'static str],
+        read: fn(&Input) -> Result<Memory, Error>,
+    ) -> Self {
+        Self {
+            name,
+            places,
+            detect: |_| false,
+            read,
+        }
     }
 }
 
@@ -115,19 +115,33 @@ impl From<Vec<Record>> for Memory {
 }
 
 /// The programs, in the order of the documentation.
-const FORMATS: &[&dyn Format] = &[
-    &claude_mem::ClaudeMem,
-    &server_memory::ServerMemory,
-    &basic_memory::BasicMemory,
-    &memories::Memories,
-    &engram::Engram,
-    &mem0::Mem0,
-    &mem0::OpenMemory,
-    &chats::Chats("claude-ai"),
-    &chats::Chats("chatgpt"),
-    &rules::Rules,
-    &rules::Codex,
-    &own::Own,
+const FORMATS: &[Format] = &[
+    Format::new(
+        "claude-mem",
+        &[".claude-mem/claude-mem.db"],
+        claude_mem::read,
+    ),
+    Format::new("server-memory", &[], server_memory::read),
+    Format::new(
+        "basic-memory",
+        &[".basic-memory/config.json"],
+        basic_memory::read,
+    ),
+    Format::new("memories", &[".memories/memories.db"], memories::read),
+    Format {
+        detect: engram::detect,
+        ..Format::new("engram", &[".engram/engram.db"], engram::read)
+    },
+    Format::new("mem0", &[".mem0/history.db"], mem0::read),
+    Format::new("openmemory", &[], mem0::read_openmemory),
+    Format::new("claude-ai", &[], chats::read),
+    Format::new("chatgpt", &[], chats::read),
+    Format {
+        detect: rules::detect,
+        ..Format::new("rules", &[], rules::read)
+    },
+    Format::new("codex", &[".codex/memories_1.sqlite"], rules::read_codex),
+    Format::new("anamnesis", &[], own::read),
 ];
 
 /// Checks the name of a source: one of [`source_names`], `auto` or `claude`.
@@ -143,7 +157,7 @@ pub fn source_name(text: &str) -> Result<String, Error> {
 
 /// The names that `--from` accepts, except `auto` and `claude`.
 pub fn source_names() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().map(|format| format.describe().name)
+    FORMATS.iter().map(|format| format.name)
 }
 
 /// The request for an import.
@@ -164,7 +178,7 @@ pub struct Request {
 
 /// A source that was opened.
 pub struct Source {
-    format: &'static dyn Format,
+    format: &'static Format,
     input: Input,
 }
 
@@ -206,7 +220,7 @@ fn known_version(tool: &str, version: i64, latest: i64) -> Result<(), Error> {
 impl Source {
     /// The program's name.
     pub fn tool(&self) -> &'static str {
-        self.format.describe().name
+        self.format.name
     }
 
     /// The file or folder.
@@ -215,7 +229,7 @@ impl Source {
     }
 
     fn read(&self) -> Result<Memory, Error> {
-        let memory = self.format.read(&self.input)?;
+        let memory = (self.format.read)(&self.input)?;
         if let Some(database) = &self.input.database {
             database.check()?;
         }
@@ -231,9 +245,9 @@ impl From<foreign_database::Error> for Error {
 
 /// Opens a source: the one at the path, else every one in a known place. `name` may be `auto`.
 pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Source>, Error> {
-    let formats = FORMATS.iter().copied();
-    let formats: Vec<&'static dyn Format> = formats
-        .filter(|format| name == "auto" || format.describe().name == name)
+    let formats: Vec<&Format> = FORMATS
+        .iter()
+        .filter(|format| name == "auto" || format.name == name)
         .collect();
     if let Some(path) = &request.path {
         let [format] = formats[..] else {
@@ -250,15 +264,15 @@ pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Sour
     let mut sources = Vec::new();
     let here = Context::current_folder().filter(|folder| Some(folder.as_path()) != home);
     for format in &formats {
-        let places = format.describe().places.iter();
+        let places = format.places.iter();
         let places = places.filter_map(|place| context.environment.below_home(place));
-        let here = here.clone().filter(|folder| format.detect(folder));
+        let here = here.clone().filter(|folder| (format.detect)(folder));
         for path in places.filter(|path| path.exists()).chain(here) {
-            sources.push(open_one(context, *format, &path, request)?);
+            sources.push(open_one(context, format, &path, request)?);
         }
     }
     if sources.is_empty() && name != "auto" {
-        let places = formats.iter().flat_map(|format| format.describe().places);
+        let places = formats.iter().flat_map(|format| format.places);
         let places = places.filter_map(|place| context.environment.below_home(place));
         let places: Vec<String> = places.map(|place| context.shown(&place)).collect();
         let message = match places.join(", ") {
@@ -271,8 +285,8 @@ pub fn open(context: &Context, name: &str, request: &Request) -> Result<Vec<Sour
 }
 
 /// Returns the program's database in its own folder, such as `~/.codex`.
-fn database_in(format: &dyn Format, folder: &Path) -> Option<PathBuf> {
-    let names = (format.describe().places.iter()).filter_map(|place| Path::new(place).file_name());
+fn database_in(format: &Format, folder: &Path) -> Option<PathBuf> {
+    let names = (format.places.iter()).filter_map(|place| Path::new(place).file_name());
     names
         .map(|name| folder.join(name))
         .find(|path| ForeignDatabase::is_one(path))
@@ -284,7 +298,7 @@ fn names() -> String {
 
 fn open_one(
     context: &Context,
-    format: &'static dyn Format,
+    format: &'static Format,
     path: &Path,
     request: &Request,
 ) -> Result<Source, Error> {

@@ -10,38 +10,30 @@ use anamnesis_note::{
 use anamnesis_store::notes::NotePath;
 use serde_json::Value;
 
-use super::{Description, Format, Input, Memory, Record, json, record::text};
+use super::{Input, Memory, Record, json, record::text};
 use crate::Error;
-
-pub(super) struct Own;
 
 /// The latest version of the format that is known.
 const MAX_VERSION: u64 = 1;
 
-impl Format for Own {
-    fn describe(&self) -> Description {
-        Description::new("anamnesis", &[])
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let path = &input.path;
+    if path.extension().is_some_and(|ending| ending == "jsonl") {
+        let lines = json::lines(path)?.into_iter();
+        let read = |line: Option<Value>| match line {
+            Some(line) => record(&line),
+            None => Record::skipped("no valid JSON"),
+        };
+        return Ok(lines.map(read).collect::<Vec<_>>().into());
     }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let path = &input.path;
-        if path.extension().is_some_and(|ending| ending == "jsonl") {
-            let lines = json::lines(path)?.into_iter();
-            let read = |line: Option<Value>| match line {
-                Some(line) => record(&line),
-                None => Record::skipped("no valid JSON"),
-            };
-            return Ok(lines.map(read).collect::<Vec<_>>().into());
-        }
-        let document = json::document(path)?;
-        let version = document.get("version").and_then(Value::as_u64);
-        if let Some(version) = version.filter(|version| *version > MAX_VERSION) {
-            let reason = format!("version {version}, expected {MAX_VERSION}");
-            return Err(json::unreadable(path, &reason).hint("update anamnesis"));
-        }
-        let notes = json::items(&document, "notes");
-        Ok(notes.iter().map(record).collect::<Vec<_>>().into())
+    let document = json::document(path)?;
+    let version = document.get("version").and_then(Value::as_u64);
+    if let Some(version) = version.filter(|version| *version > MAX_VERSION) {
+        let reason = format!("version {version}, expected {MAX_VERSION}");
+        return Err(json::unreadable(path, &reason).hint("update anamnesis"));
     }
+    let notes = json::items(&document, "notes");
+    Ok(notes.iter().map(record).collect::<Vec<_>>().into())
 }
 
 fn record(value: &Value) -> Record {

@@ -6,15 +6,11 @@ use std::path::Path;
 use anamnesis_note::note::Kind;
 
 use super::{
-    Description, Format, Input, Memory, Record,
+    Input, Memory, Record,
     folder::{Document, files},
     record::{id_of, paragraphs, text, time},
 };
 use crate::Error;
-
-pub(super) struct Rules;
-
-pub(super) struct Codex;
 
 /// The places of hosts' rules in a project's folder, and the ending of files in a folder.
 const PLACES: [(&str, &str); 12] = [
@@ -37,36 +33,30 @@ fn name_of(folder: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-impl Format for Rules {
-    fn describe(&self) -> Description {
-        Description::new("rules", &[])
-    }
+pub(super) fn detect(folder: &Path) -> bool {
+    PLACES.iter().any(|(place, _)| folder.join(place).exists())
+}
 
-    fn detect(&self, folder: &Path) -> bool {
-        PLACES.iter().any(|(place, _)| folder.join(place).exists())
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let root = &input.path;
-        let mut memory = Memory::default();
-        let folder = root.to_string_lossy().into_owned();
-        memory.hints.folders.insert(name_of(root), folder);
-        for (place, ending) in PLACES {
-            let path = root.join(place);
-            // A link, dangling or not, is listed and skipped with its reason.
-            if path.symlink_metadata().is_err() {
-                continue;
-            }
-            for file in files(&path, &[ending])? {
-                let id = file.strip_prefix(root).unwrap_or(&file).to_string_lossy();
-                memory.records.push(match Document::read(&file) {
-                    Ok(document) => rule(&document, &id.replace('\\', "/"), root),
-                    Err(reason) => Record::skipped(reason),
-                });
-            }
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let root = &input.path;
+    let mut memory = Memory::default();
+    let folder = root.to_string_lossy().into_owned();
+    memory.hints.folders.insert(name_of(root), folder);
+    for (place, ending) in PLACES {
+        let path = root.join(place);
+        // A link, dangling or not, is listed and skipped with its reason.
+        if path.symlink_metadata().is_err() {
+            continue;
         }
-        Ok(memory)
+        for file in files(&path, &[ending])? {
+            let id = file.strip_prefix(root).unwrap_or(&file).to_string_lossy();
+            memory.records.push(match Document::read(&file) {
+                Ok(document) => rule(&document, &id.replace('\\', "/"), root),
+                Err(reason) => Record::skipped(reason),
+            });
+        }
     }
+    Ok(memory)
 }
 
 fn rule(document: &Document, id: &str, root: &Path) -> Record {
@@ -88,26 +78,20 @@ fn rule(document: &Document, id: &str, root: &Path) -> Record {
     }
 }
 
-impl Format for Codex {
-    fn describe(&self) -> Description {
-        Description::new("codex", &[".codex/memories_1.sqlite"])
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let database = input.table("codex", "stage1_outputs")?;
-        let rows = database.rows_of("stage1_outputs", "ORDER BY source_updated_at")?;
-        Ok(Record::from_rows(rows, |row| {
-            let id = id_of(row, "thread_id");
-            let summary = text(row, "rollout_summary").unwrap_or_default().to_owned();
-            let body = paragraphs([text(row, "rollout_summary"), text(row, "raw_memory")]);
-            let at = time(row, "source_updated_at");
-            Record {
-                session: Some(id.clone()),
-                is_archived: true,
-                is_versioned: true,
-                ..Record::new(id, Kind::Fact, summary, body).at(at, at)
-            }
-        })
-        .into())
-    }
+pub(super) fn read_codex(input: &Input) -> Result<Memory, Error> {
+    let database = input.table("codex", "stage1_outputs")?;
+    let rows = database.rows_of("stage1_outputs", "ORDER BY source_updated_at")?;
+    Ok(Record::from_rows(rows, |row| {
+        let id = id_of(row, "thread_id");
+        let summary = text(row, "rollout_summary").unwrap_or_default().to_owned();
+        let body = paragraphs([text(row, "rollout_summary"), text(row, "raw_memory")]);
+        let at = time(row, "source_updated_at");
+        Record {
+            session: Some(id.clone()),
+            is_archived: true,
+            is_versioned: true,
+            ..Record::new(id, Kind::Fact, summary, body).at(at, at)
+        }
+    })
+    .into())
 }

@@ -8,55 +8,47 @@ use std::collections::HashMap;
 use anamnesis_note::note::Kind;
 
 use super::{
-    Description, Format, Input, Memory, Record, json,
+    Input, Memory, Record, json,
     record::{bullets, text, texts},
 };
 use crate::Error;
 
-pub(super) struct ServerMemory;
-
-impl Format for ServerMemory {
-    fn describe(&self) -> Description {
-        Description::new("server-memory", &[])
-    }
-
-    fn read(&self, input: &Input) -> Result<Memory, Error> {
-        let lines = json::lines(&input.path)?;
-        let mut relations: HashMap<&str, Vec<String>> = HashMap::new();
-        for line in lines.iter().flatten() {
-            if let (Some(from), Some(to)) = (text(line, "from"), text(line, "to")) {
-                let word = text(line, "relationType").unwrap_or("related to");
-                let of_entity = relations.entry(from).or_default();
-                of_entity.push(format!("{word} [[{to}]]"));
-            }
+pub(super) fn read(input: &Input) -> Result<Memory, Error> {
+    let lines = json::lines(&input.path)?;
+    let mut relations: HashMap<&str, Vec<String>> = HashMap::new();
+    for line in lines.iter().flatten() {
+        if let (Some(from), Some(to)) = (text(line, "from"), text(line, "to")) {
+            let word = text(line, "relationType").unwrap_or("related to");
+            let of_entity = relations.entry(from).or_default();
+            of_entity.push(format!("{word} [[{to}]]"));
         }
-        let mut records = Vec::new();
-        for line in &lines {
-            let Some(line) = line else {
-                records.push(Record::skipped("no valid JSON"));
-                continue;
-            };
-            if text(line, "type") == Some("relation") {
-                continue;
-            }
-            let Some(name) = text(line, "name") else {
-                records.push(Record::skipped("without a name"));
-                continue;
-            };
-            let mut facts = texts(line, "observations");
-            facts.extend(relations.get(name).into_iter().flatten().cloned());
-            let body = bullets("", &facts).unwrap_or_default();
-            let kind = match text(line, "entityType") {
-                Some("preference") => Kind::Preference,
-                _ => Kind::Fact,
-            };
-            let tag = text(line, "entityType").map(str::to_owned);
-            records.push(Record {
-                tags: tag.into_iter().collect(),
-                is_versioned: true,
-                ..Record::new(name.to_owned(), kind, name.to_owned(), body)
-            });
-        }
-        Ok(records.into())
     }
+    let mut records = Vec::new();
+    for line in &lines {
+        let Some(line) = line else {
+            records.push(Record::skipped("no valid JSON"));
+            continue;
+        };
+        if text(line, "type") == Some("relation") {
+            continue;
+        }
+        let Some(name) = text(line, "name") else {
+            records.push(Record::skipped("without a name"));
+            continue;
+        };
+        let mut facts = texts(line, "observations");
+        facts.extend(relations.get(name).into_iter().flatten().cloned());
+        let body = bullets("", &facts).unwrap_or_default();
+        let kind = match text(line, "entityType") {
+            Some("preference") => Kind::Preference,
+            _ => Kind::Fact,
+        };
+        let tag = text(line, "entityType").map(str::to_owned);
+        records.push(Record {
+            tags: tag.into_iter().collect(),
+            is_versioned: true,
+            ..Record::new(name.to_owned(), kind, name.to_owned(), body)
+        });
+    }
+    Ok(records.into())
 }
