@@ -5,7 +5,7 @@
 
 use anamnesis_note::{
     draft::{safe, safe_line},
-    note::{Kind, Note, NoteFile},
+    note::{Note, NoteFile},
 };
 use anamnesis_store::notes::NotePath;
 use serde_json::Value;
@@ -59,12 +59,8 @@ fn record(value: &Value) -> Record {
         return Record::skipped("with a credential, private or invisible text");
     }
     Record {
+        id: path.id.to_string(),
         exact: Some(Box::new((note, file.to_owned()))),
-        ..Record::new(
-            path.id.to_string(),
-            Kind::Fact,
-            String::new(),
-            String::new(),
-        )
+        ..Record::default()
     }
 }

@@ -29,12 +29,12 @@ const MAX_NAME: usize = 128;
 pub(super) type SourceLink = (String, String, Option<f64>);
 
 /// A memory of another program. Its texts are as they were found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Record {
     /// Its id there.
     pub(super) id: String,
-    /// Its kind.
-    pub(super) kind: Kind,
+    /// Its kind; a fact if missing.
+    pub(super) kind: Option<Kind>,
     /// Its title; the first line of its text if empty.
     pub(super) title: String,
     /// Its text.
@@ -74,23 +74,10 @@ impl Record {
     pub(super) fn new(id: String, kind: Kind, title: String, body: String) -> Self {
         Self {
             id,
-            kind,
+            kind: Some(kind),
             title,
             body,
-            project: None,
-            created: None,
-            updated: None,
-            tags: Vec::new(),
-            session: None,
-            links: Vec::new(),
-            paths: Vec::new(),
-            instead: None,
-            severity: None,
-            status: None,
-            is_archived: false,
-            is_versioned: false,
-            exact: None,
-            skip: None,
+            ..Self::default()
         }
     }
 
@@ -98,7 +85,7 @@ impl Record {
     pub(super) fn skipped(reason: &'static str) -> Self {
         Self {
             skip: Some(reason),
-            ..Self::new(String::new(), Kind::Fact, String::new(), String::new())
+            ..Self::default()
         }
     }
 
@@ -129,9 +116,6 @@ impl Record {
         machine: String,
         now: DateTime<Utc>,
     ) -> Result<Note, &'static str> {
-        if let Some(reason) = self.skip {
-            return Err(reason);
-        }
         if self.title.len() + self.body.len() > MAX_TEXT {
             return Err("over 256 KiB");
         }
@@ -140,7 +124,7 @@ impl Record {
         let has_body = !self.body.trim().is_empty();
         let paths = self.paths.iter().map(|path| format!("path: {path}"));
         let draft = Draft {
-            kind: Some(self.kind),
+            kind: self.kind,
             title: Some(truncate::line(&title, 300)).filter(|title| !title.is_empty()),
             tags: self.tags.iter().map(|tag| short(tag)).collect(),
             when: paths
