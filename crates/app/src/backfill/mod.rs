@@ -25,8 +25,7 @@ use crate::{
     Error,
     context::{Context, TIMEOUT},
     environment::Environment,
-    pause::Off,
-    sync,
+    import, sync,
 };
 
 /// The tag that these notes have in addition to `session`.
@@ -69,18 +68,12 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
     if apply {
         environment.check_person("write notes of earlier sessions")?;
     }
-    let (context, journal) = if apply {
-        let context = Context::open(environment)?;
-        let journal = Journal::open(&context.home, TIMEOUT)?;
-        (context, Some(journal))
+    let context = if apply {
+        Context::open(environment)?
     } else {
-        let context = Context::new(environment, TIMEOUT)?;
-        let journal = context.records()?;
-        (context, journal)
+        Context::new(environment, TIMEOUT)?
     };
-    if context.config.is_unclear {
-        return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
-    }
+    let journal = import::open_store(&context, apply)?;
     Ok((context, journal))
 }
 
