@@ -158,16 +158,14 @@ impl Context {
     /// journal does not know of it yet.
     pub fn known(&self, journal: Option<&Journal>, folder: &Path) -> IdentifiedProject {
         let user_home = self.environment.user_home.as_deref();
-        match Places::new(journal).recognize(folder, user_home) {
-            Ok(known) => known,
-            Err(error) => {
-                self.log(&error.to_string());
-                IdentifiedProject {
-                    project: Project::find(folder, user_home),
-                    rows: Vec::new(),
-                }
+        let known = Places::new(journal).recognize(folder, user_home);
+        known.unwrap_or_else(|error| {
+            self.log(&error.to_string());
+            IdentifiedProject {
+                project: Project::find(folder, user_home),
+                rows: Vec::new(),
             }
-        }
+        })
     }
 
     /// Opens the journal read-only; `None` if there is none yet.
@@ -272,10 +270,9 @@ impl Context {
         }
     }
 
-    /// Opens the index without waiting: up to date, or as it is while another process writes.
-    pub fn index_without_waiting(&self) -> Result<Index, Error> {
-        let opened = Index::in_step_or_as_is(&self.home, &self.notes, Duration::from_millis(20));
-        match opened {
+    /// Opens the index within a time: up to date, or as it is while another process writes.
+    pub fn index_within(&self, timeout: Duration) -> Result<Index, Error> {
+        match Index::in_step_or_as_is(&self.home, &self.notes, timeout) {
             Err(index::Error::Locked) => self.index(),
             opened => Ok(self.or_in_memory(opened)?),
         }
@@ -306,13 +303,9 @@ impl Context {
 
     /// Like [`Context::journal`], with a timeout.
     pub fn journal_within(&self, timeout: Duration) -> Option<Journal> {
-        match Journal::open(&self.home, timeout) {
-            Ok(journal) => Some(journal),
-            Err(error) => {
-                self.log(&error.to_string());
-                None
-            }
-        }
+        Journal::open(&self.home, timeout)
+            .inspect_err(|error| self.log(&error.to_string()))
+            .ok()
     }
 
     /// Writes a line to the log.

@@ -7,11 +7,7 @@ use std::{
 };
 
 use anamnesis_note::id::NoteId;
-use anamnesis_store::{
-    index::{self, Index},
-    journal::Journal,
-    project::Project,
-};
+use anamnesis_store::{index::Index, journal::Journal, project::Project};
 
 use crate::{
     Error,
@@ -105,10 +101,7 @@ impl Context {
         if let Some(index) = self.refreshed_beside(READ_TIMEOUT) {
             return Ok(index);
         }
-        let index = match Index::in_step_or_as_is(&self.home, &self.notes, READ_TIMEOUT) {
-            Err(index::Error::Locked) => self.index()?,
-            opened => self.or_in_memory(opened)?,
-        };
+        let index = self.index_within(READ_TIMEOUT)?;
         tool.looked();
         Ok(index)
     }

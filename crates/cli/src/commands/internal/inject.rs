@@ -1,6 +1,6 @@
 //! `internal inject`: prints the block of a session start.
 
-use std::{fs::File, io::BufReader, process::ExitCode};
+use std::{fs::File, io::BufReader, process::ExitCode, time::Duration};
 
 use anamnesis_app::context::Context;
 use anamnesis_recall::render::{self, Chosen};
@@ -40,9 +40,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         None => context.project_of(&folder),
     };
     let journal = context.journal();
-    // The session start blocks on this command, so it does not wait for another writer of the
+    // The session start blocks on this command, so it hardly waits for another writer of the
     // index.
-    let index = context.index_without_waiting()?;
+    let index = context.index_within(Duration::from_millis(20))?;
     let request = Request {
         project: &project.key,
         also: &project.also,
