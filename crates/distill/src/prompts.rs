@@ -18,6 +18,18 @@ pub struct Prompt {
 }
 
 impl Prompt {
+    /// Puts the material between two lines that do not occur in it.
+    fn new(system: &'static str, material: &str) -> Self {
+        let fence = loop {
+            let fence = format!("material-{}", Ulid::generate());
+            if !material.contains(&fence) {
+                break fence;
+            }
+        };
+        let user = format!("<{fence}>\n{material}\n</{fence}>");
+        Self { system, user }
+    }
+
     /// Returns the approximate number of tokens.
     pub fn tokens(&self) -> usize {
         tokens(self.system) + tokens(&self.user)
@@ -26,45 +38,22 @@ impl Prompt {
 
 /// Asks for what many session notes teach.
 pub fn reflect(notes: &str) -> Prompt {
-    Prompt {
-        system: include_str!("../prompts/reflect.v2.md"),
-        user: quoted(notes),
-    }
+    Prompt::new(include_str!("../prompts/reflect.v2.md"), notes)
 }
 
 /// Asks for a session's note.
 pub fn summary(record: &str) -> Prompt {
-    Prompt {
-        system: include_str!("../prompts/summary.v1.md"),
-        user: quoted(record),
-    }
+    Prompt::new(include_str!("../prompts/summary.v1.md"), record)
 }
 
 /// Asks for a question that a note answers.
 pub fn query(note: &str) -> Prompt {
-    Prompt {
-        system: include_str!("../prompts/query.v1.md"),
-        user: quoted(note),
-    }
+    Prompt::new(include_str!("../prompts/query.v1.md"), note)
 }
 
 /// Asks which notes are about the same topic.
 pub fn merge(notes: &str) -> Prompt {
-    Prompt {
-        system: include_str!("../prompts/merge.v1.md"),
-        user: quoted(notes),
-    }
-}
-
-/// Puts a text between two lines that do not occur in it.
-fn quoted(text: &str) -> String {
-    let fence = loop {
-        let fence = format!("material-{}", Ulid::generate());
-        if !text.contains(&fence) {
-            break fence;
-        }
-    };
-    format!("<{fence}>\n{text}\n</{fence}>")
+    Prompt::new(include_str!("../prompts/merge.v1.md"), notes)
 }
 
 #[cfg(test)]
