@@ -134,11 +134,8 @@ fn program(context: &Context, model: String, timeout: Duration) -> Result<Model,
         path,
         model,
         folder: std::env::temp_dir(),
-        variables: environment::OURS
-            .iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect(),
-        without: environment::OF_A_SESSION.iter().map(Into::into).collect(),
+        variables: &environment::OURS,
+        without: &environment::OF_A_SESSION,
         timeout,
     }))
 }

@@ -6,7 +6,6 @@
 //! lists do not show them.
 
 use std::{
-    ffi::OsString,
     io::{self, Read, Write as _},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
@@ -31,9 +30,9 @@ pub struct Program {
     pub folder: PathBuf,
     /// Additional environment variables. They mark the process as ours, so that our hooks do
     /// nothing in it.
-    pub variables: Vec<(OsString, OsString)>,
+    pub variables: &'static [(&'static str, &'static str)],
     /// Environment variables that are removed.
-    pub without: Vec<OsString>,
+    pub without: &'static [&'static str],
     /// The time limit of an answer.
     pub timeout: Duration,
 }
@@ -48,12 +47,12 @@ impl Program {
             .args(["--settings", r#"{"disableAllHooks":true}"#])
             .args(["--tools", "", "--permission-mode", "dontAsk"])
             .args(["--model", &self.model, "--system-prompt", system])
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .envs(self.variables.iter().copied())
             .current_dir(&self.folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        for name in &self.without {
+        for name in self.without {
             command.env_remove(name);
         }
         #[cfg(unix)]
@@ -189,8 +188,8 @@ mod tests {
             path,
             model: "haiku".to_owned(),
             folder: folder.to_owned(),
-            variables: vec![("ANAMNESIS_INTERNAL".into(), "1".into())],
-            without: vec!["PATH".into()],
+            variables: &[("ANAMNESIS_INTERNAL", "1")],
+            without: &["PATH"],
             timeout,
         };
         program.ask("the task", "the text")
