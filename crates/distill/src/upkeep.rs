@@ -24,7 +24,6 @@ use anamnesis_note::{
 use chrono::{DateTime, Utc};
 
 use self::alike::Texts;
-pub use self::links::UselessLink;
 
 /// The notes and facts that a plan is made from.
 #[derive(Debug, Default)]
@@ -57,8 +56,8 @@ pub enum Action {
     Unlink {
         /// The note.
         note: NoteId,
-        /// The lines as written, with the reason.
-        lines: Vec<(String, UselessLink)>,
+        /// The lines as written, with the reason in words that follow the line.
+        lines: Vec<(String, &'static str)>,
     },
     /// A long note is split into several, which supersede it.
     Split {

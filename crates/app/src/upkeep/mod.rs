@@ -90,9 +90,9 @@ impl Findings {
                 note: note(of),
                 lines: lines
                     .iter()
-                    .map(|(line, useless)| UselessLine {
+                    .map(|(line, because)| UselessLine {
                         line: line.clone(),
-                        because: useless.as_str(),
+                        because: *because,
                     })
                     .collect(),
             },

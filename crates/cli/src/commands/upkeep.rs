@@ -225,9 +225,9 @@ impl Report<'_> {
                 self.line("", *keeper) + &lines.collect::<String>()
             }
             Action::Unlink { note, lines } => {
-                let lines = lines.iter().map(|(line, idle)| {
+                let lines = lines.iter().map(|(line, reason)| {
                     let line = shorten(&one_line(line), 48);
-                    format!("  link \"{line}\" {} and goes\n", idle.as_str())
+                    format!("  link \"{line}\" {reason} and goes\n")
                 });
                 self.line("", *note) + &lines.collect::<String>()
             }

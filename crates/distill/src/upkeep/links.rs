@@ -12,31 +12,12 @@ use anamnesis_note::{
 
 use super::{Action, PlanState};
 
-/// Why a line of `links` is useless.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UselessLink {
-    /// The target does not exist or is forgotten.
-    Nowhere,
-    /// The target is the note itself.
-    Itself,
-    /// Another line has the same link.
-    Twice,
-}
-
-impl UselessLink {
-    /// Returns the reason, to follow the line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Nowhere => "leads nowhere",
-            Self::Itself => "leads to the note itself",
-            Self::Twice => "is there twice",
-        }
-    }
-}
+/// The index of a useless line, and why it is useless.
+type UselessLine = (usize, &'static str);
 
 /// Plans to remove the useless lines.
 pub(super) fn tidy(state: &mut PlanState<'_>) {
-    let found: Vec<(NoteId, Vec<(usize, UselessLink)>)> = state
+    let found: Vec<(NoteId, Vec<UselessLine>)> = state
         .in_use()
         .into_iter()
         .map(|note| (note.id, idle(state, note)))
@@ -57,8 +38,8 @@ pub(super) fn tidy(state: &mut PlanState<'_>) {
     }
 }
 
-/// Returns the indexes of the useless lines.
-fn idle(state: &PlanState<'_>, note: &Note) -> Vec<(usize, UselessLink)> {
+/// Returns the useless lines.
+fn idle(state: &PlanState<'_>, note: &Note) -> Vec<UselessLine> {
     let mut said: BTreeMap<(Relation, NoteId), (usize, Option<f64>)> = BTreeMap::new();
     let mut idle = Vec::new();
     for (place, line) in note.links.iter().enumerate() {
@@ -66,9 +47,9 @@ fn idle(state: &PlanState<'_>, note: &Note) -> Vec<(usize, UselessLink)> {
             continue;
         };
         if link.target == note.id {
-            idle.push((place, UselessLink::Itself));
+            idle.push((place, "leads to the note itself"));
         } else if !state.leads_somewhere(link.target) {
-            idle.push((place, UselessLink::Nowhere));
+            idle.push((place, "leads nowhere"));
         } else {
             // The link with the higher weight counts.
             let known = said
@@ -80,7 +61,7 @@ fn idle(state: &PlanState<'_>, note: &Note) -> Vec<(usize, UselessLink)> {
                 } else {
                     place
                 };
-                idle.push((lesser, UselessLink::Twice));
+                idle.push((lesser, "is there twice"));
             }
         }
     }
