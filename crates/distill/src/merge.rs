@@ -18,7 +18,11 @@ use anamnesis_note::{
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use crate::{prompts, reply::unfenced, upkeep::NoteSet};
+use crate::{
+    prompts,
+    reply::{InvalidAnswer, unfenced},
+    upkeep::NoteSet,
+};
 
 /// How many characters of notes a model is shown.
 const WINDOW: usize = 480_000;
@@ -47,52 +51,6 @@ pub enum Group {
         /// The notes it replaces.
         superseded: Vec<NoteId>,
     },
-}
-
-/// Why an answer is rejected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidAnswer {
-    /// It is not JSON, or has text around the JSON.
-    #[error("the answer is not JSON: {0}")]
-    NotJson(String),
-    /// It is not a list.
-    #[error("the answer is not a list of groups")]
-    NotAList,
-    /// An item is not an object.
-    #[error("group {0} is not an object")]
-    NotAnObject(usize),
-    /// A group is invalid.
-    #[error("group {0}: {1}")]
-    Group(usize, GroupError),
-}
-
-/// An error in a group. The model's words are not repeated, because they may contain anything.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GroupError {
-    /// The action is neither `keep` nor `synthesize`.
-    #[error("the action is neither keep nor synthesize")]
-    Action,
-    /// The list of superseded notes is missing or has an invalid id.
-    #[error("superseded_ids is not a list of ids")]
-    Superseded,
-    /// The keeper is missing.
-    #[error("keeper_id is missing")]
-    Keeper,
-    /// The keeper would supersede itself.
-    #[error("the keeper would replace itself")]
-    Itself,
-    /// The type is neither `semantic` nor `procedural`.
-    #[error("the type is neither semantic nor procedural")]
-    Type,
-    /// A new note has no title or no body.
-    #[error("{0} is blank")]
-    Blank(&'static str),
-    /// It names a note that the model was not given.
-    #[error("it names a note that was not in the request")]
-    NotGiven,
-    /// A note is named twice, in one group or two.
-    #[error("{0} is named twice")]
-    Twice(NoteId),
 }
 
 /// Why there are no groups.
@@ -153,58 +111,61 @@ pub fn ask<E: std::error::Error + 'static>(
 /// Parses a model's answer. It may name only the given notes.
 pub fn groups(answer: &str, given: &BTreeSet<NoteId>) -> Result<Vec<Group>, InvalidAnswer> {
     let json: Value = serde_json::from_str(unfenced(answer))
-        .map_err(|error| InvalidAnswer::NotJson(error.to_string()))?;
+        .map_err(|error| InvalidAnswer(format!("the answer is not JSON: {error}")))?;
     let Value::Array(items) = json else {
-        return Err(InvalidAnswer::NotAList);
+        let other = "the answer is not a list of groups";
+        return Err(InvalidAnswer(other.to_owned()));
     };
     let mut named = BTreeSet::new();
     let mut groups = Vec::with_capacity(items.len());
     for (item, number) in items.iter().zip(1..) {
         let Value::Object(item) = item else {
-            return Err(InvalidAnswer::NotAnObject(number));
+            let other = format!("group {number} is not an object");
+            return Err(InvalidAnswer(other));
         };
         let group = group(item, given, &mut named);
-        groups.push(group.map_err(|flaw| InvalidAnswer::Group(number, flaw))?);
+        groups.push(group.map_err(|flaw| InvalidAnswer(format!("group {number}: {flaw}")))?);
     }
     Ok(groups)
 }
 
+/// Parses a group. The error is in words and repeats none of the model's, because they may contain
+/// anything.
 fn group(
     item: &Map<String, Value>,
     given: &BTreeSet<NoteId>,
     named: &mut BTreeSet<NoteId>,
-) -> Result<Group, GroupError> {
+) -> Result<Group, String> {
+    const NO_IDS: &str = "superseded_ids is not a list of ids";
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let is_keep = match text("action") {
         Some("keep") => true,
         Some("synthesize") => false,
-        _ => return Err(GroupError::Action),
+        _ => return Err("the action is neither keep nor synthesize".to_owned()),
     };
-    let mut take = |id: &str| {
+    let mut take = |id: &str| -> Result<NoteId, String> {
         let id = id
             .parse()
             .ok()
             .filter(|id| given.contains(id))
-            .ok_or(GroupError::NotGiven)?;
+            .ok_or("it names a note that was not in the request")?;
         if named.insert(id) {
             Ok(id)
         } else {
-            Err(GroupError::Twice(id))
+            Err(format!("{id} is named twice"))
         }
     };
     let listed = item.get("superseded_ids").and_then(Value::as_array);
-    let listed = listed
-        .filter(|ids| !ids.is_empty())
-        .ok_or(GroupError::Superseded)?;
+    let listed = listed.filter(|ids| !ids.is_empty()).ok_or(NO_IDS)?;
     let listed: Vec<&str> = listed
         .iter()
-        .map(|id| id.as_str().ok_or(GroupError::Superseded))
+        .map(|id| id.as_str().ok_or(NO_IDS))
         .collect::<Result<_, _>>()?;
     let keeper = if is_keep {
         let keeper = text("keeper_id").filter(|id| !id.trim().is_empty());
-        let keeper = keeper.ok_or(GroupError::Keeper)?;
+        let keeper = keeper.ok_or("keeper_id is missing")?;
         if listed.contains(&keeper) {
-            return Err(GroupError::Itself);
+            return Err("the keeper would replace itself".to_owned());
         }
         Some(take(keeper)?)
     } else {
@@ -217,12 +178,12 @@ fn group(
     let note_type = match text("type") {
         Some("semantic") => NoteType::Semantic,
         Some("procedural") => NoteType::Procedural,
-        _ => return Err(GroupError::Type),
+        _ => return Err("the type is neither semantic nor procedural".to_owned()),
     };
     let filled = |key: &'static str, safe: fn(&str) -> String| {
         let text = text(key).map(|text| safe(text).trim().to_owned());
         text.filter(|text| !text.is_empty())
-            .ok_or(GroupError::Blank(key))
+            .ok_or_else(|| format!("{key} is blank"))
     };
     Ok(Group::Synthesize {
         note_type,

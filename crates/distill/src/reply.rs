@@ -23,44 +23,10 @@ const MAX_TITLE: usize = 120;
 /// The maximum length of a body, in characters. The prompts ask for far less.
 const MAX_BODY: usize = 8_000;
 
-/// Why an answer was discarded.
+/// Why an answer was discarded, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
-    /// It is not JSON, or has text around the JSON.
-    #[error("the answer is not JSON alone (line {line}, column {column})")]
-    NotJson {
-        /// The line of the error.
-        line: usize,
-        /// The column of the error.
-        column: usize,
-    },
-    /// Its JSON has another structure.
-    #[error("the answer does not have the requested structure (line {line}, column {column})")]
-    Shape {
-        /// The line of the error.
-        line: usize,
-        /// The column of the error.
-        column: usize,
-    },
-    /// A note has an unknown type.
-    #[error("note {0} of the answer is neither semantic nor procedural")]
-    Type(usize),
-    /// A note's title is empty after sanitising.
-    #[error("note {0} of the answer has no title")]
-    NoTitle(usize),
-    /// A note's body is empty after sanitising.
-    #[error("note {0} of the answer has no text")]
-    NoBody(usize),
-    /// A note's body is too long.
-    #[error("note {0} of the answer is over {MAX_BODY} characters")]
-    TooLong(usize),
-    /// The question is empty after sanitising.
-    #[error("the answer asks nothing")]
-    NoQuery,
-    /// There are too many notes.
-    #[error("the answer has over {MAX_NOTES} notes")]
-    TooMany,
-}
+#[error("{0}")]
+pub struct InvalidAnswer(pub(crate) String);
 
 /// A note distilled from many notes, sanitised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,10 +81,11 @@ struct WireQuery {
 }
 
 /// Parses the answer to [`prompts::reflect`](crate::prompts::reflect). An empty list is valid.
-pub fn notes(answer: &str) -> Result<Vec<Distilled>, Violation> {
+pub fn notes(answer: &str) -> Result<Vec<Distilled>, InvalidAnswer> {
     let notes: Vec<WireNote> = parse(answer)?;
     if notes.len() > MAX_NOTES {
-        return Err(Violation::TooMany);
+        let many = format!("the answer has over {MAX_NOTES} notes");
+        return Err(InvalidAnswer(many));
     }
     let numbered = (1..).zip(notes);
     numbered
@@ -126,7 +93,7 @@ pub fn notes(answer: &str) -> Result<Vec<Distilled>, Violation> {
             let note_type = match note.r#type.as_str() {
                 "semantic" => NoteType::Semantic,
                 "procedural" => NoteType::Procedural,
-                _ => return Err(Violation::Type(number)),
+                _ => return Err(flaw(number, "is neither semantic nor procedural")),
             };
             let (title, body) = fit(number, &note.title, &note.body)?;
             Ok(Distilled {
@@ -140,7 +107,7 @@ pub fn notes(answer: &str) -> Result<Vec<Distilled>, Violation> {
 }
 
 /// Parses the answer to [`prompts::summary`](crate::prompts::summary).
-pub fn summary(answer: &str) -> Result<Summary, Violation> {
+pub fn summary(answer: &str) -> Result<Summary, InvalidAnswer> {
     let summary: WireSummary = parse(answer)?;
     if summary.skip {
         return Ok(Summary::Skip);
@@ -150,40 +117,46 @@ pub fn summary(answer: &str) -> Result<Summary, Violation> {
 }
 
 /// Parses the answer to [`prompts::query`](crate::prompts::query), one line.
-pub fn query(answer: &str) -> Result<String, Violation> {
+pub fn query(answer: &str) -> Result<String, InvalidAnswer> {
     let query: WireQuery = parse(answer)?;
     let query: String = safe_line(&query.query).chars().take(MAX_QUERY).collect();
     let query = query.trim();
     if query.is_empty() {
-        return Err(Violation::NoQuery);
+        return Err(InvalidAnswer("the answer asks nothing".to_owned()));
     }
     Ok(query.to_owned())
 }
 
+fn flaw(number: usize, what: &str) -> InvalidAnswer {
+    InvalidAnswer(format!("note {number} of the answer {what}"))
+}
+
 /// Sanitises a note's texts and checks that they are not empty.
-fn fit(number: usize, title: &str, body: &str) -> Result<(String, String), Violation> {
+fn fit(number: usize, title: &str, body: &str) -> Result<(String, String), InvalidAnswer> {
     if body.chars().count() > MAX_BODY {
-        return Err(Violation::TooLong(number));
+        let long = format!("is over {MAX_BODY} characters");
+        return Err(flaw(number, &long));
     }
     let title: String = safe_line(title).chars().take(MAX_TITLE).collect();
     let body = safe(body);
     if title.trim().is_empty() {
-        return Err(Violation::NoTitle(number));
+        return Err(flaw(number, "has no title"));
     }
     if body.trim().is_empty() {
-        return Err(Violation::NoBody(number));
+        return Err(flaw(number, "has no text"));
     }
     Ok((title.trim().to_owned(), body.trim().to_owned()))
 }
 
-fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, Violation> {
+fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, InvalidAnswer> {
     serde_json::from_str(unfenced(answer)).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        if error.is_data() {
-            Violation::Shape { line, column }
+        let what = if error.is_data() {
+            "does not have the requested structure"
         } else {
-            Violation::NotJson { line, column }
-        }
+            "is not JSON alone"
+        };
+        InvalidAnswer(format!("the answer {what} (line {line}, column {column})"))
     })
 }
 
