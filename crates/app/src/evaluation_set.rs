@@ -47,11 +47,11 @@ pub struct Case {
 
 impl Case {
     /// Creates a question that a model asked about a note. A person has to approve it.
-    pub fn by_model(query: &str, note: &Note, label: &str, echoes: &PrivateTokens) -> Self {
+    pub fn by_model(query: &str, note: &Note, label: &str) -> Self {
         Self {
-            query: fit(&plain(query), echoes),
+            query: fit(&plain(query)),
             relevant_ids: vec![note.id.to_string()],
-            note_titles: vec![fit(&note.title, echoes)],
+            note_titles: vec![fit(&note.title)],
             approved: false,
             source: format!("{MODEL}{label}"),
         }
@@ -69,8 +69,8 @@ impl Case {
 }
 
 /// Sanitises a text for the file.
-fn fit(text: &str, echoes: &PrivateTokens) -> String {
-    sanitize::text(text, echoes, MAX_QUERY).value
+fn fit(text: &str) -> String {
+    sanitize::text(text, &PrivateTokens::default(), MAX_QUERY).value
 }
 
 /// Removes the search operators from a text.

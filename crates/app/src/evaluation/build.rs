@@ -18,7 +18,7 @@ use anamnesis_store::{
     index::{Entry, Filter},
     journal::Journal,
 };
-use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
+use anamnesis_text::clean::one_line;
 use serde::Serialize;
 
 use crate::{
@@ -133,11 +133,5 @@ pub fn ask(model: &Model, note: &Note, prompt: &Prompt) -> Result<Case, Error> {
         .ask(prompt.system, &prompt.user)
         .map_err(|error| failed(error.to_string()))?;
     let query = reply::query(&answer).map_err(|violation| failed(violation.to_string()))?;
-    let label = one_line(&model.label());
-    Ok(Case::by_model(
-        &query,
-        note,
-        &label,
-        &PrivateTokens::default(),
-    ))
+    Ok(Case::by_model(&query, note, &one_line(&model.label())))
 }
