@@ -7,7 +7,7 @@ use anamnesis_sync::name_in_commits;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use crate::{Error, context::Context, format, history, sync::History};
+use crate::{Error, context::Context, history};
 
 /// The known facts of a machine.
 #[derive(Debug, Default)]
@@ -48,10 +48,4 @@ pub fn in_order(context: &Context, machines: BTreeMap<String, Machine>) -> Vec<(
     let mut list: Vec<_> = machines.into_iter().collect();
     list.sort_by_key(|(name, machine)| (*name != own, std::cmp::Reverse(machine.seen)));
     list
-}
-
-/// Returns when this machine last had everything of the remote.
-pub fn in_step_at(context: &Context) -> Option<DateTime<Utc>> {
-    let history = context.journal().map(|journal| History::load(&journal))?;
-    history.in_step_at.map(format::time)
 }
