@@ -202,20 +202,15 @@ pub fn pass(context: &Context, check: bool, by_person: bool) -> Result<Done, Err
             drop(opened);
             opened = open_journal(context, false, false, &mut done);
         }
-        let kept = match &opened {
-            Ok(journal) => process_queue(context, journal, by_person, &mut done),
-            Err(_) => Ok(()),
-        };
+        let mut kept = Ok(());
         if let Ok(journal) = &opened {
+            kept = process_queue(context, journal, by_person, &mut done);
             settle_projects(context, journal);
-        }
-        let is_index_damaged = opened.as_ref().is_ok_and(has_damage);
-        if is_index_damaged && let Ok(journal) = &opened {
-            // Cleared before the rebuild, so that damage found from now on is kept.
-            journal.set_meta(INDEX_DAMAGED, "")?;
-        }
-        if is_index_damaged {
-            Index::rebuild(&context.home, &context.notes, TIMEOUT)?;
+            if has_damage(journal) {
+                // Cleared before the rebuild, so that damage found from now on is kept.
+                journal.set_meta(INDEX_DAMAGED, "")?;
+                Index::rebuild(&context.home, &context.notes, TIMEOUT)?;
+            }
         }
         refresh(context, check)?;
         if kept.is_err() && is_damaged(context) {
