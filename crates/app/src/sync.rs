@@ -423,8 +423,10 @@ impl<'a> Carrier<'a> {
             history.add(result, self.begun.timestamp_millis());
             history.save(journal)?;
         }
-        let returned = result.iter().flat_map(|synced| &synced.returned);
-        let returned = returned.map(|id| {
+        let Ok(synced) = result else {
+            return Ok(());
+        };
+        let returned = synced.returned.iter().map(|id| {
             let text = returned_text(*id);
             LeftPlace::new(text, None, environment.now)
         });
@@ -432,24 +434,20 @@ impl<'a> Carrier<'a> {
         if !returned.is_empty() {
             left::add(journal, &returned, environment.now)?;
         }
-        if result.as_ref().is_ok_and(|synced| synced.pulled > 0) {
+        if synced.pulled > 0 {
             // Other machines may have found aliases.
             let home = &self.context.home;
             Identities::new(journal, home, environment.now, Duration::ZERO).refresh()?;
         }
-        if let Ok(synced) = result {
-            keep_withheld(self.context, journal, synced)?;
-            journal.know(synced.changed.iter().map(|path| path.id))?;
+        keep_withheld(self.context, journal, synced)?;
+        journal.know(synced.changed.iter().map(|path| path.id))?;
+        if synced.changed.is_empty() {
+            return Ok(());
         }
-        match result {
-            Ok(synced) if !synced.changed.is_empty() => {
-                // The current time, not the start of the sync: prompts in between did not have
-                // these notes yet.
-                let arrived = environment.current_time().timestamp_millis();
-                journal.set_meta(ARRIVED, &arrived.to_string())
-            }
-            _ => Ok(()),
-        }
+        // The current time, not the start of the sync: prompts in between did not have these notes
+        // yet.
+        let arrived = environment.current_time().timestamp_millis();
+        journal.set_meta(ARRIVED, &arrived.to_string())
     }
 
     /// Inspects the remote. Joins nothing and changes no note.
