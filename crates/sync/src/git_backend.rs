@@ -41,12 +41,12 @@ pub type RecordPurge<'a> =
 
 /// Synchronizes the notes of a store through git.
 pub struct GitBackend<'a> {
-    home: &'a Home,
-    notes: &'a Notes,
-    settings: Settings,
+    pub(crate) home: &'a Home,
+    pub(crate) notes: &'a Notes,
+    pub(crate) settings: Settings,
     set_aside: RefCell<Option<SetAside>>,
-    changed: RefCell<BTreeSet<NoteId>>,
-    purged: PrivateTokens,
+    pub(crate) changed: RefCell<BTreeSet<NoteId>>,
+    pub(crate) purged: PrivateTokens,
     on_step: Box<dyn Fn(SyncStep) + 'a>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> GitBackend<'a> {
         let repository = self.open(&lock)?;
         repository.recover(&lock, self.notes)?;
         drop(lock);
-        let mut run = self.run(repository);
+        let mut run = Run::new(self, repository);
         run.commit_folder(held)?;
         self.tidy(&run.repository, held);
         run.synced("committed locally")
@@ -255,7 +255,7 @@ impl<'a> GitBackend<'a> {
     /// Opens the repository, completes what a killed process began, and sets the remote.
     fn begin(&self) -> Result<Run<'_>, Error> {
         let lock = self.notes.lock()?;
-        let mut run = self.run(self.open(&lock)?);
+        let mut run = Run::new(self, self.open(&lock)?);
         let recovered = run.repository.recover(&lock, self.notes)?;
         run.record_in_index(recovered);
         if self.settings.answer.restores() {
@@ -266,18 +266,6 @@ impl<'a> GitBackend<'a> {
             run.repository.set_remote(&lock, remote.as_str())?;
         }
         Ok(run)
-    }
-
-    fn run(&self, repository: Repository) -> Run<'_> {
-        Run::new(
-            self.home,
-            self.notes,
-            &self.settings,
-            self.set_aside(),
-            &self.changed,
-            &self.purged,
-            repository,
-        )
     }
 
     /// Takes the sync lock.

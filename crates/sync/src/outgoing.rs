@@ -128,7 +128,7 @@ impl Run<'_> {
     /// branch moves there; the replaced commits are dropped.
     pub(crate) fn settle(&self, tip: Oid, outgoing: &Outgoing) -> Result<(), Error> {
         let repository = &self.repository;
-        let lock = self.notes.lock()?;
+        let lock = self.backend.notes.lock()?;
         let head = repository.head()?.filter(|head| head.id() == tip);
         // If a command has committed meanwhile, the next sync does this.
         let Some(head) = head else { return Ok(()) };

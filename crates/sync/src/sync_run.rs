@@ -1,24 +1,23 @@
 //! One run of a sync: commit, join, write files, rewrite history for a purge.
 
-use std::{cell::RefCell, collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
-use anamnesis_note::{id::NoteId, note::Scope};
+use anamnesis_note::note::Scope;
 use anamnesis_store::{
-    fs::{file, home::Home},
+    fs::file,
     index::Index,
-    notes::{Notes, Problem},
+    notes::Problem,
     purge::{self, MaskedFiles},
 };
-use anamnesis_text::private_tokens::PrivateTokens;
 use git2::{Commit, Oid};
 
 use crate::{
     apply::Applied,
-    backend::{Held, HeldDecision, Settings, Synced},
+    backend::{Held, HeldDecision, Synced},
     commit::Act,
-    damage::SetAside,
     error::Error,
     git::{Git, INCOMING, Pushed},
+    git_backend::GitBackend,
     join::{self, Joined, Side},
     layout,
     outgoing::Outgoing,
@@ -33,38 +32,17 @@ const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One run of a sync.
 pub(crate) struct Run<'a> {
-    home: &'a Home,
-    pub(crate) notes: &'a Notes,
-    settings: &'a Settings,
-    /// The damaged repository that was set aside, if any.
-    set_aside: Option<SetAside>,
-    /// The tokens of texts that were purged here.
-    purged: &'a PrivateTokens,
+    pub(crate) backend: &'a GitBackend<'a>,
     pub(crate) repository: Repository,
     pub(crate) committed: usize,
-    /// The notes whose files were written or removed.
-    changed: &'a RefCell<BTreeSet<NoteId>>,
     /// What has been done so far.
     pub(crate) synced: Synced,
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(
-        home: &'a Home,
-        notes: &'a Notes,
-        settings: &'a Settings,
-        set_aside: Option<SetAside>,
-        changed: &'a RefCell<BTreeSet<NoteId>>,
-        purged: &'a PrivateTokens,
-        repository: Repository,
-    ) -> Self {
+    pub(crate) fn new(backend: &'a GitBackend<'a>, repository: Repository) -> Self {
         Self {
-            home,
-            notes,
-            settings,
-            set_aside,
-            changed,
-            purged,
+            backend,
             repository,
             committed: 0,
             synced: Synced::default(),
@@ -81,8 +59,10 @@ impl<'a> Run<'a> {
 
     /// Commits the changes in the folder.
     pub(crate) fn commit_folder(&mut self, held: &SyncLock) -> Result<(), Error> {
-        let may_delete = self.settings.answer == HeldDecision::Accept;
-        let gathered = self.repository.commit_all(held, self.notes, may_delete)?;
+        let may_delete = self.backend.settings.answer == HeldDecision::Accept;
+        let gathered = self
+            .repository
+            .commit_all(held, self.backend.notes, may_delete)?;
         self.committed += gathered.commits;
         self.add_problems(gathered.problems);
         if let Some((gone, of)) = gathered.held_back {
@@ -97,7 +77,7 @@ impl<'a> Run<'a> {
             let Some(target) = self.join()? else {
                 return Ok(self.synced.held.is_none() || self.is_local_hold());
             };
-            let lock = self.notes.lock()?;
+            let lock = self.backend.notes.lock()?;
             // A command may have committed during the join.
             if self.repository.head()?.map(|head| head.id()) != target.head {
                 continue;
@@ -106,29 +86,29 @@ impl<'a> Run<'a> {
                 self.repository.quarantine(*id, bytes)?;
             }
             for proposal in &target.joined.proposals {
-                Repository::propose(&lock, self.notes, proposal)?;
-                self.changed.borrow_mut().insert(proposal.id);
+                Repository::propose(&lock, self.backend.notes, proposal)?;
+                self.backend.changed.borrow_mut().insert(proposal.id);
             }
             if let Some(record) = &target.purged {
                 self.repository.begin_pruning()?;
-                let home = self.home;
-                purge::drop_copies(home, &lock, self.notes, &record.gone)?;
+                let home = self.backend.home;
+                purge::drop_copies(home, &lock, self.backend.notes, &record.gone)?;
             }
             let applied = self
                 .repository
-                .apply_commit(&lock, self.notes, target.commit)?;
+                .apply_commit(&lock, self.backend.notes, target.commit)?;
             self.synced.conflicts += applied.proposals;
             self.repository.set_joined(&lock, target.incoming)?;
             let is_purged = target.purged.is_some();
             self.record_in_index(applied);
             drop(lock);
-            if is_purged && self.home.index().exists() {
+            if is_purged && self.backend.home.index().exists() {
                 self.rebuild_index();
             }
             let head = target.head;
             let returned = self
                 .repository
-                .returned(target.incoming, head, self.purged)?;
+                .returned(target.incoming, head, &self.backend.purged)?;
             self.synced.returned.extend(returned);
             self.synced.pulled += target.pulled;
             self.synced.conflicts += target.joined.siblings + target.joined.proposals.len();
@@ -148,7 +128,7 @@ impl<'a> Run<'a> {
     /// Returns `None` if there is nothing to join or the join is held back.
     fn join(&mut self) -> Result<Option<Target>, Error> {
         let repository = &self.repository;
-        let answer = self.settings.answer;
+        let answer = self.backend.settings.answer;
         let Some(incoming) = repository.tip(INCOMING)? else {
             return Ok(None);
         };
@@ -230,7 +210,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         drop(head);
-        let path = self.home.tree(Scope::Portable).join(LAYOUT);
+        let path = self.backend.home.tree(Scope::Portable).join(LAYOUT);
         file::write_atomic(&path, layout::text().as_bytes()).map_err(Error::io(&path))?;
         self.commit_folder(place)
     }
@@ -256,7 +236,7 @@ impl<'a> Run<'a> {
     pub(crate) fn pushed(&mut self, head: Oid) -> Result<(), Error> {
         let known = self.repository.tip(JOINED)?.map(|tip| tip.id());
         if known != Some(head) {
-            let lock = self.notes.lock()?;
+            let lock = self.backend.notes.lock()?;
             self.repository.set_joined(&lock, head)?;
         }
         self.synced.pushed = true;
@@ -265,10 +245,10 @@ impl<'a> Run<'a> {
 
     /// Removes purged notes and text from the files.
     pub(crate) fn clean(&mut self, what: &Purge) -> Result<(), Error> {
-        let (home, notes) = (self.home, self.notes);
+        let (home, notes) = (self.backend.home, self.backend.notes);
         let lock = notes.lock()?;
         let before = notes.folder_times();
-        purge::bury(home, &lock, notes, &what.ids, self.settings.now)?;
+        purge::bury(home, &lock, notes, &what.ids, self.backend.settings.now)?;
         let mut ids = what.ids.clone();
         if let Some(needle) = &what.needle {
             let places = purge::mask(home, &lock, needle, MaskedFiles::All)?;
@@ -311,8 +291,8 @@ impl<'a> Run<'a> {
 
     /// Replaces the branch with the rewritten history, in the remote first.
     pub(crate) fn replace(&mut self, git: &Git, head: Oid, new: Oid) -> Result<Pushed, Error> {
-        let notes = self.notes;
-        let remote = self.settings.remote.as_ref();
+        let notes = self.backend.notes;
+        let remote = self.backend.settings.remote.as_ref();
         let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
         if let (Some(remote), Some(there)) = (remote, there) {
             let lock = notes.lock()?;
@@ -363,7 +343,7 @@ impl<'a> Run<'a> {
     /// Removes the objects of the old history, here and in a remote that is a folder, and the other
     /// branches and tags of the remote that name it.
     pub(crate) fn finish_purge(&mut self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
-        let remote = self.settings.remote.as_ref();
+        let remote = self.backend.settings.remote.as_ref();
         let mut left = Vec::new();
         // This needs the old commits.
         if let Some(remote) = remote {
@@ -375,7 +355,7 @@ impl<'a> Run<'a> {
                 Err(error) => left.push(error.to_string()),
             }
         }
-        let lock = self.notes.lock()?;
+        let lock = self.backend.notes.lock()?;
         purged.dropped.extend(self.repository.prune(git)?);
         drop(lock);
         let Some(remote) = remote else {
@@ -391,9 +371,9 @@ impl<'a> Run<'a> {
 
     /// Rebuilds the index after a purge: free pages of the old file contain the text.
     fn rebuild_index(&mut self) {
-        if let Err(error) = Index::rebuild(self.home, self.notes, INDEX_TIMEOUT) {
+        if let Err(error) = Index::rebuild(self.backend.home, self.backend.notes, INDEX_TIMEOUT) {
             self.synced.problems.push(Problem {
-                path: self.home.relative(&self.home.index()),
+                path: self.backend.home.relative(&self.backend.home.index()),
                 reason: format!("it may still contain purged text: {error}"),
             });
         }
@@ -404,7 +384,7 @@ impl<'a> Run<'a> {
         if !self.repository.is_pruning() {
             return;
         }
-        let lock = self.notes.lock().map_err(Error::from);
+        let lock = self.backend.notes.lock().map_err(Error::from);
         let pruned = lock.and_then(|_lock| self.repository.prune(git));
         let reason = match pruned {
             Ok(dropped) if dropped.is_empty() => return,
@@ -426,23 +406,23 @@ impl<'a> Run<'a> {
         if applied.notes.is_empty() {
             return;
         }
-        if let Ok(mut index) = Index::open_if_usable(self.home, INDEX_TIMEOUT) {
+        if let Ok(mut index) = Index::open_if_usable(self.backend.home, INDEX_TIMEOUT) {
             // On an error the next refresh adds them: the files exist.
-            let _ = index.record_all(self.notes, &applied.notes, applied.before);
+            let _ = index.record_all(self.backend.notes, &applied.notes, applied.before);
         }
-        self.changed.borrow_mut().extend(applied.notes);
+        self.backend.changed.borrow_mut().extend(applied.notes);
     }
 
     pub(crate) fn synced(mut self, detail: &str) -> Result<Synced, Error> {
-        if let Some(aside) = &self.set_aside {
-            let home = self.home;
+        if let Some(aside) = self.backend.set_aside() {
+            let home = self.backend.home;
             self.synced.problems.push(Problem {
                 path: "memory/.git".to_owned(),
                 reason: aside.told(&home.relative(&aside.folder)),
             });
         }
-        let changed = self.changed.borrow();
-        let changed = changed.iter().filter_map(|id| self.notes.find(*id));
+        let changed = self.backend.changed.borrow();
+        let changed = changed.iter().filter_map(|id| self.backend.notes.find(*id));
         self.synced.changed = changed.collect();
         self.synced.head = self.repository.short_head()?;
         self.synced.detail = match (&self.synced.held, self.synced.conflicts) {
