@@ -60,8 +60,12 @@ impl Repository {
         // The history before the first such note stays.
         let kept = first.and_then(|commit| commit.parent(0).ok());
         let parents = match (&kept, &there) {
-            (Some(kept), Some(there)) if self.is_in(kept, there)? => vec![there],
-            (Some(kept), Some(there)) if self.is_in(there, kept)? => vec![kept],
+            (Some(kept), Some(there)) if self.is_in_history(kept.id(), Some(there.id()))? => {
+                vec![there]
+            }
+            (Some(kept), Some(there)) if self.is_in_history(there.id(), Some(kept.id()))? => {
+                vec![kept]
+            }
             _ => kept.iter().chain(&there).collect(),
         };
         let commit = match (&parents[..], &there) {
@@ -104,11 +108,6 @@ impl Repository {
     fn is_blob_withheld(&self, name: &str, (_, oid): NoteBlob) -> Result<bool, Error> {
         Ok(is_withheld(name, &self.read(oid)?))
     }
-
-    /// Returns whether a commit is another one, or an ancestor of it.
-    fn is_in(&self, commit: &Commit<'_>, of: &Commit<'_>) -> Result<bool, Error> {
-        Ok(commit.id() == of.id() || self.git.graph_descendant_of(of.id(), commit.id())?)
-    }
 }
 
 impl Run<'_> {
@@ -135,7 +134,7 @@ impl Run<'_> {
         let sent = repository.git.find_commit(outgoing.commit)?;
         let commit = if outgoing.withheld.is_empty() {
             sent.id()
-        } else if repository.is_in(&sent, &head)? {
+        } else if repository.is_in_history(sent.id(), Some(head.id()))? {
             return Ok(());
         } else {
             repository.write_commit(head.tree_id(), &[&head, &sent], BY_MACHINE, None)?

@@ -442,12 +442,6 @@ impl Repository {
         Ok((dropped, left))
     }
 
-    /// Returns whether a commit is the branch's tip or one of its ancestors.
-    fn is_in_history(&self, commit: Oid, head: Option<Oid>) -> Result<bool, Error> {
-        let Some(head) = head else { return Ok(false) };
-        Ok(head == commit || self.git.graph_descendant_of(head, commit)?)
-    }
-
     /// Deletes the references that name an old history. Those of a person and the remote's tip stay if
     /// they are in the branch's history. Our others, such as [`PURGED`], are no longer needed, and would
     /// keep what a later purge removes. Returns the names of a person's references.

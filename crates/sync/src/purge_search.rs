@@ -172,14 +172,7 @@ impl Repository {
                 if commit.parent_count() < 2 || written.commits == 0 {
                     written.commits += 1;
                 }
-                let is_pushed = match pushed {
-                    Some(pushed) if written.pushed_at.is_none() => {
-                        pushed == commit.id()
-                            || self.git.graph_descendant_of(pushed, commit.id())?
-                    }
-                    _ => false,
-                };
-                if is_pushed {
+                if written.pushed_at.is_none() && self.is_in_history(commit.id(), pushed)? {
                     written.pushed_at = DateTime::from_timestamp(commit.time().seconds(), 0);
                 }
             }

@@ -272,6 +272,12 @@ impl Repository {
         }
     }
 
+    /// Returns whether a commit is a tip or one of its ancestors.
+    pub(crate) fn is_in_history(&self, commit: Oid, tip: Option<Oid>) -> Result<bool, Error> {
+        let Some(tip) = tip else { return Ok(false) };
+        Ok(tip == commit || self.git.graph_descendant_of(tip, commit)?)
+    }
+
     /// Counts the commits that `commit` has and `since` does not have.
     pub(crate) fn count_since(&self, commit: Oid, since: Option<Oid>) -> Result<usize, Error> {
         Ok(self.revwalk(Sort::NONE, Some(commit), since)?.count())

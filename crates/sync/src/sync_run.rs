@@ -133,9 +133,8 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         let head = repository.head()?;
-        if let Some(head) = &head
-            && (head.id() == incoming.id() || repository.is_ahead(head, &incoming)?)
-        {
+        let head_id = head.as_ref().map(Commit::id);
+        if repository.is_in_history(incoming.id(), head_id)? {
             return Ok(None);
         }
         let Some(start) = repository.join_start(head.as_ref(), &incoming, answer)? else {
@@ -178,7 +177,9 @@ impl<'a> Run<'a> {
             start.purged.as_ref(),
         )?;
         let is_ahead = match &head {
-            Some(head) if start.keeps_history => !repository.is_ahead(&incoming, head)?,
+            Some(head) if start.keeps_history => {
+                !repository.is_in_history(head.id(), Some(incoming.id()))?
+            }
             _ => false,
         };
         let target = if !is_ahead && tree == their_tree.id() {
@@ -193,10 +194,10 @@ impl<'a> Run<'a> {
             repository.write_commit(tree, &parents, act, None)?
         };
         Ok(Some(Target {
-            head: head.as_ref().map(Commit::id),
+            head: head_id,
             commit: target,
             incoming: incoming.id(),
-            pulled: repository.count_since(incoming.id(), head.map(|head| head.id()))?,
+            pulled: repository.count_since(incoming.id(), head_id)?,
             joined,
             purged: start.purged,
         }))
@@ -487,7 +488,7 @@ impl Repository {
             purged: None,
         };
         let is_rewritten = match &joined {
-            Some(joined) => joined.id() != incoming.id() && !self.is_ahead(incoming, joined)?,
+            Some(joined) => !self.is_in_history(joined.id(), Some(incoming.id()))?,
             None => false,
         };
         if answer.restores() {
@@ -508,10 +509,5 @@ impl Repository {
             start.keeps_history = start.purged.is_none();
         }
         Ok(Some(start))
-    }
-
-    /// Returns whether a commit descends from another one.
-    fn is_ahead(&self, commit: &Commit<'_>, of: &Commit<'_>) -> Result<bool, Error> {
-        Ok(self.git.graph_descendant_of(commit.id(), of.id())?)
     }
 }
