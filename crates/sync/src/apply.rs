@@ -59,6 +59,16 @@ pub(crate) struct Applied {
     pub(crate) before: [i64; 6],
 }
 
+impl Applied {
+    /// Starts before the first write.
+    pub(crate) fn new(notes: &Notes) -> Self {
+        Self {
+            before: notes.folder_times(),
+            ..Self::default()
+        }
+    }
+}
+
 impl Repository {
     /// Waits while another git holds a lock that a sync needs. What is left then belongs to a git that
     /// takes long, or to a dead one.
@@ -117,10 +127,7 @@ impl Repository {
         {
             self.update_git_index(head.tree_id(), &BTreeMap::new());
         }
-        let nothing = Applied {
-            before: notes.folder_times(),
-            ..Applied::default()
-        };
+        let nothing = Applied::new(notes);
         let Some(target) = self.tip(APPLYING)?.map(|commit| commit.id()) else {
             return Ok(nothing);
         };
@@ -138,10 +145,7 @@ impl Repository {
 
     /// Restores notes that the branch has and the folder does not.
     pub(crate) fn restore_missing(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
-        let mut applied = Applied {
-            before: notes.folder_times(),
-            ..Applied::default()
-        };
+        let mut applied = Applied::new(notes);
         let Some(tree) = self.head()?.as_ref().map(Commit::tree).transpose()? else {
             return Ok(applied);
         };
@@ -172,16 +176,12 @@ impl Repository {
         target: Oid,
     ) -> Result<Applied, Error> {
         let _writing = self.writing()?;
-        let before = notes.folder_times();
+        let mut applied = Applied::new(notes);
         self.set(APPLYING, target)?;
         let commit = self.git.find_commit(target)?;
         let new_tree = commit.tree()?;
         let old_tree = self.head()?.as_ref().map(Commit::tree).transpose()?;
         let changes = Changes::between(&self.git, old_tree.as_ref(), Some(&new_tree))?;
-        let mut applied = Applied {
-            before,
-            ..Applied::default()
-        };
         let mut stamps = self.place_new(lock, notes, &changes)?;
         for (id, change) in &changes.notes {
             self.apply_note(lock, notes, *id, *change, &mut applied, &mut stamps)?;

@@ -248,18 +248,14 @@ impl<'a> Run<'a> {
     pub(crate) fn clean(&mut self, what: &Purge) -> Result<(), Error> {
         let (home, notes) = (self.backend.home, self.backend.notes);
         let lock = notes.lock()?;
-        let before = notes.folder_times();
+        let mut applied = Applied::new(notes);
         purge::bury(home, &lock, notes, &what.ids, self.backend.settings.now)?;
-        let mut ids = what.ids.clone();
+        applied.notes.extend(&what.ids);
         if let Some(needle) = &what.needle {
             let places = purge::mask(home, &lock, needle, MaskedFiles::All)?;
-            ids.extend(places.notes.iter().map(|path| path.id));
+            let masked = places.notes.iter().map(|path| path.id);
+            applied.notes.extend(masked);
         }
-        let applied = Applied {
-            notes: ids,
-            before,
-            ..Applied::default()
-        };
         self.record_in_index(applied);
         drop(lock);
         Ok(())
