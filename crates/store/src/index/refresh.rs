@@ -65,12 +65,6 @@ pub struct Refreshed {
 }
 
 impl Index {
-    /// Returns a text that differs after each change of a note or of its usage, and in a rebuilt
-    /// index. What was derived from the index holds while it is the same.
-    pub fn generation(&self) -> Result<String, Error> {
-        Ok(self.meta("generation")?.unwrap_or_default())
-    }
-
     /// Updates the index from all files. It reads only files whose stamp changed. On an error, the
     /// index is unchanged.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
@@ -150,8 +144,8 @@ impl Index {
         let removed = remove_outdated(&transaction, &outdated, &unread, &mut changes)?;
         problems.extend(insert_unread(&transaction, notes, &unread, &mut changes)?);
         problems.extend(listing.problems.iter().map(|p| (p.clone(), NO_STAMP)));
-        let problems_changed = write_problems(&transaction, problems, known_problems)?;
-        if problems_changed || !unread.is_empty() || !outdated.is_empty() {
+        write_problems(&transaction, problems, known_problems)?;
+        if !unread.is_empty() || !outdated.is_empty() {
             settle(&transaction, changes)?;
         }
         if transaction.meta(FOLDER_TIMES)?.as_ref() != Some(&times_text) {
@@ -364,19 +358,17 @@ fn insert_unread(
     Ok(problems)
 }
 
-/// Brings the table `problem` up to date; returns whether anything changed.
+/// Brings the table `problem` up to date.
 fn write_problems(
     connection: &Connection,
     problems: Vec<(Problem, Stamp)>,
     mut known: KnownProblems,
-) -> Result<bool, Error> {
-    let mut changed = false;
+) -> Result<(), Error> {
     for (problem, stamp) in problems {
         let same = known
             .remove(&problem.path)
             .is_some_and(|(reason, old)| reason == problem.reason && old == stamp);
         if !same {
-            changed = true;
             connection.run(
                 "INSERT OR REPLACE INTO problem VALUES (?, ?, ?, ?, ?)",
                 params![
@@ -390,10 +382,9 @@ fn write_problems(
         }
     }
     for path in known.keys() {
-        changed = true;
         connection.run("DELETE FROM problem WHERE path = ?", [path])?;
     }
-    Ok(changed)
+    Ok(())
 }
 
 fn folder_times_text(times: [i64; 6]) -> String {
@@ -557,18 +548,5 @@ pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<()
     }
     changes.write(connection)?;
     corrections::relate(connection, &changes.added)?;
-    triggers::mark(connection)?;
-    Ok(next_generation(connection)?)
-}
-
-/// Counts a change of notes or of their usage. The count of another file begins elsewhere, because it
-/// begins with the time.
-pub(super) fn next_generation(connection: &Connection) -> rusqlite::Result<()> {
-    let begin = chrono::Utc::now().timestamp_micros();
-    connection.run(
-        "INSERT INTO meta VALUES ('generation', ?)
-             ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1",
-        [begin.to_string()],
-    )?;
-    Ok(())
+    Ok(triggers::mark(connection)?)
 }

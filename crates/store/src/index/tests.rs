@@ -114,23 +114,6 @@ fn notes_that_are_due_or_were_never_used_are_found_by_the_index() {
 }
 
 #[test]
-fn each_change_has_a_generation_of_its_own() {
-    let fixture = Fixture::new();
-    fixture.add("first", |_| ());
-    let mut index = fixture.refreshed();
-    let first = index.generation().unwrap();
-    index.refresh(&fixture.notes).unwrap();
-    assert_eq!(index.generation().unwrap(), first);
-    fixture.add("second", |_| ());
-    index.refresh(&fixture.notes).unwrap();
-    let second = index.generation().unwrap();
-    assert_ne!(second, first);
-    drop(index);
-    let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, TIMEOUT).unwrap();
-    assert!(![first, second].contains(&rebuilt.generation().unwrap()));
-}
-
-#[test]
 fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
     let fixture = Fixture::new();
     let old = fixture.add("pnpm", |note| note.body = "Use pnpm.".to_owned());

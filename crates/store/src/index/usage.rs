@@ -9,7 +9,7 @@ use anamnesis_note::id::NoteId;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, params};
 
-use super::{Error, Index, Part, refresh::next_generation};
+use super::{Error, Index, Part};
 use crate::{
     fs::home::Home,
     journal::{Journal, NoteCounts},
@@ -109,7 +109,7 @@ fn fill(connection: &Connection, counts: &[(String, i64, NoteCounts)]) -> rusqli
         ];
         connection.run("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)?;
     }
-    next_generation(connection)
+    Ok(())
 }
 
 #[cfg(test)]
