@@ -39,8 +39,6 @@ pub struct Filter {
     pub note_type: Option<NoteType>,
     /// Only this kind.
     pub kind: Option<Kind>,
-    /// Not these kinds.
-    pub except: &'static [Kind],
     /// Only this scope.
     pub scope: Option<Scope>,
     /// Only notes with this tag.
@@ -81,9 +79,6 @@ impl Filter {
         }
         if let Some(kind) = self.kind {
             add("note.kind = ?", kind.as_str());
-        }
-        for kind in self.except {
-            add("note.kind <> ?", kind.as_str());
         }
         if let Some(scope) = self.scope {
             add("note.scope = ?", scope.as_str());
