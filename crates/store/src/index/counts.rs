@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anamnesis_note::note::Kind;
 
-use super::{Error, Index, NoteTotals, query::count};
+use super::{Error, Index, NoteTotals};
 use crate::sqlite::Queries;
 
 /// The number of notes in the index, tombstones included.
@@ -17,7 +17,7 @@ pub(super) const CONFLICTS: &str = "SELECT count(*) FROM note
 impl Index {
     /// Returns the number of notes, tombstones included.
     pub fn note_count(&self) -> Result<usize, Error> {
-        Ok(count(&self.connection, TOTAL)?)
+        self.value(TOTAL, [])
     }
 
     /// Counts of notes for `status`.
@@ -58,7 +58,7 @@ impl Index {
 
     /// Counts the conflicting texts to decide about.
     pub fn count_conflicts(&self) -> Result<usize, Error> {
-        Ok(count(&self.connection, CONFLICTS)?)
+        self.value(CONFLICTS, [])
     }
 
     /// Calls `take` with the counted columns and the number of their notes, tombstones left out.

@@ -10,7 +10,6 @@ use super::{
     Error, Index, Part, Texts, bound,
     entry::{Parsed, stamp_of},
     postings::text_of,
-    query::count,
 };
 use crate::{fs::file::Stamp, sqlite::Queries};
 
@@ -114,11 +113,8 @@ impl Index {
     /// Counts the notes with a vector.
     pub fn count_embeddings(&self) -> Result<EmbeddingCounts, Error> {
         Ok(EmbeddingCounts {
-            done: count(&self.connection, "SELECT count(*) FROM embedding")?,
-            total: count(
-                &self.connection,
-                "SELECT count(*) FROM note WHERE state <> 'forgotten'",
-            )?,
+            done: self.value("SELECT count(*) FROM embedding", [])?,
+            total: self.value("SELECT count(*) FROM note WHERE state <> 'forgotten'", [])?,
         })
     }
 }

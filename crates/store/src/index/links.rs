@@ -402,14 +402,14 @@ impl Index {
 
     /// Counts the resolved links.
     pub fn link_counts(&self) -> Result<LinkCounts, Error> {
-        let count = |sql: &str| super::count(&self.connection, sql);
-        let superseding = count(concat!(
+        let sql = concat!(
             "SELECT count(*) FROM supersedes JOIN note AS older ON older.id = supersedes.id
              JOIN note AS newer ON newer.number = supersedes.number WHERE ",
             in_use!("older"),
             " AND ",
             in_use!("newer")
-        ))?;
+        );
+        let superseding: usize = self.value(sql, [])?;
         let (mut declared, mut mentions) = (0, 0);
         let sql = "SELECT target, count(*), sum(relation = 'mentions') FROM link GROUP BY target";
         let targets: Vec<(Target, usize, usize)> = self.tuples(sql, [])?;

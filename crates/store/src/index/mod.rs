@@ -59,7 +59,7 @@ pub use self::{
 };
 use self::{
     postings::Changes,
-    query::{bound, count},
+    query::bound,
     refresh::{inert, insert, settle},
     schema::{Part, check, create},
 };

@@ -7,7 +7,7 @@ use anamnesis_note::{
     note::{Kind, NoteType, Scope, State, timestamp},
 };
 use chrono::{DateTime, NaiveDate, Utc};
-use rusqlite::{Connection, params_from_iter, types::Value};
+use rusqlite::{params_from_iter, types::Value};
 use serde::Serialize;
 
 use super::{
@@ -355,8 +355,4 @@ pub(super) fn reference_values(reference: &IdPrefix) -> [String; 4] {
 
 pub(super) fn bound(limit: usize) -> Value {
     Value::Integer(sqlite::bound(limit))
-}
-
-pub(super) fn count(connection: &Connection, sql: &str) -> rusqlite::Result<usize> {
-    connection.value(sql, [])
 }

@@ -21,7 +21,6 @@ use super::{
     links,
     look::{self, FOLDER_TIMES},
     postings::{Changes, NoteTerms},
-    query::count,
     schema::PARTS,
     supersession, triggers,
 };
@@ -121,7 +120,7 @@ impl Index {
     ) -> Result<Option<Refreshed>, Error> {
         let now = SystemTime::now();
         let transaction = self.connection.unchecked_transaction()?;
-        let known_count = count(&transaction, counts::TOTAL)?;
+        let known_count: usize = transaction.value(counts::TOTAL, [])?;
         let (is_always, times_text) = (known_count <= always, folder_times_text(times));
         if !is_always && look::is_recent(&transaction, &times_text, now)? {
             return Ok(Some(Refreshed {
@@ -152,7 +151,7 @@ impl Index {
             transaction.set_meta(FOLDER_TIMES, &times_text)?;
         }
         look::record_check(&transaction, times, is_always, now)?;
-        let total = count(&transaction, counts::TOTAL)?;
+        let total = transaction.value(counts::TOTAL, [])?;
         transaction.commit()?;
         Ok(Some(Refreshed {
             total,

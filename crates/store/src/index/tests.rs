@@ -879,14 +879,8 @@ fn warnings_are_found_by_the_call_that_they_fit() {
     fs::remove_file(ours.path.absolute(&fixture.home)).unwrap();
     let index = fixture.refreshed();
     assert_eq!(titles_for(&index, "Bash", push), ["everybody's"]);
-    assert_eq!(
-        count(
-            &index.connection,
-            "SELECT count(*) FROM warning_trigger WHERE line = 'cmd: git push --force'"
-        )
-        .unwrap(),
-        1
-    );
+    let sql = "SELECT count(*) FROM warning_trigger WHERE line = 'cmd: git push --force'";
+    assert_eq!(index.value::<usize>(sql, []).unwrap(), 1);
 }
 
 #[test]
