@@ -77,7 +77,7 @@ const DOCUMENT_LENGTH: usize = 12;
 pub struct Document {
     /// The number of words, those of the title weighted; at most 65,535.
     pub length: u16,
-    /// The number of its project, see [`Documents::project`].
+    /// The number of its project, see [`Documents::projects`].
     pub project: u32,
     /// When its content last changed, seconds since 1970; 0 if the file does not say.
     pub updated: u32,
@@ -229,11 +229,6 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Returns the key of a project's number.
-    pub fn project(&self, number: u32) -> Option<&str> {
-        self.projects.get(&number).map(String::as_str)
-    }
-
     /// Returns the keys of all projects with their numbers.
     pub fn projects(&self) -> impl Iterator<Item = (u32, &str)> {
         self.projects
@@ -859,7 +854,7 @@ mod tests {
                 let Some(mut document) = *document else {
                     continue;
                 };
-                let project = documents.project(document.project).unwrap().to_owned();
+                let project = documents.projects[&document.project].clone();
                 document.project = 0;
                 told.push_str(&format!("{block}/{place} {project} {document:?}\n"));
             }

@@ -157,13 +157,14 @@ fn answers(index: &Index) -> String {
     };
     // The input of ranking, by id instead of by number.
     let documents = index.documents().unwrap();
+    let projects: BTreeMap<u32, &str> = documents.projects().collect();
     let notes = documents.blocks.iter().flat_map(|(block, notes)| {
         let notes = notes.iter().zip(block * 4096..);
         notes.filter_map(|(note, number)| Some((number, (*note)?)))
     });
     let ranked: BTreeMap<String, String> = notes
         .map(|(number, mut note)| {
-            let project = documents.project(note.project).unwrap().to_owned();
+            let project = projects[&note.project].to_owned();
             note.project = 0;
             let frequency = |term| {
                 let mut found = 0;
