@@ -14,7 +14,7 @@ use anamnesis_session::{
     session_note::SessionDigest,
 };
 use anamnesis_store::{
-    journal::{self, Audience, Journal, Taken},
+    journal::{self, Audience, Journal},
     project, session_note,
     settings::config::Headless,
     spool::{Spool, Waiting},
@@ -58,14 +58,14 @@ impl Hook {
                 let store = || {
                     journal.set_timeout(next_timeout)?;
                     next_timeout = timeout.saturating_sub(FIRST_TIMEOUT);
-                    let taken = journal.in_transaction(|journal| {
-                        let mut taken = journal.take_waiting(&mut waiting)?;
-                        taken.has_job |= journal.take(record)?.has_job;
+                    let has_job = journal.in_transaction(|journal| {
+                        let mut has_job = journal.take_waiting(&mut waiting)?;
+                        has_job |= journal.take(record)?;
                         self.keep_run(journal, handled, started)?;
-                        Ok(taken)
+                        Ok(has_job)
                     })?;
                     journal.set_timeout(timeout)?;
-                    Ok(taken)
+                    Ok(has_job)
                 };
                 let (stored, kept) =
                     spool.keep_unless_stored(record, journal::Error::is_busy, store);
@@ -77,7 +77,7 @@ impl Hook {
             handled.errors.push(format!("spool: {error}"));
         }
         match stored {
-            Ok(Taken { has_job }) => {
+            Ok(has_job) => {
                 handled.start_work |= has_job || (is_start && self.has_unfinished_sessions());
                 for waiting in &waiting {
                     match spool.put_away(waiting) {

@@ -52,7 +52,7 @@ pub use self::{
     resolved::Resolved,
     retention::{DAMAGED_DAYS, Pruned},
     session::{Extent, Runs, Session, StoredEvent},
-    take::{LOST, Taken},
+    take::LOST,
     timeline::{Event, Moment},
     usage::{LastTurn, NoteCounts, NoteReport, Report, TurnEvent, Weight},
 };

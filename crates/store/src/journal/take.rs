@@ -30,13 +30,6 @@ const MAX_NOTE_AGE: i64 = 15 * 60 * 1000;
 /// The end reason of a lost session.
 pub const LOST: &str = "lost";
 
-/// The result of storing a record.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Whether a note is queued.
-    pub has_job: bool,
-}
-
 /// A session's row before the record.
 #[derive(Default)]
 struct Before {
@@ -74,8 +67,9 @@ fn subject_of(event: &ToolEvent) -> Option<String> {
 }
 
 impl Journal {
-    /// Stores an event; a duplicate changes nothing. Call it in [`Journal::in_transaction`].
-    pub fn take(&self, record: &Record) -> Result<Taken, Error> {
+    /// Stores an event and returns whether a note is queued; a duplicate changes nothing. Call it in
+    /// [`Journal::in_transaction`].
+    pub fn take(&self, record: &Record) -> Result<bool, Error> {
         let before = self.take_session(record)?;
         self.take_echoes(record)?;
         let session = &record.session;
@@ -156,23 +150,23 @@ impl Journal {
             }
             _ => false,
         };
-        Ok(Taken { has_job })
+        Ok(has_job)
     }
 
-    /// Stores the records of the spool, in order. Call it in [`Journal::in_transaction`]; delete the
-    /// files after the commit.
+    /// Stores the records of the spool, in order, and returns whether a note is queued. Call it in
+    /// [`Journal::in_transaction`]; delete the files after the commit.
     ///
     /// A record that violates a constraint counts as unreadable, so that it does not block the
     /// records after it.
-    pub fn take_waiting(&self, waiting: &mut [Waiting]) -> Result<Taken, Error> {
-        let mut all = Taken::default();
+    pub fn take_waiting(&self, waiting: &mut [Waiting]) -> Result<bool, Error> {
+        let mut has_job = false;
         for waiting in waiting {
             let Some(record) = &waiting.record else {
                 continue;
             };
             self.connection.execute_batch("SAVEPOINT waiting")?;
             match self.take(record) {
-                Ok(taken) => all.has_job |= taken.has_job,
+                Ok(has_one) => has_job |= has_one,
                 Err(error) if error.is_refusal() => {
                     self.connection.execute_batch("ROLLBACK TO waiting")?;
                     waiting.record = None;
@@ -181,7 +175,7 @@ impl Journal {
             }
             self.connection.execute_batch("RELEASE waiting")?;
         }
-        Ok(all)
+        Ok(has_job)
     }
 
     /// Updates the times of a session that has a row, for a record that says nothing else of it.
