@@ -11,7 +11,7 @@ use rusqlite::{
     ffi,
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::fs::file::{self, private_options, with_suffix};
 
@@ -274,8 +274,17 @@ impl Queries for Connection {
     }
 }
 
-/// A value that is stored as JSON. What cannot be read, or is not there, is the default.
+/// A value that is stored as JSON, or a list as a parameter of `json_each`. What cannot be read, or is
+/// not there, is the default.
 pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> ToSql for Json<T> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let text = serde_json::to_string(&self.0);
+        let text = text.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        Ok(text.into())
+    }
+}
 
 impl<T: DeserializeOwned + Default> FromSql for Json<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {

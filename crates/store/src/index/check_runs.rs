@@ -14,10 +14,10 @@ use anamnesis_session::{
 };
 use anamnesis_text::{shell::command::Command, truncate::line};
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, params};
 
 use super::{Error, Index, Part, entry::in_force};
-use crate::sqlite::Queries;
+use crate::sqlite::{Json, Queries};
 
 const SCHEMA: &str = "
 CREATE TABLE check_run (
@@ -197,16 +197,15 @@ impl Index {
     /// Returns the rows of the notes of the last days, oldest first. A note dated ahead of the clock
     /// counts as written now.
     fn check_runs(&self, projects: &[&str], now: DateTime<Utc>) -> Result<Vec<CheckRun>, Error> {
-        let keys = vec!["?"; projects.len()].join(", ");
-        let in_force = in_force!();
-        let sql = format!(
+        let sql = concat!(
             "SELECT note.id, check_run.at, verdict, text FROM check_run JOIN note USING (number)
-             WHERE check_run.project IN ({keys}) AND check_run.at >= ? AND {in_force}
-             ORDER BY check_run.at, note.id, check_run.rowid"
+             WHERE check_run.project IN (SELECT value FROM json_each(?)) AND check_run.at >= ? AND ",
+            in_force!(),
+            " ORDER BY check_run.at, note.id, check_run.rowid"
         );
         let since = timestamp(now - TimeDelta::days(MAX_OPEN_DAYS));
-        let values = params_from_iter(projects.iter().copied().chain([since.as_str()]));
-        let rows: Vec<(String, String, _, _)> = self.tuples(&sql, values)?;
+        let values = params![Json(projects), since];
+        let rows: Vec<(String, String, _, _)> = self.tuples(sql, values)?;
         let runs = rows.into_iter().filter_map(|(id, at, verdict, text)| {
             Some(CheckRun {
                 note: id.parse().ok()?,

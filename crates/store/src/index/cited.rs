@@ -7,10 +7,10 @@ use anamnesis_note::{
     id::NoteId,
     note::Note,
 };
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, params};
 
 use super::{Error, Index, Part};
-use crate::sqlite::Queries;
+use crate::sqlite::{Json, Queries};
 
 const SCHEMA: &str = "
 CREATE TABLE cited (
@@ -28,9 +28,6 @@ pub(super) const PART: Part = Part {
 /// Notes of a project that cite a path, one more than the limit.
 const CITING: &str = "SELECT note.id FROM cited JOIN note USING (number)
   WHERE cited.project = ? AND cited.path = ? LIMIT ?";
-
-/// The number of notes in one query.
-const ASKED_AT_ONCE: usize = 200;
 
 /// Returns the paths that a note cites.
 pub(super) fn paths(note: &Note) -> Vec<String> {
@@ -75,17 +72,11 @@ impl Index {
     /// Returns the paths that these notes cite, sorted. Notes without citations are left out.
     pub fn cited_by(&self, notes: &[NoteId]) -> Result<BTreeMap<NoteId, Vec<String>>, Error> {
         let mut cited: BTreeMap<NoteId, Vec<String>> = BTreeMap::new();
-        for asked in notes.chunks(ASKED_AT_ONCE) {
-            let places = vec!["?"; asked.len()].join(", ");
-            let sql = format!(
-                "SELECT note.id, cited.path FROM note JOIN cited USING (number)
-                 WHERE note.id IN ({places}) ORDER BY note.id, cited.path"
-            );
-            let ids = params_from_iter(asked.iter().map(NoteId::to_string));
-            for (id, path) in self.tuples::<(String, _), Vec<_>>(&sql, ids)? {
-                if let Ok(id) = id.parse() {
-                    cited.entry(id).or_default().push(path);
-                }
+        let sql = "SELECT note.id, cited.path FROM note JOIN cited USING (number)
+          WHERE note.id IN (SELECT value FROM json_each(?)) ORDER BY note.id, cited.path";
+        for (id, path) in self.tuples::<(String, _), Vec<_>>(sql, [Json(notes)])? {
+            if let Ok(id) = id.parse() {
+                cited.entry(id).or_default().push(path);
             }
         }
         Ok(cited)

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     fs::file::Stamp,
     notes::{self, Listing, NotePath, Notes, Problem, Stored},
-    sqlite::{Compressed, Queries},
+    sqlite::{Compressed, Json, Queries},
 };
 
 /// The maximum number of rounds of a refresh while other processes write notes.
@@ -511,7 +511,7 @@ pub(super) fn insert(
             note.session.as_deref().filter(|session| !session.is_empty()),
             note.created_at,
             updated_at,
-            serde_json::json!(note.tags).to_string(),
+            Json(&note.tags),
             note.has_tag(REFLECTED_TAG),
             note.pinned,
             note.severity.map(Severity::as_str),

@@ -1,13 +1,13 @@
 //! Tasks and their states.
 
 use anamnesis_note::note::{Kind, Note, State, Status};
-use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
+use rusqlite::{Connection, Row, params};
 
 use super::{
     Entry, Error, Index, Part, bound,
     entry::{Parsed, in_force},
 };
-use crate::sqlite::Queries;
+use crate::sqlite::{Json, Queries};
 
 const SCHEMA: &str = "
 CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
@@ -30,28 +30,24 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     Ok(())
 }
 
-/// Builds the query for the open tasks of a number of projects.
+/// The open tasks of projects.
 ///
 /// `CROSS JOIN` keeps SQLite from starting at the notes of the project, which are many more than the
 /// open tasks.
-pub(super) fn open_tasks_of(projects: usize) -> String {
-    let keys = vec!["?"; projects].join(", ");
-    let in_force = in_force!();
-    format!(
-        "SELECT note.* FROM task CROSS JOIN note USING (number)
-         WHERE task.status IN ('active', 'pending') AND note.project IN ({keys})
-           AND {in_force}
-         ORDER BY task.status = 'active' DESC, note.updated_at DESC, note.id DESC LIMIT ?"
-    )
-}
+pub(super) const OPEN_TASKS: &str = concat!(
+    "SELECT note.* FROM task CROSS JOIN note USING (number)
+     WHERE task.status IN ('active', 'pending')
+       AND note.project IN (SELECT value FROM json_each(?)) AND ",
+    in_force!(),
+    " ORDER BY task.status = 'active' DESC, note.updated_at DESC, note.id DESC LIMIT ?"
+);
 
 impl Index {
     /// Returns the open tasks of projects that may be injected automatically: active ones first, then
     /// the newest.
     pub fn open_tasks(&self, projects: &[&str], limit: usize) -> Result<Vec<Entry>, Error> {
-        let keys = projects.iter().map(|key| Value::Text((*key).to_owned()));
-        let values = keys.chain([bound(limit)]).collect();
-        self.entries(&open_tasks_of(projects.len()), values)
+        let values = params![Json(projects), bound(limit)];
+        self.rows(OPEN_TASKS, values, Entry::read)
     }
 
     /// Returns the tasks of projects (all if empty) with one of these states, open ones first, in the
@@ -61,22 +57,13 @@ impl Index {
         projects: &[String],
         with: &[Status],
     ) -> Result<Vec<(Entry, Status)>, Error> {
-        let marks = |count: usize| vec!["?"; count].join(", ");
-        let of_projects = if projects.is_empty() {
-            String::new()
-        } else {
-            format!("AND note.project IN ({})", marks(projects.len()))
-        };
-        let sql = format!(
-            "SELECT note.*, task.status FROM task CROSS JOIN note USING (number)
-             WHERE task.status IN ({}) {of_projects} AND note.superseded = 0
+        let sql = "SELECT note.*, task.status FROM task CROSS JOIN note USING (number)
+             WHERE task.status IN (SELECT value FROM json_each(?1))
+               AND (?2 = '[]' OR note.project IN (SELECT value FROM json_each(?2)))
+               AND note.superseded = 0
              ORDER BY CASE task.status WHEN 'active' THEN 0 WHEN 'pending' THEN 1 WHEN 'done' THEN 2 ELSE 3 END,
-               note.updated_at DESC, note.id DESC",
-            marks(with.len())
-        );
-        let statuses = with.iter().map(|status| status.as_str().to_owned());
-        let values = statuses.chain(projects.iter().cloned()).map(Value::Text);
-        self.rows(&sql, params_from_iter(values), |row: &Row<'_>| {
+               note.updated_at DESC, note.id DESC";
+        self.rows(sql, params![Json(with), Json(projects)], |row: &Row<'_>| {
             let Parsed(status) = row.get("status")?;
             Ok((Entry::read(row)?, status))
         })

@@ -774,7 +774,7 @@ fn few_notes_are_found_without_walking_all() {
             triggers::BY_WORDS,
             "warning_word USING PRIMARY KEY (project=? AND term=?)",
         ),
-        (&tasks::open_tasks_of(2), "note USING INTEGER PRIMARY KEY"),
+        (tasks::OPEN_TASKS, "note USING INTEGER PRIMARY KEY"),
         (
             postings::PREFIXED,
             "dictionary USING PRIMARY KEY (term>? AND term<?)",

@@ -11,7 +11,7 @@ use anamnesis_text::{sanitize::head, terms::words};
 use rusqlite::{Connection, params};
 
 use super::{Entry, Error, Index, Part, entry::in_force, inert};
-use crate::sqlite::Queries;
+use crate::sqlite::{Json, Queries};
 
 const SCHEMA: &str = "
 CREATE TABLE warning_trigger (
@@ -161,9 +161,8 @@ impl Index {
     pub fn warnings_for(&self, call: &Call, projects: &[String]) -> Result<Vec<Entry>, Error> {
         let projects = with_global(projects);
         let keys = call.keys(|| self.text_keys(&projects))?;
-        let keys = serde_json::json!(keys).to_string();
         let mut found: Vec<Entry> = Vec::new();
-        self.each(BY_KEYS, [projects, keys], |row| {
+        self.each(BY_KEYS, params![projects, Json(keys)], |row| {
             let trigger = row.get::<_, String>("line")?.parse::<Trigger>();
             if trigger.is_ok_and(|trigger| trigger.matches(call)) {
                 found.push(Entry::read(row)?);
@@ -191,9 +190,8 @@ impl Index {
         }
         let mut words = words();
         words.insert(NAMES_OPTIONS.to_owned());
-        let words = serde_json::json!(words).to_string();
         let mut having: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
-        self.each(BY_WORDS, params![projects, words, MAX_HITS], |row| {
+        self.each(BY_WORDS, params![projects, Json(words), MAX_HITS], |row| {
             let words = having.entry(row.get("number")?).or_default();
             words.insert(row.get("term")?);
             Ok(())

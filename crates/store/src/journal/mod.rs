@@ -75,7 +75,7 @@ use anamnesis_text::{
     private_tokens::{Hash, Key, PrivateTokens},
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, ErrorCode, config::DbConfig, params, params_from_iter};
+use rusqlite::{Connection, ErrorCode, config::DbConfig, params};
 use serde::{Serialize, de::DeserializeOwned};
 use ulid::Ulid;
 
@@ -86,7 +86,7 @@ use crate::{
         home::Home,
         lock::{self, Subject},
     },
-    sqlite::{self, Queries},
+    sqlite::{self, Json, Queries},
 };
 
 /// The length of the write-ahead log that slows hooks down, in bytes: about forty hooks.
@@ -363,7 +363,7 @@ impl Journal {
                 shown.level,
                 shown.reason,
                 to.agent,
-                evidence.and_then(|evidence| serde_json::to_string(evidence).ok()),
+                evidence.map(Json),
             ];
             self.run(sql, values)?;
             if ![COMMIT, SUGGESTION, INHERITED].contains(&to.lane) && shown.level != POINTER {
@@ -475,9 +475,8 @@ impl Journal {
 
     /// Returns the values of several keys of `meta`; missing keys are left out.
     pub fn metas(&self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
-        let places = vec!["?"; names.len()].join(", ");
-        let sql = format!("SELECT key, value FROM meta WHERE key IN ({places})");
-        self.tuples(&sql, params_from_iter(names))
+        let sql = "SELECT key, value FROM meta WHERE key IN (SELECT value FROM json_each(?))";
+        self.tuples(sql, [Json(names)])
     }
 
     /// Returns all values of `meta` whose key begins with `prefix`.

@@ -274,7 +274,6 @@ impl Journal {
 
     /// Stores one run of recall.
     pub fn recalled(&self, session: &str, run: &Run) -> Result<(), Error> {
-        let held = serde_json::to_string(&run.held).unwrap_or_default();
         self.run(
             "INSERT OR REPLACE INTO recall VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
@@ -287,7 +286,7 @@ impl Journal {
                 run.floor,
                 run.given,
                 run.reason,
-                held,
+                Json(&run.held),
             ],
         )
     }

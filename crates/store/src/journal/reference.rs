@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{citation::CitationKind, id::NoteId};
-use rusqlite::{Row, params, params_from_iter};
+use rusqlite::{Row, params};
 
 use super::{Error, Journal};
-use crate::sqlite::{Queries, read_row};
+use crate::sqlite::{Json, Queries, read_row};
 
-/// The number of notes in one query.
-const ASKED_AT_ONCE: usize = 200;
+/// Notes that cite something that is gone. The latest disappearance first; those of one check by name.
+const STALE: &str = "SELECT note, text || ' is gone', gone_at FROM seen_citation
+  WHERE note IN (SELECT value FROM json_each(?)) AND gone_at IS NOT NULL
+  ORDER BY note, gone_at DESC, kind, text";
 
 /// A cited thing that a check saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,20 +43,10 @@ impl Journal {
     /// it.
     pub fn stale(&self, notes: &[NoteId]) -> Result<BTreeMap<NoteId, Stale>, Error> {
         let mut stale = BTreeMap::new();
-        for asked in notes.chunks(ASKED_AT_ONCE) {
-            let places = vec!["?"; asked.len()].join(", ");
-            // The latest disappearance first; those of one check by name.
-            let sql = format!(
-                "SELECT note, text || ' is gone', gone_at FROM seen_citation WHERE note IN ({places})
-                   AND gone_at IS NOT NULL
-                 ORDER BY note, gone_at DESC, kind, text"
-            );
-            let ids = params_from_iter(asked.iter().map(NoteId::to_string));
-            let rows: Vec<(String, String, i64)> = self.tuples(&sql, ids)?;
-            for (id, reason, gone_at) in rows {
-                if let Ok(id) = id.parse() {
-                    stale.entry(id).or_insert(Stale { reason, gone_at });
-                }
+        let rows: Vec<(String, String, i64)> = self.tuples(STALE, [Json(notes)])?;
+        for (id, reason, gone_at) in rows {
+            if let Ok(id) = id.parse() {
+                stale.entry(id).or_insert(Stale { reason, gone_at });
             }
         }
         Ok(stale)
@@ -71,11 +63,9 @@ impl Journal {
         &self,
         projects: &[String],
     ) -> Result<HashMap<NoteId, i64>, Error> {
-        let places = vec!["?"; projects.len()].join(", ");
-        let sql = format!(
-            "SELECT note, seen_at FROM seen_citation WHERE kind = '' AND project IN ({places})"
-        );
-        let rows: Vec<(String, i64)> = self.tuples(&sql, params_from_iter(projects))?;
+        let sql = "SELECT note, seen_at FROM seen_citation
+          WHERE kind = '' AND project IN (SELECT value FROM json_each(?))";
+        let rows: Vec<(String, i64)> = self.tuples(sql, [Json(projects)])?;
         let looks = rows.into_iter();
         Ok(looks
             .filter_map(|(note, at)| Some((note.parse().ok()?, at)))
@@ -215,15 +205,11 @@ mod tests {
         let home = Home::new(folder.path());
         home.create().unwrap();
         let journal = Journal::open(&home, Duration::from_secs(5)).unwrap();
-        let plan: String = journal
+        let sql = format!("EXPLAIN QUERY PLAN {STALE}");
+        let plan = journal
             .connection
-            .query_row(
-                "EXPLAIN QUERY PLAN SELECT note, gone_at FROM seen_citation
-                 WHERE note IN (?, ?) AND gone_at IS NOT NULL ORDER BY note, gone_at DESC, kind, text",
-                ["", ""],
-                |row| row.get("detail"),
-            )
-            .unwrap();
+            .query_row(&sql, [""], |row| row.get("detail"));
+        let plan: String = plan.unwrap();
         assert_eq!(plan, "SEARCH seen_citation USING PRIMARY KEY (note=?)");
     }
 }

@@ -4,7 +4,7 @@ use anamnesis_session::{observe::Observation, turn::Turn};
 use rusqlite::params;
 
 use super::{Error, Journal};
-use crate::sqlite::bound;
+use crate::sqlite::{Json, bound};
 
 /// The observations of some projects that match a failure, newest first.
 const RESOLVED: &str = "SELECT observation.session, observation.body, observation.at
@@ -39,7 +39,7 @@ impl Journal {
         let mut statement = self.connection.prepare_cached(RESOLVED)?;
         let mut rows = statement.query(params![
             signature,
-            serde_json::json!(projects).to_string(),
+            Json(projects),
             session,
             // Several sessions may have the same observation.
             bound(8 * limit),
@@ -99,7 +99,7 @@ mod tests {
                     observation.hash(),
                     kind.as_str(),
                     SIGNATURE,
-                    serde_json::json!(observation).to_string(),
+                    Json(&observation),
                     at
                 ],
             )

@@ -143,13 +143,12 @@ impl Journal {
     /// Returns the session of these projects that was answered at this time, in milliseconds since
     /// 1970, give or take some seconds.
     pub fn answered_at(&self, projects: &[String], at: i64) -> Result<Option<String>, Error> {
-        let keys = serde_json::to_string(projects).unwrap_or_default();
         self.first(
             "SELECT session.id FROM turn_end JOIN session ON session.id = turn_end.session
                  WHERE turn_end.speaker = 'main' AND turn_end.at BETWEEN ?1 - ?2 AND ?1 + ?2
                    AND session.project IN (SELECT value FROM json_each(?3))
                  ORDER BY abs(turn_end.at - ?1), turn_end.number DESC LIMIT 1",
-            params![at, ANSWER_TOLERANCE, keys],
+            params![at, ANSWER_TOLERANCE, Json(projects)],
         )
     }
 
@@ -466,11 +465,10 @@ impl Journal {
             return Ok(());
         };
         let summary = summary::summarize(&self.summary_digest(&session)?);
-        let body = serde_json::to_string(&summary).unwrap_or_default();
         self.run("INSERT INTO summary VALUES (?1, ?2, (SELECT prompts FROM session WHERE id = ?1), ?3, ?4)
                  ON CONFLICT (session, maker) DO UPDATE SET
                    up_to = excluded.up_to, body = excluded.body, at = excluded.at
-                   WHERE body <> excluded.body OR up_to <> excluded.up_to", params![id, RULE, body, now])
+                   WHERE body <> excluded.body OR up_to <> excluded.up_to", params![id, RULE, Json(summary), now])
     }
 
     /// Observes the new tool events and those that are not settled yet.
@@ -488,7 +486,7 @@ impl Journal {
                 observation.hash(),
                 observation.kind.as_str(),
                 observation.error_signature,
-                serde_json::to_string(observation).unwrap_or_default(),
+                Json(observation),
                 RULE,
                 now,
             ];

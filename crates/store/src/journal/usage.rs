@@ -240,7 +240,7 @@ impl Journal {
     pub fn usage_report(&self, since: i64, projects: &[String]) -> Result<Report, Error> {
         let is_chosen = "at >= ?1 AND (?2 = '[]' OR session IN
           (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
-        let projects = serde_json::json!(projects).to_string();
+        let projects = Json(projects);
         let (prompts, sessions) = self.tuple(
             &format!("SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND kind = ?3"),
             params![since, projects, PromptKind::Person.as_str()],
