@@ -11,14 +11,11 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{COMMIT, Error, Held, Journal, WITHOUT_MEANING};
+use super::{COMMIT, Error, Held, Journal, POINTER, WITHOUT_MEANING};
 use crate::sqlite::{Compressed, Json, Queries, bound, read_row};
 
 /// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
-
-/// The level of a note that was only pointed at.
-const POINTER: &str = "pointer";
 
 /// The `meta` key of the counts from before use was counted here.
 pub(crate) const FORMER_USAGE: &str = "former_usage";
