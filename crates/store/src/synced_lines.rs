@@ -44,7 +44,7 @@ pub enum Error {
 
 /// Returns what is declared about the keys of projects.
 pub fn alias_log(home: &Home) -> AliasLog {
-    AliasLog::parse(&read(&home.aliases()))
+    AliasLog::parse(&file::read_text(&home.aliases(), MAX_LENGTH))
 }
 
 /// Returns which keys are one project, and which projects are in groups.
@@ -54,7 +54,7 @@ pub fn aliases(home: &Home) -> Aliases {
 
 /// Returns the marks of purged notes.
 pub fn purge_marks(home: &Home) -> BTreeSet<PurgeMark> {
-    PurgeMark::parse(&read(&home.purged()))
+    PurgeMark::parse(&file::read_text(&home.purged(), MAX_LENGTH))
 }
 
 /// Marks notes as gone, and notes as masked; needs the lock of the notes.
@@ -83,7 +83,7 @@ pub fn mark_purged(
 
 /// Adds lines to a file, each once; needs the lock of the notes, because a sync writes the file, too.
 pub fn append(home: &Home, _lock: &Lock, path: &Path, lines: &str) -> Result<(), Error> {
-    let before = read(path);
+    let before = file::read_text(path, MAX_LENGTH);
     let after = join_lines(before.as_bytes(), lines.as_bytes());
     if after == before.as_bytes() {
         return Ok(());
@@ -94,9 +94,4 @@ pub fn append(home: &Home, _lock: &Lock, path: &Path, lines: &str) -> Result<(),
         source,
     })?;
     Ok(())
-}
-
-fn read(path: &Path) -> String {
-    let bytes = file::read_head(path, MAX_LENGTH).map(|(bytes, ..)| bytes);
-    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }

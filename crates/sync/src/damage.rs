@@ -28,9 +28,10 @@ use git2::Oid;
 use crate::{
     error::Error,
     git::INCOMING,
-    git_folder::{READY, make_beside, take_ready, text},
+    git_folder::{READY, make_beside, take_ready},
     loose,
     repository::{APPLYING, BRANCH, JOINED, Repository, TRACKED},
+    tree::MAX_FILE,
 };
 
 /// The prefix of a repository's folder in `quarantine/`. The time follows.
@@ -222,8 +223,8 @@ fn copy(objects: &Path, fresh: &Path, head: Oid) -> Result<(), git2::Error> {
 
 /// Returns the commits that a reference names, in its own file and in `packed-refs`.
 fn named_by(git: &Path, reference: &str) -> Vec<Oid> {
-    let own = text(&git.join(reference));
-    let packed = text(&git.join("packed-refs"));
+    let own = file::read_text(&git.join(reference), MAX_FILE);
+    let packed = file::read_text(&git.join("packed-refs"), MAX_FILE);
     let packed = packed
         .lines()
         .filter_map(|line| line.strip_suffix(reference)?.strip_suffix(' '));

@@ -49,7 +49,7 @@ pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
 
 /// Returns whether a file named `.git` refers to a repository, as in a work tree of git's.
 pub(crate) fn is_git_link(path: &Path) -> bool {
-    text(path).starts_with("gitdir:")
+    file::read_text(path, MAX_FILE).starts_with("gitdir:")
 }
 
 /// Checks that the repository's configuration can be read.
@@ -108,15 +108,9 @@ pub(crate) fn take_ready(tree: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Reads a file of a damaged repository as text; empty on errors.
-pub(crate) fn text(path: &Path) -> String {
-    let bytes = file::read_head(path, MAX_FILE).map(|(bytes, ..)| bytes);
-    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-}
-
 /// Returns whether the log of a reference shows that it existed: a line that begins with a commit.
 pub(crate) fn has_moved(git: &Path, reference: &str) -> bool {
-    let log = text(&git.join("logs").join(reference));
+    let log = file::read_text(&git.join("logs").join(reference), MAX_FILE);
     let mut before = log.lines().filter_map(|line| line.split(' ').next());
     before.any(|before| before.parse().is_ok_and(|oid: Oid| !oid.is_zero()))
 }

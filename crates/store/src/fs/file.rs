@@ -112,6 +112,12 @@ pub fn read_head(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Stamp, bool)
     Ok((bytes, Stamp::from_metadata(&metadata), whole))
 }
 
+/// Returns at most `limit` bytes of a regular file as text; empty if it cannot be read.
+pub fn read_text(path: &Path, limit: usize) -> String {
+    let bytes = read_head(path, limit).map(|(bytes, ..)| bytes);
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
 /// Writes a file atomically: it has either the old or the new content.
 ///
 /// A temporary file in the same folder is written, flushed and renamed. A link at `path` is replaced,

@@ -120,10 +120,7 @@ pub fn is_repair_requested(home: &Home) -> bool {
 
 /// Returns whether a repair failed a short time ago, so that the next one waits.
 pub fn is_repair_delayed(home: &Home, now: DateTime<Utc>) -> bool {
-    let Ok((text, ..)) = file::read_head(&request(home), 32) else {
-        return false;
-    };
-    let failed: Option<i64> = String::from_utf8_lossy(&text).trim().parse().ok();
+    let failed: Option<i64> = file::read_text(&request(home), 32).trim().parse().ok();
     let now = now.timestamp_millis();
     failed.is_some_and(|failed| !super::is_over(failed, REPAIR_INTERVAL, now))
 }

@@ -130,8 +130,7 @@ impl Project {
 /// Returns the checked-out branch; none outside git and on a detached head.
 pub fn branch_of(folder: &Path) -> Option<String> {
     let head = Repository::around(folder)?.directory.join("HEAD");
-    let (bytes, ..) = file::read_head(&head, MAX_MARKER_LENGTH).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = file::read_text(&head, MAX_MARKER_LENGTH);
     let branch = text.trim().strip_prefix("ref: refs/heads/")?;
     Some(branch.to_owned())
 }
@@ -141,8 +140,7 @@ pub fn is_default_branch(folder: &Path, branch: &str) -> bool {
     let of_origin = || {
         let repository = Repository::around(folder)?;
         let head = repository.common.join("refs/remotes/origin/HEAD");
-        let (bytes, ..) = file::read_head(&head, MAX_MARKER_LENGTH).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
+        let text = file::read_text(&head, MAX_MARKER_LENGTH);
         let name = text.trim().strip_prefix("ref: refs/remotes/origin/")?;
         Some(name == branch)
     };
@@ -161,8 +159,7 @@ fn marker(folder: &Path, user_home: Option<&Path>) -> Option<(String, PathBuf)> 
         .take_while(|folder| Some(*folder) != user_home && folder.parent().is_some())
         .find_map(|folder| {
             let path = folder.join(MARKER);
-            let (bytes, ..) = file::read_head(&path, MAX_MARKER_LENGTH).ok()?;
-            let key = project_key::of_marker(&String::from_utf8_lossy(&bytes))?;
+            let key = project_key::of_marker(&file::read_text(&path, MAX_MARKER_LENGTH))?;
             Some((key, path))
         })
 }
@@ -187,8 +184,7 @@ impl Repository {
             let directory = if git.is_dir() {
                 git
             } else if git.is_file() {
-                let (bytes, ..) = file::read_head(&git, MAX_MARKER_LENGTH).ok()?;
-                let text = String::from_utf8_lossy(&bytes);
+                let text = file::read_text(&git, MAX_MARKER_LENGTH);
                 root.join(text.lines().next()?.strip_prefix("gitdir:")?.trim())
             } else if is_git_directory(root) {
                 root.to_owned()
