@@ -292,38 +292,62 @@ fn classify<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
             token.kind = kind;
         }
     }
-    join_dates(sentence, tokens);
-    join_names(sentence, tokens);
+    join(sentence, tokens, TokenKind::Number, date_key);
+    join(sentence, tokens, TokenKind::Name, name_key);
 }
 
-/// Joins a day and its month: "May 29", "29. Mai".
-fn join_dates<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
+/// Joins neighbouring tokens for which `key_of` returns the key of both together.
+fn join<'a>(
+    sentence: &'a str,
+    tokens: &mut Vec<Token<'a>>,
+    kind: TokenKind,
+    key_of: fn(&Token<'_>, &Token<'_>, &str) -> Option<String>,
+) {
     let mut place = 1;
     while place < tokens.len() {
         let [one, other] = [&tokens[place - 1], &tokens[place]];
-        let is_month = |token: &Token<'_>| token.is(MONTHS);
-        let is_day = |token: &Token<'_>| matches!(token.written.parse(), Ok(1..=31));
-        let gap = sentence.get(one.at.end..other.at.start).unwrap_or_default();
-        let month = match [one, other] {
-            [month, day] if is_day(day) && gap == " " && is_month(month) => Some((month, day)),
-            [day, month] if is_day(day) && [" ", ". "].contains(&gap) && is_month(month) => {
-                Some((month, day))
-            }
-            _ => None,
-        };
-        let Some((month, day)) = month else {
+        let gap = sentence.get(one.at.end..other.at.start);
+        let Some(key) = key_of(one, other, gap.unwrap_or_default()) else {
             place += 1;
             continue;
         };
         let at = one.at.start..other.at.end;
         let joined = Token {
             written: sentence.get(at.clone()).unwrap_or_default(),
-            key: format!("#{}_{}", day.written, month.key),
-            kind: TokenKind::Number,
+            key,
+            kind,
             at,
         };
         tokens.splice(place - 1..=place, [joined]);
     }
+}
+
+/// Returns the key of a day and its month: "May 29", "29. Mai".
+fn date_key(one: &Token<'_>, other: &Token<'_>, gap: &str) -> Option<String> {
+    let is_month = |token: &Token<'_>| token.is(MONTHS);
+    let is_day = |token: &Token<'_>| matches!(token.written.parse(), Ok(1..=31));
+    let (day, month) = if is_day(other) && gap == " " && is_month(one) {
+        (other, one)
+    } else if is_day(one) && [" ", ". "].contains(&gap) && is_month(other) {
+        (one, other)
+    } else {
+        return None;
+    };
+    Some(format!("#{}_{}", day.written, month.key))
+}
+
+/// Returns the key of two words of a name: "Google Cloud".
+fn name_key(one: &Token<'_>, other: &Token<'_>, gap: &str) -> Option<String> {
+    let is_part = |token: &Token<'_>| {
+        matches!(token.kind, TokenKind::Name | TokenKind::Capitalised)
+            && token.written.starts_with(char::is_uppercase)
+    };
+    let is_name = gap == " "
+        && other.kind == TokenKind::Name
+        && is_part(one)
+        && is_part(other)
+        && !is_in(super::correction::LIGHT, &one.key);
+    is_name.then(|| format!("{}_{}", one.key, other.key))
 }
 
 fn word_kind(written: &str, is_first: bool, proves_nothing: bool) -> TokenKind {
@@ -376,35 +400,6 @@ fn is_reference(written: &str) -> bool {
             .iter()
             .any(|mark| lower.contains(mark));
     is_hash || is_date || is_test
-}
-
-/// Joins the words of a name: "Google Cloud".
-fn join_names<'a>(sentence: &'a str, tokens: &mut Vec<Token<'a>>) {
-    let mut place = 1;
-    while place < tokens.len() {
-        let [one, other] = [&tokens[place - 1], &tokens[place]];
-        let is_part = |token: &Token<'_>| {
-            matches!(token.kind, TokenKind::Name | TokenKind::Capitalised)
-                && token.written.starts_with(char::is_uppercase)
-        };
-        let is_blank = sentence.get(one.at.end..other.at.start) == Some(" ");
-        let is_name = other.kind == TokenKind::Name
-            && is_part(one)
-            && is_part(other)
-            && !is_in(super::correction::LIGHT, &one.key);
-        if is_blank && is_name {
-            let at = one.at.start..other.at.end;
-            let joined = Token {
-                written: sentence.get(at.clone()).unwrap_or_default(),
-                key: format!("{}_{}", one.key, other.key),
-                kind: TokenKind::Name,
-                at,
-            };
-            tokens.splice(place - 1..=place, [joined]);
-        } else {
-            place += 1;
-        }
-    }
 }
 
 #[cfg(test)]
