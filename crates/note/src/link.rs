@@ -14,7 +14,7 @@ use crate::{
     id::NoteId,
     note::{Note, UnknownWord, in_json, words},
 };
-use anamnesis_text::clean::one_line;
+use anamnesis_text::{clean::one_line, truncate::first_characters};
 use serde::Serialize;
 
 /// The longest line that is searched for links, in bytes. Nobody writes links into a longer one.
@@ -260,10 +260,7 @@ impl FromStr for Mention {
 /// Returns the form of a title in which it is compared: one line in lower case, truncated.
 pub fn title_key(title: &str) -> String {
     let line = one_line(title).to_lowercase();
-    match line.char_indices().nth(MAX_TITLE_LENGTH) {
-        Some((end, _)) => line[..end].to_owned(),
-        None => line,
-    }
+    first_characters(&line, MAX_TITLE_LENGTH).to_owned()
 }
 
 /// Returns the notes that a text mentions by `[[id]]`, `[[title]]` or `[[title|label]]`, in order
