@@ -423,7 +423,8 @@ impl Notes {
             folder: note.note_type,
             ..path
         };
-        self.replace(path, target, &text)
+        let text = without_conflict_markers(&text);
+        self.replace_bytes(path, target, text.as_bytes())
     }
 
     /// Moves a note to the tree of another scope.
@@ -601,11 +602,15 @@ impl Notes {
         self.write_file(path, bytes)
     }
 
-    fn write_file(&self, path: NotePath, bytes: &[u8]) -> Result<Stamp, Error> {
+    /// Returns the absolute path of a note's file, in a folder that exists.
+    fn writable(&self, path: NotePath) -> Result<PathBuf, Error> {
         let absolute = path.absolute(&self.home);
-        if let Some(folder) = absolute.parent() {
-            home::ensure_folder(folder)?;
-        }
+        home::ensure_folder(absolute.parent().unwrap_or(&absolute))?;
+        Ok(absolute)
+    }
+
+    fn write_file(&self, path: NotePath, bytes: &[u8]) -> Result<Stamp, Error> {
+        let absolute = self.writable(path)?;
         file::write_atomic(&absolute, bytes).map_err(Error::io("write", &absolute))
     }
 
@@ -623,12 +628,8 @@ impl Notes {
         let mut paths = Vec::with_capacity(files.len());
         let mut written = Vec::with_capacity(files.len());
         for (path, bytes) in files {
-            let absolute = path.absolute(&self.home);
-            if let Some(folder) = absolute.parent() {
-                home::ensure_folder(folder)?;
-            }
             paths.push(path);
-            written.push((absolute, bytes));
+            written.push((self.writable(path)?, bytes));
         }
         let stamps = file::write_new(&written).map_err(Error::io("write to", &tree))?;
         let placed = paths.into_iter().zip(stamps);
@@ -643,11 +644,6 @@ impl Notes {
         file::remove(&absolute).map_err(Error::io("remove", &absolute))
     }
 
-    fn replace(&self, from: NotePath, to: NotePath, text: &str) -> Result<Stored, Error> {
-        let text = without_conflict_markers(text);
-        self.replace_bytes(from, to, text.as_bytes())
-    }
-
     /// Writes the file in place, then moves it. After a kill in between, the note is complete and in
     /// one place, and the next change moves it.
     fn replace_bytes(&self, from: NotePath, to: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
@@ -656,10 +652,7 @@ impl Notes {
         if from == to {
             return Ok(stored);
         }
-        let (old, new) = (from.absolute(&self.home), to.absolute(&self.home));
-        if let Some(folder) = new.parent() {
-            home::ensure_folder(folder)?;
-        }
+        let (old, new) = (from.absolute(&self.home), self.writable(to)?);
         match fs::rename(&old, &new) {
             Ok(()) => Ok(Stored { path: to, ..stored }),
             // The trees are on different disks. A duplicate is better than a loss.
