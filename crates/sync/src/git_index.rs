@@ -27,25 +27,20 @@ pub(crate) struct IndexCache {
 /// A file's stamp as git's index stores it: less than a full stamp.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexStamp {
-    seconds: i32,
-    nanoseconds: u32,
+    /// Nanoseconds since 1970.
+    modified: i64,
     inode: u32,
     size: u32,
 }
 
 impl IndexStamp {
     fn new(entry: &IndexEntry) -> Self {
+        let seconds = i64::from(entry.mtime.seconds());
         Self {
-            seconds: entry.mtime.seconds(),
-            nanoseconds: entry.mtime.nanoseconds(),
+            modified: seconds * 1_000_000_000 + i64::from(entry.mtime.nanoseconds()),
             inode: entry.ino,
             size: entry.file_size,
         }
-    }
-
-    /// Nanoseconds since 1970.
-    fn modified(self) -> i64 {
-        i64::from(self.seconds) * 1_000_000_000 + i64::from(self.nanoseconds)
     }
 }
 
@@ -64,7 +59,7 @@ impl Repository {
         };
         for entry in index.iter() {
             let known = IndexStamp::new(&entry);
-            if known.modified() >= written {
+            if known.modified >= written {
                 continue;
             }
             let Ok(path) = String::from_utf8(entry.path) else {
@@ -122,8 +117,8 @@ fn mark_carried(entry: &mut IndexEntry) -> bool {
 
 /// Returns whether a file matches its entry in git's index. An entry without a stamp never matches.
 pub(crate) fn same(known: IndexStamp, stamp: Stamp) -> bool {
-    known.modified() != 0
-        && known.modified() == stamp.modified
+    known.modified != 0
+        && known.modified == stamp.modified
         && known.inode == low_half(stamp.inode)
         && known.size == low_half(stamp.size)
 }
