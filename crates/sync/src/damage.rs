@@ -94,7 +94,7 @@ pub(crate) fn find(
     let git = home.tree(Scope::Portable).join(".git");
     if home::is_real_folder(&git) {
         check_access(&git)?;
-        loose::check_all(&git)?;
+        loose::check(&git, None)?;
     }
     match Repository::open(home, machine, now) {
         Ok(Some(repository)) => Ok(repository.unreadable()),

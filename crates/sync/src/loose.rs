@@ -81,13 +81,9 @@ fn last_look(marker: &Path, boot: &str) -> Option<SystemTime> {
     }
 }
 
-/// The same as [`check_new`], for all loose objects.
-pub(crate) fn check_all(git: &Path) -> Result<(), Error> {
-    check(git, None).map(drop)
-}
-
-/// Checks the loose objects that changed since a time; returns how many.
-fn check(git: &Path, since: Option<SystemTime>) -> Result<usize, Error> {
+/// Moves damaged loose objects away, among those that changed since a time, or all. Returns how many it
+/// checked.
+pub(crate) fn check(git: &Path, since: Option<SystemTime>) -> Result<usize, Error> {
     let mut seen = 0;
     for (folder, entry) in entries(&git.join("objects")) {
         if folder.len() != FOLDER || !entry.is_dir() {
