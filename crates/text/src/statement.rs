@@ -369,10 +369,8 @@ impl Sentence {
 
     /// Returns the share of its terms that another sentence has.
     fn overlap(&self, other: &Self) -> f64 {
-        share(
-            self.terms.intersection(&other.terms).count(),
-            self.terms.len(),
-        )
+        let common = self.terms.intersection(&other.terms).count();
+        common as f64 / self.terms.len().max(1) as f64
     }
 
     /// Returns whether it differs from the most similar sentence; on a tie, from all of these.
@@ -397,10 +395,10 @@ impl Sentence {
         closest.1
     }
 
-    /// Returns the Jaccard similarity of the terms.
+    /// Returns the Jaccard similarity of the terms; 0 for two without terms.
     fn likeness(&self, other: &Self) -> f64 {
         let common = self.terms.intersection(&other.terms).count();
-        share(common, self.terms.union(&other.terms).count())
+        common as f64 / self.terms.union(&other.terms).count().max(1) as f64
     }
 
     fn differs(&self, other: &Self) -> bool {
@@ -537,14 +535,6 @@ fn digits_at(text: &str) -> Option<(String, usize)> {
     let digits = number.trim_start_matches('0');
     let is_plain = digits.starts_with(|c: char| c.is_ascii_digit());
     Some((if is_plain { digits.to_owned() } else { number }, at))
-}
-
-fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
 }
 
 #[cfg(test)]
