@@ -481,23 +481,18 @@ impl Repository {
         about: Option<NoteId>,
     ) -> Result<Event, Error> {
         let changes = own_changes(folders, commit)?;
-        let mut title = None;
         let in_question = about.and_then(|id| changes.get_key_value(&id));
-        for (id, change) in in_question.into_iter().chain(&changes) {
-            // A tombstone has no title; the person knows the note by its last one.
-            for place in [change.new, change.old] {
-                let file = self.file(place).ok().flatten();
-                let file = file.and_then(|file| NoteFile::parse(&file.bytes, *id).ok());
-                title = file.map(|file| file.into_note().title);
-                title = title.filter(|title| !title.trim().is_empty());
-                if title.is_some() {
-                    break;
-                }
-            }
-            if title.is_some() {
-                break;
-            }
-        }
+        let title = in_question
+            .into_iter()
+            .chain(&changes)
+            .find_map(|(id, change)| {
+                // A tombstone has no title; the person knows the note by its last one.
+                [change.new, change.old].into_iter().find_map(|place| {
+                    let file = self.file(place).ok().flatten()?;
+                    let title = NoteFile::parse(&file.bytes, *id).ok()?.into_note().title;
+                    (!title.trim().is_empty()).then_some(title)
+                })
+            });
         let message = commit.message().unwrap_or_default();
         let mut event = Event {
             commit: commit.id().to_string(),
