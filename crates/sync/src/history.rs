@@ -194,7 +194,9 @@ impl Repository {
     pub fn commits(&self, skip: usize, limit: usize) -> Result<Vec<String>, Error> {
         let mut commits = Vec::new();
         let mut skipped = 0;
-        for oid in self.walk_by_time()? {
+        // libgit2 reads the whole history for any order but this, which is that of `git log`. If the
+        // clock of a machine was wrong, a commit may come before one that was built on it.
+        for oid in self.walk_sorted(Sort::NONE)? {
             if commits.len() == limit {
                 break;
             }
@@ -436,13 +438,6 @@ impl Repository {
     /// Returns the branch's commits, newest first, and each after those that were built on it.
     fn walk(&self) -> Result<git2::Revwalk<'_>, Error> {
         self.walk_sorted(Sort::TOPOLOGICAL | Sort::TIME)
-    }
-
-    /// Like [`Repository::walk`], but reads only as many commits as are taken. If the clock of a
-    /// machine was wrong, a commit may come before one that was built on it.
-    fn walk_by_time(&self) -> Result<git2::Revwalk<'_>, Error> {
-        // libgit2 reads the whole history for any order but this, which is that of `git log`.
-        self.walk_sorted(Sort::NONE)
     }
 
     fn walk_sorted(&self, order: Sort) -> Result<git2::Revwalk<'_>, Error> {
