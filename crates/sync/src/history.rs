@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
     merge,
-    note::{NoteFile, NoteType, Scope, State},
+    note::{NoteFile, NoteType, Scope},
 };
 use anamnesis_store::{
     fs::lock::Lock,
@@ -25,7 +25,7 @@ use crate::{
     folder::{Folders, NoteBlob, NoteChanges, folder_in},
     join::{folder_of, is_sound},
     repository::Repository,
-    tree::{Changes, MAX_FILE},
+    tree::{Changes, MAX_FILE, is_tombstone},
 };
 
 /// The shortest prefix or suffix that finds a change or commit.
@@ -201,7 +201,8 @@ impl Repository {
                 break;
             }
             let commit = self.git.find_commit(oid?)?;
-            if !has_other_folders(&commit)? {
+            let all = |tree: &Tree<'_>| Ok(folders(tree).collect::<Vec<_>>());
+            if !differs_from_parents(&commit, all)? {
                 continue;
             }
             if skipped < skip {
@@ -645,8 +646,7 @@ impl Undo<'_> {
     }
 
     fn is_forgotten(&self, bytes: &[u8]) -> bool {
-        let file = NoteFile::parse(bytes, self.id);
-        file.is_ok_and(|file| file.note().state == State::Forgotten)
+        is_tombstone(bytes, self.id)
     }
 
     /// Returns whether a machine-local note equals a portable one except for its scope.
@@ -695,26 +695,23 @@ impl<'a> Lookup<'a> {
 
     /// Returns whether the note in a commit differs from that in all parents.
     fn is_touched_by(&mut self, commit: &Commit<'_>) -> Result<bool, Error> {
-        let own = self.place_in(&commit.tree()?)?;
-        for parent in commit.parents() {
-            if self.place_in(&parent.tree()?)? == own {
-                return Ok(false);
-            }
-        }
-        Ok(commit.parent_count() > 0 || own.is_some())
+        differs_from_parents(commit, |tree| self.place_in(tree))
     }
 }
 
-/// Returns whether the folders of notes in a commit differ from those of every parent.
-fn has_other_folders(commit: &Commit<'_>) -> Result<bool, Error> {
-    let all = |tree: &Tree<'_>| folders(tree).collect::<Vec<_>>();
-    let own = all(&commit.tree()?);
+/// Returns whether a part of a commit differs from that of every parent; without parents, whether there
+/// is any.
+fn differs_from_parents<T: Default + PartialEq>(
+    commit: &Commit<'_>,
+    mut part: impl FnMut(&Tree<'_>) -> Result<T, Error>,
+) -> Result<bool, Error> {
+    let own = part(&commit.tree()?)?;
     for parent in commit.parents() {
-        if all(&parent.tree()?) == own {
+        if part(&parent.tree()?)? == own {
             return Ok(false);
         }
     }
-    Ok(commit.parent_count() > 0 || !own.is_empty())
+    Ok(commit.parent_count() > 0 || own != T::default())
 }
 
 /// Returns the folders of notes in a tree.
