@@ -370,7 +370,7 @@ impl GitBackend<'_> {
         reached.notes_there = there.len();
         reached.together = there.union(&here).count();
         reached.deleted_there = deleted_there(&repository, &tip, &here, &there)?;
-        reached.machines = repository.machines(&tip)?;
+        reached.machines = repository.machines(Some(tip.id()))?;
         reached
             .machines
             .retain(|machine| *machine != self.settings.machine_id);

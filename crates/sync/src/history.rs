@@ -390,16 +390,13 @@ impl Repository {
 
     /// Returns the names of the machines that made the branch's commits.
     pub fn machines_in_history(&self) -> Result<Vec<String>, Error> {
-        match self.head()? {
-            Some(head) => self.machines(&head),
-            None => Ok(Vec::new()),
-        }
+        self.machines(self.head()?.map(|head| head.id()))
     }
 
     /// Returns the names of the machines that made a commit's history.
-    pub(crate) fn machines(&self, tip: &Commit<'_>) -> Result<Vec<String>, Error> {
+    pub(crate) fn machines(&self, tip: Option<Oid>) -> Result<Vec<String>, Error> {
         let mut machines = BTreeSet::new();
-        for oid in self.revwalk(Sort::NONE, Some(tip.id()), None)? {
+        for oid in self.revwalk(Sort::NONE, tip, None)? {
             let commit = self.git.find_commit(oid?)?;
             machines.extend(machine_of(&commit).filter(|name| is_machine(name)));
         }
