@@ -4,7 +4,7 @@ use anamnesis_session::observe::Observation;
 use rusqlite::{Row, params_from_iter, types::Value};
 
 use super::{Error, Journal};
-use crate::sqlite::{bound, read_row};
+use crate::sqlite::{Queries, bound, read_row};
 
 /// The events of a timeline: session starts, prompts of a person and observations; in this order at
 /// the same time.
@@ -77,9 +77,7 @@ impl Journal {
         let mut values = vec![Value::Integer(at)];
         values.extend(projects.iter().cloned().map(Value::Text));
         values.push(bound(limit).into());
-        let rows = (self.connection.prepare_cached(&sql)?)
-            .query_map(params_from_iter(values), moment)?
-            .collect::<Result<Vec<_>, _>>()?;
+        let rows: Vec<Option<Moment>> = self.rows(&sql, params_from_iter(values), moment)?;
         // Another version may write observations in another format.
         Ok(rows.into_iter().flatten().collect())
     }
