@@ -108,12 +108,14 @@ impl<'a> Spool<'a> {
 
     /// Returns the number of pending files.
     pub fn len(&self) -> usize {
-        self.paths().len()
+        files(&self.home.spool())
+            .filter(|path| has_ending(path, ENDING))
+            .count()
     }
 
     /// Returns whether no file is pending.
     pub fn is_empty(&self) -> bool {
-        self.paths().is_empty()
+        self.len() == 0
     }
 
     /// Deletes a file whose record is in the journal, and moves an unreadable one to the quarantine.
@@ -184,12 +186,6 @@ impl<'a> Spool<'a> {
             .chain(files(&self.home.spool()).filter(|path| is_leftover(path, half_age)))
             .filter(|path| fs::remove_file(path).is_ok())
             .count()
-    }
-
-    fn paths(&self) -> Vec<PathBuf> {
-        files(&self.home.spool())
-            .filter(|path| has_ending(path, ENDING))
-            .collect()
     }
 }
 
