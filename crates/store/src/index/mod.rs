@@ -159,6 +159,10 @@ impl Queries for Index {
 }
 
 impl Index {
+    fn new(connection: Connection, lock: Option<Lock>) -> Self {
+        Self { connection, lock }
+    }
+
     /// Opens the index read-only. It neither builds nor writes anything.
     pub fn open(home: &Home) -> Result<Self, Error> {
         Self::of_ours(Self::begin(home)?)
@@ -186,10 +190,7 @@ impl Index {
 
     fn of_ours(connection: Connection) -> Result<Self, Error> {
         check(&connection)?;
-        Ok(Self {
-            connection,
-            lock: None,
-        })
+        Ok(Self::new(connection, None))
     }
 
     /// Builds an index in memory, of at most 512 MiB, from notes that need not be on disk, such as
@@ -207,10 +208,7 @@ impl Index {
         }
         settle(&transaction, changes)?;
         transaction.commit()?;
-        Ok(Self {
-            connection,
-            lock: None,
-        })
+        Ok(Self::new(connection, None))
     }
 
     /// Builds an index in memory of the newest notes of a project and of all projects, for a hook without
@@ -244,10 +242,7 @@ impl Index {
     pub fn open_to_write(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
         match Self::open_existing(&home.index(), timeout) {
-            Ok(connection) => Ok(Self {
-                connection,
-                lock: Some(lock),
-            }),
+            Ok(connection) => Ok(Self::new(connection, Some(lock))),
             Err(_) => Self::build(home, notes, lock, timeout),
         }
     }
@@ -300,10 +295,7 @@ impl Index {
     pub fn open_if_usable(home: &Home, timeout: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
         let connection = Self::open_existing(&home.index(), timeout)?;
-        Ok(Self {
-            connection,
-            lock: Some(lock),
-        })
+        Ok(Self::new(connection, Some(lock)))
     }
 
     fn open_existing(path: &Path, timeout: Duration) -> Result<Connection, Error> {

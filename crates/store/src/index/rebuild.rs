@@ -74,10 +74,7 @@ impl Index {
         sync_file(&fresh)?;
         swap(home, &path, &fresh, timeout)?;
         let connection = Self::open_existing(&path, timeout)?;
-        Ok(Self {
-            connection,
-            lock: Some(lock),
-        })
+        Ok(Self::new(connection, Some(lock)))
     }
 
     /// Removes the leftovers of a killed rebuild. The index was opened for writing, so this process
@@ -151,10 +148,7 @@ fn begin(fresh: &Path, timeout: Duration) -> Result<Connection, Error> {
 
 /// Adds all notes to a file that is being built, and finishes it.
 fn fill(connection: Connection, home: &Home, notes: &Notes) -> Result<(), Error> {
-    let mut index = Index {
-        connection,
-        lock: None,
-    };
+    let mut index = Index::new(connection, None);
     // No other process opens this file.
     index.connection.execute_batch(&format!(
         "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;
