@@ -261,9 +261,9 @@ impl Index {
             names.extend(self.own_title(*id)?.map(Mention::Title));
             for name in names.into_iter().map(Target) {
                 for sql in [TO_NOTE, TO_NOTE_WITHOUT_WEIGHT] {
-                    self.links_to(sql, *id, &name)?
-                        .into_iter()
-                        .for_each(&mut add);
+                    let params = params![name, MAX_ROWS];
+                    let edges: Vec<Edge> = self.rows(sql, params, |row| edge_to(row, *id))?;
+                    edges.into_iter().for_each(&mut add);
                 }
             }
             for newer in self.ids(SUPERSEDING, *id)? {
@@ -573,12 +573,6 @@ impl Index {
             }));
         }
         Ok(edges)
-    }
-
-    /// Reads the links to a note that name it in this way.
-    fn links_to(&self, sql: &str, id: NoteId, name: &Target) -> Result<Vec<Edge>, Error> {
-        let params = params![name, MAX_ROWS];
-        self.rows(sql, params, |row| edge_to(row, id))
     }
 
     fn ids(&self, sql: &str, id: NoteId) -> Result<Vec<NoteId>, Error> {
