@@ -26,7 +26,7 @@ use crate::{
     error::Error,
     git_index::{IndexStamp, same},
     join::mass_deletion,
-    repository::{Repository, SyncLock},
+    repository::{BRANCH, Repository, SyncLock},
     tree::{self, MAX_FILE, entry, is_tombstone, note_path, subtree},
 };
 
@@ -267,9 +267,7 @@ impl Repository {
     /// Returns whether all folders of notes and our other files are older than the branch's file.
     fn is_older_than_branch(&self) -> bool {
         let modified = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
-        let branch = self.git.head().ok();
-        let branch = branch.and_then(|branch| branch.name().ok().map(str::to_owned));
-        let Some(moved) = branch.and_then(|name| modified(&self.git_folder().join(name))) else {
+        let Some(moved) = modified(&self.git_folder().join(BRANCH)) else {
             return false;
         };
         let folders = NoteType::ALL.iter().map(|folder| folder.as_str());
