@@ -12,8 +12,8 @@ use anamnesis_store::{
 };
 pub use anamnesis_sync::HeldDecision;
 use anamnesis_sync::{
-    Act, GitBackend, Held, Reached, Repository, Settings, State, SyncStep, Synced, WITHHELD,
-    is_withheld, remote::Remote,
+    Act, GitBackend, Held, Reached, Repository, Settings, State, Synced, WITHHELD, is_withheld,
+    remote::Remote,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -41,7 +41,7 @@ const HISTORY: &str = "sync";
 /// milliseconds.
 pub const WANTED: &str = "sync_wanted";
 
-/// The journal key for the step of a running sync, and when it began, in milliseconds.
+/// The journal key for when the step of a running sync began, in milliseconds, and that step in words.
 const STEP: &str = "sync_step";
 
 /// A step that began earlier than this was of a process that did not end by itself.
@@ -145,7 +145,7 @@ pub struct SyncStatus {
     /// Why syncing is impossible, if it is.
     problem: Option<String>,
     /// The step of a sync that is running in any process, in words.
-    pub step: Option<&'static str>,
+    pub step: Option<String>,
 }
 
 impl SyncStatus {
@@ -350,31 +350,13 @@ pub fn remote(context: &Context) -> Result<Option<Remote>, Error> {
         })
 }
 
-/// Returns the name of a step in the journal.
-const fn step_name(step: SyncStep) -> &'static str {
-    match step {
-        SyncStep::Commit => "commit",
-        SyncStep::Fetch => "fetch",
-        SyncStep::Join => "join",
-        SyncStep::Push => "push",
-    }
-}
-
 /// Returns the step of a running sync, in words.
-fn running_step(context: &Context, journal: &Journal) -> Option<&'static str> {
+fn running_step(context: &Context, journal: &Journal) -> Option<String> {
     let value = journal.meta(STEP).ok()??;
-    let (name, at) = value.split_once(' ')?;
+    let (at, step) = value.split_once(' ')?;
     let at = format::time(at.parse().ok()?);
-    if context.environment.current_time() - at > LONGEST_STEP {
-        return None;
-    }
-    match name {
-        "commit" => Some("committing the changes of this machine"),
-        "fetch" => Some("fetching from the remote"),
-        "join" => Some("joining with the changes of other machines"),
-        "push" => Some("pushing to the remote"),
-        _ => None,
-    }
+    let is_running = context.environment.current_time() - at <= LONGEST_STEP;
+    is_running.then(|| step.to_owned())
 }
 
 /// A sync backend that records its results in the journal.
@@ -398,7 +380,7 @@ impl<'a> Carrier<'a> {
         let has_remote = remote.is_some();
         let backend = backend(context, journal, remote, answer, timeout).on_step(move |step| {
             let at = context.environment.current_time().timestamp_millis();
-            let value = format!("{} {at}", step_name(step));
+            let value = format!("{at} {step}");
             if let Some(journal) = journal {
                 context.log_error("sync", journal.set_meta(STEP, &value));
             }

@@ -8,19 +8,6 @@ use chrono::{DateTime, Utc};
 
 use crate::{git::GitEnvironment, remote::Remote};
 
-/// A step of a sync. A push that loses a race begins again with the fetch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SyncStep {
-    /// Commits local changes.
-    Commit,
-    /// Fetches the remote's commits.
-    Fetch,
-    /// Joins them and writes their notes.
-    Join,
-    /// Pushes the result.
-    Push,
-}
-
 /// The content of a remote compared with this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reached {

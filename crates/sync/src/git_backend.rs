@@ -16,7 +16,7 @@ use git2::{Commit, Tree};
 use ulid::Ulid;
 
 use crate::{
-    backend::{HeldDecision, Reached, Settings, State, SyncStep, Synced},
+    backend::{HeldDecision, Reached, Settings, State, Synced},
     damage::{self, SetAside},
     error::Error,
     git::{Fetched, Git, INCOMING, Pushed},
@@ -47,7 +47,7 @@ pub struct GitBackend<'a> {
     set_aside: RefCell<Option<SetAside>>,
     pub(crate) changed: RefCell<BTreeSet<NoteId>>,
     pub(crate) purged: PrivateTokens,
-    on_step: Box<dyn Fn(SyncStep) + 'a>,
+    on_step: Box<dyn Fn(&'static str) + 'a>,
 }
 
 impl<'a> GitBackend<'a> {
@@ -70,9 +70,10 @@ impl<'a> GitBackend<'a> {
         Self { purged, ..self }
     }
 
-    /// Calls a function at the beginning of each step of a sync.
+    /// Calls a function with each step of a sync, in words, when it begins. A push that loses a race
+    /// begins again with the fetch.
     #[must_use]
-    pub fn on_step(self, on_step: impl Fn(SyncStep) + 'a) -> Self {
+    pub fn on_step(self, on_step: impl Fn(&'static str) + 'a) -> Self {
         Self {
             on_step: Box::new(on_step),
             ..self
@@ -378,7 +379,7 @@ impl GitBackend<'_> {
     }
 
     fn sync_held(&self, held: &SyncLock) -> Result<Synced, Error> {
-        (self.on_step)(SyncStep::Commit);
+        (self.on_step)("committing the changes of this machine");
         let mut run = self.begin()?;
         run.commit_folder(held)?;
         self.tidy(&run.repository, held);
@@ -393,9 +394,9 @@ impl GitBackend<'_> {
         let git = self.git(&run.repository, held)?;
         let mut last = String::new();
         for round in 1..=MAX_TRIES {
-            (self.on_step)(SyncStep::Fetch);
+            (self.on_step)("fetching from the remote");
             if fetch(&git, remote, &run.repository)? {
-                (self.on_step)(SyncStep::Join);
+                (self.on_step)("joining with the changes of other machines");
                 if !run.join_incoming()? {
                     return run.synced("held back; see status");
                 }
@@ -406,7 +407,7 @@ impl GitBackend<'_> {
             };
             let outgoing = run.outgoing(tip)?;
             if !run.is_pushed(outgoing.commit)? {
-                (self.on_step)(SyncStep::Push);
+                (self.on_step)("pushing to the remote");
                 // By its id: what a command commits meanwhile is not checked yet.
                 let commit = outgoing.commit.to_string();
                 if let Pushed::Rejected { reason } = git.push_from(&commit, remote, None)? {

@@ -29,7 +29,7 @@ mod sync_run;
 mod tree;
 
 pub use self::{
-    backend::{Held, HeldDecision, Reached, Settings, State, SyncStep, Synced},
+    backend::{Held, HeldDecision, Reached, Settings, State, Synced},
     commit::{Act, Committed, name_in_commits},
     damage::{SetAside, set_aside_repositories},
     error::Error,

@@ -2,8 +2,6 @@
 
 use anamnesis_note::note::{NoteType, Scope};
 
-use anamnesis_sync::SyncStep;
-
 #[cfg(unix)]
 use crate::after_push::after_push;
 use crate::fleet::Fleet;
@@ -40,20 +38,15 @@ fn each_step_is_told_when_it_begins() {
     let fleet = Fleet::new();
     let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
     laptop.write("first");
-    assert_eq!(
-        laptop.steps(),
-        [SyncStep::Commit, SyncStep::Fetch, SyncStep::Push]
-    );
+    let [commit, fetch, join, push] = [
+        "committing the changes of this machine",
+        "fetching from the remote",
+        "joining with the changes of other machines",
+        "pushing to the remote",
+    ];
+    assert_eq!(laptop.steps(), [commit, fetch, push]);
     desktop.write("second");
-    assert_eq!(
-        desktop.steps(),
-        [
-            SyncStep::Commit,
-            SyncStep::Fetch,
-            SyncStep::Join,
-            SyncStep::Push
-        ]
-    );
+    assert_eq!(desktop.steps(), [commit, fetch, join, push]);
 }
 
 #[test]

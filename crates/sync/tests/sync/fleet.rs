@@ -18,7 +18,7 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{
-    Act, Error, GitBackend, HeldDecision, Reached, Repository, Settings, State, SyncStep, Synced,
+    Act, Error, GitBackend, HeldDecision, Reached, Repository, Settings, State, Synced,
     git::GitEnvironment, remote::Remote,
 };
 use chrono::{DateTime, Utc};
@@ -191,7 +191,7 @@ impl Machine {
     }
 
     /// Syncs, and returns the steps that were told.
-    pub(crate) fn steps(&self) -> Vec<SyncStep> {
+    pub(crate) fn steps(&self) -> Vec<&'static str> {
         let steps = RefCell::new(Vec::new());
         GitBackend::new(&self.home, &self.notes, self.settings())
             .on_step(|step| steps.borrow_mut().push(step))

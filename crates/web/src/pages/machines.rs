@@ -80,7 +80,7 @@ fn state(visit: &Visit, standing: &SyncStatus, conflicts: usize) -> Markup {
     html! {
         dl {
             dt { "State" } dd {
-                @match standing.step {
+                @match &standing.step {
                     Some(step) => { span.chip.ok { "running" } " " (step) "…" }
                     None => { (clean(&standing.text(now))) }
                 }

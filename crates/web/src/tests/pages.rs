@@ -556,9 +556,9 @@ fn a_sync_that_runs_tells_its_step() {
         journal.set_meta("sync_step", value).unwrap();
         viewer.get("/machines").text
     };
-    assert!(page(&format!("push {now}")).contains("pushing to the remote…"));
+    assert!(page(&format!("{now} pushing to the remote")).contains("pushing to the remote…"));
     let hour = 60 * 60 * 1000;
-    assert!(!page(&format!("push {}", now - hour)).contains("pushing"));
+    assert!(!page(&format!("{} pushing", now - hour)).contains("pushing"));
     assert!(!page("").contains("running"));
 }
 
