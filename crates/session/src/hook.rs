@@ -204,53 +204,31 @@ pub enum InvalidPayload {
 
 /// The client's JSON. A field with an unexpected type counts as missing, except for essential
 /// fields.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Wire {
-    #[serde(default)]
     hook_event_name: Option<String>,
-    #[serde(default)]
     session_id: Option<String>,
-    #[serde(default)]
     transcript_path: Option<String>,
-    #[serde(default)]
     cwd: Option<String>,
-    #[serde(default)]
     prompt_id: Value,
-    #[serde(default)]
     session_title: Value,
-    #[serde(default)]
     agent_id: Value,
-    #[serde(default)]
     agent_type: Value,
-    #[serde(default)]
     source: Value,
-    #[serde(default)]
     seconds_since_last_response: Value,
-    #[serde(default)]
     model: Value,
-    #[serde(default)]
     reason: Value,
-    #[serde(default)]
     prompt: Value,
-    #[serde(default)]
     last_assistant_message: Value,
-    #[serde(default)]
     compact_summary: Value,
-    #[serde(default)]
     tool_calls: Value,
-    #[serde(default)]
     tool_use_id: Value,
-    #[serde(default)]
     tool_name: Value,
-    #[serde(default)]
     tool_input: Value,
-    #[serde(default)]
     tool_response: Value,
-    #[serde(default)]
     error: Value,
-    #[serde(default)]
     is_interrupt: Value,
-    #[serde(default)]
     duration_ms: Value,
 }
 
