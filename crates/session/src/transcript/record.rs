@@ -185,10 +185,6 @@ fn next_value<'de, T: FromAny<'de>, A: MapAccess<'de>>(object: &mut A) -> Result
     object.next_value_seed(Tolerant::new())
 }
 
-fn skip_value<'de, A: MapAccess<'de>>(object: &mut A) -> Result<(), A::Error> {
-    object.next_value::<IgnoredAny>().map(drop)
-}
-
 impl<'de> FromAny<'de> for Text<'de> {
     fn from_text(text: Cow<'de, str>) -> Self {
         Some(text)
@@ -206,46 +202,83 @@ impl<'de> FromAny<'de> for bool {
     }
 }
 
-impl<'de> FromAny<'de> for Record<'de> {
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut record = Record::default();
-        while let Some(key) = next_key(&mut object)? {
-            match key.as_ref() {
-                "type" => record.kind = next_value(&mut object)?,
-                "subtype" => record.subtype = next_value(&mut object)?,
-                "content" => record.content = next_value(&mut object)?,
-                "prompt" => record.prompt = next_value(&mut object)?,
-                "isSidechain" => record.is_sidechain = next_value(&mut object)?,
-                "isMeta" => record.is_meta = next_value(&mut object)?,
-                "isCompactSummary" => record.is_compact_summary = next_value(&mut object)?,
-                "isApiErrorMessage" => record.is_api_error = next_value(&mut object)?,
-                "toolDenialKind" => record.denial = next_value(&mut object)?,
-                "sessionId" => record.session_id = next_value(&mut object)?,
-                "cwd" => record.cwd = next_value(&mut object)?,
-                "gitBranch" => record.git_branch = next_value(&mut object)?,
-                "version" => record.version = next_value(&mut object)?,
-                "timestamp" => record.timestamp = next_value(&mut object)?,
-                "promptId" => record.prompt_id = next_value(&mut object)?,
-                "promptSource" => record.prompt_source = next_value(&mut object)?,
-                "origin" => record.origin = next_value(&mut object)?,
-                "customTitle" => record.custom_title = next_value(&mut object)?,
-                "aiTitle" => record.ai_title = next_value(&mut object)?,
-                "message" => record.message = next_value(&mut object)?,
-                "attachment" => record.attachment = next_value(&mut object)?,
-                _ => skip_value(&mut object)?,
+/// Reads the fields of objects by their names. Other fields are skipped.
+macro_rules! fields {
+    ($($name:ident { $($key:literal => $field:ident,)+ })+) => {$(
+        impl<'de> FromAny<'de> for $name<'de> {
+            fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+                let mut fields = Self::default();
+                while let Some(key) = next_key(&mut object)? {
+                    match key.as_ref() {
+                        $($key => fields.$field = next_value(&mut object)?,)+
+                        _ => object.next_value::<IgnoredAny>().map(drop)?,
+                    }
+                }
+                Ok(fields)
             }
         }
-        Ok(record)
+    )+};
+}
+
+fields! {
+    Record {
+        "type" => kind,
+        "subtype" => subtype,
+        "content" => content,
+        "prompt" => prompt,
+        "isSidechain" => is_sidechain,
+        "isMeta" => is_meta,
+        "isCompactSummary" => is_compact_summary,
+        "isApiErrorMessage" => is_api_error,
+        "toolDenialKind" => denial,
+        "sessionId" => session_id,
+        "cwd" => cwd,
+        "gitBranch" => git_branch,
+        "version" => version,
+        "timestamp" => timestamp,
+        "promptId" => prompt_id,
+        "promptSource" => prompt_source,
+        "origin" => origin,
+        "customTitle" => custom_title,
+        "aiTitle" => ai_title,
+        "message" => message,
+        "attachment" => attachment,
+    }
+    Origin {
+        "kind" => kind,
+    }
+    Message {
+        "id" => id,
+        "model" => model,
+        "content" => content,
+    }
+    Attachment {
+        "type" => kind,
+        "prompt" => prompt,
+        "origin" => origin,
+    }
+    BlockFields {
+        "type" => kind,
+        "text" => text,
+        "name" => name,
+        "input" => input,
+        "is_error" => is_error,
+    }
+    NamedFiles {
+        "file_path" => file_path,
+        "notebook_path" => notebook_path,
+    }
+    Tasks {
+        "tasks" => prompts,
     }
 }
 
-/// A file of scheduled tasks: the prompt of each.
+/// A file of scheduled tasks.
 #[derive(Default)]
-pub(super) struct Tasks<'a>(pub(super) Vec<Text<'a>>);
-
-/// The list in a file of scheduled tasks.
-#[derive(Default)]
-struct TaskList<'a>(Vec<Text<'a>>);
+pub(super) struct Tasks<'a> {
+    /// The prompt of each.
+    pub(super) prompts: Vec<Text<'a>>,
+}
 
 impl<'a> Tasks<'a> {
     /// Parses a file. As in JavaScript, numbers may have any size and values any depth.
@@ -255,69 +288,14 @@ impl<'a> Tasks<'a> {
     }
 }
 
-impl<'de> FromAny<'de> for Tasks<'de> {
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut tasks = TaskList::default();
-        while let Some(key) = next_key(&mut object)? {
-            match key.as_ref() {
-                "tasks" => tasks = next_value(&mut object)?,
-                _ => skip_value(&mut object)?,
-            }
-        }
-        Ok(Self(tasks.0))
-    }
-}
-
-impl<'de> FromAny<'de> for TaskList<'de> {
+/// The prompts of a list of tasks.
+impl<'de> FromAny<'de> for Vec<Text<'de>> {
     fn from_array<A: SeqAccess<'de>>(mut array: A) -> Result<Self, A::Error> {
         let mut prompts = Vec::new();
         while let Some(task) = array.next_element_seed(Tolerant::<Record>::new())? {
             prompts.push(task.prompt);
         }
-        Ok(Self(prompts))
-    }
-}
-
-impl<'de> FromAny<'de> for Origin<'de> {
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut origin = Origin::default();
-        while let Some(key) = next_key(&mut object)? {
-            match key.as_ref() {
-                "kind" => origin.kind = next_value(&mut object)?,
-                _ => skip_value(&mut object)?,
-            }
-        }
-        Ok(origin)
-    }
-}
-
-impl<'de> FromAny<'de> for Message<'de> {
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut message = Message::default();
-        while let Some(key) = next_key(&mut object)? {
-            match key.as_ref() {
-                "id" => message.id = next_value(&mut object)?,
-                "model" => message.model = next_value(&mut object)?,
-                "content" => message.content = next_value(&mut object)?,
-                _ => skip_value(&mut object)?,
-            }
-        }
-        Ok(message)
-    }
-}
-
-impl<'de> FromAny<'de> for Attachment<'de> {
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut attachment = Attachment::default();
-        while let Some(key) = next_key(&mut object)? {
-            match key.as_ref() {
-                "type" => attachment.kind = next_value(&mut object)?,
-                "prompt" => attachment.prompt = next_value(&mut object)?,
-                "origin" => attachment.origin = next_value(&mut object)?,
-                _ => skip_value(&mut object)?,
-            }
-        }
-        Ok(attachment)
+        Ok(prompts)
     }
 }
 
@@ -367,41 +345,10 @@ impl<'a> BlockFields<'a> {
     }
 }
 
-impl<'de> FromAny<'de> for BlockFields<'de> {
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut fields = BlockFields::default();
-        while let Some(key) = next_key(&mut object)? {
-            match key.as_ref() {
-                "type" => fields.kind = next_value(&mut object)?,
-                "text" => fields.text = next_value(&mut object)?,
-                "name" => fields.name = next_value(&mut object)?,
-                "input" => fields.input = next_value(&mut object)?,
-                "is_error" => fields.is_error = next_value(&mut object)?,
-                _ => skip_value(&mut object)?,
-            }
-        }
-        Ok(fields)
-    }
-}
-
 #[derive(Default)]
 struct NamedFiles<'a> {
     file_path: Text<'a>,
     notebook_path: Text<'a>,
-}
-
-impl<'de> FromAny<'de> for NamedFiles<'de> {
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut input = NamedFiles::default();
-        while let Some(key) = next_key(&mut object)? {
-            match key.as_ref() {
-                "file_path" => input.file_path = next_value(&mut object)?,
-                "notebook_path" => input.notebook_path = next_value(&mut object)?,
-                _ => skip_value(&mut object)?,
-            }
-        }
-        Ok(input)
-    }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub fn tasks(file: &[u8]) -> Vec<String> {
     let text = text.trim_start_matches('\u{feff}');
     let repaired = surrogates::repair(text);
     let tasks = Tasks::parse(repaired.as_deref().unwrap_or(text));
-    let prompts = tasks.map(|tasks| tasks.0).unwrap_or_default();
+    let prompts = tasks.map(|tasks| tasks.prompts).unwrap_or_default();
     prompts.into_iter().flatten().map(String::from).collect()
 }
 
