@@ -109,7 +109,6 @@ impl HostLog {
             ("session_meta", _) => {
                 self.remember("sessionId", payload.get("id"));
                 self.remember("cwd", payload.get("cwd"));
-                self.remember("version", payload.get("cli_version"));
                 self.remember("gitBranch", payload.pointer("/git/branch"));
                 None
             }

@@ -57,7 +57,7 @@ const MAX_FILES: usize = 500;
 /// The maximum size of a masked prompt or answer, in bytes.
 const MAX_TEXT: usize = 64 << 10;
 
-/// The maximum length of a path, id or version, in bytes.
+/// The maximum length of a path or id, in bytes.
 const MAX_FIELD: usize = 4096;
 
 /// Tools that change the file they name.
@@ -88,8 +88,6 @@ pub struct Transcript {
     pub name: Option<String>,
     /// The first branch that was checked out. `None` outside git and on a detached head.
     pub git_branch: Option<String>,
-    /// The version of the client.
-    pub client_version: Option<String>,
     /// The prompts of a person and the answers to them, in order; of a long session the first and the
     /// latest.
     pub turns: Vec<Turn>,
@@ -331,7 +329,6 @@ impl Session<'_> {
         let transcript = &mut self.transcript;
         keep_first(&mut transcript.session_id, &record.session_id);
         keep_first(&mut transcript.cwd, &record.cwd);
-        keep_first(&mut transcript.client_version, &record.version);
         // Outside git the client also reports the branch HEAD.
         if transcript.git_branch.is_none()
             && let Some(branch) = &record.git_branch

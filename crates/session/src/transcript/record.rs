@@ -32,7 +32,6 @@ pub(super) struct Record<'a> {
     pub(super) session_id: Text<'a>,
     pub(super) cwd: Text<'a>,
     pub(super) git_branch: Text<'a>,
-    pub(super) version: Text<'a>,
     pub(super) timestamp: Text<'a>,
     pub(super) prompt_id: Text<'a>,
     pub(super) prompt_source: Text<'a>,
@@ -234,7 +233,6 @@ fields! {
         "sessionId" => session_id,
         "cwd" => cwd,
         "gitBranch" => git_branch,
-        "version" => version,
         "timestamp" => timestamp,
         "promptId" => prompt_id,
         "promptSource" => prompt_source,
@@ -361,7 +359,7 @@ mod tests {
     #[test]
     fn fields_of_other_types_count_as_missing() {
         let record = Record::parse(
-            r#"{"type":"user","cwd":7,"gitBranch":null,"version":["2"],"isMeta":"yes",
+            r#"{"type":"user","cwd":7,"gitBranch":null,"customTitle":["2"],"isMeta":"yes",
                 "isSidechain":0,"sessionId":{"a":[1]},"origin":"x","message":3,"attachment":[]}"#,
         )
         .unwrap();
@@ -370,7 +368,7 @@ mod tests {
         let texts = [
             record.cwd,
             record.git_branch,
-            record.version,
+            record.custom_title,
             record.session_id,
         ];
         assert!(texts.iter().all(Option::is_none));

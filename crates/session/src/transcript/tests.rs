@@ -40,13 +40,12 @@ fn all_text(text: &str) -> String {
     let session = transcript(text);
     let time = |time: Option<DateTime<Utc>>| time.map(|time| time.to_rfc3339());
     let mut all_text = format!(
-        "session {:?} of client {:?} in {:?} on {:?}\n\
+        "session {:?} in {:?} on {:?}\n\
          from {:?} to {:?}\n\
          turns {:?}, outcome {:?}\n\
          files {:?} and {} edits, failures {}, prompts {}, private {}\n\
          lines {}, skipped {}\n\n",
         session.session_id,
-        session.client_version,
         session.cwd,
         session.git_branch,
         time(session.first_at),
@@ -113,7 +112,7 @@ fn tools_are_named_and_counted_unless_their_turn_is_private() {
 #[test]
 fn a_session_that_edits_files_outside_git() {
     insta::assert_snapshot!(all_text(fixture!("tools")), @r#"
-    session Some("689c4091-5aca-4c0c-8501-7cf4f6db90d1") of client Some("2.1.330") in Some("/home/dev/project") on None
+    session Some("689c4091-5aca-4c0c-8501-7cf4f6db90d1") in Some("/home/dev/project") on None
     from Some("2026-11-21T20:26:55.852+00:00") to Some("2026-11-21T20:27:00.885+00:00")
     turns [Turn { prompt: Some("please do it"), answer: Some("All done.") }], outcome Some("All done.")
     files ["/home/dev/project/hello2.txt"] and 0 edits, failures 2, prompts 1, private false
@@ -127,7 +126,7 @@ fn a_session_that_edits_files_outside_git() {
 #[test]
 fn a_session_that_is_resumed_and_compacted() {
     insta::assert_snapshot!(all_text(fixture!("resumed-then-compacted")), @r#"
-    session Some("4a10069e-75e4-41a3-985b-773e7d0bb7a8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    session Some("4a10069e-75e4-41a3-985b-773e7d0bb7a8") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:42:34.299+00:00") to Some("2026-11-21T20:42:57.810+00:00")
     turns [Turn { prompt: Some("one"), answer: Some("R-first") }, Turn { prompt: Some("two"), answer: Some("R-resume") }, Turn { prompt: Some("three"), answer: Some("R-continue") }, Turn { prompt: Some("five"), answer: Some("R-aftercompact") }], outcome Some("R-aftercompact")
     files ["/home/dev/project/w.txt"] and 0 edits, failures 0, prompts 4, private false
@@ -145,7 +144,7 @@ fn a_session_that_is_resumed_and_compacted() {
 #[test]
 fn an_interactive_session_with_a_command() {
     insta::assert_snapshot!(all_text(fixture!("interactive-compacted")), @r#"
-    session Some("ac683900-8d0b-4d01-acaa-3d582848310f") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    session Some("ac683900-8d0b-4d01-acaa-3d582848310f") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:36:13.894+00:00") to Some("2026-11-21T20:36:24.393+00:00")
     turns [Turn { prompt: Some("hello tui"), answer: Some("Second answer after command.") }, Turn { prompt: Some("go on"), answer: Some("Third after compact.") }], outcome Some("Third after compact.")
     files ["/home/dev/project/a.txt"] and 0 edits, failures 0, prompts 3, private false
@@ -161,7 +160,7 @@ fn an_interactive_session_with_a_command() {
 #[test]
 fn a_session_compacted_in_mid_turn() {
     insta::assert_snapshot!(all_text(fixture!("auto-compacted")), @r#"
-    session Some("dd3365aa-c451-4c94-bb80-ca7c6634b056") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    session Some("dd3365aa-c451-4c94-bb80-ca7c6634b056") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:00.579+00:00") to Some("2026-11-21T20:43:03.572+00:00")
     turns [Turn { prompt: Some("six"), answer: Some("R-auto") }], outcome Some("R-auto")
     files [] and 0 edits, failures 0, prompts 1, private false
@@ -174,7 +173,7 @@ fn a_session_compacted_in_mid_turn() {
 #[test]
 fn an_interrupted_session() {
     insta::assert_snapshot!(all_text(fixture!("interrupted")), @r#"
-    session Some("e2ade0f0-a79a-4e19-bb67-49d8c98888c5") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    session Some("e2ade0f0-a79a-4e19-bb67-49d8c98888c5") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:38:37.291+00:00") to Some("2026-11-21T20:38:41.238+00:00")
     turns [Turn { prompt: Some("long"), answer: None }], outcome None
     files [] and 0 edits, failures 0, prompts 1, private false
@@ -187,7 +186,7 @@ fn an_interrupted_session() {
 #[test]
 fn a_session_that_begins_with_clear() {
     insta::assert_snapshot!(all_text(fixture!("after-clear")), @r#"
-    session Some("3361f0b7-a7e4-49cb-b1a8-97500b6d59b8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    session Some("3361f0b7-a7e4-49cb-b1a8-97500b6d59b8") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:10.981+00:00") to Some("2026-11-21T20:43:11.313+00:00")
     turns [], outcome None
     files [] and 0 edits, failures 0, prompts 0, private false
@@ -200,7 +199,7 @@ fn a_session_that_begins_with_clear() {
 #[test]
 fn a_session_with_a_subagent() {
     insta::assert_snapshot!(all_text(fixture!("with-subagent")), @r#"
-    session Some("a2024d26-7f5d-42c9-8b49-fcd9ad42eff8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    session Some("a2024d26-7f5d-42c9-8b49-fcd9ad42eff8") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:25.539+00:00") to Some("2026-11-21T20:43:29.465+00:00")
     turns [Turn { prompt: Some("ten"), answer: Some("R-sub") }], outcome Some("R-sub")
     files [] and 0 edits, failures 0, prompts 1, private false
@@ -214,7 +213,7 @@ fn a_session_with_a_subagent() {
 #[test]
 fn a_subagent() {
     insta::assert_snapshot!(all_text(fixture!("with-subagent.child")), @r#"
-    session None of client None in None on None
+    session None in None on None
     from None to None
     turns [], outcome None
     files ["/home/dev/project/sub.txt"] and 0 edits, failures 0, prompts 0, private false
@@ -418,7 +417,7 @@ fn session_data_comes_from_the_main_session() {
         ),
         line(
             "user",
-            r#""cwd":"/b","sessionId":"s","gitBranch":"ma\u202ein","version":"2.1.330""#,
+            r#""cwd":"/b","sessionId":"s","gitBranch":"ma\u202ein""#,
         ),
         line("user", r#""timestamp":"yesterday""#),
     ];
@@ -426,7 +425,6 @@ fn session_data_comes_from_the_main_session() {
     assert_eq!(transcript.cwd.as_deref(), Some("/a"));
     assert_eq!(transcript.session_id.as_deref(), Some("s"));
     assert_eq!(transcript.git_branch.as_deref(), Some("main"));
-    assert_eq!(transcript.client_version.as_deref(), Some("2.1.330"));
     let times = [transcript.first_at, transcript.last_at].map(|time| time.unwrap().to_rfc3339());
     assert_eq!(
         times,
