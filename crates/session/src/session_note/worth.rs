@@ -17,76 +17,31 @@ const ABOUT_ITSELF: &str = "\
 /// A request with fewer words is not understood a month later.
 const MIN_WORDS: usize = 3;
 
-/// A reason to write a note.
-struct Reason {
-    /// Its name, for the tests.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "names the rule in a failing test")
-    )]
-    name: &'static str,
-    holds: fn(&ParsedDigest) -> bool,
-}
-
-const REASONS: [Reason; 6] = [
-    Reason {
-        name: "files were changed",
-        holds: |ParsedDigest { digest, .. }| !digest.files.is_empty() || digest.edits_left_out > 0,
-    },
-    Reason {
-        name: "something failed",
-        // A session that only ran a tool has no prompt.
-        holds: |ParsedDigest {
-                    digest, prompts, ..
-                }| {
-            let failed =
-                digest.failures > 0 || !digest.failing.is_empty() || !digest.fixed.is_empty();
-            failed && !prompts.is_empty()
-        },
-    },
-    Reason {
-        name: "a person said something lasting",
-        holds: |parsed| {
-            parsed
-                .sentences()
-                .any(|sentence| directive(sentence).is_some())
-        },
-    },
-    Reason {
-        name: "an error was pasted",
-        holds: |parsed| {
-            parsed
-                .prompts
-                .iter()
-                .any(|prompt| prompt.prose.error.is_some())
-        },
-    },
-    Reason {
-        name: "a person asked for something",
-        holds: |parsed| {
-            let mut requests = parsed.sentences().filter(|it| is_request(it));
-            !parsed.digest.is_undone
-                && requests.any(|request| !is_question(request) || !is_barely_answered(parsed))
-        },
-    },
-    Reason {
-        name: "an answer told something",
-        holds: |parsed| {
-            let is_about_itself = !parsed.prompts.is_empty()
-                && parsed
-                    .sentences()
-                    .all(|sentence| Words::new(sentence).contain(ABOUT_ITSELF));
-            let mut answers = parsed.answers.iter();
-            !is_about_itself
-                && !parsed.digest.is_undone
-                && answers.any(|statements| answer::is_substantial(statements))
-        },
-    },
-];
-
 /// Returns whether a session leaves something that a later one could use.
 pub(super) fn is_worth_a_note(parsed: &ParsedDigest) -> bool {
-    REASONS.iter().any(|reason| (reason.holds)(parsed))
+    let ParsedDigest {
+        digest,
+        prompts,
+        answers,
+    } = parsed;
+    let has_edits = !digest.files.is_empty() || digest.edits_left_out > 0;
+    let has_failed = digest.failures > 0 || !digest.failing.is_empty() || !digest.fixed.is_empty();
+    let has_error = prompts.iter().any(|prompt| prompt.prose.error.is_some());
+    let is_lasting = |sentence: &String| directive(sentence).is_some();
+    let is_asked = |sentence: &String| {
+        is_request(sentence) && (!is_question(sentence) || !is_barely_answered(parsed))
+    };
+    let is_about_itself = |sentence: &String| Words::new(sentence).contain(ABOUT_ITSELF);
+    let is_told = || {
+        (prompts.is_empty() || !parsed.sentences().all(is_about_itself))
+            && answers.iter().any(|told| answer::is_substantial(told))
+    };
+    has_edits
+        // A session that only ran a tool has no prompt.
+        || has_failed && !prompts.is_empty()
+        || has_error
+        || parsed.sentences().any(is_lasting)
+        || !digest.is_undone && (parsed.sentences().any(is_asked) || is_told())
 }
 
 /// Returns whether all answers together have a few words.
@@ -117,10 +72,8 @@ mod tests {
     use super::*;
     use crate::{session_note::SessionDigest, turn::Turn};
 
-    fn reasons(digest: &SessionDigest) -> Vec<&'static str> {
-        let parsed = ParsedDigest::new(digest);
-        let hold = REASONS.iter().filter(|reason| (reason.holds)(&parsed));
-        hold.map(|reason| reason.name).collect()
+    fn is_worth(digest: &SessionDigest) -> bool {
+        is_worth_a_note(&ParsedDigest::new(digest))
     }
 
     fn talk(turns: &[(&str, &str)]) -> SessionDigest {
@@ -154,7 +107,7 @@ mod tests {
             &[("thanks!", "You're welcome!")],
             &[("which port is it?", "It is port 8080.")],
         ] {
-            assert!(reasons(&talk(turns)).is_empty(), "{turns:?}");
+            assert!(!is_worth(&talk(turns)), "{turns:?}");
         }
     }
 
@@ -164,9 +117,9 @@ mod tests {
             ("write a file about geese in docs", "Done."),
             ("delete that file", "Done."),
         ]);
-        assert_eq!(reasons(&digest), ["a person asked for something"]);
+        assert!(is_worth(&digest));
         digest.is_undone = true;
-        assert!(reasons(&digest).is_empty());
+        assert!(!is_worth(&digest));
     }
 
     #[test]
@@ -179,23 +132,22 @@ mod tests {
             failures: 1,
             ..talk(&[("cargo test", "")])
         };
-        for (digest, reason) in [
-            (changed, "files were changed"),
-            (failed, "something failed"),
-            (
-                talk(&[("we never add dependencies here", "")]),
-                "a person said something lasting",
-            ),
-            (
-                talk(&[("why?\n```\nerror: cannot find `id`\n```", "")]),
-                "an error was pasted",
-            ),
-            (
-                talk(&[("where is the port set?", "")]),
-                "a person asked for something",
-            ),
+        let lasting = SessionDigest {
+            is_undone: true,
+            ..talk(&[("we never add dependencies here", "")])
+        };
+        for digest in [
+            changed,
+            failed,
+            lasting,
+            talk(&[("why?\n```\nerror: cannot find `id`\n```", "")]),
+            talk(&[("where is the port set?", "")]),
+            talk(&[(
+                "hello",
+                &"The port is read from the settings of the gateway. ".repeat(3),
+            )]),
         ] {
-            assert!(reasons(&digest).contains(&reason), "{reason}: {digest:?}");
+            assert!(is_worth(&digest), "{digest:?}");
         }
     }
 }
