@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     for text in texts.flatten().chain(&transcript.files) {
         assert_eq!(clean(text), text.as_str());
     }
-    if let NoteText::Note { title, body } = note_text(&SessionDigest::from(&transcript)) {
+    if let Some(NoteText { title, body }) = note_text(&SessionDigest::from(&transcript)) {
         assert!(title.chars().count() <= 80 && !title.contains('\n'));
         assert_eq!(clean(&body), body);
     }

@@ -68,9 +68,7 @@ pub enum Outcome {
 
 /// Returns the new note of a session; `None` if the session has nothing that is useful later.
 pub fn draft(digest: &SessionDigest, request: &Request<'_>) -> Option<Note> {
-    let NoteText::Note { title, body } = note_text(digest) else {
-        return None;
-    };
+    let NoteText { title, body } = note_text(digest)?;
     let id = request
         .session
         .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);

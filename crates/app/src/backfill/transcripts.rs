@@ -388,7 +388,7 @@ impl<'a> Past<'a> {
         let ended = ended.min(now);
         let began = transcript.first_at.unwrap_or(ended).min(ended);
         (digest.first_at, digest.last_at) = (Some(began), Some(ended));
-        let NoteText::Note { title, body } = note_text(&digest) else {
+        let Some(NoteText { title, body }) = note_text(&digest) else {
             return Ok(Skip::Trivial.into());
         };
         // Without a forget key, nothing was forgotten yet. A dry run does not create the key.

@@ -641,9 +641,7 @@ fn a_whole_session() {
     }
     let observed = observations(&events);
     digest.fixed = fix_lines(&observed.observations, &digest.turns);
-    let NoteText::Note { title, body } = note_text(&digest) else {
-        panic!("{digest:?}");
-    };
+    let NoteText { title, body } = note_text(&digest).unwrap();
     insta::assert_snapshot!(json(&observed.observations));
     insta::assert_snapshot!(json(&summarize(&digest)), @r#"
     {

@@ -309,35 +309,25 @@ pub fn says_the_same(one: &str, other: &str) -> bool {
 
 /// The text of a session's note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoteText {
-    /// The session has nothing that a later session could use.
-    Trivial,
-    /// The session is worth a note.
-    Note {
-        /// One line of at most 80 characters.
-        title: String,
-        /// Markdown without a final line feed.
-        body: String,
-    },
+pub struct NoteText {
+    /// One line of at most 80 characters.
+    pub title: String,
+    /// Markdown without a final line feed.
+    pub body: String,
 }
 
-/// Writes the text of a session's note.
-pub fn note_text(digest: &SessionDigest) -> NoteText {
+/// Writes the text of a session's note; `None` if the session has nothing that a later session could use.
+pub fn note_text(digest: &SessionDigest) -> Option<NoteText> {
     let parsed = ParsedDigest::new(digest);
     if !worth::is_worth_a_note(&parsed) {
-        return NoteText::Trivial;
+        return None;
     }
-    let Some(title) = title::title(&parsed) else {
-        return NoteText::Trivial;
-    };
+    let title = title::title(&parsed)?;
     let body = body(&parsed, &title);
-    if body.is_empty() {
-        return NoteText::Trivial;
-    }
-    NoteText::Note {
+    (!body.is_empty()).then(|| NoteText {
         body: without_machine_paths(&body, digest.folder.as_deref()).into_owned(),
         title,
-    }
+    })
 }
 
 /// Returns what the note of a session may be asked for with, beside its text: one request of each

@@ -21,10 +21,8 @@ fn session(turns: &[(&str, &str)]) -> SessionDigest {
 }
 
 fn note(digest: &SessionDigest) -> (String, String) {
-    match note_text(digest) {
-        NoteText::Note { title, body } => (title, body),
-        NoteText::Trivial => panic!("trivial: {digest:?}"),
-    }
+    let NoteText { title, body } = note_text(digest).unwrap();
+    (title, body)
 }
 
 fn changed(turns: &[(&str, &str)]) -> SessionDigest {
@@ -570,7 +568,7 @@ proptest! {
         let turns: Vec<(&str, &str)> = turns.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         let mut digest = session(&turns);
         digest.files = (0..count).map(|number| format!("{number}{file}")).collect();
-        if let NoteText::Note { title, body } = note_text(&digest) {
+        if let Some(NoteText { title, body }) = note_text(&digest) {
             prop_assert!(!title.contains('\n') && title.chars().count() <= MAX_TITLE);
             prop_assert!(body.chars().count() <= 4_000);
             prop_assert_eq!(body.trim_end(), &body);

@@ -61,8 +61,8 @@ fn all_text(text: &str) -> String {
         session.skipped_lines,
     );
     match note_text(&SessionDigest::from(&session)) {
-        NoteText::Trivial => all_text.push_str("trivial"),
-        NoteText::Note { title, body } => {
+        None => all_text.push_str("trivial"),
+        Some(NoteText { title, body }) => {
             let _ = write!(all_text, "# {title}\n{body}");
         }
     }
@@ -699,7 +699,7 @@ fn check_inert(session: &Transcript) -> Result<(), TestCaseError> {
     let mut texts: Vec<&str> = texts.flatten().map(String::as_str).collect();
     texts.extend(session.files.iter().map(String::as_str));
     let summary = note_text(&SessionDigest::from(session));
-    if let NoteText::Note { title, body } = &summary {
+    if let Some(NoteText { title, body }) = &summary {
         prop_assert!(!title.contains('\n') && title.chars().count() <= 80);
         texts.extend([title.as_str(), body.as_str()]);
         prop_assert!(body.chars().count() <= 4_000);
