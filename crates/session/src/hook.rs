@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, error::Category, json};
 
 use crate::{
-    event::{Agent, Host},
+    event::{Agent, Host, words},
     prompt::RawPrompt,
 };
 use anamnesis_text::{redact::redact, surrogates};
@@ -30,45 +30,21 @@ const MAX_NAME_LENGTH: usize = 128;
 /// The name for a tool without a valid name.
 const UNKNOWN_TOOL: &str = "unknown";
 
-/// Why a session started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartSource {
-    /// A new session.
-    Startup,
-    /// An old session was resumed.
-    Resume,
-    /// `/clear`.
-    Clear,
-    /// The context was compacted.
-    Compact,
-    /// A copy of an old session was started.
-    Fork,
-    /// Unknown to this version.
-    Other,
-}
-
-impl StartSource {
-    fn from_word(word: &str) -> Self {
-        match word {
-            "startup" => Self::Startup,
-            "resume" => Self::Resume,
-            "clear" => Self::Clear,
-            "compact" => Self::Compact,
-            "fork" => Self::Fork,
-            _ => Self::Other,
-        }
-    }
-
-    /// Returns the client's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Startup => "startup",
-            Self::Resume => "resume",
-            Self::Clear => "clear",
-            Self::Compact => "compact",
-            Self::Fork => "fork",
-            Self::Other => "other",
-        }
+words! {
+    /// Why a session started.
+    StartSource {
+        /// A new session.
+        Startup = "startup",
+        /// An old session was resumed.
+        Resume = "resume",
+        /// `/clear`.
+        Clear = "clear",
+        /// The context was compacted.
+        Compact = "compact",
+        /// A copy of an old session was started.
+        Fork = "fork",
+        /// Unknown to this version.
+        Other = "other",
     }
 }
 
@@ -321,7 +297,8 @@ impl Payload {
         };
         let event = match name.as_str() {
             "SessionStart" => Event::SessionStart {
-                source: StartSource::from_word(wire.source.as_str().unwrap_or_default()),
+                source: (wire.source.as_str().and_then(StartSource::parse))
+                    .unwrap_or(StartSource::Other),
                 model: id(wire.model),
                 idle_seconds: wire.seconds_since_last_response.as_i64(),
             },

@@ -21,7 +21,7 @@ pub use self::statement::{names_check, says_it_passes, says_something_passes};
 
 use self::signature::informative_line;
 use crate::{
-    event::{FileAction, Outcome, ToolEvent},
+    event::{FileAction, Outcome, ToolEvent, words},
     note_parts::part_of,
     phrases::Words,
     prose::shorten,
@@ -67,29 +67,17 @@ pub(crate) const ARROW: &str = " → ";
 /// The heading in a session note for what failed and was fixed.
 pub const FIXED: &str = "Failed and fixed";
 
-/// The kind of an observation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Something that failed passes again.
-    Bugfix,
-    /// Something new was created.
-    Feature,
-    /// Something was changed, and tests pass.
-    Change,
-    /// One command works where another does not.
-    Discovery,
-}
-
-impl Kind {
-    /// Returns the name stored in the journal.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Bugfix => "bugfix",
-            Self::Feature => "feature",
-            Self::Change => "change",
-            Self::Discovery => "discovery",
-        }
+words! {
+    /// The kind of an observation.
+    Kind {
+        /// Something that failed passes again.
+        Bugfix = "bugfix",
+        /// Something new was created.
+        Feature = "feature",
+        /// Something was changed, and tests pass.
+        Change = "change",
+        /// One command works where another does not.
+        Discovery = "discovery",
     }
 }
 
