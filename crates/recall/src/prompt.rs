@@ -22,14 +22,6 @@ const MAX_SHORT_CODE: usize = 3;
 /// The maximum number of identifiers kept from pasted code.
 const MAX_IDENTIFIERS: usize = 24;
 
-/// Tags of blocks that programs insert into prompts. Their content is no question.
-const PROGRAM_TAGS: [&str; 4] = [
-    "anamnesis-context",
-    "claude-mem-context",
-    "system-reminder",
-    "persisted-output",
-];
-
 /// Makes the query for a prompt, or for the task of a subagent. `None` if it asks nothing: it is a
 /// command, or no person typed it.
 pub fn query(prompt: &SafePrompt) -> Option<Query> {
@@ -38,7 +30,7 @@ pub fn query(prompt: &SafePrompt) -> Option<Query> {
 }
 
 /// Returns the sentences to search for, in order, at most eight.
-pub fn sentences(prompt: &str) -> Vec<String> {
+fn sentences(prompt: &str) -> Vec<String> {
     let ends;
     let text = if prompt.len() > 2 * MAX_END {
         ends = format!("{}\n{}", head(prompt, MAX_END), tail(prompt, MAX_END));
@@ -46,7 +38,6 @@ pub fn sentences(prompt: &str) -> Vec<String> {
     } else {
         prompt
     };
-    let text = remove_program_blocks(text);
     let mut sentences = Vec::new();
     let mut code: Option<Vec<&str>> = None;
     for line in text.lines() {
@@ -67,32 +58,6 @@ pub fn sentences(prompt: &str) -> Vec<String> {
         sentences.drain(MAX_FIRST..sentences.len() - MAX_LAST);
     }
     sentences
-}
-
-/// Removes blocks inserted by programs.
-fn remove_program_blocks(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let name = PROGRAM_TAGS.iter().find(|name| {
-            rest[1..].starts_with(**name) && rest[1 + name.len()..].starts_with(['>', ' '])
-        });
-        let end = name.and_then(|name| {
-            let close = format!("</{name}>");
-            rest.find(&close).map(|at| at + close.len())
-        });
-        if let Some(end) = end {
-            out.push('\n');
-            rest = &rest[end..];
-        } else {
-            out.push('<');
-            rest = &rest[1..];
-        }
-    }
-    out.push_str(rest);
-    out
 }
 
 /// Splits a line into sentences, with URLs shortened.
@@ -181,6 +146,8 @@ fn names_error(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_session::prompt::RawPrompt;
+    use anamnesis_text::private_tokens::PrivateTokens;
     use proptest::prelude::*;
 
     use super::*;
@@ -249,15 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn injected_blocks_are_removed() {
+    fn a_safe_prompt_has_no_injected_blocks() {
         let prompt = "<anamnesis-context>\nDeploys go through Jenkins.\n</anamnesis-context>\nWhat now?\n\
             <system-reminder>be brief</system-reminder> a < b";
-        assert_eq!(sentences(prompt), ["What now?", "a < b"]);
-        // An unclosed tag is the person's text.
-        assert_eq!(
-            sentences("<system-reminder> is a tag"),
-            ["<system-reminder> is a tag"]
-        );
+        let safe = SafePrompt::new(&RawPrompt::new(prompt), Some(&PrivateTokens::default())).value;
+        assert_eq!(sentences(&safe.question().unwrap()), ["What now?", "a < b"]);
     }
 
     proptest! {
@@ -268,7 +231,7 @@ mod tests {
 
         #[test]
         fn any_mixture_of_markup_is_accepted(parts in prop::collection::vec(
-            prop::sample::select(vec!["```", "\n", "<system-reminder>", "</system-reminder>", "http://", "at x:1", "é.", " ", "#1 "]),
+            prop::sample::select(vec!["```", "\n", "http://", "at x:1", "é.", " ", "#1 "]),
             0..60,
         )) {
             prop_assert!(sentences(&parts.concat()).len() <= MAX_FIRST + MAX_LAST);
