@@ -21,9 +21,9 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     graph::Activated,
+    knowledge::StoreKnowledge,
     note_set::{
-        Admitted, CANDIDATES, Knowledge, is_duplicate, linked, recalled, replace_superseded,
-        sort_admitted,
+        Admitted, CANDIDATES, is_duplicate, linked, recalled, replace_superseded, sort_admitted,
     },
     rank::{Candidate, Mask},
     reason::InjectionReason,
@@ -71,7 +71,7 @@ pub struct Question<'a> {
     /// The maximum size of the answer.
     pub budget: Budget,
     /// Usage history and staleness of notes.
-    pub knowledge: &'a dyn Knowledge,
+    pub knowledge: &'a StoreKnowledge<'a>,
     /// The current time.
     pub now: DateTime<Utc>,
 }
@@ -182,7 +182,7 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
         let mut admitted = replace_superseded(index, found, best)?;
         let ids: Vec<NoteId> = admitted.iter().map(|note| note.id).collect();
         let standings = question.knowledge.standings(&ids);
-        sort_admitted(index, &mut admitted, question.knowledge, &standings)?;
+        sort_admitted(&mut admitted, question.knowledge, &standings)?;
         Admitted::corrected(index, question.now, admitted)
     };
     let strong = in_order(&strong)?;
@@ -204,7 +204,7 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
         .collect();
     let admits = Activated::is_admitted;
     let candidates = &ranked.candidates;
-    let mut linked = linked(index, &seeds, candidates, question.knowledge, hops, admits)?;
+    let mut linked = linked(&seeds, candidates, question.knowledge, hops, admits)?;
     chosen.drop_hidden_paths(&mut linked)?;
     let linked = Admitted::corrected(index, question.now, linked)?;
     chosen.take(&linked, MAX_LINKED_NOTES, false)?;
@@ -357,34 +357,18 @@ fn has_duplicate(index: &Index, list: &[AnswerNote], note: &Note) -> Result<bool
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
     use crate::{
         graph::{Graph as _, Links, MAX_LINKS, neighbours},
-        note_set::NoteStanding,
         pathway::{MIN_STRENGTH, around},
         session_start::tests::{Fixture, now},
     };
 
-    /// Knows nothing beyond the notes' text.
-    struct Nothing;
-
-    impl Knowledge for Nothing {
-        fn standings(&self, _: &[NoteId]) -> HashMap<NoteId, NoteStanding> {
-            HashMap::new()
-        }
-
-        fn stale(&self, _: &[NoteId]) -> HashMap<NoteId, String> {
-            HashMap::new()
-        }
-
-        fn links(&self, _: &[NoteId]) -> Vec<Edge> {
-            Vec::new()
-        }
-    }
-
-    fn question<'a>(text: &'a str, own: &'a [String]) -> Question<'a> {
+    fn question<'a>(
+        text: &'a str,
+        own: &'a [String],
+        knowledge: &'a StoreKnowledge<'a>,
+    ) -> Question<'a> {
         Question {
             text,
             own,
@@ -394,7 +378,7 @@ mod tests {
             depth: MAX_DEPTH,
             with_weak: true,
             budget: Budget(DEFAULT_BUDGET),
-            knowledge: &Nothing,
+            knowledge,
             now: now(),
         }
     }
@@ -415,7 +399,16 @@ mod tests {
         }
         let index = fixture.refreshed();
         let own = ["p".to_owned()];
-        let answer = ask(&index, &fixture.notes, &question("schema", &own)).unwrap();
+        let knowledge = StoreKnowledge {
+            index: &index,
+            journal: None,
+            now: now(),
+        };
+        let asked = |text| {
+            let question = question(text, &own, &knowledge);
+            ask(&index, &fixture.notes, &question).unwrap()
+        };
+        let answer = asked("schema");
         assert_eq!(answer.notes.first().map(AnswerNote::id), Some(hub));
         assert!(
             answer.notes.len() <= 1 + MAX_LINKED_NOTES,
@@ -423,7 +416,7 @@ mod tests {
             answer.notes.len()
         );
         // The hub is not in the answer to a question about one of its neighbours.
-        let answer = ask(&index, &fixture.notes, &question("migration 7", &own)).unwrap();
+        let answer = asked("migration 7");
         assert!(answer.notes.iter().all(|found| found.id() != hub));
         let links = Links {
             index: &index,

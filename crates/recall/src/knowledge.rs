@@ -10,7 +10,7 @@ use anamnesis_store::{index::Index, journal::Journal};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    note_set::{Knowledge, NoteStanding},
+    note_set::NoteStanding,
     stale::{is_news, looked_at, time},
 };
 
@@ -27,9 +27,10 @@ pub struct StoreKnowledge<'a> {
     pub now: DateTime<Utc>,
 }
 
-impl Knowledge for StoreKnowledge<'_> {
+impl StoreKnowledge<'_> {
+    /// Returns the standing of each note. A note without history is missing.
     // If the index cannot be read, notes are ranked without history: their text still matches.
-    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, NoteStanding> {
+    pub fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, NoteStanding> {
         let usage = self.index.usage_of(ids.iter().copied()).unwrap_or_default();
         let nothing = Vec::new();
         let now = self.now;
@@ -42,7 +43,8 @@ impl Knowledge for StoreKnowledge<'_> {
             .collect()
     }
 
-    fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
+    /// Returns those notes that cite something that no longer exists, with a description of it.
+    pub fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
         let stale = self.journal.and_then(|journal| journal.stale(ids).ok());
         let mut stale = stale.unwrap_or_default();
         stale.retain(|id, stale| {
@@ -53,7 +55,8 @@ impl Knowledge for StoreKnowledge<'_> {
         stale.map(|(id, stale)| (id, stale.reason)).collect()
     }
 
-    fn links(&self, ids: &[NoteId]) -> Vec<Edge> {
+    /// Returns derived links of these notes: to notes that cite the same file.
+    pub fn links(&self, ids: &[NoteId]) -> Vec<Edge> {
         let mut edges = Vec::new();
         for (id, paths) in self.index.cited_by(ids).unwrap_or_default() {
             let Ok(Some(entry)) = self.index.get(id) else {
@@ -65,9 +68,7 @@ impl Knowledge for StoreKnowledge<'_> {
         }
         edges
     }
-}
 
-impl StoreKnowledge<'_> {
     /// Returns links to the other notes of its project that cite a file.
     fn same_file_links(&self, id: NoteId, project: &str, path: &str) -> Vec<Edge> {
         let citing = self.index.notes_citing(project, path, MAX_CITING);

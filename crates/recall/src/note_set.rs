@@ -33,6 +33,7 @@ use crate::{
     correction::{Shown, with_corrections},
     freshness::freshness,
     graph::{Activated, Links, spread},
+    knowledge::StoreKnowledge,
     meaning::add_meaning,
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     reason::{InjectionReason, WithholdingReason},
@@ -105,19 +106,6 @@ impl NoteStanding {
     }
 }
 
-/// Supplies facts about notes that are not in their text.
-pub trait Knowledge {
-    /// Returns the standing of each note. A note without history is missing.
-    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, NoteStanding>;
-
-    /// Returns those notes that cite something that no longer exists, with a description of it.
-    fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String>;
-
-    /// Returns derived links of these notes: to notes that were used with them or cite the same
-    /// file.
-    fn links(&self, ids: &[NoteId]) -> Vec<Edge>;
-}
-
 /// Limits of an injection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
@@ -149,7 +137,7 @@ pub struct Request<'a> {
     /// The current time.
     pub now: DateTime<Utc>,
     /// Usage, staleness and derived links of notes.
-    pub knowledge: &'a dyn Knowledge,
+    pub knowledge: &'a StoreKnowledge<'a>,
     /// Returns the prompt's vector, to compare meanings. Called once the words were compared, and not
     /// for small talk.
     pub vector: &'a dyn Fn() -> Option<Vec<f32>>,
@@ -469,16 +457,16 @@ pub(crate) fn replace_superseded(
 
 /// Sorts best first, after adjusting scores by project, staleness, usage, freshness and confidence.
 pub(crate) fn sort_admitted(
-    index: &Index,
     admitted: &mut [Admitted],
-    knowledge: &dyn Knowledge,
+    knowledge: &StoreKnowledge<'_>,
     standings: &HashMap<NoteId, NoteStanding>,
 ) -> Result<(), Error> {
     let ids: Vec<NoteId> = admitted.iter().map(|note| note.id).collect();
     let mut stale = knowledge.stale(&ids);
     for note in admitted.iter_mut() {
         let standing = standings.get(&note.id).copied().unwrap_or_default();
-        let confidence = index.get(note.id)?.map_or(1.0, |entry| entry.confidence);
+        let entry = knowledge.index.get(note.id)?;
+        let confidence = entry.map_or(1.0, |entry| entry.confidence);
         let mut share = match note.origin {
             Origin::Own => 1.0,
             Origin::Global => GLOBAL_FACTOR,
@@ -500,10 +488,9 @@ pub(crate) fn sort_admitted(
 /// Returns the notes that links of the admitted notes lead to, up to `hops` links away, if `admits`
 /// accepts the number of their own words of the question and its coverage.
 pub(crate) fn linked(
-    index: &Index,
     admitted: &[&Admitted],
     candidates: &[Candidate],
-    knowledge: &dyn Knowledge,
+    knowledge: &StoreKnowledge<'_>,
     hops: usize,
     admits: impl Fn(&Activated, usize, f64) -> bool,
 ) -> Result<Vec<Admitted>, Error> {
@@ -512,7 +499,7 @@ pub(crate) fn linked(
         .map(|note| (note.id, note.evidence.coverage))
         .collect();
     let links = Links {
-        index,
+        index: knowledge.index,
         derived: &|ids| knowledge.links(ids),
     };
     let activated = spread(&seeds, hops, &links)?;
@@ -566,13 +553,13 @@ impl Selection<'_> {
             return Ok(moderate);
         }
         self.has_match = true;
-        sort_admitted(index, &mut admitted, knowledge, &standings)?;
+        sort_admitted(&mut admitted, knowledge, &standings)?;
         let admitted = Admitted::corrected(index, self.request.now, admitted)?;
         self.take(index, &admitted, limits.notes)?;
         if !self.outcome.given.is_empty() {
             let seeds: Vec<&Admitted> = admitted.iter().collect();
             let admits = Activated::is_admitted_to_prompt;
-            let linked = linked(index, &seeds, &ranked.candidates, knowledge, 1, admits)?;
+            let linked = linked(&seeds, &ranked.candidates, knowledge, 1, admits)?;
             let linked = Admitted::corrected(index, self.request.now, linked)?;
             let most = self.counted().count() + limits.linked;
             self.take(index, &linked, most)?;
@@ -817,10 +804,7 @@ fn best_offset(body: &str, matched: &[String]) -> usize {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{
-        knowledge::StoreKnowledge,
-        session_start::tests::{Fixture, now},
-    };
+    use crate::session_start::tests::{Fixture, now};
 
     /// No linked notes.
     pub(crate) const LIMITS: Limits = Limits {

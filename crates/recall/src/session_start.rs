@@ -15,7 +15,6 @@ use crate::{
     correction::{Shown, with_corrections},
     knowledge::StoreKnowledge,
     last_sessions::{Situation, by_worth},
-    note_set::Knowledge,
     render::{Chosen, MAX_GLOBAL, Reason},
     standing::{Instruction, instructions},
 };
@@ -230,7 +229,7 @@ fn changed_at(folder: &Path, file: &str) -> Option<DateTime<Utc>> {
 }
 
 /// Adds to each note what it cites and is gone, as it is injected with a prompt.
-fn mark_stale(chosen: &mut [Chosen], knowledge: &impl Knowledge) {
+fn mark_stale(chosen: &mut [Chosen], knowledge: &StoreKnowledge<'_>) {
     let ids: Vec<NoteId> = chosen.iter().map(|chosen| chosen.note.id).collect();
     let mut stale = knowledge.stale(&ids);
     for chosen in chosen {

@@ -6,7 +6,6 @@ use anamnesis_note::{
 };
 use anamnesis_recall::{
     graph::Links,
-    note_set::Knowledge as _,
     pathway::{self, Between, MIN_STRENGTH, Path},
     similar::Similar,
 };

@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anamnesis_note::{id::NoteId, link::Relation};
-use anamnesis_recall::note_set::Knowledge as _;
 use anamnesis_store::index::{Entry, Filter, Index, LinkCounts, UnresolvedLink};
 use serde::Serialize;
 

@@ -9,7 +9,6 @@ use anamnesis_app::{
 use anamnesis_note::{id::NoteId, link::Edge};
 use anamnesis_recall::{
     graph::Links,
-    note_set::Knowledge as _,
     pathway::{self, MIN_STRENGTH, Path},
 };
 use anamnesis_store::index::{Entry, Filter, Index};
