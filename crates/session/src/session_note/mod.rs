@@ -419,29 +419,21 @@ impl TypedPrompt {
             !is_small_talk(sentence) && !is_slash_word(sentence) && !is_expiring(sentence)
         })
     }
-}
 
-/// A statement of a person that matters beyond its step.
-struct Statement {
-    /// One sentence, with the one before if its subject is there; or a list of rules.
-    text: String,
-    position: usize,
-    weight: f32,
-}
-
-impl TypedPrompt {
-    /// Returns what can be understood without the prompt.
-    fn statements(&self) -> Vec<Statement> {
+    /// Returns the statements that matter beyond their step and can be understood without the prompt: a
+    /// sentence, with the one before if its subject is there; or a list of rules.
+    fn statements(&self) -> Vec<Candidate> {
         const OF_A_LIST: f32 = 6.0;
         let lists: Vec<_> = self.prose.rule_lists().collect();
-        let mut statements: Vec<Statement> = Vec::new();
+        let mut statements: Vec<Candidate> = Vec::new();
         for (position, sentence) in self.prose.sentences.iter().enumerate() {
             if let Some((list, text)) = lists.iter().find(|(list, _)| list.contains(&position)) {
                 if position == list.start {
-                    statements.push(Statement {
-                        text: text.clone(),
-                        position,
+                    statements.push(Candidate {
                         weight: OF_A_LIST,
+                        turn: self.turn,
+                        position,
+                        text: text.clone(),
                     });
                 }
                 continue;
@@ -469,10 +461,11 @@ impl TypedPrompt {
                     None => {}
                 }
             }
-            statements.push(Statement {
-                text: shorten(&text, SAID.line),
-                position,
+            statements.push(Candidate {
                 weight,
+                turn: self.turn,
+                position,
+                text: shorten(&text, SAID.line),
             });
         }
         statements
@@ -644,22 +637,14 @@ fn said(parsed: &ParsedDigest, rules: &[String]) -> Vec<String> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for prompt in prompts {
         let later = if prompt.turn > first { 1.0 } else { 0.0 };
-        for Statement {
-            text,
-            position,
-            weight,
-        } in prompt.statements()
-        {
+        for mut candidate in prompt.statements() {
+            candidate.weight += later;
+            let text = &candidate.text;
             // What else the first prompt says is its request.
             let is_asked =
-                prompt.turn == first && directive::directive(&text).is_none() && asked.has(&text);
-            if !is_asked && !rules.has(&text) && !parsed.is_copied(prompt.turn, &text) {
-                candidates.push(Candidate {
-                    weight: weight + later,
-                    turn: prompt.turn,
-                    position,
-                    text,
-                });
+                prompt.turn == first && directive::directive(text).is_none() && asked.has(text);
+            if !is_asked && !rules.has(text) && !parsed.is_copied(prompt.turn, text) {
+                candidates.push(candidate);
             }
         }
     }
