@@ -9,7 +9,7 @@ use anamnesis_store::project_history::{Commits, Error, IndexedCommit};
 use chrono::DateTime;
 
 use crate::{
-    rank::Query,
+    rank::{Query, idf},
     render::{cut, inert_line},
 };
 
@@ -134,7 +134,7 @@ fn ranked(
         let mut all = 0.0;
         for (place, term) in terms.keys().enumerate() {
             let postings = commits.postings(project, term)?;
-            let idf = idf(count, postings.len());
+            let idf = idf(count, u32::try_from(postings.len()).unwrap_or(u32::MAX));
             all += idf;
             for posting in postings {
                 let count = f32::from(posting.count);
@@ -172,11 +172,4 @@ fn ranked(
     found.sort_by(|a, b| b.fit.total_cmp(&a.fit).then(b.commit.at.cmp(&a.commit.at)));
     found.truncate(MAX_FOUND);
     Ok(found)
-}
-
-/// Returns BM25's inverse document frequency.
-#[expect(clippy::cast_precision_loss, reason = "at most 20,000 commits")]
-fn idf(count: usize, having: usize) -> f32 {
-    let (count, having) = (count as f32, having.min(count) as f32);
-    (1.0 + (count - having + 0.5) / (having + 0.5)).ln()
 }
