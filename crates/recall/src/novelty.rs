@@ -13,7 +13,10 @@ use anamnesis_note::{
     note::{Kind, Note},
 };
 use anamnesis_store::index::{Error, Filter, Index};
-use anamnesis_text::statement::{Sentence, Statement};
+use anamnesis_text::{
+    similarity::weighted_jaccard,
+    statement::{Sentence, Statement},
+};
 
 use crate::rank::{self, Mask, Query, rank};
 
@@ -245,14 +248,9 @@ fn mean(text: &Statement, shares: &[f64], weigh: impl Fn(&str) -> f64 + Copy) ->
 }
 
 /// Returns the weighted Jaccard similarity of two texts' words.
-fn similarity(one: &ComparedText, other: &ComparedText, weigh: impl Fn(&str) -> f64 + Copy) -> f64 {
+fn similarity(one: &ComparedText, other: &ComparedText, weigh: impl Fn(&str) -> f64) -> f64 {
     let [one, other] = [one, other].map(|said| said.terms().collect::<BTreeSet<_>>());
-    let all = total_weight(one.union(&other).copied(), weigh);
-    if all > 0.0 {
-        total_weight(one.intersection(&other).copied(), weigh) / all
-    } else {
-        0.0
-    }
+    weighted_jaccard(&one, &other, |term| weigh(term))
 }
 
 fn total_weight<'a>(terms: impl Iterator<Item = &'a String>, weigh: impl Fn(&str) -> f64) -> f64 {
