@@ -7,6 +7,22 @@ pub fn labelled(line: &str) -> Option<(&str, &str)> {
     (!label.contains('*')).then_some((label, text.trim()))
 }
 
+/// Returns the lines of a session's note with the labels of their parts: a paragraph behind its label, the
+/// items of a list, and lines without a label.
+pub fn labelled_lines(body: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
+    let mut list = None;
+    let lines = body.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.filter_map(move |line| {
+        if let Some((label, text)) = labelled(line) {
+            list = Some(label).filter(|_| text.is_empty());
+            return (!text.is_empty()).then_some((Some(label), text));
+        }
+        let item = line.strip_prefix("- ");
+        list = list.filter(|_| item.is_some());
+        Some((list, item.unwrap_or(line)))
+    })
+}
+
 /// Returns the lines of a part of a session's note, such as `Files`: one paragraph, or a list.
 pub fn part_of<'a>(body: &'a str, label: &str) -> impl Iterator<Item = &'a str> {
     let mut lines = body.lines();

@@ -4,7 +4,7 @@ use super::{
     Block, CLOSE, Level, OPEN, Recalled, cut, inert_body, inert_line, session_lines, title,
 };
 use anamnesis_note::id::NoteId;
-use anamnesis_session::session_note::labelled;
+use anamnesis_session::session_note::labelled_lines;
 use anamnesis_text::terms::terms;
 
 /// Tells the model what a pointer is for.
@@ -74,14 +74,7 @@ fn pointer(recalled: &Recalled, short_id: &str) -> String {
 fn best_line(recalled: &Recalled) -> String {
     let wanted = session_lines::wanted(&recalled.matched);
     let body = inert_body(&recalled.note);
-    let mut label = None;
-    let lines = body.lines().filter_map(|line| {
-        let mut text = line.trim();
-        if let Some((part, rest)) = labelled(text) {
-            (label, text) = (Some(part), rest);
-        } else if !text.starts_with("- ") {
-            label = None;
-        }
+    let lines = labelled_lines(&body).filter_map(|(label, text)| {
         let tells = label.is_none_or(|label| !TELLING_LITTLE.contains(&label));
         let text = text.trim_start_matches(['-', '*', '#', '>', ' ']);
         (tells && !text.is_empty()).then_some(text)

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use anamnesis_session::{
     declared::is_hash,
     directive::{Directive, directive, is_question, stands_alone},
-    session_note::{PLAN, announces, labelled, part_of, tells_result},
+    session_note::{PLAN, announces, labelled_lines, part_of, tells_result},
 };
 use anamnesis_text::{
     statement::Statement,
@@ -189,28 +189,9 @@ pub(super) fn wanted(words: &[String]) -> BTreeSet<String> {
 
 fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<Line> {
     let mut lines = Vec::new();
-    let mut label: Option<&str> = None;
     // A plan that was carried out is in the commits.
     let has_commits = part_of(body, "Committed").next().is_some();
-    for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let (of, text) = match labelled(line) {
-            Some((heading, "")) => {
-                label = Some(heading);
-                continue;
-            }
-            Some((heading, text)) => {
-                label = None;
-                (Some(heading), text)
-            }
-            None => {
-                if let Some(item) = line.strip_prefix("- ") {
-                    (label, item)
-                } else {
-                    label = None;
-                    (None, line)
-                }
-            }
-        };
+    for (of, text) in labelled_lines(body) {
         let text = match of {
             Some("Ask") => without_title(text, title).to_owned(),
             Some("Files") => files(text),
