@@ -105,6 +105,11 @@ fn each(phrases: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns whether a word, or a text of several, is in a list.
+pub(crate) fn is_in(word: &str, list: &str) -> bool {
+    each(list).any(|known| known == word)
+}
+
 /// Returns the words of a list, to look up many words in it.
 pub(crate) fn set_of(words: &'static str) -> HashSet<&'static str> {
     words.split('|').collect()
@@ -150,14 +155,14 @@ pub(crate) fn is_small_talk(text: &str) -> bool {
     const MAX_WORDS: usize = 8;
     if is_dense(text) {
         let said = text.trim_matches(|c: char| !c.is_alphanumeric());
-        return DENSE_SMALL_TALK.split('|').any(|talk| talk == said);
+        return is_in(said, DENSE_SMALL_TALK);
     }
     let words = Words::new(text);
     let mut words = words.iter();
     words
         .by_ref()
         .take(MAX_WORDS)
-        .all(|word| SMALL_TALK.split('|').any(|talk| talk == word))
+        .all(|word| is_in(word, SMALL_TALK))
         && words.next().is_none()
 }
 

@@ -9,7 +9,7 @@ mod cues;
 use anamnesis_text::correction::gives_value_up;
 
 use self::cues::{Cues, cues};
-use crate::phrases::{Words, is_dense, is_small_talk, length, sum_of_marks};
+use crate::phrases::{Words, is_dense, is_in, is_small_talk, length, sum_of_marks};
 
 /// The kind of a lasting sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -211,7 +211,7 @@ impl<'a> Judged<'a> {
             return None;
         }
         let first = self.first().as_str();
-        if CORRECTING.split('|').any(|word| word == first) {
+        if is_in(first, CORRECTING) {
             return Some(Directive::Correction);
         }
         let is_wrong = words.contain(cues.wrong);
@@ -332,7 +332,6 @@ impl<'a> Judged<'a> {
         if cues.before_adverb.is_empty() {
             return true;
         }
-        let is_in = |word: &str, list: &str| list.split('|').any(|known| known == word);
         let list: Vec<&str> = clause.iter().collect();
         list.iter().enumerate().any(|(at, word)| {
             if !is_in(word, cues.adverb) {
@@ -483,7 +482,6 @@ fn points_out(words: &Words) -> bool {
     const BARE: &str = "|and|or|but|when|if|in|on|at|to|for|by|with|every|next|again|too|as|because|so|before|after";
     // Words after which "that" begins no clause.
     const DETERMINED: &str = "use|in|of|to|for|with|like|do|than|on|at|from|by|about|into|after|before|all|always|never|move|and";
-    let is_in = |word: &str, list: &str| list.split('|').any(|known| known == word);
     let list: Vec<&str> = words.iter().collect();
     if list.last() == Some(&"there") {
         return true;

@@ -8,6 +8,8 @@
 
 use anamnesis_text::truncate::{first_characters, line};
 
+use crate::phrases::is_in;
+
 /// How many characters of a line are read.
 const MAX_LOOK: usize = 400;
 
@@ -152,28 +154,9 @@ const ERROR_WORDS: [&str; 45] = [
 ];
 
 /// Words without meaning of their own, in lower case.
-const EMPTY_WORDS: [&str; 20] = [
-    "assert",
-    "assertion",
-    "assertionerror",
-    "code",
-    "err",
-    "error",
-    "errors",
-    "exception",
-    "exit",
-    "expect",
-    "expected",
-    "fail",
-    "failed",
-    "failure",
-    "failures",
-    "false",
-    "fatal",
-    "null",
-    "received",
-    "status",
-];
+const EMPTY_WORDS: &str = "\
+    assert|assertion|assertionerror|code|err|error|errors|exception|exit|expect|expected|fail|failed|failure|\
+    failures|false|fatal|null|received|status";
 
 /// Returns a stable one-line signature of an error, or `None` if no line describes it.
 ///
@@ -285,7 +268,7 @@ fn has_position(text: &str) -> bool {
 fn has_meaningful_word(lower: &str) -> bool {
     lower
         .split(|c: char| !c.is_alphabetic())
-        .any(|word| word.chars().count() > 2 && !EMPTY_WORDS.contains(&word))
+        .any(|word| word.chars().count() > 2 && !is_in(word, EMPTY_WORDS))
 }
 
 /// Returns whether a line starts with an exception's name: `TypeError: …`.

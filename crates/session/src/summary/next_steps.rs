@@ -7,6 +7,8 @@
 
 use anamnesis_text::truncate::{first_characters, line};
 
+use crate::{phrases::is_in, prose::without_bold};
+
 /// The maximum number of steps.
 pub(super) const MAX_STEPS: usize = 5;
 
@@ -16,115 +18,29 @@ const MAX_STEP: usize = 200;
 /// The maximum length of a label with its remark in brackets, in characters.
 const MAX_LABEL: usize = 60;
 
-/// Labels of steps in lower case, one array per language.
-const LABELS: [&[&str]; 6] = [
-    &[
-        "follow-up",
-        "follow-ups",
-        "left to do",
-        "next",
-        "next step",
-        "next steps",
-        "next up",
-        "not done yet",
-        "not yet done",
-        "open items",
-        "open points",
-        "outstanding",
-        "remaining",
-        "remaining steps",
-        "remaining tasks",
-        "remaining work",
-        "still missing",
-        "still open",
-        "still to do",
-        "to do",
-        "to-do",
-        "todo",
-        "todos",
-        "up next",
-        "what's left",
-        "what's next",
-        "what’s left",
-        "what’s next",
-    ],
-    &[
-        "als nächstes",
-        "nächste schritte",
-        "nächster schritt",
-        "noch offen",
-        "noch zu tun",
-        "offen",
-        "offene punkte",
-    ],
-    &[
-        "pendiente",
-        "pendientes",
-        "próximo paso",
-        "próximos pasos",
-        "siguiente paso",
-        "siguientes pasos",
-    ],
-    &[
-        "prochaine étape",
-        "prochaines étapes",
-        "reste à faire",
-        "à faire",
-        "étape suivante",
-        "étapes suivantes",
-    ],
-    &[
-        "下一步",
-        "下一步计划",
-        "后续步骤",
-        "待办",
-        "待办事项",
-        "接下来",
-    ],
-    &[
-        "次",
-        "次のステップ",
-        "残作業",
-        "残りの作業",
-        "今後の予定",
-        "今後の作業",
-    ],
-];
+/// Labels of steps in lower case, a line per language or more.
+const LABELS: &str = "\
+    follow-up|follow-ups|left to do|next|next step|next steps|next up|not done yet|not yet done|open items|\
+    open points|outstanding|remaining|remaining steps|remaining tasks|remaining work|still missing|still open|\
+    still to do|to do|to-do|todo|todos|up next|what's left|what's next|what’s left|what’s next|\
+    als nächstes|nächste schritte|nächster schritt|noch offen|noch zu tun|offen|offene punkte|\
+    pendiente|pendientes|próximo paso|próximos pasos|siguiente paso|siguientes pasos|\
+    prochaine étape|prochaines étapes|reste à faire|à faire|étape suivante|étapes suivantes|\
+    下一步|下一步计划|后续步骤|待办|待办事项|接下来|\
+    次|次のステップ|残作業|残りの作業|今後の予定|今後の作業";
 
 /// Words before a label that do not change its meaning.
-const QUALIFIERS: [&str; 12] = [
-    "a",
-    "few",
-    "immediate",
-    "logical",
-    "my",
-    "optional",
-    "possible",
-    "recommended",
-    "some",
-    "suggested",
-    "the",
-    "your",
-];
+const QUALIFIERS: &str =
+    "a|few|immediate|logical|my|optional|possible|recommended|some|suggested|the|your";
 
 /// Beginnings of answers that name no step.
-const NOTHING: [&str; 5] = ["nothing", "nichts", "nada", "rien", "n/a"];
+const NOTHING: &str = "nothing|nichts|nada|rien|n/a";
 
 /// Answers that name no step if they stand alone.
-const NONE: [&str; 10] = [
-    "none", "keine", "keins", "ninguno", "ninguna", "aucun", "aucune", "无", "没有", "なし",
-];
+const NONE: &str = "none|keine|keins|ninguno|ninguna|aucun|aucune|无|没有|なし";
 
 /// Words that may follow one of [`NONE`] without making it a step.
-const AFTER_NONE: [&str; 7] = [
-    "at",
-    "for",
-    "left",
-    "needed",
-    "remain",
-    "remaining",
-    "required",
-];
+const AFTER_NONE: &str = "at|for|left|needed|remain|remaining|required";
 
 /// Returns the next steps named in an answer: at most 5 lines of at most 200 characters.
 pub fn next_steps(text: &str) -> Vec<String> {
@@ -277,7 +193,7 @@ impl Reader {
     }
 
     fn push(&mut self, text: &str) {
-        let step = line(&crate::prose::without_bold(text), MAX_STEP);
+        let step = line(&without_bold(text), MAX_STEP);
         if self.steps.len() < MAX_STEPS && is_step(&step) && !self.steps.contains(&step) {
             self.steps.push(step);
         }
@@ -367,11 +283,11 @@ fn is_label(text: &str) -> bool {
     let name = name.to_lowercase();
     let mut name = name.as_str();
     while let Some((word, rest)) = name.split_once(' ')
-        && QUALIFIERS.contains(&word)
+        && is_in(word, QUALIFIERS)
     {
         name = rest;
     }
-    LABELS.iter().any(|labels| labels.contains(&name))
+    is_in(name, LABELS)
 }
 
 fn is_done(item: &str) -> bool {
@@ -389,8 +305,8 @@ fn is_step(text: &str) -> bool {
     let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '/');
     let first = words.next().unwrap_or_default();
     let second = words.next().unwrap_or_default();
-    let is_alone = second.is_empty() || AFTER_NONE.contains(&second);
-    let is_nothing = NOTHING.contains(&first) || (NONE.contains(&first) && is_alone);
+    let is_alone = second.is_empty() || is_in(second, AFTER_NONE);
+    let is_nothing = is_in(first, NOTHING) || (is_in(first, NONE) && is_alone);
     !is_nothing
 }
 
