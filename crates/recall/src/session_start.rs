@@ -278,7 +278,8 @@ fn latest_sessions(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, E
     if request.project == GLOBAL {
         return Ok(Vec::new());
     }
-    let mut entries = recent(index, request, NoteType::Episodic, MAX_LATEST_SESSIONS)?;
+    let limit = MAX_LATEST_SESSIONS;
+    let mut entries = recent(index, request, NoteType::Episodic, false, limit)?;
     entries.retain(|entry| !request.is_own(entry) && !is_conflicting(&entry.tags));
     Ok(entries)
 }
@@ -301,6 +302,7 @@ fn recent(
     index: &Index,
     request: &Request<'_>,
     note_type: NoteType,
+    only_pinned: bool,
     limit: usize,
 ) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
@@ -309,7 +311,7 @@ fn recent(
             project,
             note_type,
             now: request.now,
-            only_pinned: false,
+            only_pinned,
             with_reflected: note_type == NoteType::Episodic,
             limit,
         })?);
@@ -376,23 +378,14 @@ fn candidates(
         return Ok((selection, 0));
     }
     let reserved = sessions.min(request.k).min(RESERVED_SESSIONS);
-    let limit = fetch_limit(request);
-    let mut durable = recent(index, request, NoteType::Procedural, limit)?;
-    durable.extend(recent(index, request, NoteType::Semantic, limit)?);
-    // The sort is stable: for equal notes, procedural ones stay first.
-    durable.sort_by(newest_first);
-    let mut kept = pinned(index, request)?;
-    kept.extend(durable.into_iter().filter(|entry| !entry.pinned));
+    let mut kept = durable(index, request, true)?;
+    let newest = durable(index, request, false)?.into_iter();
+    kept.extend(newest.filter(|entry| !entry.pinned));
     kept.retain(|entry| !request.had.contains(&(entry.id(), entry.stamp)));
     kept.truncate(request.k - reserved);
     let places = (request.k - kept.len()).min(MAX_SESSIONS);
     selection.extend(kept.into_iter().map(|entry| (entry, Reason::Project)));
     Ok((selection, places))
-}
-
-/// How many notes to fetch so that `k` are left after removing those the session has.
-fn fetch_limit(request: &Request<'_>) -> usize {
-    request.k.saturating_add(request.had.len())
 }
 
 /// Returns all keys of the project.
@@ -406,23 +399,16 @@ fn newest_first(a: &Entry, b: &Entry) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Returns the project's pinned durable notes, newest first.
-fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
-    let mut pinned = Vec::new();
-    for note_type in [NoteType::Procedural, NoteType::Semantic] {
-        for project in keys(request) {
-            pinned.extend(index.recent(Recent {
-                project,
-                note_type,
-                now: request.now,
-                only_pinned: true,
-                with_reflected: false,
-                limit: fetch_limit(request),
-            })?);
-        }
-    }
-    pinned.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
-    Ok(pinned)
+/// Returns the project's durable notes, all or the pinned ones, newest first: enough that `k` are left
+/// without those that the session has.
+fn durable(index: &Index, request: &Request<'_>, only_pinned: bool) -> Result<Vec<Entry>, Error> {
+    let limit = request.k.saturating_add(request.had.len());
+    let of_type = |note_type| recent(index, request, note_type, only_pinned, limit);
+    let mut durable = of_type(NoteType::Procedural)?;
+    durable.extend(of_type(NoteType::Semantic)?);
+    // The sort is stable: for equal notes, procedural ones stay first.
+    durable.sort_by(newest_first);
+    Ok(durable)
 }
 
 /// Reads a note's file. Returns `None` if it is gone or no longer qualifies. This session's own note
