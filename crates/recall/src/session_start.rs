@@ -155,12 +155,7 @@ fn selected(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Worki
     let mut chosen: Vec<Chosen> = Vec::new();
     let mut add = |note: Note, reason| {
         if chosen.iter().all(|earlier| earlier.note.id != note.id) {
-            chosen.push(Chosen {
-                note,
-                reason,
-                stale: None,
-                remarks: Vec::new(),
-            });
+            chosen.push(Chosen::new(note, reason));
         }
     };
     let (kept, places) = candidates(index, request, sessions.len())?;
@@ -260,12 +255,7 @@ fn corrected(
         let entry = entry.filter(|entry| !request.is_own(entry));
         let reason = corrected.reason;
         let note = entry.and_then(|entry| current(notes, &entry, request, reason));
-        Ok(note.map(|note| Chosen {
-            note,
-            reason,
-            stale: None,
-            remarks: Vec::new(),
-        }))
+        Ok(note.map(|note| Chosen::new(note, reason)))
     })?;
     for chosen in &mut chosen {
         chosen.remarks.extend(branch_remark(index, &chosen.note)?);
@@ -332,12 +322,7 @@ fn open_tasks(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec
             && note.kind() == Kind::Task
             && note.status().is_open()
             && projects.contains(&note.project.as_str());
-        fits.then_some(Chosen {
-            note,
-            reason: Reason::OpenTask,
-            stale: None,
-            remarks: Vec::new(),
-        })
+        fits.then(|| Chosen::new(note, Reason::OpenTask))
     });
     Ok(tasks.collect())
 }
