@@ -75,10 +75,10 @@ pub enum Event {
     PostToolBatch(Vec<ToolCall>),
     /// A subagent starts.
     SubagentStart,
-    /// A subagent has ended.
-    SubagentStop(TurnEnd),
-    /// The model's turn ended.
-    Stop(TurnEnd),
+    /// A subagent has ended, with its last message if the client sends it.
+    SubagentStop(Option<String>),
+    /// The model's turn ended, with its last message if the client sends it.
+    Stop(Option<String>),
     /// The context is about to be compacted.
     PreCompact,
     /// The context was compacted.
@@ -112,13 +112,6 @@ pub struct ToolCall {
     pub is_interrupt: bool,
     /// The duration in milliseconds.
     pub duration_ms: Option<i64>,
-}
-
-/// The end of a turn of the model or of a subagent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TurnEnd {
-    /// The last message, if the client sends it.
-    pub text: Option<String>,
 }
 
 /// Returns whether a text is the client's own message about a refused request, not an answer.
@@ -283,9 +276,6 @@ impl Payload {
         let name =
             present(wire.hook_event_name).ok_or(InvalidPayload::Missing("hook_event_name"))?;
         let session_id = present(wire.session_id).ok_or(InvalidPayload::Missing("session_id"))?;
-        let answered = |message| TurnEnd {
-            text: self::text(message),
-        };
         let call = ToolCall {
             id: id(wire.tool_use_id),
             tool: id(wire.tool_name).unwrap_or_else(|| UNKNOWN_TOOL.to_owned()),
@@ -310,13 +300,12 @@ impl Payload {
             "PostToolUseFailure" => Event::PostToolUseFailure(call),
             "PostToolBatch" => Event::PostToolBatch(batch(wire.tool_calls)),
             "SubagentStart" => Event::SubagentStart,
-            "SubagentStop" => Event::SubagentStop(answered(wire.last_assistant_message)),
-            "Stop" => Event::Stop(answered(wire.last_assistant_message)),
+            "SubagentStop" => Event::SubagentStop(self::text(wire.last_assistant_message)),
+            "Stop" => Event::Stop(self::text(wire.last_assistant_message)),
             // A turn that ends at a limit has its last answer here only. An error is no answer.
             "StopFailure" => {
-                let mut ended = answered(wire.last_assistant_message);
-                ended.text = ended.text.filter(|text| !is_refusal(text));
-                Event::Stop(ended)
+                let text = self::text(wire.last_assistant_message);
+                Event::Stop(text.filter(|text| !is_refusal(text)))
             }
             "PreCompact" => Event::PreCompact,
             "PostCompact" => Event::PostCompact {
@@ -528,25 +517,21 @@ mod tests {
             ),
             (
                 r#""Stop", "last_assistant_message": "Done.", "stop_hook_active": true"#,
-                Event::Stop(TurnEnd {
-                    text: Some("Done.".to_owned()),
-                }),
+                Event::Stop(Some("Done.".to_owned())),
             ),
             (
                 r#""StopFailure", "error": "rate_limit", "last_assistant_message": "Limits are in limit.rs.""#,
-                Event::Stop(TurnEnd {
-                    text: Some("Limits are in limit.rs.".to_owned()),
-                }),
+                Event::Stop(Some("Limits are in limit.rs.".to_owned())),
             ),
             (
                 r#""StopFailure", "error": "unknown", "last_assistant_message": "API Error: 400 no""#,
-                Event::Stop(TurnEnd::default()),
+                Event::Stop(None),
             ),
             (
                 r#""StopFailure", "error": "rate_limit", "last_assistant_message": "You've hit your limit · resets 3pm""#,
-                Event::Stop(TurnEnd::default()),
+                Event::Stop(None),
             ),
-            (r#""SubagentStop""#, Event::SubagentStop(TurnEnd::default())),
+            (r#""SubagentStop""#, Event::SubagentStop(None)),
             (
                 r#""PostCompact", "compact_summary": "S""#,
                 Event::PostCompact {

@@ -159,13 +159,13 @@ impl Intake<'_> {
             Event::PostToolBatch(calls) => self.rejected(calls, prompt_id, agent, marks),
             // The client compacts with a subagent of its own, which has no type.
             Event::SubagentStop(_) if agent.is_none() => RecordedEvent::Seen,
-            Event::Stop(answered) | Event::SubagentStop(answered) => RecordedEvent::Spoke {
+            Event::Stop(text) | Event::SubagentStop(text) => RecordedEvent::Spoke {
                 speaker: if agent.is_some() {
                     Speaker::Subagent
                 } else {
                     Speaker::Main
                 },
-                text: (answered.text.as_deref()).and_then(|text| self.said(text, marks)),
+                text: (text.as_deref()).and_then(|text| self.said(text, marks)),
             },
             Event::PreCompact => RecordedEvent::Compacting,
             Event::PostCompact { summary } => match self.said(summary_in(summary), marks) {

@@ -96,12 +96,12 @@ pub(super) fn plan(payload: &Payload) -> Plan<'_> {
         }
         // A turn with many tools has such a batch now and then.
         Event::PostToolBatch(calls) => plan(Action::Fix(calls), Worker::Checkpoint),
-        Event::Stop(end) => {
-            let text = end.text.as_deref();
+        Event::Stop(text) => {
+            let text = text.as_deref();
             plan(Action::Learn { agent: "", text }, Worker::Pending)
         }
-        Event::SubagentStop(end) => {
-            let text = end.text.as_deref();
+        Event::SubagentStop(text) => {
+            let text = text.as_deref();
             let learn = agent.map(|agent| Action::Learn {
                 agent: &agent.id,
                 text,

@@ -164,10 +164,7 @@ impl Hook {
 
     /// Returns the end of a turn with the answer that only the transcript has.
     fn with_last_answer(&self, payload: &Payload) -> Option<Payload> {
-        let Event::Stop(answered) = &payload.event else {
-            return None;
-        };
-        if answered.text.is_some() {
+        if payload.event != Event::Stop(None) {
             return None;
         }
         let journal = self.journal_to_read()?;
@@ -176,11 +173,10 @@ impl Hook {
         let path = payload.transcript_path.as_deref().map(Path::new);
         let span = since..capture::ALWAYS.end;
         let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
-        let mut payload = payload.clone();
-        if let Event::Stop(answered) = &mut payload.event {
-            answered.text = end.ok()??.outcome;
-        }
-        Some(payload)
+        Some(Payload {
+            event: Event::Stop(end.ok()??.outcome),
+            ..payload.clone()
+        })
     }
 
     /// Returns whether the event's prompt may be private, or the event may repeat private tokens.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    hook::{Event, Payload, StartSource, ToolCall, TurnEnd},
+    hook::{Event, Payload, StartSource, ToolCall},
     prompt::RawPrompt,
 };
 
@@ -27,9 +27,7 @@ const ANSWER: &str =
     "The login tests waited for the stub server on port 9090. Fixed in the Makefile.";
 
 fn answered() -> Event {
-    Event::Stop(TurnEnd {
-        text: Some(ANSWER.to_owned()),
-    })
+    Event::Stop(Some(ANSWER.to_owned()))
 }
 
 fn asked() -> Event {
