@@ -1,7 +1,5 @@
 //! Why notes are injected or withheld. The texts are stored in the journal and shown by `why`.
 
-use std::fmt;
-
 /// Why a note is injected or answers a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectionReason {
@@ -27,12 +25,6 @@ impl InjectionReason {
             Self::LinkedToMatch => "linked to a matching note",
             Self::MayMatch => "may match, so a pointer leads to it",
         }
-    }
-}
-
-impl fmt::Display for InjectionReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
     }
 }
 

@@ -177,7 +177,7 @@ fn note(
         };
         facts.push(format!(
             "{}{} · has {:.0} % of what is asked",
-            found.reason,
+            found.reason.as_str(),
             why::matched(&evidence),
             100.0 * evidence.coverage
         ));
