@@ -2,14 +2,12 @@
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Note, NoteType, State, parse_timestamp},
+    note::{NoteType, State, parse_timestamp},
     trigger::Call,
 };
 use anamnesis_recall::correction::remarks_on;
 use anamnesis_recall::render::{KnownFix, denial, fix_block, warning_block};
-use anamnesis_recall::warning::{
-    Relevance, WarningAction, WarningCandidate, fitting_by_text, warning,
-};
+use anamnesis_recall::warning::{WarningAction, WarningCandidate, fitting_by_text, warning};
 use anamnesis_session::{
     hook::ToolCall,
     observe::{fix_in_note, signature, split_fix},
@@ -39,28 +37,21 @@ pub struct AtTool {
     pub shown: ShownNote,
 }
 
-/// A warning that may match a call, read from its file.
-struct Fitting {
-    note: Note,
-    is_persons: bool,
-    relevance: Option<Relevance>,
-}
-
-/// Returns the warnings whose trigger or text matches a call.
+/// Returns the warnings whose trigger or text matches a call, as if the session had seen none.
 fn fitting(
     context: &Context,
     journal: &Journal,
     index: &Index,
     call: &Call,
     project: &Project,
-) -> Result<Vec<Fitting>, Error> {
+) -> Result<Vec<WarningCandidate>, Error> {
     let projects = project.all_keys();
     let by_trigger = index.warnings_for(call, &projects)?.into_iter();
     let by_text = fitting_by_text(index, call, &projects)?.into_iter();
     let found = by_trigger
-        .map(|entry| (entry, None))
-        .chain(by_text.map(|(entry, relevance)| (entry, Some(relevance))));
-    let read = found.filter_map(|(entry, relevance)| {
+        .map(|entry| (entry, false))
+        .chain(by_text.map(|entry| (entry, true)));
+    let read = found.filter_map(|(entry, has_words)| {
         let stored = context.notes.read(entry.path).ok()?;
         let bytes = context.notes.bytes(entry.path).ok()?;
         // The author in the file is only a label. A note is the person's only if this machine
@@ -69,10 +60,12 @@ fn fitting(
             && journal
                 .was_written_here(entry.id(), &bytes)
                 .unwrap_or(false);
-        Some(Fitting {
+        Some(WarningCandidate {
             note: stored.note(),
             is_persons,
-            relevance,
+            has_words,
+            was_given: false,
+            has_stopped: false,
         })
     });
     Ok(read.collect())
@@ -90,30 +83,21 @@ pub fn warn<'a>(
     let Some(index) = Index::open_with_warnings(&context.home)? else {
         return Ok(None);
     };
-    let notes = fitting(context, journal, &index, &call, project())?;
-    if notes.is_empty() {
+    let mut candidates = fitting(context, journal, &index, &call, project())?;
+    if candidates.is_empty() {
         return Ok(None);
     }
     let Ok(warned) = journal.warned(session, agent) else {
         return Ok(None);
     };
-    let candidates: Vec<WarningCandidate<'_>> = notes
-        .iter()
-        .map(|fitting| WarningCandidate {
-            note: &fitting.note,
-            is_persons: fitting.is_persons,
-            relevance: fitting.relevance,
-            was_given: warned.given.contains(&fitting.note.id),
-            has_stopped: warned.stopped.contains(&fitting.note.id),
-        })
-        .collect();
+    for candidate in &mut candidates {
+        candidate.was_given = warned.given.contains(&candidate.note.id);
+        candidate.has_stopped = warned.stopped.contains(&candidate.note.id);
+    }
     let Some(found) = warning(&call, &candidates, warned.in_turn) else {
         return Ok(None);
     };
-    let mut notes = notes.iter().map(|fitting| &fitting.note);
-    let Some(note) = notes.find(|note| note.id == found.note) else {
-        return Ok(None);
-    };
+    let note = found.note;
     let now = context.environment.now;
     let short = Context::short(&index, note.id);
     let remarks = remarks_on(&index, note.id, now, NoteId::short)?;

@@ -17,9 +17,8 @@ use std::{
 };
 
 use anamnesis_note::{
-    id::NoteId,
     note::{Enforce, Kind, Note, Severity, Visibility},
-    trigger::{Call, Specificity, Trigger, options},
+    trigger::{Call, Trigger, options},
 };
 use anamnesis_store::index::{Entry, Error, Filter, Index, WordMatch};
 use anamnesis_text::terms::{Role, words};
@@ -48,24 +47,15 @@ const MAX_FITTING: usize = 8;
 /// Added to the number of notes for idf: in a small store every word would count as common.
 const PRIOR_NOTES: usize = 300;
 
-/// How well a note's text matches a call.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Relevance {
-    /// The share of the call's words in the note, weighted by idf, from 0 to 1.
-    pub coverage: f64,
-    /// The number of the call's words in the note.
-    pub terms: usize,
-}
-
 /// A note that may warn about a call.
 #[derive(Debug, Clone)]
-pub struct WarningCandidate<'a> {
+pub struct WarningCandidate {
     /// The note's current content.
-    pub note: &'a Note,
+    pub note: Note,
     /// Whether a person wrote or approved exactly this text.
     pub is_persons: bool,
-    /// How well its text matches, if that was computed.
-    pub relevance: Option<Relevance>,
+    /// Whether its text matches the call: see [`fitting_by_text`].
+    pub has_words: bool,
     /// Whether it was shown since the context was last empty.
     pub was_given: bool,
     /// Whether it has denied a call of this session.
@@ -82,31 +72,28 @@ pub enum WarningAction {
 }
 
 /// A warning to show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warning<'a> {
     /// The note.
-    pub note: NoteId,
+    pub note: &'a Note,
     /// The matched trigger line; `None` if the text matched.
     pub trigger: Option<String>,
     /// The effect.
     pub action: WarningAction,
 }
 
-/// How a warning matches.
-struct TriggerMatch {
-    trigger: Option<Trigger>,
-    specificity: Option<Specificity>,
-}
+/// How a note matches a call: by its most specific trigger, or by its text.
+struct CallMatch(Option<Trigger>);
 
 /// Returns the warning for a call: the most severe, then the one with the most specific trigger,
 /// then the lowest id.
 ///
 /// `in_turn` is the number of warnings shown in this turn.
-pub fn warning(
+pub fn warning<'a>(
     call: &Call,
-    candidates: &[WarningCandidate<'_>],
+    candidates: &'a [WarningCandidate],
     in_turn: usize,
-) -> Option<Warning> {
+) -> Option<Warning<'a>> {
     if in_turn >= MAX_IN_TURN {
         return None;
     }
@@ -114,21 +101,22 @@ pub fn warning(
         .iter()
         .filter(|candidate| may_warn(candidate))
         .filter_map(|candidate| Some((candidate, match_call(call, candidate)?)));
-    let (candidate, match_call) = fitting.min_by_key(|(candidate, match_call)| {
+    let best = fitting.min_by_key(|(candidate, CallMatch(trigger))| {
         (
             Reverse(candidate.note.severity),
-            Reverse(match_call.specificity),
+            Reverse(trigger.as_ref().map(Trigger::specificity)),
             candidate.note.id,
         )
-    })?;
-    let action = if may_deny(candidate, &match_call) {
+    });
+    let (candidate, CallMatch(trigger)) = best?;
+    let action = if trigger.is_some() && may_deny(candidate) {
         WarningAction::Deny
     } else {
         WarningAction::Context
     };
     Some(Warning {
-        note: candidate.note.id,
-        trigger: match_call.trigger.map(|trigger| trigger.to_string()),
+        note: &candidate.note,
+        trigger: trigger.map(|trigger| trigger.to_string()),
         action,
     })
 }
@@ -138,7 +126,7 @@ pub fn fitting_by_text(
     index: &Index,
     call: &Call,
     projects: &[String],
-) -> Result<Vec<(Entry, Relevance)>, Error> {
+) -> Result<Vec<Entry>, Error> {
     let mut parts = Vec::new();
     let words = || {
         parts = parts_of(call);
@@ -163,21 +151,17 @@ pub fn fitting_by_text(
     }
     let mut fitting = Vec::new();
     for note in worded {
-        let fits = parts
+        let coverages = parts
             .iter()
-            .filter_map(|part| part.relevance(&note, &weights));
-        let fits = fits.filter(is_enough);
-        if let Some(best) = fits.max_by(|a, b| a.coverage.total_cmp(&b.coverage)) {
+            .filter_map(|part| part.coverage(&note, &weights));
+        if let Some(best) = coverages.max_by(f64::total_cmp) {
             let entry = index.warning(note.number)?;
-            fitting.extend(entry.map(|entry| (entry, best)));
+            fitting.extend(entry.map(|entry| (best, entry)));
         }
     }
-    fitting.sort_by(|(a, fits), (b, other)| {
-        let by_fit = other.coverage.total_cmp(&fits.coverage);
-        by_fit.then(a.id().cmp(&b.id()))
-    });
-    fitting.truncate(MAX_FITTING);
-    Ok(fitting)
+    fitting.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.id().cmp(&b.id())));
+    let fitting = fitting.into_iter().take(MAX_FITTING);
+    Ok(fitting.map(|(_, entry)| entry).collect())
 }
 
 /// A command or edit of a call.
@@ -190,19 +174,17 @@ struct CallPart {
 }
 
 impl CallPart {
-    /// Returns how well a note matches, or `None` if it names only other options.
-    fn relevance(&self, note: &WordMatch, weights: &HashMap<&str, f64>) -> Option<Relevance> {
+    /// Returns the share of its words, weighted by idf, that a note has. Returns `None` if that is too
+    /// little, or if the note names only other options.
+    fn coverage(&self, note: &WordMatch, weights: &HashMap<&str, f64>) -> Option<f64> {
         if note.names_options && self.options.is_disjoint(&note.words) {
             return None;
         }
-        let sum = |terms: &mut dyn Iterator<Item = &String>| -> f64 {
-            terms.filter_map(|term| weights.get(term.as_str())).sum()
-        };
+        let weight = |term: &String| weights.get(term.as_str()).copied().unwrap_or_default();
         let having = || self.words.intersection(&note.words);
-        Some(Relevance {
-            coverage: sum(&mut having()) / sum(&mut self.words.iter()),
-            terms: having().count(),
-        })
+        let all: f64 = self.words.iter().map(weight).sum();
+        let coverage = having().map(weight).sum::<f64>() / all;
+        (coverage >= MIN_COVERAGE && having().count() >= MIN_TERMS).then_some(coverage)
     }
 }
 
@@ -230,8 +212,8 @@ fn parts_of(call: &Call) -> Vec<CallPart> {
         .collect()
 }
 
-fn may_warn(candidate: &WarningCandidate<'_>) -> bool {
-    let note = candidate.note;
+fn may_warn(candidate: &WarningCandidate) -> bool {
+    let note = &candidate.note;
     note.kind() == Kind::Antipattern
         && Visibility::from_note(note).is_in_force()
         && !candidate.was_given
@@ -239,7 +221,7 @@ fn may_warn(candidate: &WarningCandidate<'_>) -> bool {
 
 /// Returns how a note matches a call, if it does. Unreadable trigger lines are ignored; a note with
 /// a readable trigger does not match by text.
-fn match_call(call: &Call, candidate: &WarningCandidate<'_>) -> Option<TriggerMatch> {
+fn match_call(call: &Call, candidate: &WarningCandidate) -> Option<CallMatch> {
     let mut triggers = candidate
         .note
         .when
@@ -247,28 +229,18 @@ fn match_call(call: &Call, candidate: &WarningCandidate<'_>) -> Option<TriggerMa
         .filter_map(|line| line.parse::<Trigger>().ok())
         .peekable();
     if triggers.peek().is_none() {
-        return candidate.relevance.filter(is_enough).map(|_| TriggerMatch {
-            trigger: None,
-            specificity: None,
-        });
+        return candidate.has_words.then_some(CallMatch(None));
     }
     let trigger = triggers
         .filter(|trigger| trigger.matches(call))
         .max_by_key(Trigger::specificity)?;
-    Some(TriggerMatch {
-        specificity: Some(trigger.specificity()),
-        trigger: Some(trigger),
-    })
+    Some(CallMatch(Some(trigger)))
 }
 
-fn is_enough(relevance: &Relevance) -> bool {
-    relevance.coverage >= MIN_COVERAGE && relevance.terms >= MIN_TERMS
-}
-
-fn may_deny(candidate: &WarningCandidate<'_>, match_call: &TriggerMatch) -> bool {
-    let note = candidate.note;
-    match_call.trigger.is_some()
-        && note.enforce == Enforce::Once
+/// Returns whether a note may deny a call that one of its triggers matches.
+fn may_deny(candidate: &WarningCandidate) -> bool {
+    let note = &candidate.note;
+    note.enforce == Enforce::Once
         && note.severity >= Some(Severity::High)
         && candidate.is_persons
         && !note.is_by_agent()
@@ -277,7 +249,10 @@ fn may_deny(candidate: &WarningCandidate<'_>, match_call: &TriggerMatch) -> bool
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_note::note::{NoteType, State};
+    use anamnesis_note::{
+        id::NoteId,
+        note::{NoteType, State},
+    };
     use chrono::{DateTime, Utc};
     use serde_json::json;
 
@@ -298,11 +273,11 @@ mod tests {
         note
     }
 
-    fn candidate(note: &Note) -> WarningCandidate<'_> {
+    fn candidate(note: &Note) -> WarningCandidate {
         WarningCandidate {
-            note,
+            note: note.clone(),
             is_persons: true,
-            relevance: None,
+            has_words: false,
             was_given: false,
             has_stopped: false,
         }
@@ -313,7 +288,7 @@ mod tests {
     }
 
     /// Returns the action for one note, if it is shown.
-    fn action(candidate: WarningCandidate<'_>) -> Option<WarningAction> {
+    fn action(candidate: WarningCandidate) -> Option<WarningAction> {
         warning(&push(), &[candidate], 0).map(|warning| warning.action)
     }
 
@@ -323,7 +298,7 @@ mod tests {
         assert_eq!(
             warning(&push(), &[candidate(&fits)], 0),
             Some(Warning {
-                note: fits.id,
+                note: &fits,
                 trigger: Some("cmd: git push --force".to_owned()),
                 action: WarningAction::Context,
             })
@@ -400,22 +375,15 @@ mod tests {
         let by_text = without(|_| {});
         let unreadable = without(|note| note.when = vec!["cmd: git".to_owned()]);
         let elsewhere = without(|note| note.when = vec!["path: *.sql".to_owned()]);
-        for (coverage, terms, expected) in [
-            (0.55, 3, Some(WarningAction::Context)),
-            (0.54, 3, None),
-            (1.0, 2, None),
-            (f64::NAN, 9, None),
-        ] {
-            let with = |note| {
-                action(WarningCandidate {
-                    relevance: Some(Relevance { coverage, terms }),
-                    ..candidate(note)
-                })
-            };
-            assert_eq!(with(&by_text), expected, "{coverage} {terms}");
-            assert_eq!(with(&unreadable), expected, "{coverage} {terms}");
-            assert_eq!(with(&elsewhere), None, "{coverage} {terms}");
-        }
+        let with = |note| {
+            action(WarningCandidate {
+                has_words: true,
+                ..candidate(note)
+            })
+        };
+        assert_eq!(with(&by_text), Some(WarningAction::Context));
+        assert_eq!(with(&unreadable), Some(WarningAction::Context));
+        assert_eq!(with(&elsewhere), None);
         assert_eq!(action(candidate(&by_text)), None);
     }
 
@@ -428,9 +396,9 @@ mod tests {
         let (one, other) = (note("one", |_| {}), note("other", |_| {}));
         let mut notes = [&other, &one, &narrow, &severe];
         let shown = |notes: &[&Note]| {
-            let candidates: Vec<WarningCandidate<'_>> =
+            let candidates: Vec<WarningCandidate> =
                 notes.iter().map(|note| candidate(note)).collect();
-            warning(&push(), &candidates, 1).map(|warning| warning.note)
+            warning(&push(), &candidates, 1).map(|warning| warning.note.id)
         };
         for _ in 0..2 {
             assert_eq!(shown(&notes), Some(severe.id));
@@ -623,7 +591,7 @@ mod tests {
 
     fn titles(index: &Index, call: &Call) -> Vec<String> {
         let found = fitting_by_text(index, call, &["p".to_owned()]).unwrap();
-        found.into_iter().map(|(entry, _)| entry.title).collect()
+        found.into_iter().map(|entry| entry.title).collect()
     }
 
     #[test]
