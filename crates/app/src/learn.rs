@@ -5,7 +5,7 @@ use std::{cell::OnceCell, collections::HashMap};
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::{
     rank,
-    usage_detection::{self, GivenNote, ToolCall, Turn},
+    usage_detection::{self, GivenNote},
 };
 use anamnesis_store::{
     index::{Filter, Index},
@@ -80,20 +80,6 @@ pub fn uses(
             })
         })
         .collect();
-    let calls: Vec<ToolCall<'_>> = turn
-        .events
-        .iter()
-        .map(|event| ToolCall {
-            tool: &event.tool,
-            input: event.input.as_ref(),
-            at: event.at,
-        })
-        .collect();
-    let happened = Turn {
-        prompt: turn.prompt.as_deref().unwrap_or_default(),
-        answer,
-        calls: &calls,
-    };
     // The index is opened only if a word has to be weighed. Without it, all weights are equal.
     let index = OnceCell::new();
     let rarity = |term: &str| {
@@ -106,7 +92,7 @@ pub fn uses(
         let rarity = known.and_then(|(index, count)| rank::term_idf(index, *count, term).ok());
         rarity.unwrap_or(1.0)
     };
-    let notes = usage_detection::detect(&given, &happened, rarity);
+    let notes = usage_detection::detect(&given, &turn, answer, rarity);
     Ok((!notes.is_empty()).then(|| TurnUses {
         agent: agent.to_owned(),
         turn: turn.number,

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use anamnesis_note::id::{NoteId, SHORT_ID_LENGTH};
 use anamnesis_session::event::ToolInput;
-use anamnesis_store::journal::Weight;
+use anamnesis_store::journal::{LastTurn, TurnEvent, Weight};
 use anamnesis_text::{
     sanitize::head,
     terms::{Role, words},
@@ -54,41 +54,22 @@ pub struct GivenNote {
     pub at: i64,
 }
 
-/// A tool call.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ToolCall<'a> {
-    /// The tool's name.
-    pub tool: &'a str,
-    /// The tool's arguments, if they are stored.
-    pub input: Option<&'a ToolInput>,
-    /// When it ran, in milliseconds since 1970.
-    pub at: i64,
-}
-
-/// A turn, from the prompt to the answer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Turn<'a> {
-    /// The prompt.
-    pub prompt: &'a str,
-    /// The answer.
-    pub answer: &'a str,
-    /// The tool calls, in order.
-    pub calls: &'a [ToolCall<'a>],
-}
-
-/// Returns the used notes, in the order of `given`. `rarity` returns a term's idf.
+/// Returns the notes that a turn with this answer used, in the order of `given`. `rarity` returns a
+/// term's idf.
 pub fn detect(
     given: &[GivenNote],
-    turn: &Turn<'_>,
+    turn: &LastTurn,
+    answer: &str,
     rarity: impl Fn(&str) -> f64,
 ) -> Vec<(NoteId, Weight)> {
-    if given.is_empty() || (turn.answer.is_empty() && turn.calls.is_empty()) {
+    if given.is_empty() || (answer.is_empty() && turn.events.is_empty()) {
         return Vec::new();
     }
-    let named = named(turn);
-    let output = output(turn);
+    let named = named(&turn.events, answer);
+    let output = output(&turn.events, answer);
     let done: HashSet<String> = terms_of(&output).into_iter().collect();
-    let prompt: HashSet<String> = terms_of(head(turn.prompt, MAX_TEXT)).into_iter().collect();
+    let prompt = turn.prompt.as_deref().unwrap_or_default();
+    let prompt: HashSet<String> = terms_of(head(prompt, MAX_TEXT)).into_iter().collect();
     let texts: Vec<Vec<Vec<String>>> = given
         .iter()
         .map(|given| {
@@ -126,7 +107,7 @@ pub fn detect(
         .collect();
     let mut used: Vec<(NoteId, Weight)> = Vec::new();
     for (given, lines) in given.iter().zip(&texts) {
-        let weight = if named.contains(&given.note) || is_done_instead(given, turn.calls) {
+        let weight = if named.contains(&given.note) || is_done_instead(given, &turn.events) {
             Weight::Explicit
         } else if is_probable(lines) {
             Weight::Implicit
@@ -164,10 +145,10 @@ fn terms_of(text: &str) -> Vec<String> {
 }
 
 /// Returns the turn's output as one text.
-fn output(turn: &Turn<'_>) -> String {
-    let mut text = head(turn.answer, MAX_OUTPUT).to_owned();
-    for call in turn.calls.iter().rev() {
-        for part in call.input.into_iter().flat_map(ToolInput::texts) {
+fn output(calls: &[TurnEvent], answer: &str) -> String {
+    let mut text = head(answer, MAX_OUTPUT).to_owned();
+    for call in calls.iter().rev() {
+        for part in call.input.iter().flat_map(ToolInput::texts) {
             let room = MAX_OUTPUT.saturating_sub(text.len() + 1);
             if room > 0 {
                 text.push('\n');
@@ -180,15 +161,15 @@ fn output(turn: &Turn<'_>) -> String {
 
 /// Returns strings that may be ids of notes named in the turn: `#7Q4KZ9` or a full id in the answer
 /// or a tool input, and any id passed to one of our commands or tools that uses notes.
-pub fn named(turn: &Turn<'_>) -> HashSet<String> {
+fn named(calls: &[TurnEvent], answer: &str) -> HashSet<String> {
     let mut named = HashSet::new();
-    add_named_ids(head(turn.answer, MAX_OUTPUT), &mut named);
-    for call in turn.calls {
+    add_named_ids(head(answer, MAX_OUTPUT), &mut named);
+    for call in calls {
         let is_ours = OWN_TOOLS.iter().any(|prefix| call.tool.starts_with(prefix));
         if is_ours && NOT_USING.iter().any(|word| call.tool.contains(word)) {
             continue;
         }
-        for text in call.input.into_iter().flat_map(ToolInput::texts) {
+        for text in call.input.iter().flat_map(ToolInput::texts) {
             let text = head(text, MAX_OUTPUT);
             if is_ours {
                 named.extend(text.split_whitespace().filter_map(id_like));
@@ -260,7 +241,7 @@ fn only_match(name: &str, ids: &HashSet<NoteId>) -> Option<NoteId> {
 }
 
 /// Returns whether a warning's alternative command was run after the warning was shown.
-fn is_done_instead(given: &GivenNote, calls: &[ToolCall<'_>]) -> bool {
+fn is_done_instead(given: &GivenNote, calls: &[TurnEvent]) -> bool {
     let Some(instead) = &given.instead else {
         return false;
     };
@@ -280,7 +261,7 @@ fn is_done_instead(given: &GivenNote, calls: &[ToolCall<'_>]) -> bool {
         .iter()
         .filter(|call| call.tool == "Bash" && call.at >= given.at);
     commands
-        .filter_map(|call| call.input?.command.as_deref())
+        .filter_map(|call| call.input.as_ref()?.command.as_deref())
         .any(|command| {
             let words = split(head(command, MAX_TEXT));
             let mut candidates = candidates.iter().filter(|words| words.len() >= 2);
@@ -336,28 +317,24 @@ mod tests {
         answer: &str,
         inputs: &[(&str, Value)],
     ) -> Vec<(String, Weight)> {
-        let inputs = inputs.iter();
-        let inputs: Vec<(&str, ToolInput)> = inputs
-            .map(|(tool, input)| (*tool, input.clone().into()))
-            .collect();
-        let calls: Vec<ToolCall<'_>> = inputs
-            .iter()
-            .map(|(tool, input)| ToolCall {
-                tool,
-                input: Some(input),
-                at: 10,
-            })
-            .collect();
-        let turn = Turn {
-            prompt,
-            answer,
-            calls: &calls,
-        };
-        let found = detect(given, &turn, |_| 1.0);
+        let found = detect(given, &turn(prompt, inputs), answer, |_| 1.0);
         found
             .into_iter()
             .map(|(note, weight)| (note.to_string(), weight))
             .collect()
+    }
+
+    fn turn(prompt: &str, inputs: &[(&str, Value)]) -> LastTurn {
+        let events = inputs.iter().map(|(tool, input)| TurnEvent {
+            tool: (*tool).to_owned(),
+            input: Some(input.clone().into()),
+            at: 10,
+        });
+        LastTurn {
+            number: 1,
+            prompt: Some(prompt.to_owned()),
+            events: events.collect(),
+        }
     }
 
     fn explicit(id: &str) -> Vec<(String, Weight)> {
@@ -462,11 +439,8 @@ mod tests {
     #[test]
     fn common_words_weigh_little() {
         let common = ["make", "tests", "port"];
-        let turn = Turn {
-            prompt: "why",
-            answer: "I make the tests use that port",
-            calls: &[],
-        };
+        let turn = turn("why", &[]);
+        let answer = "I make the tests use that port";
         let stems: Vec<String> = common.iter().flat_map(|word| terms_of(word)).collect();
         let rarity = |term: &str| {
             if stems.iter().any(|s| s == term) {
@@ -475,8 +449,8 @@ mod tests {
                 4.0
             }
         };
-        assert_eq!(detect(&given(), &turn, rarity), []);
-        assert_eq!(detect(&given(), &turn, |_| 1.0).len(), 1);
+        assert_eq!(detect(&given(), &turn, answer, rarity), []);
+        assert_eq!(detect(&given(), &turn, answer, |_| 1.0).len(), 1);
     }
 
     #[test]
