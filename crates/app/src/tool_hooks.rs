@@ -101,12 +101,9 @@ pub fn warn<'a>(
     let now = context.environment.now;
     let short = Context::short(&index, note.id);
     let remarks = remarks_on(&index, note.id, now, NoteId::short)?;
-    let block = warning_block(note, found.trigger.as_deref(), now, &short, &remarks);
-    let level = block
-        .levels
-        .first()
-        .map_or("body", |(_, level)| level.as_str());
-    let shown = |reason| ShownNote::new(note.id, text_hash(&note.body), level, reason);
+    let (block, level) = warning_block(note, found.trigger.as_deref(), now, &short, &remarks);
+    let hash = text_hash(&note.body);
+    let shown = |reason| ShownNote::new(note.id, hash, level.as_str(), reason);
     Ok(Some(match (found.action, &found.trigger) {
         (WarningAction::Deny, Some(trigger)) => AtTool {
             context: None,
@@ -114,7 +111,7 @@ pub fn warn<'a>(
             shown: shown(STOPPED),
         },
         _ => AtTool {
-            context: Some(block.text),
+            context: Some(block),
             denial: None,
             shown: shown(match found.trigger {
                 Some(_) => "warns of the call",
@@ -144,9 +141,8 @@ pub fn known_fix(
     let index = Index::open(&context.home).ok();
     let remarks = index.and_then(|index| remarks_on(&index, id, now, NoteId::short).ok());
     known_fix.remarks = remarks.unwrap_or_default();
-    let block = fix_block(&[known_fix], now);
     Some(AtTool {
-        context: Some(block.text),
+        context: Some(fix_block(&known_fix, now)),
         denial: None,
         shown: ShownNote::new(id, hash, OBSERVATION, reason),
     })
@@ -171,7 +167,7 @@ fn observed(
     let note = index.and_then(|index| {
         let entry = index.get(id).ok()??;
         let is_there = entry.state == State::Active;
-        is_there.then(|| (id, Context::short(&index, id)))
+        is_there.then(|| Context::short(&index, id))
     });
     let at = format::time(resolved.at);
     let observation = resolved.observation;
@@ -224,7 +220,7 @@ fn noted(
             remedy: remedy.to_owned(),
             at: parse_timestamp(&entry.updated_at)?,
             session: note.session.unwrap_or_default(),
-            note: Some((entry.id(), Context::short(&index, entry.id()))),
+            note: Some(Context::short(&index, entry.id())),
             remarks: Vec::new(),
         };
         Some((known_fix, entry.id(), "fixed the same command"))
