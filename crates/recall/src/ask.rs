@@ -18,6 +18,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::{
     graph::Activated,
@@ -100,37 +101,23 @@ impl AnswerNote {
     }
 }
 
-#[derive(Serialize)]
-struct AnswerNoteFields<'a> {
-    id: NoteId,
-    kind: Kind,
-    title: String,
-    project: &'a str,
-    level: &'static str,
-    text: String,
-    weak: bool,
-    reason: &'static str,
-    evidence: &'a Evidence,
-    remarks: &'a [String],
-}
-
 impl Serialize for AnswerNote {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let note = &self.recalled.note;
         let lines = self.text.lines();
         let lines = lines.map(|line| line.strip_prefix("  ").unwrap_or(line));
-        let fields = AnswerNoteFields {
-            id: note.id,
-            kind: note.kind(),
-            title: one_line(&note.title),
-            project: &note.project,
-            level: self.level.as_str(),
-            text: lines.collect::<Vec<_>>().join("\n"),
-            weak: self.is_weak,
-            reason: self.reason.as_str(),
-            evidence: &self.evidence,
-            remarks: &self.recalled.remarks,
-        };
+        let fields = json!({
+            "id": note.id,
+            "kind": note.kind(),
+            "title": one_line(&note.title),
+            "project": note.project,
+            "level": self.level.as_str(),
+            "text": lines.collect::<Vec<_>>().join("\n"),
+            "weak": self.is_weak,
+            "reason": self.reason.as_str(),
+            "evidence": self.evidence,
+            "remarks": self.recalled.remarks,
+        });
         fields.serialize(serializer)
     }
 }
