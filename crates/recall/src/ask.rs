@@ -323,9 +323,9 @@ impl AnswerBuilder<'_> {
             .collect();
         let (texts, tokens) = fitted(&all, self.question.budget, self.question.now, short);
         let all = answer.warnings.iter_mut().chain(&mut answer.notes);
-        for (found, text) in all.zip(texts) {
-            found.level = text.level;
-            found.text = text.text;
+        for (found, (level, text)) in all.zip(texts) {
+            found.level = level;
+            found.text = text;
         }
         answer.tokens = tokens;
         Ok(answer)

@@ -30,7 +30,7 @@ use serde_json::Value;
 pub use commits::commit_block;
 pub use cut::{shown_of, without};
 pub use pointer::pointer_block;
-pub use recalled::{Budget, FittedNote, Recalled, fitted, recalled_block};
+pub use recalled::{Budget, Recalled, fitted, recalled_block};
 pub use start::start_block;
 pub use warning::{KnownFix, denial, fix_block, warning_block};
 

@@ -102,16 +102,8 @@ pub fn recalled_block(
     fit(&items, budget)
 }
 
-/// The shown part of a note.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FittedNote {
-    /// How much is shown.
-    pub level: Level,
-    /// The shown part of the body, indented by two spaces.
-    pub text: String,
-}
-
-/// Returns the part of each note that fits into a budget, in order, and the block's tokens.
+/// Returns how much of each note fits into a budget, and that part of its body, indented by two spaces; and
+/// the block's tokens.
 ///
 /// The parts are the same as in [`recalled_block`], for callers with another layout.
 pub fn fitted(
@@ -119,22 +111,16 @@ pub fn fitted(
     budget: Budget,
     now: DateTime<Utc>,
     short_id: impl Fn(NoteId) -> String,
-) -> (Vec<FittedNote>, usize) {
-    let mut items: Vec<Item> = notes
+) -> (Vec<(Level, String)>, usize) {
+    let items: Vec<Item> = notes
         .iter()
         .map(|recalled| item(recalled, now, &short_id))
         .collect();
     let (depths, text) = deepest(&items, budget);
-    let fitted = items
-        .iter_mut()
-        .zip(depths)
-        .map(|(item, depth)| FittedNote {
-            level: item.level(depth),
-            text: match depth {
-                0 => String::new(),
-                depth => std::mem::take(&mut item.texts[depth - 1]),
-            },
-        });
+    let fitted = items.iter().zip(depths).map(|(item, depth)| {
+        let text = depth.checked_sub(1).and_then(|at| item.texts.get(at));
+        (item.level(depth), text.cloned().unwrap_or_default())
+    });
     (fitted.collect(), tokens(&text))
 }
 
