@@ -131,8 +131,6 @@ pub struct Activated {
     pub via: NoteId,
     /// The link from that note to this one.
     pub edge: Edge,
-    /// The number of links to the nearest found note.
-    pub hops: usize,
     /// Whether a path of declared links leads to it.
     pub is_declared: bool,
     /// Whether the text of a note before it on a path names it.
@@ -183,7 +181,7 @@ pub fn spread<G: Graph>(
     frontier.truncate(MAX_SEEDS);
     let limit = MAX_RELATIVE_ACTIVATION * frontier.first().map_or(0.0, |(_, score, _)| *score);
     let mut activated: Vec<Activated> = Vec::new();
-    for hop in 1..=hops {
+    for _ in 0..hops {
         let ids: Vec<NoteId> = frontier.iter().map(|(id, ..)| *id).collect();
         if ids.is_empty() {
             break;
@@ -199,7 +197,6 @@ pub fn spread<G: Graph>(
                     activation: share * neighbour.weight,
                     via: *from,
                     edge: neighbour.edge,
-                    hops: hop,
                     is_declared: *is_declared && neighbour.is_declared,
                     is_named: neighbour.is_named,
                 });
@@ -456,7 +453,6 @@ pub(crate) mod tests {
             activation,
             via: id(2),
             edge: edge(2, 1, relation),
-            hops: 1,
             is_declared: relation.is_declared(),
             is_named: relation == Relation::Mentions,
         };
