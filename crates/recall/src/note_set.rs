@@ -16,6 +16,7 @@ use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{Note, NoteType, Visibility},
 };
+use anamnesis_session::words;
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Filter, Index},
     journal::{Evidence, Held, Ledger, NoteCounts, Seen},
@@ -143,28 +144,17 @@ pub struct Request<'a> {
     pub vector: &'a dyn Fn() -> Option<Vec<f32>>,
 }
 
-/// Why nothing is injected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Silence {
-    /// The prompt has too few meaningful words.
-    TooFewWords,
-    /// No note contains the words.
-    NothingFound,
-    /// No note matches well enough.
-    NothingFits,
-    /// The context has seen all matching notes.
-    AlreadySeen,
-}
-
-impl Silence {
-    /// Returns the explanation shown to a person.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TooFewWords => "the prompt has too few meaningful words",
-            Self::NothingFound => "no note contains these words",
-            Self::NothingFits => "no note matches well enough",
-            Self::AlreadySeen => "all matching notes were injected before",
-        }
+words! {
+    /// Why nothing is injected.
+    Silence {
+        /// The prompt has too few meaningful words.
+        TooFewWords = "the prompt has too few meaningful words",
+        /// No note contains the words.
+        NothingFound = "no note contains these words",
+        /// No note matches well enough.
+        NothingFits = "no note matches well enough",
+        /// The context has seen all matching notes.
+        AlreadySeen = "all matching notes were injected before",
     }
 }
 

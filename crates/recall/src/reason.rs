@@ -1,81 +1,51 @@
 //! Why notes are injected or withheld. The texts are stored in the journal and shown by `why`.
 
-/// Why a note is injected or answers a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InjectionReason {
-    /// It matches.
-    MatchesQuestion,
-    /// It supersedes a note that matches.
-    ReplacesMatch,
-    /// It changes what a matching note says.
-    ChangesMatch,
-    /// A link leads to it from a note that matches.
-    LinkedToMatch,
-    /// It may match: a pointer leads to it.
-    MayMatch,
-}
+use anamnesis_session::words;
 
-impl InjectionReason {
-    /// Returns the text for a person.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::MatchesQuestion => "matches the question",
-            Self::ReplacesMatch => "replaces a matching note",
-            Self::ChangesMatch => "changes what a matching note says",
-            Self::LinkedToMatch => "linked to a matching note",
-            Self::MayMatch => "may match, so a pointer leads to it",
-        }
+words! {
+    /// Why a note is injected or answers a question.
+    InjectionReason {
+        /// It matches.
+        MatchesQuestion = "matches the question",
+        /// It supersedes a note that matches.
+        ReplacesMatch = "replaces a matching note",
+        /// It changes what a matching note says.
+        ChangesMatch = "changes what a matching note says",
+        /// A link leads to it from a note that matches.
+        LinkedToMatch = "linked to a matching note",
+        /// It may match: a pointer leads to it.
+        MayMatch = "may match, so a pointer leads to it",
     }
 }
 
-/// Why a note that was found is not injected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WithholdingReason {
-    /// It has too few of the words.
-    TooFewWords,
-    /// It does not reach the threshold.
-    WeakMatch,
-    /// It does not reach the higher threshold of a benched note.
-    WeakMatchNeverUsed,
-    /// It may match, but a pointer leads to another note.
-    OtherPointer,
-    /// Other notes match much better.
-    OthersMatchBetter,
-    /// A note in use supersedes it.
-    Replaced,
-    /// The limit of notes is reached.
-    NoRoom,
-    /// Its file or its index entry is gone.
-    Gone,
-    /// It may not surface in this project.
-    NotInUseHere,
-    /// The context has seen it.
-    GivenBefore,
-    /// The limit of session notes is reached.
-    EnoughSessionNotes,
-    /// The limit of notes of its session is reached.
-    EnoughOfItsSession,
-    /// An injected note says the same.
-    Duplicate,
-}
-
-impl WithholdingReason {
-    /// Returns the text for a person.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TooFewWords => "too few words in common",
-            Self::WeakMatch => "weak match",
-            Self::WeakMatchNeverUsed => "weak match for a note that was never used",
-            Self::OtherPointer => "may match, but a pointer leads to another note",
-            Self::OthersMatchBetter => "other notes match much better",
-            Self::Replaced => "replaced",
-            Self::NoRoom => "no room for more notes",
-            Self::Gone => "the note no longer exists",
-            Self::NotInUseHere => "the note is not in use in this project",
-            Self::GivenBefore => "injected before",
-            Self::EnoughSessionNotes => "enough session notes are included",
-            Self::EnoughOfItsSession => "enough notes of its session are included",
-            Self::Duplicate => "an included note says the same",
-        }
+words! {
+    /// Why a note that was found is not injected.
+    WithholdingReason {
+        /// It has too few of the words.
+        TooFewWords = "too few words in common",
+        /// It does not reach the threshold.
+        WeakMatch = "weak match",
+        /// It does not reach the higher threshold of a benched note.
+        WeakMatchNeverUsed = "weak match for a note that was never used",
+        /// It may match, but a pointer leads to another note.
+        OtherPointer = "may match, but a pointer leads to another note",
+        /// Other notes match much better.
+        OthersMatchBetter = "other notes match much better",
+        /// A note in use supersedes it.
+        Replaced = "replaced",
+        /// The limit of notes is reached.
+        NoRoom = "no room for more notes",
+        /// Its file or its index entry is gone.
+        Gone = "the note no longer exists",
+        /// It may not surface in this project.
+        NotInUseHere = "the note is not in use in this project",
+        /// The context has seen it.
+        GivenBefore = "injected before",
+        /// The limit of session notes is reached.
+        EnoughSessionNotes = "enough session notes are included",
+        /// The limit of notes of its session is reached.
+        EnoughOfItsSession = "enough notes of its session are included",
+        /// An injected note says the same.
+        Duplicate = "an included note says the same",
     }
 }

@@ -21,6 +21,7 @@ use anamnesis_text::{
 pub const MAX_TEXT: usize = 8_000;
 
 /// Defines an enum with the strings under which the journal stores its variants.
+#[macro_export]
 macro_rules! words {
     ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$attribute])*
@@ -31,7 +32,7 @@ macro_rules! words {
 
         impl $name {
             /// Returns the stored string.
-            pub fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }
@@ -47,7 +48,6 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
 
 words! {
     /// The program whose session it is.

@@ -13,8 +13,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, error::Category, json};
 
 use crate::{
-    event::{Agent, Host, words},
+    event::{Agent, Host},
     prompt::RawPrompt,
+    words,
 };
 use anamnesis_text::{redact::redact, surrogates};
 

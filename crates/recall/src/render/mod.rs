@@ -19,7 +19,10 @@ use anamnesis_note::{
     note::{Kind, Note, Source, parse_timestamp},
     project_key,
 };
-use anamnesis_session::session_note::{FAILING, part_of};
+use anamnesis_session::{
+    session_note::{FAILING, part_of},
+    words,
+};
 use anamnesis_text::{
     clean::{clean, one_line},
     privacy, redact,
@@ -34,31 +37,19 @@ pub use recalled::{Budget, Recalled, fitted, recalled_block};
 pub use start::start_block;
 pub use warning::{KnownFix, denial, fix_block, warning_block};
 
-/// Why a note is in the working set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The note is for all projects.
-    AllProjects,
-    /// It is among the newest of the project.
-    Project,
-    /// It is the note of one of the last sessions.
-    LastSession,
-    /// It is this session's note.
-    ThisSession,
-    /// It is an open task.
-    OpenTask,
-}
-
-impl Reason {
-    /// Returns the explanation shown to a person.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AllProjects => "applies to all projects",
-            Self::Project => "among the newest of the project",
-            Self::LastSession => "one of the last sessions",
-            Self::ThisSession => "what this session was doing",
-            Self::OpenTask => "an open task of the project",
-        }
+words! {
+    /// Why a note is in the working set.
+    Reason {
+        /// The note is for all projects.
+        AllProjects = "applies to all projects",
+        /// It is among the newest of the project.
+        Project = "among the newest of the project",
+        /// It is the note of one of the last sessions.
+        LastSession = "one of the last sessions",
+        /// It is this session's note.
+        ThisSession = "what this session was doing",
+        /// It is an open task.
+        OpenTask = "an open task of the project",
     }
 }
 
@@ -106,31 +97,19 @@ const MAX_LEFT_OUT_LENGTH: usize = 1_500;
 /// start does not read the others.
 pub(crate) const MAX_GLOBAL: usize = 128;
 
-/// How much of a note is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// Title and full body.
-    Body,
-    /// Title and part of the body.
-    Part,
-    /// The title as a heading.
-    Heading,
-    /// Only the title, in the last line.
-    Name,
-    /// One line, and how to read the note.
-    Pointer,
-}
-
-impl Level {
-    /// Returns the name stored in records.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Body => "body",
-            Self::Part => "part",
-            Self::Heading => "heading",
-            Self::Name => "name",
-            Self::Pointer => "pointer",
-        }
+words! {
+    /// How much of a note is shown.
+    Level {
+        /// Title and full body.
+        Body = "body",
+        /// Title and part of the body.
+        Part = "part",
+        /// The title as a heading.
+        Heading = "heading",
+        /// Only the title, in the last line.
+        Name = "name",
+        /// One line, and how to read the note.
+        Pointer = "pointer",
     }
 }
 

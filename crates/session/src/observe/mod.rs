@@ -21,10 +21,11 @@ pub use self::statement::{names_check, says_it_passes, says_something_passes};
 
 use self::signature::informative_line;
 use crate::{
-    event::{FileAction, Outcome, ToolEvent, words},
+    event::{FileAction, Outcome, ToolEvent},
     note_parts::part_of,
     phrases::Words,
     prose::shorten,
+    words,
 };
 use anamnesis_text::hash::text_hash;
 use anamnesis_text::shell::command::{Command, check::is_mistyped};
