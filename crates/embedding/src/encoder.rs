@@ -53,7 +53,7 @@ impl Norm {
 
     /// Normalises each token.
     fn apply(&self, values: &mut [f32]) {
-        let count = count(self.weight.len());
+        let count = self.weight.len() as f32;
         for token in values.chunks_exact_mut(self.weight.len()) {
             let mean = token.iter().sum::<f32>() / count;
             let squares = token.iter().map(|value| (value - mean) * (value - mean));
@@ -177,7 +177,7 @@ impl Encoder {
             add(&mut mean, state);
         }
         for value in &mut mean {
-            *value /= count(tokens.len());
+            *value /= tokens.len() as f32;
         }
         Ok(mean)
     }
@@ -186,7 +186,7 @@ impl Encoder {
     fn attention(&self, queries: &[f32], keys: &[f32], values: &[f32]) -> Vec<f32> {
         let hidden = self.header.hidden;
         let width = hidden / self.header.heads;
-        let scale = 1.0 / count(width).sqrt();
+        let scale = 1.0 / (width as f32).sqrt();
         let mut attended = vec![0.0; queries.len()];
         let tokens = queries
             .chunks_exact(hidden)
@@ -265,10 +265,6 @@ fn erf(x: f32) -> f32 {
         .iter()
         .fold(0.0, |sum, coefficient| (sum + coefficient) * t);
     (1.0 - polynomial * (-x * x).exp()).copysign(x)
-}
-
-fn count(count: usize) -> f32 {
-    count as f32
 }
 
 #[cfg(test)]

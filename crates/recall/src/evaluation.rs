@@ -35,7 +35,7 @@ impl RelevantRanks {
     /// `depth`.
     pub fn reciprocal_rank(&self, depth: usize) -> f64 {
         let first = self.ranks.first().filter(|rank| **rank < depth);
-        first.map_or(0.0, |rank| 1.0 / number(rank + 1))
+        first.map_or(0.0, |rank| 1.0 / (rank + 1) as f64)
     }
 }
 
@@ -45,17 +45,13 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0_usize), |(sum, count), value| {
         (sum + value, count + 1)
     });
-    (count > 0).then(|| sum / number(count))
+    (count > 0).then(|| sum / count as f64)
 }
 
 /// Returns the share of `true`, or `None` if there are no values.
 pub fn share(answers: impl IntoIterator<Item = bool>) -> Option<f64> {
     let answers = answers.into_iter();
     mean(answers.map(|is_so| if is_so { 1.0 } else { 0.0 }))
-}
-
-fn number(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -39,11 +39,6 @@ pub(crate) fn days_between(then: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
     seconds / 86_400.0
 }
 
-/// Converts a count for decaying.
-pub(crate) fn amount(count: u64) -> f64 {
-    count as f64
-}
-
 /// Usage counts with decay applied.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DecayedCounts {
@@ -63,10 +58,10 @@ impl DecayedCounts {
         let mut sum = Self::default();
         for (month, counts) in months {
             let left = decay_factor(*month, now);
-            sum.used += left * amount(counts.used);
-            sum.hinted += left * amount(counts.hinted);
-            sum.sessions += left * amount(counts.sessions);
-            sum.unused += left * amount(counts.unused);
+            sum.used += left * counts.used as f64;
+            sum.hinted += left * counts.hinted as f64;
+            sum.sessions += left * counts.sessions as f64;
+            sum.unused += left * counts.unused as f64;
         }
         sum
     }

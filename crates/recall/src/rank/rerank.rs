@@ -341,17 +341,13 @@ fn letters(word: &str) -> u32 {
 fn similarity(a: &str, b: &str) -> f32 {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     if long.contains(short) {
-        return (length(short) / length(long)).max(MIN_SIMILARITY);
+        return (short.len() as f32 / long.len() as f32).max(MIN_SIMILARITY);
     }
     if a.as_bytes().get(..2) != b.as_bytes().get(..2) {
         return 0.0;
     }
     let shared = trigram_dice(a, b);
     if shared < MIN_SIMILARITY { 0.0 } else { shared }
-}
-
-fn length(word: &str) -> f32 {
-    word.len() as f32
 }
 
 #[cfg(test)]
