@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use anamnesis_embedding::Comparison;
-use anamnesis_note::id::NoteId;
 use anamnesis_store::index::{Error, Index};
 
 use crate::rank::{Candidate, Mask, Meaning, Ranked, selected};
@@ -67,19 +66,6 @@ impl Similarities {
                 - expected_highest(self.cosines.len()),
         })
     }
-
-    /// Returns the most similar notes, best first.
-    fn best(&self, index: &Index) -> Result<Vec<(NoteId, u32, Meaning)>, Error> {
-        let mut best = Vec::with_capacity(self.best.len());
-        for &number in &self.best {
-            if let Some((id, _)) = index.heading(number)?
-                && let Some(meaning) = self.meaning(number)
-            {
-                best.push((id, number, meaning));
-            }
-        }
-        Ok(best)
-    }
 }
 
 /// Adds to candidates what their meaning says, and the notes that only the meaning finds. Sorts them by
@@ -94,9 +80,16 @@ pub(crate) fn add_meaning(
     for found in &mut ranked.candidates {
         found.meaning = similarities.meaning(found.number);
     }
-    for (id, number, meaning) in similarities.best(index)? {
-        let is_known = ranked.candidates.iter().any(|found| found.id == id);
-        let Some(entry) = index.get(id)?.filter(|_| !is_known && meaning.gain() > 0.0) else {
+    for &number in &similarities.best {
+        let is_known = ranked.candidates.iter().any(|found| found.number == number);
+        let meaning = similarities.meaning(number).filter(|_| !is_known);
+        let Some(meaning) = meaning.filter(|meaning| meaning.gain() > 0.0) else {
+            continue;
+        };
+        let Some((id, _)) = index.heading(number)? else {
+            continue;
+        };
+        let Some(entry) = index.get(id)? else {
             continue;
         };
         let Some(origin) = mask.origin(&entry.project) else {
