@@ -308,7 +308,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
     };
     let gate = Gate {
         floor,
-        words: query.telling_count(),
+        words: query.telling_terms().len(),
     };
     let moderate = chosen.take_matches(index, &ranked, gate)?;
     chosen.take_pointers(index, &moderate)?;

@@ -25,9 +25,6 @@ use crate::{
 /// The final states of a task.
 const FINISHED: &[Status] = &[Status::Done, Status::Archived];
 
-/// Relations between a note and a task, in either direction.
-const BELONGS: [&str; 2] = ["about", "part-of"];
-
 /// Why a note may be outdated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StaleReason {
@@ -310,7 +307,7 @@ pub fn outdated_by_task(
 ) -> Result<Vec<Entry>, Error> {
     let mut due: Vec<Entry> = Vec::new();
     for edge in index.links_of(&[task])? {
-        if !BELONGS.contains(&edge.relation.as_str()) {
+        if !matches!(edge.relation, Relation::About | Relation::PartOf) {
             continue;
         }
         let other = index.get(edge.other(task))?;

@@ -171,12 +171,8 @@ impl Query {
         telling.len() < 2 && telling.keys().all(is_hardly_one)
     }
 
-    /// Like [`Self::term_count`], without words of routine and of the project's name.
-    pub(crate) fn telling_count(&self) -> usize {
-        self.telling_terms().len()
-    }
-
-    /// Returns these words' terms, each with its spelling.
+    /// Returns the terms of the meaningful words, without words of routine and of the project's name, each
+    /// with its spelling.
     pub(crate) fn telling_terms(&self) -> BTreeMap<&str, &str> {
         let asked = self.segments.iter().flat_map(|segment| &segment.asked);
         let mut terms = self.telling();
