@@ -164,7 +164,7 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
     let (strong, weak): (Vec<&Candidate>, Vec<&Candidate>) = ranked
         .candidates
         .iter()
-        .partition(|found| found.exact.is_some() || found.coverage >= FLOOR);
+        .partition(|found| found.is_named || found.coverage >= FLOOR);
     let in_order = |found: &[&Candidate]| {
         let mut admitted = replace_superseded(index, found, best)?;
         let ids: Vec<NoteId> = admitted.iter().map(|note| note.id).collect();

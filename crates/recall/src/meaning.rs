@@ -107,7 +107,7 @@ pub(crate) fn add_meaning(
             matched: Vec::new(),
             is_telling: false,
             has_telling_word: false,
-            exact: None,
+            is_named: false,
             segment: 0,
             is_superseded: entry.superseded,
             meaning: Some(meaning),
@@ -117,9 +117,8 @@ pub(crate) fn add_meaning(
         found.score = found.evidence().max(0.0);
     }
     // The sort is stable: equal evidence keeps the order of the words.
-    let is_named = |found: &Candidate| found.exact.is_some();
     ranked.candidates.sort_by(|one, two| {
-        (is_named(two).cmp(&is_named(one))).then(two.place().total_cmp(&one.place()))
+        (two.is_named.cmp(&one.is_named)).then(two.place().total_cmp(&one.place()))
     });
     Ok(())
 }

@@ -385,7 +385,7 @@ fn admit(
         let reason = match gate.tier(found, is_benched) {
             Ok(Tier::Full)
                 if relative(found, best) < MIN_RELATIVE_SCORE
-                    && found.exact.is_none()
+                    && !found.is_named
                     && !may_update(found) =>
             {
                 Some(WithholdingReason::OthersMatchBetter)

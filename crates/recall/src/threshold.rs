@@ -69,7 +69,7 @@ impl Gate {
     /// shown often and never used.
     pub fn tier(self, found: &Candidate, is_benched: bool) -> Result<Tier, WithholdingReason> {
         let is_strong = match found.meaning {
-            _ if found.exact.is_some() => true,
+            _ if found.is_named => true,
             Some(meaning) => {
                 found.passes(AGREEING_SHARE * self.floor)
                     && (meaning.deviation > 0.0 || found.fit > CLEAR_FIT)
@@ -108,7 +108,7 @@ mod tests {
     use anamnesis_note::id::NoteId;
 
     use super::*;
-    use crate::rank::{Exact, Meaning, Origin};
+    use crate::rank::{Meaning, Origin};
 
     fn candidate(fit: f32, meaning: Option<(f32, usize)>) -> Candidate {
         Candidate {
@@ -123,7 +123,7 @@ mod tests {
             matched: Vec::new(),
             is_telling: true,
             has_telling_word: true,
-            exact: None,
+            is_named: false,
             segment: 0,
             is_superseded: false,
             meaning: meaning.map(|(deviation, rank)| Meaning {
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(gate.tier(&found, false), expected, "{fit}");
         }
         let named = Candidate {
-            exact: Some(Exact::Id),
+            is_named: true,
             ..candidate(0.0, None)
         };
         assert_eq!(gate.tier(&named, false), Ok(Tier::Full));

@@ -38,7 +38,7 @@ impl Candidate {
     /// meaning together, reach the threshold.
     pub fn passes(&self, threshold: f32) -> bool {
         let can_be_judged = self.is_telling || self.meaning.is_some();
-        self.exact.is_some() || can_be_judged && self.evidence() >= threshold
+        self.is_named || can_be_judged && self.evidence() >= threshold
     }
 
     /// Returns what words and meaning together say for the note, on the scale of [`Self::fit`].

@@ -110,17 +110,6 @@ pub(crate) struct Conditions {
     pub(crate) preferred: Vec<WordCondition>,
 }
 
-/// How a query names a note exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exact {
-    /// By its id, or the beginning or end of its id.
-    Id,
-    /// By its full title.
-    Title,
-    /// By an identifier that hardly any other note has.
-    Identifier,
-}
-
 /// A note that matches the query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
@@ -149,8 +138,9 @@ pub struct Candidate {
     pub is_telling: bool,
     /// Whether any matched word is not small talk.
     pub has_telling_word: bool,
-    /// How the query names the note exactly, if it does.
-    pub exact: Option<Exact>,
+    /// Whether the query names the note: by its id or the beginning or end of its id, by its full title, or
+    /// by an identifier that hardly any other note has.
+    pub is_named: bool,
     /// The index of the best segment.
     pub segment: usize,
     /// Whether a note in use supersedes it.
@@ -384,17 +374,13 @@ fn candidate(
     let coverage = scorer.coverage(hit.terms);
     let small_share = smallness(searched.count);
     let is_small = is_small_store(searched.count);
-    let exact = if named.contains_key(&hit.number) {
-        Some(Exact::Id)
-    } else if coverage < MIN_NAMED_COVERAGE {
-        None
-    } else if scorer.segment.names_title(&title) {
-        Some(Exact::Title)
-    } else {
-        scorer
-            .identifier(hit.terms)
-            .filter(|_| hit.line_coverage >= MIN_NAMED_LINE_COVERAGE * small_share)
+    let has_identifier = || {
+        hit.line_coverage >= MIN_NAMED_LINE_COVERAGE * small_share
+            && scorer.has_identifier(hit.terms)
     };
+    let is_named = named.contains_key(&hit.number)
+        || coverage >= MIN_NAMED_COVERAGE
+            && (scorer.segment.names_title(&title) || has_identifier());
     Some(Candidate {
         id,
         number: hit.number,
@@ -408,7 +394,7 @@ fn candidate(
         is_telling: scorer.is_telling(hit.terms, searched)
             && (!is_small || coverage >= MIN_SMALL_COVERAGE),
         has_telling_word: scorer.telling(hit.terms, searched).next().is_some(),
-        exact,
+        is_named,
         segment: hit.segment,
         is_superseded: document.is_superseded(),
         meaning: None,
@@ -734,16 +720,11 @@ impl<'a> Scorer<'a> {
                 && first.rarity > MIN_RARITY * searched.max_rarity
     }
 
-    fn identifier(&self, terms: u32) -> Option<Exact> {
-        let terms = self
-            .terms
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| has(terms, *place));
-        let mut terms = terms.map(|(_, term)| term);
-        terms
-            .any(|term| term.asked.is_identifier && term.doc_freq <= MAX_NAMED_NOTES)
-            .then_some(Exact::Identifier)
+    fn has_identifier(&self, terms: u32) -> bool {
+        self.terms.iter().enumerate().any(|(place, term)| {
+            let names = term.asked.is_identifier && term.doc_freq <= MAX_NAMED_NOTES;
+            names && has(terms, place)
+        })
     }
 }
 
@@ -1048,25 +1029,21 @@ mod tests {
         fixture.add("user settings", |_| {});
         fixture.add("数据库迁移要先备份", |_| {});
         let index = fixture.refreshed();
-        for (query, title, exact) in [
-            (
-                "load_user_profile",
-                "loadUserProfile caches",
-                Some(Exact::Identifier),
-            ),
+        for (query, title, is_named) in [
+            ("load_user_profile", "loadUserProfile caches", true),
             (
                 "why does loadUserProfile fail",
                 "loadUserProfile caches",
-                Some(Exact::Identifier),
+                true,
             ),
-            ("user profile", "loadUserProfile caches", None),
-            ("数据库", "数据库迁移要先备份", None),
-            ("怎么备份", "数据库迁移要先备份", None),
+            ("user profile", "loadUserProfile caches", false),
+            ("数据库", "数据库迁移要先备份", false),
+            ("怎么备份", "数据库迁移要先备份", false),
         ] {
             let found = found_by(&index, query, &own());
             assert_eq!(
-                found.first().map(|c| (c.title.as_str(), c.exact)),
-                Some((title, exact)),
+                found.first().map(|c| (c.title.as_str(), c.is_named)),
+                Some((title, is_named)),
                 "{query}"
             );
         }
@@ -1095,17 +1072,17 @@ mod tests {
                 ["something else", "rate limits of the login"],
                 "{query}"
             );
-            assert_eq!(found[0].exact, Some(Exact::Id));
+            assert!(found[0].is_named);
             assert!(found[0].passes(9.0));
         }
         let found = found_by(&index, "what holds for rate limits of the login?", &own());
-        assert_eq!(found[0].exact, Some(Exact::Title));
+        assert!(found[0].is_named);
         // A title among many other words is a coincidence.
         let prompt = "rate limits of the login, quarterly revenue forecast, brand colours, \
                       office plants, travel policy";
-        assert_eq!(found_by(&index, prompt, &own())[0].exact, None);
+        assert!(!found_by(&index, prompt, &own())[0].is_named);
         let found = found_by(&index, "limits of the login", &own());
-        assert_eq!(found[0].exact, None);
+        assert!(!found[0].is_named);
     }
 
     #[test]
