@@ -170,42 +170,29 @@ pub fn signature(error: &str) -> Option<String> {
 /// Returns the most informative line of an error, unchanged, or `None` if no line describes it.
 pub(super) fn informative_line(error: &str) -> Option<String> {
     let mut best = (0, None);
-    let mut above = Above::default();
+    let mut is_announced = false;
     for raw in error.lines().take(MAX_LINES) {
         let text = first_characters(raw.trim(), MAX_LOOK);
-        let (text, weight) = informativeness(text, &above);
+        let (text, weight) = informativeness(text, is_announced);
         if weight > best.0 {
             best = (weight, Some(text));
         }
         if !text.is_empty() {
-            above = Above::from_line(text);
+            is_announced = announces_error(text);
         }
     }
     best.1.map(|text| line(text, MAX_ERROR_LINE))
 }
 
-/// The kind of the previous line.
-#[derive(Default, PartialEq, Eq)]
-enum Above {
-    #[default]
-    Nothing,
-    /// It announced an error, and the line ended there.
-    Announcement,
-}
-
-impl Above {
-    fn from_line(text: &str) -> Self {
-        let is_panic = text.contains("panicked at") && text.ends_with(':');
-        if is_panic || text.starts_with("--- FAIL") || text.contains("What went wrong") {
-            Self::Announcement
-        } else {
-            Self::Nothing
-        }
-    }
+/// Returns whether a line announces an error, which is in the next line.
+fn announces_error(text: &str) -> bool {
+    let is_panic = text.contains("panicked at") && text.ends_with(':');
+    is_panic || text.starts_with("--- FAIL") || text.contains("What went wrong")
 }
 
 /// Returns the text of a line without prefixes, and how informative it is, from 0 to 6.
-fn informativeness<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
+/// `is_announced` says that the line above announces an error.
+fn informativeness(line: &str, is_announced: bool) -> (&str, usize) {
     let prefix = PREFIXES.iter().find(|prefix| line.starts_with(**prefix));
     let is_assertion = prefix == Some(&"E   ");
     let text = line.get(prefix.map_or(0, |prefix| prefix.len())..);
@@ -221,8 +208,7 @@ fn informativeness<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
         0
     } else if lower.starts_with("error[") || lower.contains("error ts") || names_exception(text) {
         6
-    } else if *above == Above::Announcement || starts(&ANNOUNCEMENTS) || holds(&INNER_ANNOUNCEMENTS)
-    {
+    } else if is_announced || starts(&ANNOUNCEMENTS) || holds(&INNER_ANNOUNCEMENTS) {
         5
     } else if has_position(text) {
         4
