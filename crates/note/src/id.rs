@@ -113,7 +113,7 @@ impl FromStr for NoteId {
 }
 
 /// A note reference as typed by a person: an id, or at least six characters of its start or end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdPrefix(String);
 
 impl IdPrefix {

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anamnesis_note::id::{NoteId, SHORT_ID_LENGTH};
+use anamnesis_note::id::{IdPrefix, NoteId};
 use anamnesis_session::event::ToolInput;
 use anamnesis_store::journal::{LastTurn, TurnEvent, Weight};
 use anamnesis_text::{
@@ -161,7 +161,7 @@ fn output(calls: &[TurnEvent], answer: &str) -> String {
 
 /// Returns strings that may be ids of notes named in the turn: `#7Q4KZ9` or a full id in the answer
 /// or a tool input, and any id passed to one of our commands or tools that uses notes.
-fn named(calls: &[TurnEvent], answer: &str) -> HashSet<String> {
+fn named(calls: &[TurnEvent], answer: &str) -> HashSet<IdPrefix> {
     let mut named = HashSet::new();
     add_named_ids(head(answer, MAX_OUTPUT), &mut named);
     for call in calls {
@@ -172,7 +172,8 @@ fn named(calls: &[TurnEvent], answer: &str) -> HashSet<String> {
         for text in call.input.iter().flat_map(ToolInput::texts) {
             let text = head(text, MAX_OUTPUT);
             if is_ours {
-                named.extend(text.split_whitespace().filter_map(id_like));
+                let words = text.split_whitespace();
+                named.extend(words.filter_map(|word| IdPrefix::parse(word).ok()));
             } else if call.tool != "Bash" || !add_used_ids(text, &mut named) {
                 add_named_ids(text, &mut named);
             }
@@ -181,14 +182,12 @@ fn named(calls: &[TurnEvent], answer: &str) -> HashSet<String> {
     named
 }
 
-fn add_named_ids(text: &str, named: &mut HashSet<String>) {
+fn add_named_ids(text: &str, named: &mut HashSet<IdPrefix>) {
     let mut after_sign = false;
     for run in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
         let word = run.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-        if let Some(id) = id_like(word)
-            && (after_sign || id.len() == ID_LENGTH)
-        {
-            named.insert(id);
+        if after_sign || word.len() == ID_LENGTH {
+            named.extend(IdPrefix::parse(word).ok());
         }
         after_sign = run.ends_with('#');
     }
@@ -196,7 +195,7 @@ fn add_named_ids(text: &str, named: &mut HashSet<String>) {
 
 /// Adds ids passed to our commands in a shell command. Returns whether it has one of our commands,
 /// which may also name a note to delete it.
-fn add_used_ids(command: &str, named: &mut HashSet<String>) -> bool {
+fn add_used_ids(command: &str, named: &mut HashSet<IdPrefix>) -> bool {
     let mut is_ours = false;
     let mut words = command
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | ')'))
@@ -213,7 +212,7 @@ fn add_used_ids(command: &str, named: &mut HashSet<String>) -> bool {
         let is_use = USING_COMMANDS.contains(&verb)
             || (verb == "feedback" && rest.clone().any(|word| word == "good"));
         if is_use {
-            named.extend(rest.filter_map(id_like));
+            named.extend(rest.filter_map(|word| IdPrefix::parse(word).ok()));
         }
     }
     is_ours
@@ -222,20 +221,9 @@ fn add_used_ids(command: &str, named: &mut HashSet<String>) -> bool {
 /// The length of a full id.
 const ID_LENGTH: usize = 26;
 
-/// Returns a word in upper case if it can be an id, or the beginning or end of one.
-fn id_like(word: &str) -> Option<String> {
-    let word = word.trim_start_matches('#');
-    let is_id = (SHORT_ID_LENGTH..=ID_LENGTH).contains(&word.len())
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_id.then(|| word.to_ascii_uppercase())
-}
-
 /// Returns the only note that a name can stand for.
-fn only_match(name: &str, ids: &HashSet<NoteId>) -> Option<NoteId> {
-    let mut found = ids.iter().filter(|id| {
-        let id = id.to_string();
-        id.ends_with(name) || id.starts_with(name)
-    });
+fn only_match(name: &IdPrefix, ids: &HashSet<NoteId>) -> Option<NoteId> {
+    let mut found = ids.iter().filter(|id| name.matches(&id.to_string()));
     let only = found.next()?;
     found.next().is_none().then_some(*only)
 }
