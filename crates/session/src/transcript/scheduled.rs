@@ -42,17 +42,16 @@ pub fn fired(end: &[u8]) -> Vec<String> {
         let Ok(record) = Record::parse(repaired.as_deref().unwrap_or(line)) else {
             continue;
         };
-        let time = record.timestamp.as_deref().map(parse_time);
+        let time = record.timestamp.as_deref();
+        let time = time.and_then(|time| DateTime::parse_from_rfc3339(time).ok());
         match (record.kind.as_deref(), record.subtype.as_deref()) {
             (Some("system"), Some(FIRE)) => {
                 prompts.extend(record.prompt.map(String::from));
-                fires.push(time.flatten());
+                fires.push(time);
             }
-            (Some(QUEUE), _) => queued.extend(
-                record
-                    .content
-                    .map(|content| (time.flatten(), content.into_owned())),
-            ),
+            (Some(QUEUE), _) => {
+                queued.extend(record.content.map(|content| (time, content.into_owned())));
+            }
             _ => {}
         }
     }
@@ -65,10 +64,6 @@ pub fn fired(end: &[u8]) -> Vec<String> {
     let tasks = queued.into_iter().filter(|(time, _)| is_task(*time));
     prompts.extend(tasks.map(|(_, prompt)| prompt));
     prompts
-}
-
-fn parse_time(text: &str) -> Option<DateTime<FixedOffset>> {
-    DateTime::parse_from_rfc3339(text).ok()
 }
 
 /// Returns the prompts of a project's file of scheduled tasks.

@@ -77,10 +77,7 @@ impl ToolCalls {
                         id: Some(id),
                         tool: name,
                         input,
-                        response: Value::Null,
-                        error: None,
-                        is_interrupt: false,
-                        duration_ms: None,
+                        ..ToolCall::default()
                     };
                     self.waiting.push_back((call, line.is_sidechain));
                 }
