@@ -48,15 +48,6 @@ pub struct Path {
     pub strength: f64,
 }
 
-/// The result of [`between`].
-#[derive(Debug, Clone, PartialEq)]
-pub enum Between {
-    /// Paths, strongest first; at least one.
-    Paths(Vec<Path>),
-    /// No path; the notes nearest to the first one, strongest first.
-    Nothing(Vec<NoteId>),
-}
-
 /// The result of [`around`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Around {
@@ -66,13 +57,14 @@ pub struct Around {
     pub is_cut: bool,
 }
 
-/// Finds the paths between two notes.
+/// Finds the paths between two notes, strongest first. If there is none, returns the notes nearest to the
+/// first one instead, strongest first.
 pub fn between<G: Graph>(
     graph: &G,
     from: NoteId,
     to: NoteId,
     min_strength: f64,
-) -> Result<Between, G::Error> {
+) -> Result<(Vec<Path>, Vec<NoteId>), G::Error> {
     let mut search = Search::new(graph, min_strength);
     let reached = search.run(&Request::all(from, Some(to), MAX_HOPS, MAX_SETTLED))?;
     let Some(first) = reached.iter().find(|label| label.end() == to) else {
@@ -83,7 +75,7 @@ pub fn between<G: Graph>(
                 nearest.push(label.end());
             }
         }
-        return Ok(Between::Nothing(nearest));
+        return Ok((Vec::new(), nearest));
     };
     let mut found = vec![first.clone()];
     // Yen's algorithm: an alternative leaves a known path at some note and may not use the steps
@@ -120,9 +112,8 @@ pub fn between<G: Graph>(
         };
         found.push(next);
     }
-    Ok(Between::Paths(
-        found.iter().map(|label| search.path(label)).collect(),
-    ))
+    let paths = found.iter().map(|label| search.path(label));
+    Ok((paths.collect(), Vec::new()))
 }
 
 /// Finds the notes around one, up to `depth` links away.
@@ -316,13 +307,12 @@ mod tests {
     }
 
     fn paths_text(edges: Vec<Edge>, from: usize, to: usize) -> Vec<String> {
-        match between(&MemoryGraph(edges), id(from), id(to), MIN_STRENGTH) {
-            Ok(Between::Paths(paths)) => paths
-                .iter()
-                .map(|path| format!("{} {:.3}", numbers(path).join(" "), path.strength))
-                .collect(),
-            Ok(Between::Nothing(nearest)) => vec![format!("{nearest:?}")],
-        }
+        let Ok((paths, nearest)) = between(&MemoryGraph(edges), id(from), id(to), MIN_STRENGTH);
+        let paths = paths
+            .iter()
+            .map(|path| format!("{} {:.3}", numbers(path).join(" "), path.strength));
+        let nearest = (!nearest.is_empty()).then(|| format!("{nearest:?}"));
+        paths.chain(nearest).collect()
     }
 
     #[test]
@@ -425,11 +415,8 @@ mod tests {
             let edges: Vec<Edge> = links.iter().map(|(a, b, r)| edge(*a, *b, relations[*r])).collect();
             let mut expected = all_paths(&edges, id(from), id(to));
             expected.truncate(1 + MAX_ALTERNATIVES);
-            let Ok(found) = between(&MemoryGraph(edges), id(from), id(to), MIN_STRENGTH);
-            let found = match found {
-                Between::Paths(paths) => paths.into_iter().map(|path| path.notes).collect(),
-                Between::Nothing(_) => Vec::new(),
-            };
+            let Ok((paths, _)) = between(&MemoryGraph(edges), id(from), id(to), MIN_STRENGTH);
+            let found: Vec<_> = paths.into_iter().map(|path| path.notes).collect();
             prop_assert_eq!(found, expected);
         }
     }

@@ -6,7 +6,7 @@ use anamnesis_note::{
 };
 use anamnesis_recall::{
     graph::Links,
-    pathway::{self, Between, MIN_STRENGTH, Path},
+    pathway::{self, MIN_STRENGTH, Path},
     similar::Similar,
 };
 use anamnesis_store::index::Index;
@@ -143,13 +143,10 @@ pub fn find(context: &Context, request: FindPaths) -> Result<FoundPaths, Error> 
         return Err(Error::usage("both ends are the same note")
             .hint("pass two different notes, or omit `to`"));
     }
-    let (paths, nearest) = match pathway::between(&graph, from, to, min_strength)? {
-        Between::Paths(paths) => (named(&index, &paths)?, Vec::new()),
-        Between::Nothing(nearest) => (Vec::new(), Named::all(&index, &nearest)?),
-    };
+    let (paths, nearest) = pathway::between(&graph, from, to, min_strength)?;
     Ok(FoundPaths {
-        paths,
-        nearest,
+        paths: named(&index, &paths)?,
+        nearest: Named::all(&index, &nearest)?,
         cut: false,
     })
 }
