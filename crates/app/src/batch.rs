@@ -16,7 +16,12 @@ use anamnesis_store::{
 use serde::Serialize;
 use ulid::Ulid;
 
-use crate::{Error, context::Context, sync};
+use crate::{
+    Error,
+    context::{Context, TIMEOUT},
+    pause::Off,
+    sync,
+};
 
 /// A file and its new contents.
 struct Edit {
@@ -184,4 +189,16 @@ pub fn check_person(context: &Context, apply: bool) -> Result<(), Error> {
             .hint("without --apply it shows what would be done"));
     }
     Ok(())
+}
+
+/// Opens the store. A dry run creates neither folders nor the journal. Only a person may write.
+pub fn open_store(context: &Context, apply: bool) -> Result<Option<Journal>, Error> {
+    check_person(context, apply)?;
+    if context.config.is_unclear {
+        return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
+    }
+    if apply {
+        return Ok(Some(Journal::open(&context.home, TIMEOUT)?));
+    }
+    context.records()
 }

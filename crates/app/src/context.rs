@@ -20,6 +20,7 @@ use anamnesis_store::{
     project::{IdentifiedProject, Places, Project},
     settings::{config::Config, exclude::Exclusions},
 };
+use anamnesis_sync::Repository;
 use anamnesis_text::{
     clean::{clean, one_line},
     redact::set_patterns,
@@ -166,6 +167,12 @@ impl Context {
                 rows: Vec::new(),
             }
         })
+    }
+
+    /// Opens the repository of the notes, if there is one.
+    pub fn repository(&self) -> Result<Option<Repository>, Error> {
+        let now = self.environment.now;
+        Ok(Repository::open(&self.home, &self.machine_id(), now)?)
     }
 
     /// Opens the journal read-only; `None` if there is none yet.

@@ -64,7 +64,7 @@ impl<'a> Past<'a> {
     /// Like [`Past::open_if_any`], with an index that holds no lock.
     pub fn with_index(context: &'a Context, index: Index) -> Result<Option<Self>, Error> {
         history::read_without_hashing();
-        let repository = open(context)?;
+        let repository = context.repository()?;
         Ok(repository.map(|repository| Self {
             context,
             repository,
@@ -330,7 +330,7 @@ pub fn add_titles(context: &Context, entries: &mut [Entry]) {
     if context.environment.is_agent {
         return;
     }
-    let repository = open(context).unwrap_or_else(|failure| {
+    let repository = context.repository().unwrap_or_else(|failure| {
         context.log(failure.text().trim_end());
         None
     });
@@ -374,12 +374,6 @@ pub fn writer_of(repository: &Repository, id: NoteId, body: &str) -> Option<Stri
     // The newest is first.
     let machine = versions.pop()?.event.machine?;
     Some(one_line(&machine))
-}
-
-/// Opens the repository of a store's notes, if there is one.
-pub fn open(context: &Context) -> Result<Option<Repository>, Error> {
-    let now = context.environment.now;
-    Ok(Repository::open(&context.home, &context.machine_id(), now)?)
 }
 
 /// How many versions of a note are searched for a text.

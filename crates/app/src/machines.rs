@@ -7,7 +7,7 @@ use anamnesis_sync::name_in_commits;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use crate::{Error, context::Context, history};
+use crate::{Error, context::Context};
 
 /// The known facts of a machine.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub fn machines(context: &Context, index: &Index) -> Result<BTreeMap<String, Mac
         machines.entry(one_line(&name)).or_default().notes += notes;
     }
     machines.entry(context.machine_id()).or_default();
-    if let Some(repository) = history::open(context)? {
+    if let Some(repository) = context.repository()? {
         for (name, time) in repository.last_seen()? {
             // Commits store the name as one plain word; notes store it as typed.
             let known = machines

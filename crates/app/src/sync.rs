@@ -26,7 +26,7 @@ use crate::{
     context::{self, Context},
     error::TRY_AGAIN,
     forget::records::leave_records_of_gone,
-    format, history,
+    format,
     purge::{LeftPlace, left},
     remote, spawn,
 };
@@ -527,7 +527,7 @@ pub fn backend<'a>(
 /// Returns the other machines in the git history of the notes.
 pub fn other_machines(context: &Context) -> Vec<String> {
     let own = context.machine_id();
-    let repository = history::open(context).ok().flatten();
+    let repository = context.repository().ok().flatten();
     let machines = repository.and_then(|repository| repository.machines_in_history().ok());
     let mut machines = machines.unwrap_or_default();
     machines.retain(|machine| *machine != own);
@@ -645,7 +645,7 @@ pub fn commit_what_is_left(context: &Context) -> Result<(), Error> {
 /// Commits what hooks and editors changed before the history is shown. Errors are only logged: the history
 /// is shown without it.
 pub fn commit_pending(context: &Context) {
-    let is_new = matches!(history::open(context), Ok(None));
+    let is_new = matches!(context.repository(), Ok(None));
     if is_new && context.notes.list().notes.is_empty() {
         return;
     }

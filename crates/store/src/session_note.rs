@@ -154,10 +154,10 @@ pub fn capture(
     if replace {
         keep_text()?;
     }
-    let private = match (journal, request.session) {
-        (Some(journal), Some(session)) => journal.echoes(session)?,
-        _ => PrivateTokens::default(),
-    };
+    let private = journal
+        .zip(request.session)
+        .map(|(it, session)| it.echoes(session));
+    let private = private.transpose()?.unwrap_or_default();
     let is_taken_over = replace && old.is_by_agent();
     let scope = match old.state {
         State::Proposed if is_taken_over => draft.scope,

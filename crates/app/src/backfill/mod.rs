@@ -22,10 +22,10 @@ pub use self::transcripts::{
     HOSTS, Session, SessionFilter, Skip, countable, host_named, session_folder,
 };
 use crate::{
-    Error,
+    Error, batch,
     context::{Context, TIMEOUT},
     environment::Environment,
-    import, sync,
+    sync,
 };
 
 /// The tag that these notes have in addition to `session`.
@@ -73,7 +73,7 @@ pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Jo
     } else {
         Context::new(environment, TIMEOUT)?
     };
-    let journal = import::open_store(&context, apply)?;
+    let journal = batch::open_store(&context, apply)?;
     Ok((context, journal))
 }
 

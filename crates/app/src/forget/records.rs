@@ -10,7 +10,7 @@ use anamnesis_store::{
     synced_lines::purge_marks,
 };
 
-use crate::{Error, context::Context, history};
+use crate::{Error, context::Context};
 
 /// The journal key of the purge marks whose notes were removed from the records.
 const MARKS: &str = "purge_marks";
@@ -45,7 +45,7 @@ pub(crate) fn leave_records_of_gone(
     if let Some(journal) = journal {
         notes.extend(journal.injected_notes()?);
     }
-    let repository = history::open(context)?;
+    let repository = context.repository()?;
     let is_gone = |id: NoteId| match context.notes.find(id) {
         Some(path) => context.notes.is_forgotten(path),
         // A file that is missing without a commit of it may come back.

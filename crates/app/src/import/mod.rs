@@ -55,10 +55,8 @@ use self::{
 };
 use crate::{
     Error,
-    batch::check_person,
     context::{Context, TIMEOUT},
     interrupts::without_interrupts,
-    pause::Off,
     sync,
 };
 
@@ -387,18 +385,6 @@ pub struct ImportReport {
     pub is_held: bool,
     /// The change that `undo` reverts.
     pub change: Option<Ulid>,
-}
-
-/// Opens the store. A dry run creates neither folders nor the journal. Only a person may write.
-pub fn open_store(context: &Context, apply: bool) -> Result<Option<Journal>, Error> {
-    check_person(context, apply)?;
-    if context.config.is_unclear {
-        return Err(Error::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
-    }
-    if apply {
-        return Ok(Some(Journal::open(&context.home, TIMEOUT)?));
-    }
-    context.records()
 }
 
 /// Reads a source, and writes its new notes if that is asked for. `progress` is called with the

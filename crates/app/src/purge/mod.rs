@@ -37,7 +37,7 @@ use crate::{
     deferred, evaluation_set,
     forget::records::{leave_records, leave_records_of_gone, marks_seen},
     format::{self, ago, count},
-    history, project_history, sync,
+    project_history, sync,
 };
 
 /// Timeout for other processes.
@@ -133,7 +133,7 @@ pub fn find_notes<'a>(context: &'a Context, ids: &[String]) -> Result<PurgePlan<
 fn texts_of(context: &Context, id: NoteId) -> Vec<PurgePattern> {
     let path = context.notes.find(id);
     let current = path.and_then(|path| context.notes.bytes(path).ok());
-    let versions = history::open(context).ok().flatten();
+    let versions = context.repository().ok().flatten();
     let versions = versions.and_then(|it| it.versions(id, MAX_VERSIONS).ok());
     let versions = versions.unwrap_or_default().into_iter();
     let versions = versions.filter_map(|version| Some(version.file?.bytes));

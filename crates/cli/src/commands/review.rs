@@ -219,7 +219,7 @@ fn both_texts(context: &Context, index: &Index, sibling: NoteId) -> String {
     let others = review::other_versions(context, index, &copy).unwrap_or_default();
     let original = others.first().copied();
     let others = others.into_iter().filter_map(note);
-    let repository = history::open(context).ok().flatten();
+    let repository = context.repository().ok().flatten();
     let mut text = String::new();
     for note in others.chain([copy.clone()]) {
         let short = Context::short(index, note.id);

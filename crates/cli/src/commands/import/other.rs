@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use anamnesis_app::{
-    Error,
+    Error, batch,
     batch::Applied,
     context::Context,
     format::quoted,
@@ -95,7 +95,7 @@ impl OtherArgs {
 
 /// Imports from every source that is found.
 pub(super) fn run(args: &OtherArgs, context: &Context, ui: &Ui) -> Outcome {
-    let journal = import::open_store(context, args.apply)?;
+    let journal = batch::open_store(context, args.apply)?;
     let mut request = args.request();
     let sources = import::open(context, &args.from, &request)?;
     let mut shown = Vec::new();
