@@ -61,6 +61,11 @@ pub fn short(journal: &Journal, session: &Session) -> Result<String, Error> {
     Ok(one_line(&journal.short_session_id(&session.id)?))
 }
 
+/// Counts the prompts of a session, without commands and notifications.
+pub fn prompts(journal: &Journal, session: &Session) -> Result<i64, Error> {
+    Ok(session.prompts - journal.count_commands(&session.id)?)
+}
+
 /// Whether a session is running, and how it ended.
 pub fn state(session: &Session) -> String {
     match session.end_reason.as_deref() {

@@ -10,7 +10,7 @@ use anamnesis_app::{
     ops::note::Note,
     session::{
         export::{SessionList, head_json, inert},
-        note_label, short, state,
+        note_label, prompts, short, state,
     },
 };
 use anamnesis_store::{
@@ -146,10 +146,7 @@ fn line(
     }
     let mut second = format!(
         "          {}, {}",
-        ui::counted(
-            session.prompts - journal.count_commands(&session.id)?,
-            "prompt"
-        ),
+        ui::counted(prompts(journal, session)?, "prompt"),
         ui::counted(session.tool_events, "tool event")
     );
     if let Some(prompt) = &session.first_prompt {

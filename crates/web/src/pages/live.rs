@@ -1,7 +1,9 @@
 //! The sessions of now: each prompt, what was injected or held back, and why.
 
 use anamnesis_app::{
+    Error,
     format::{count, counted, shorten},
+    session as operation,
     why::ReceivedNotes,
 };
 use anamnesis_session::observe::Observation;
@@ -71,7 +73,7 @@ fn one(
     journal: &Journal,
     session: Session,
     is_running: bool,
-) -> Result<Markup, anamnesis_app::Error> {
+) -> Result<Markup, Error> {
     let context = &visit.context;
     let now = context.environment.now;
     let index = Index::open(&context.home)?;
@@ -113,7 +115,7 @@ fn one(
                 " "
                 @if is_running { span.chip.ok { "running" } } @else { span.chip { "ended" } }
             }
-            (facts(visit, &received))
+            (facts(visit, journal, &received)?)
             @if !made.is_empty() { (notes_made(&made)) }
             (findings(visit, &found))
             ol.prompts {
@@ -145,18 +147,18 @@ fn one(
 }
 
 /// Returns the known facts of a session, in one line.
-fn facts(visit: &Visit, received: &ReceivedNotes<'_>) -> Markup {
+fn facts(visit: &Visit, journal: &Journal, received: &ReceivedNotes<'_>) -> Result<Markup, Error> {
     let now = visit.context.environment.now;
     let session = &received.session;
-    html! {
+    Ok(html! {
         div.facts {
             code { (received.short) }
             span { "started " (ago_ms(session.started_at, now)) }
             span { "last event " (ago_ms(session.seen_at, now)) }
-            span { (counted(session.prompts, "prompt")) }
+            span { (counted(operation::prompts(journal, session)?, "prompt")) }
             span { (counted(session.tool_events, "tool event")) }
         }
-    }
+    })
 }
 
 /// Returns the fixes and findings of a session.

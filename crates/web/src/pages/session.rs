@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_app::{
     Error,
-    format::{count, milliseconds, number, shorten},
+    format::{count, counted, milliseconds, number, shorten},
     session as operation,
     why::{InjectionMoment, ReceivedNotes},
 };
@@ -132,7 +132,7 @@ fn head(
                 ", " (duration(lasted))
             }
             dt { "Recorded" } dd {
-                (count(contents.prompts.len(), "prompt")) ", " (count(contents.events.len(), "tool event"))
+                (counted(operation::prompts(journal, session)?, "prompt")) ", " (count(contents.events.len(), "tool event"))
                 @if failed > 0 { ", " (number(failed)) " failed" }
             }
             dt { "Injected" } dd {

@@ -91,7 +91,7 @@ fn row(
                 (state(session))
                 span { bdi { (line(&session.project)) } }
                 (ago_ms(session.seen_at, now))
-                span { (counted(session.prompts, "prompt")) }
+                span { (counted(operation::prompts(journal, session)?, "prompt")) }
                 span { (counted(session.tool_events, "tool event")) }
                 span { (operation::note_label(session, index)?) }
                 @if let Some(host) = &session.host { span { (line(host)) } }
