@@ -3,7 +3,7 @@
 //! Old commits were never redacted again, so all their texts are masked and escaped for the
 //! terminal here. An agent sees nothing of a note that is forgotten or deleted.
 
-use std::collections::BTreeSet;
+use std::{cell::LazyCell, collections::BTreeSet};
 
 use anamnesis_note::{
     draft::safe_line,
@@ -220,7 +220,7 @@ impl<'a> Past<'a> {
 
     /// The current or last title of a note; empty if unknown.
     pub fn title_of(&self, id: NoteId) -> String {
-        let entry = self.index.get(id).ok().flatten();
+        let entry = entry(self.context, &self.index, id).ok().flatten();
         entry.map_or_else(String::new, |entry| one_line(&entry.title))
     }
 
@@ -330,11 +330,13 @@ pub fn add_titles(context: &Context, entries: &mut [Entry]) {
     if context.environment.is_agent {
         return;
     }
-    let repository = context.repository().unwrap_or_else(|failure| {
-        context.log(failure.text().trim_end());
-        None
+    let repository = LazyCell::new(|| {
+        history::read_without_hashing();
+        context.repository().unwrap_or_else(|failure| {
+            context.log(failure.text().trim_end());
+            None
+        })
     });
-    history::read_without_hashing();
     let is_untitled =
         |entry: &&mut Entry| entry.title.is_empty() && entry.state == State::Forgotten;
     for entry in entries.iter_mut().filter(is_untitled) {
@@ -351,6 +353,13 @@ pub fn add_titles(context: &Context, entries: &mut [Entry]) {
         });
         entry.title = title.unwrap_or_default();
     }
+}
+
+/// Returns the index entry of a note; that of a tombstone has the title that the note had.
+pub fn entry(context: &Context, index: &Index, id: NoteId) -> Result<Option<Entry>, Error> {
+    let mut entry = index.get(id)?;
+    add_titles(context, entry.as_mut_slice());
+    Ok(entry)
 }
 
 /// Leaves one event of each session's note: a session writes its note at every turn's end.

@@ -172,7 +172,7 @@ impl<'a> ReceivedNotes<'a> {
 
     /// The index entry of a note; `None` if it is gone.
     pub fn entry(&self, id: &str) -> Option<Entry> {
-        entry(&self.index, id)
+        entry(self.context, &self.index, id)
     }
 
     /// The line of an injected commit.
@@ -355,8 +355,9 @@ fn moment_at<'a, 'b>(
 }
 
 /// The index entry of a note, from its full id; `None` if it is gone.
-pub fn entry(index: &Index, id: &str) -> Option<Entry> {
-    index.get(id.parse::<NoteId>().ok()?).ok().flatten()
+pub fn entry(context: &Context, index: &Index, id: &str) -> Option<Entry> {
+    let id = id.parse::<NoteId>().ok()?;
+    history::entry(context, index, id).ok().flatten()
 }
 
 /// The session for a dry run; `last` means the last one with injected notes.

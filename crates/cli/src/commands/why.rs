@@ -20,7 +20,6 @@ use anamnesis_store::{
     },
 };
 use anamnesis_text::clean::one_line;
-use chrono::{DateTime, Utc};
 
 use crate::ui::{self, Outcome, Ui};
 
@@ -67,10 +66,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         let text = "no notes were injected yet\n→ anamnesis status\n";
         return ui.shown(args.json, nothing, text);
     };
-    let page = Page {
-        now: context.environment.now,
-        received,
-    };
+    let page = Page { context, received };
     if args.json {
         return ui.json(page.received.report());
     }
@@ -132,7 +128,6 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
     );
     if let Ok(answer) = &tried.outcome {
         let index = Index::open(&context.home)?;
-        let now = context.environment.now;
         let fits = |evidence: &Evidence, needed: &str| {
             format!(
                 "{} · score {:.2}, {:.2} {needed} · has {:.0} % of what is asked",
@@ -143,7 +138,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
             )
         };
         for shown in &answer.shown {
-            text.push_str(&note_line(&index, &shown.note.to_string(), now));
+            text.push_str(&note_line(context, &index, &shown.note.to_string()));
             let needed = if shown.level == POINTER {
                 "needed for its text"
             } else {
@@ -155,7 +150,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
         }
         let held = &answer.outcome.held;
         for held in held.iter().filter(|_| with_held) {
-            text.push_str(&note_line(&index, &held.note, now));
+            text.push_str(&note_line(context, &index, &held.note));
             let evidence = fits(&held.evidence, "needed");
             text.push_str(&indented(&format!("held back: {}{evidence}", held.reason)));
         }
@@ -186,7 +181,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
 }
 
 struct Page<'a> {
-    now: DateTime<Utc>,
+    context: &'a Context,
     received: ReceivedNotes<'a>,
 }
 
@@ -197,7 +192,7 @@ impl Page<'_> {
             "session {} of {}, {}\n",
             self.received.short,
             ui::shorten(&one_line(&session.project), 40),
-            ui::ago(ui::time(session.started_at), self.now)
+            ui::ago(ui::time(session.started_at), self.context.environment.now)
         );
         let title_length = text.len();
         let mut silent = 0;
@@ -289,7 +284,7 @@ impl Page<'_> {
             ("failure", Some(number)) => format!("after a failure, prompt {number}"),
             (lane, _) => one_line(lane),
         };
-        let ago = ui::ago(ui::time(moment.at), self.now);
+        let ago = ui::ago(ui::time(moment.at), self.context.environment.now);
         if moment.run.is_some_and(Run::is_without_meaning) {
             return format!("{what} · {ago} · {WITHOUT_MEANING}");
         }
@@ -298,7 +293,7 @@ impl Page<'_> {
 
     /// A line with a note's current title, or that it is gone.
     fn line(&self, id: &str) -> String {
-        note_line(&self.received.index, id, self.now)
+        note_line(self.context, &self.received.index, id)
     }
 
     /// The lines about an injected note.
@@ -342,10 +337,10 @@ impl Page<'_> {
 }
 
 /// A line with a note's current title, or that it is gone.
-fn note_line(index: &Index, id: &str, now: DateTime<Utc>) -> String {
-    match why::entry(index, id) {
+fn note_line(context: &Context, index: &Index, id: &str) -> String {
+    match why::entry(context, index, id) {
         Some(entry) => {
-            let short = Context::short(index, entry.id());
+            let (short, now) = (Context::short(index, entry.id()), context.environment.now);
             let line = ui::note_line_within(ui::width() - 2, &entry, &short, now);
             format!("  {line}\n")
         }

@@ -4,7 +4,7 @@ use anamnesis_app::{
     Error,
     context::Context,
     diff, edit as operation, feedback, forget,
-    format::{count, number},
+    format::{count, number, shorten},
     history::{self, Past},
     sync::short_batch,
 };
@@ -46,7 +46,7 @@ pub(super) const MOVE: &str = "move";
 
 /// Returns the note that the address names.
 pub(crate) fn entry(visit: &Visit, index: &Index) -> Result<Entry, Error> {
-    let entry = index.get(visit.note_id()?)?;
+    let entry = history::entry(&visit.context, index, visit.note_id()?)?;
     entry.ok_or_else(|| missing("note"))
 }
 
@@ -58,6 +58,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let note = stored.note();
     let now = context.environment.now;
     let id = entry.id();
+    let title = shorten(&line(&entry.title), 500);
     let main = html! {
         article {
             div.facts {
@@ -65,7 +66,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
                 (layout::marks(&entry))
                 span { "#" (entry.id().short()) }
             }
-            h1 { bdi { (line(&note.title)) } }
+            h1 { bdi { (title) } }
             @for newer in &index.superseded_by(&entry)? {
                 p.message { "Replaced by " (note_link(newer)) }
             }
@@ -100,7 +101,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         (uses(&index, &entry, now)?)
         (link::list(visit, &index, &entry)?)
     };
-    Ok(layout::page(visit, &note.title, &main))
+    Ok(layout::page(visit, &title, &main))
 }
 
 fn actions(visit: &Visit, entry: &Entry) -> Markup {

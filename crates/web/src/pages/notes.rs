@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anamnesis_app::{
     Error, edit, forget,
     format::{count, number},
-    project, reflect,
+    history, project, reflect,
 };
 use anamnesis_note::{
     id::NoteId,
@@ -43,7 +43,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let filter = filter(visit);
     let page = layout::page_number(&visit.query);
     let start = (page - 1) * PAGE;
-    let (total, found) = if query.is_empty() {
+    let (total, mut found) = if query.is_empty() {
         let entries = index.list_from(&filter, start, PAGE)?;
         (index.count(&filter)?, entries)
     } else {
@@ -54,6 +54,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         let hits = hits.into_iter().skip(start).take(PAGE);
         (total, hits.map(|hit| hit.entry).collect())
     };
+    history::add_titles(&visit.context, &mut found);
     let records = visit.context.records()?;
     let own = visit.context.project(visit.query.get("project")).own_keys();
     let undistilled = records.and_then(|journal| reflect::undistilled(&index, &journal, &own));

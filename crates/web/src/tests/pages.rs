@@ -152,6 +152,37 @@ fn a_session_is_a_timeline_of_prompts_failures_and_injected_notes() {
 }
 
 #[test]
+fn a_forgotten_note_keeps_its_title_on_every_page() {
+    let viewer = Viewer::new();
+    viewer.session("a prompt");
+    viewer.post(&format!("/note/{ID}/mark"), "act=forget");
+    let at = viewer.context.environment.now.timestamp_millis();
+    let paths = [
+        format!("/note/{ID}"),
+        format!("/note/{ID}/history"),
+        format!("/map/{ID}"),
+        "/notes?state=forgotten".to_owned(),
+        "/live".to_owned(),
+        "/session?id=s-1".to_owned(),
+        format!("/why?session=s-1&at={at}"),
+    ];
+    // Without the trash, the title is that of the history.
+    for _ in 0..2 {
+        for path in &paths {
+            let page = viewer.get(path).text;
+            assert!(
+                page.contains("a title") && !page.contains("(no title)"),
+                "{path}: {page}"
+            );
+        }
+        let page = viewer.get(&paths[0]).text;
+        assert!(page.contains("<title>a title · Anamnesis"), "{page}");
+        let trash = viewer.context.home.root().join("trash");
+        drop(std::fs::remove_dir_all(trash));
+    }
+}
+
+#[test]
 fn an_injected_block_is_shown_byte_for_byte_with_its_reasons() {
     let viewer = Viewer::new();
     viewer.session("a prompt");
