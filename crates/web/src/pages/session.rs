@@ -8,7 +8,6 @@ use anamnesis_app::{
     session as operation,
     why::{InjectionMoment, ReceivedNotes},
 };
-use anamnesis_note::id::NoteId;
 use anamnesis_session::event::{Outcome, Privacy, Speaker};
 use anamnesis_store::{
     index::Filter,
@@ -19,7 +18,7 @@ use maud::{Markup, html};
 
 use super::{
     moment::{moment_of, prompt_line, title_of},
-    sessions::state,
+    sessions::{state, titled},
 };
 use crate::{
     layout::{self, ago_ms, line, missing, note_item},
@@ -66,12 +65,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         },
         MAX_NOTES,
     )?;
-    let note = NoteId::of_session(id);
-    let note = made.iter().find(|entry| entry.id() == note);
-    let title = note.map_or_else(
-        || format!("Session {}", received.short),
-        |entry| shorten(&line(&entry.title), 140),
-    );
+    let (title, _) = titled(visit, &journal, &received.index, &contents.session)?;
     let main = html! {
         p { a href="/sessions" { "← Sessions" } }
         h1 { bdi { (title) } }

@@ -7,7 +7,7 @@ use anamnesis_app::{
 };
 use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_store::{
-    index::Index,
+    index::{Entry, Index},
     journal::{Journal, Session},
 };
 use anamnesis_text::clean::one_line;
@@ -65,6 +65,23 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     Ok(layout::page(visit, "Sessions", &main))
 }
 
+/// Returns the title of a session and its note. Without a note, the first prompt is the title.
+pub(crate) fn titled(
+    visit: &Visit,
+    journal: &Journal,
+    index: &Index,
+    session: &Session,
+) -> Result<(String, Option<Entry>), Error> {
+    let note = index.get(NoteId::of_session(&session.id))?;
+    let note = note.filter(|entry| entry.state != State::Forgotten);
+    let title = match (&note, &session.first_prompt) {
+        (Some(entry), _) => line(&entry.title),
+        (None, Some(prompt)) => one_line(&visit.context.printable(prompt)),
+        (None, None) => format!("Session {}", operation::short(journal, session)?),
+    };
+    Ok((shorten(&title, 140), note))
+}
+
 fn row(
     visit: &Visit,
     journal: &Journal,
@@ -72,20 +89,13 @@ fn row(
     session: &Session,
 ) -> Result<Markup, Error> {
     let now = visit.context.environment.now;
-    let prompt = session.first_prompt.as_deref().unwrap_or_default();
-    let prompt = one_line(&visit.context.printable(prompt));
-    let note = index.get(NoteId::of_session(&session.id))?;
-    let note = note.filter(|entry| entry.state != State::Forgotten);
-    let title = note.as_ref().map_or(prompt, |entry| line(&entry.title));
+    let (title, note) = titled(visit, journal, index, session)?;
     let body = note.and_then(|entry| visit.context.notes.read(entry.path).ok());
     let body = body.map(|stored| visit.context.printable(&stored.note().body));
     let telling = body.and_then(|body| layout::telling_line(&body, &title));
     Ok(html! {
         li.note {
-            a.title href=(session_path(&session.id)) {
-                @if title.is_empty() { "Session " (operation::short(journal, session)?) }
-                @else { bdi { (shorten(&title, 140)) } }
-            }
+            a.title href=(session_path(&session.id)) { bdi { (title) } }
             @if let Some(telling) = telling { p.telling { bdi { (telling) } } }
             div.facts {
                 (state(session))

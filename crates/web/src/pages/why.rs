@@ -3,18 +3,21 @@
 use anamnesis_app::{
     Error,
     dry_run::{Trial, Tried},
-    format::{count, number},
+    format::{count, number, shorten},
     recall::Lane,
     why::{InjectionMoment, ReceivedNotes},
 };
 use anamnesis_store::{
     index::Index,
-    journal::{Evidence, InjectedText, Journal},
+    journal::{Evidence, InjectedText, Journal, Session},
 };
 use anamnesis_text::clean::{clean, one_line};
 use maud::{Markup, html};
 
-use super::moment::{encoded, moment_of, occasion, session_path, why_path};
+use super::{
+    moment::{encoded, moment_of, occasion, session_path, why_path},
+    sessions::titled,
+};
 use crate::{
     layout::{self, ago_ms, choice, line, missing, note_link},
     visit::{Answered, Visit},
@@ -39,7 +42,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
         section id="injected" data-live="journal" {
             h2 { "Injected last" }
             @match journal {
-                Some(journal) => { (last(visit, &journal)?) }
+                Some(journal) => { (last(visit, &journal, &index)?) }
                 None => { p { "No session was recorded yet." } }
             }
         }
@@ -66,22 +69,57 @@ fn form(visit: &Visit, index: &Index) -> Result<Markup, Error> {
     })
 }
 
-fn last(visit: &Visit, journal: &Journal) -> Result<Markup, Error> {
-    let last = journal.last_injections(MAX_LISTED)?;
-    let now = visit.context.environment.now;
-    let mut shown = Vec::new();
-    for (session, at, event) in last {
-        let found = journal.session(&session)?;
-        shown.push((found.map(|session| session.project), session, at, event));
+/// The last injections, by session.
+fn last(visit: &Visit, journal: &Journal, index: &Index) -> Result<Markup, Error> {
+    let mut sessions: Vec<(String, Vec<(i64, String)>)> = Vec::new();
+    for (session, at, event) in journal.last_injections(MAX_LISTED)? {
+        match sessions.iter_mut().find(|(id, _)| *id == session) {
+            Some((_, injections)) => injections.push((at, event)),
+            None => sessions.push((session, vec![(at, event)])),
+        }
+    }
+    let mut cards = Vec::new();
+    for (id, injections) in &sessions {
+        if let Some(session) = journal.session(id)? {
+            cards.push(card(visit, journal, index, &session, injections)?);
+        }
     }
     Ok(html! {
-        @if shown.is_empty() { p { "Nothing was injected yet." } }
-        ul.links {
-            @for (project, session, at, event) in &shown {
-                li {
-                    a.title href=(why_path(session, *at)) { (event_name(event)) }
-                    " " span.hint { (ago_ms(*at, now))
-                        @if let Some(project) = project { " in " bdi { (line(project)) } } }
+        @if cards.is_empty() { p { "Nothing was injected yet." } }
+        @for card in &cards { (card) }
+    })
+}
+
+/// The injections of one session, each with its prompt and the number of notes.
+fn card(
+    visit: &Visit,
+    journal: &Journal,
+    index: &Index,
+    session: &Session,
+    injections: &[(i64, String)],
+) -> Result<Markup, Error> {
+    let (title, _) = titled(visit, journal, index, session)?;
+    let prompts = journal.prompts(&session.id)?;
+    let given = journal.given(&session.id)?;
+    let now = visit.context.environment.now;
+    Ok(html! {
+        section.card {
+            h3 { a.title href=(session_path(&session.id)) { bdi { (title) } } }
+            div.facts { span { bdi { (line(&session.project)) } } }
+            ul.links {
+                @for (at, event) in injections {
+                    @let notes = given.iter().filter(|given| given.at == *at && given.is_of_note());
+                    @let prompt = prompts.iter().rfind(|prompt| prompt.at <= *at);
+                    @let text = prompt.and_then(|prompt| prompt.text.as_ref());
+                    li {
+                        a.title href=(why_path(&session.id, *at)) {
+                            (event_name(event))
+                            @if let Some(text) = text.filter(|_| event != "SessionStart") {
+                                ": " bdi { (shorten(&one_line(&visit.context.printable(text)), 120)) }
+                            }
+                        }
+                        span.hint { (count(notes.count(), "note")) ", " (ago_ms(*at, now)) }
+                    }
                 }
             }
         }

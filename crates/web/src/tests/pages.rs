@@ -192,6 +192,13 @@ fn an_injected_block_is_shown_byte_for_byte_with_its_reasons() {
         list.contains(&format!("/why?session=s-1&amp;at={at}")),
         "{list}"
     );
+    for part in [
+        "<h3><a class=\"title\" href=\"/session?id=s-1\"><bdi>a prompt<",
+        "Prompt: <bdi>a prompt<",
+        ">1 note, <",
+    ] {
+        assert!(list.contains(part), "{part}: {list}");
+    }
     let page = viewer.get(&format!("/why?session=s-1&at={at}")).text;
     let exact = BLOCK.replace('<', "&lt;").replace('>', "&gt;");
     assert!(
