@@ -206,7 +206,7 @@ fn forms(visit: &Visit, index: &Index, entry: &Entry, stored: &Stored) -> Result
     let note = stored.note();
     Ok(html! {
         details.edit {
-            summary data-key="e" { "Edit" }
+            summary.button.main data-key="e" { "Edit" }
             (form_of(&note, &Fields::from_note(&note), &visit.path))
         }
         details.edit {

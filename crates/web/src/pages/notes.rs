@@ -62,7 +62,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let main = html! {
         div.heading {
             h1 { "Notes" }
-            @if !visit.is_read_only { a.button href="/notes/new" data-key="n" { "Write a note" } }
+            @if !visit.is_read_only { a.button.main href="/notes/new" data-key="n" { "Write a note" } }
         }
         @if totals.total == 0 { (welcome(visit)) } @else {
             @if let Some(sessions) = undistilled {
@@ -141,7 +141,7 @@ fn form(asked: &Params, query: &str, totals: &NoteTotals) -> Markup {
             (choice("project", "Project", "All projects", by_count(&totals.by_project),
                 asked.get("project")))
             (choice("kind", "Kind", "All kinds", kinds, asked.get("kind")))
-            (choice("state", "State", "In use", states, asked.get("state")))
+            (choice("state", "State", "All current", states, asked.get("state")))
             details.wide open[has_more] {
                 summary { "More filters" }
                 div.filters {

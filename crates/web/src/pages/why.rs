@@ -64,7 +64,7 @@ fn form(visit: &Visit, index: &Index) -> Result<Markup, Error> {
                 (choice("lane", "As", "a prompt", [("agent".to_owned(), "a subagent's task".to_owned())],
                     form.get("lane")))
             }
-            p.actions { button { "Try it" } }
+            p.actions { button.main { "Try it" } }
         }
     })
 }
