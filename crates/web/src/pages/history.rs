@@ -85,10 +85,36 @@ fn row(visit: &Visit, row: &HistoryRow) -> Markup {
                 @if title.is_empty() { (shown_verb(event)) } @else { bdi { (title) } }
             }
             div.facts {
-                span { (shown_verb(event)) ": " (in_words(counts)) }
+                span { (sentence(event, counts)) }
                 (facts(visit, event))
             }
         }
+    }
+}
+
+/// What a change did: `Forgot 1 note`, or `Synced: 2 new, 1 changed`.
+fn sentence(event: &Event, counts: &str) -> String {
+    let verb = shown_verb(event);
+    let did = match &*verb {
+        "backfill" | "noted" | "write" | "wrote" => "Wrote",
+        "edit" | "edited" => "Edited",
+        "feedback" => "Rated",
+        "forget" => "Forgot",
+        "import" => "Imported",
+        "mark" => "Marked",
+        "move" => "Moved",
+        "removed" => "Removed",
+        "restore" => "Restored",
+        "review" => "Reviewed",
+        "sync" => "Synced",
+        "undo" => "Undid a change of",
+        "verify" => "Verified",
+        other => other,
+    };
+    match counts.get(1..) {
+        Some("1") if did != verb => format!("{did} 1 note"),
+        Some(amount) if did != verb && !amount.contains(' ') => format!("{did} {amount} notes"),
+        _ => format!("{did}: {}", in_words(counts)),
     }
 }
 
@@ -121,11 +147,7 @@ pub(crate) fn change(visit: &Visit) -> Answered {
     };
     let differences = past.repository.differences(&event.commit)?;
     let visible = differences.iter().filter(|it| !past.is_withheld(it.id));
-    let title = format!(
-        "{}: {}",
-        shown_verb(&event),
-        in_words(&operation::counts(&event))
-    );
+    let title = sentence(&event, &operation::counts(&event));
     let main = html! {
         p { a href="/history" { "← History" } }
         h1 { (title) }

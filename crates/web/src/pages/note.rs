@@ -158,7 +158,9 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
             @if !tags.is_empty() {
                 dt { "Tags" } dd { @for tag in tags { span.chip { (line(tag)) } " " } }
             }
-            dt { "Confidence" } dd { (format!("{:.0} %", 100.0 * entry.confidence)) }
+            @if entry.confidence < 1.0 {
+                dt { "How sure" } dd { (format!("{:.0} %", 100.0 * entry.confidence)) }
+            }
             dt { "File" } dd { code { (entry.path) } }
         }
     }

@@ -162,12 +162,7 @@ fn single(
     Ok(html! {
         h2 { (line(&operation::heading(context, card.group))) }
         ol.notes {
-            (note_item(visit, &details.entry, &html! {
-                // The state of a proposal is on its card.
-                @if waiting.reason != PendingReason::Proposal {
-                    span.chip.warn { (operation::word(waiting.reason)) }
-                }
-            }))
+            (note_item(visit, &details.entry, &reason(waiting)))
         }
         @for reason in &waiting.stale_reasons {
             p.message { (clean(&reason.text(|id| Context::short(index, id)))) }
@@ -208,6 +203,16 @@ fn single(
             }
         }
     })
+}
+
+/// Why a note is pending, unless its card says so already.
+fn reason(waiting: &PendingNote) -> Markup {
+    use PendingReason::{Conflict, Forgotten, Proposal};
+    html! {
+        @if !matches!(waiting.reason, Proposal | Conflict | Forgotten) {
+            span.chip.warn { (operation::word(waiting.reason)) }
+        }
+    }
 }
 
 fn entries(index: &Index, ids: &[NoteId]) -> Result<Vec<Entry>, Error> {
@@ -313,7 +318,7 @@ fn mass(visit: &Visit, card: &Card<'_>, notes: &[PendingNote], at: usize) -> Mar
                 @let entry = operation::shown_entry(context, waiting);
                 @let why = waiting.stale_reasons.first();
                 (note_item(visit, &entry, &html! {
-                    span.chip.warn { (operation::word(waiting.reason)) }
+                    (reason(waiting))
                     @if let Some(why) = why { span { (clean(&why.text(NoteId::short))) } }
                 }))
             }

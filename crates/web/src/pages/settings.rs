@@ -91,7 +91,7 @@ fn next(visit: &Visit) -> Result<Markup, Error> {
 fn heading(group: &str) -> &str {
     match group {
         "general" => "In general",
-        "recall" => "What Claude is given",
+        "recall" => "Which notes Claude gets",
         "recording" => "What is recorded",
         "retention" => "How long records are kept",
         "reflection" => "Notes by a model",
@@ -204,7 +204,7 @@ fn row(visit: &Visit, keys: &Map<String, Value>, setting: &Setting) -> Markup {
                     summary { "Change " (setting.name) }
                     form.filters method="post" action="/settings/change" {
                         input type="hidden" name="key" value=(setting.name);
-                        label { span { "Value: " (with_code(&setting.kind.expected())) }
+                        label { span { (with_code(&wanted(setting.kind))) }
                             (field(setting, &found.value)) }
                         @if setting.kind == Kind::Secret {
                             // A second page would have to repeat the key.
@@ -231,6 +231,16 @@ fn switch(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
+/// What a person types for a setting.
+fn wanted(kind: Kind) -> String {
+    match kind {
+        Kind::Number(_) => "The new number".to_owned(),
+        Kind::Text | Kind::Choice(_) => "The new value".to_owned(),
+        kind if kind.is_list() => "The new values, one per line".to_owned(),
+        kind => format!("The new value: {}", kind.expected()),
+    }
+}
+
 /// The field in which a value is typed.
 fn field(setting: &Setting, value: &Value) -> Markup {
     let typed = match value {
@@ -249,7 +259,7 @@ fn field(setting: &Setting, value: &Value) -> Markup {
                 }
             }
             kind if kind.is_list() => {
-                textarea name="value" rows="4" placeholder="One per line" { "\n" (typed) }
+                textarea name="value" rows="4" { "\n" (typed) }
             }
             Kind::Secret => { input type="password" name="value" required autocomplete="off"; }
             Kind::Number(max) => {

@@ -37,7 +37,7 @@ pub(crate) fn show(visit: &Visit) -> Answered {
     let index = visit.index()?;
     let main = html! {
         h1 { "Why" }
-        p.hint { "What Claude was given, exactly, with the scores that led to it. Or try a prompt." }
+        p.hint { "The exact texts that your sessions got, and why. Or try a prompt." }
         section { h2 { "Try a prompt" } (form(visit, &index)?) }
         section id="injected" data-live="journal" {
             h2 { "Injected last" }
@@ -210,8 +210,7 @@ fn reasons(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'_>) -> Markup
                         @for given in &notes {
                             li {
                                 code { "#" (line(&given.note)) } " text "
-                                code { (line(given.hash.get(..HASH).unwrap_or_default())) } ", "
-                                (line(&given.level)) " "
+                                code { (line(given.hash.get(..HASH).unwrap_or_default())) } " "
                                 a href={ "/note/" (encoded(&given.note)) "/history" } { "versions" }
                             }
                         }
@@ -309,6 +308,6 @@ fn scores(evidence: &Evidence) -> Markup {
         @if let Some(similarity) = evidence.similarity {
             span { (format!("similar meaning {similarity:.2}")) }
         }
-        span { (format!("score {:.2}, coverage {:.0} %", evidence.score, 100.0 * evidence.coverage)) }
+        span { (format!("score {:.2}, has {:.0} % of what is asked", evidence.score, 100.0 * evidence.coverage)) }
     }
 }

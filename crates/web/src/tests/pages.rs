@@ -22,14 +22,14 @@ impl Viewer {
         path
     }
 
-    /// Adds a session in which a prompt got the note and a tool failed.
+    /// Adds a session in which a prompt got the note, a tool failed and a command was typed.
     fn session(&self, prompt: &str) {
         let journal = Journal::open(&self.context.home, TIMEOUT).unwrap();
         let now = self.context.environment.now;
-        let record = |what| Record {
+        let record = |id: &str, what| Record {
             session: "s-1".to_owned(),
-            at: now.timestamp_millis(),
-            prompt_id: Some("p-1".to_owned()),
+            at: now.timestamp_millis() + i64::from(id == "p-2"),
+            prompt_id: Some(id.to_owned()),
             agent: None,
             surroundings: Surroundings {
                 project: Some("p".to_owned()),
@@ -59,12 +59,14 @@ impl Viewer {
             source: "startup".to_owned(),
             model: None,
         };
-        for what in [
-            started,
-            RecordedEvent::Prompted(prompt.value),
-            RecordedEvent::Used(vec![failed]),
+        let command = SafePrompt::new(&RawPrompt::new("/model"), Some(&PrivateTokens::default()));
+        for (id, what) in [
+            ("p-1", started),
+            ("p-1", RecordedEvent::Prompted(prompt.value)),
+            ("p-1", RecordedEvent::Used(vec![failed])),
+            ("p-2", RecordedEvent::Prompted(command.value)),
         ] {
-            let record = record(what);
+            let record = record(id, what);
             journal
                 .in_transaction(|journal| journal.take(&record))
                 .unwrap();
@@ -103,6 +105,7 @@ fn a_conflict_is_named_on_its_card_and_decided_by_what_the_buttons_say() {
     assert_eq!(list.matches(">conflict<").count(), 1, "{list}");
     assert!(list.contains("Ask: Find out why"), "{list}");
     let page = viewer.get("/review").text;
+    assert_eq!(page.matches(">conflict<").count(), 1, "{page}");
     for part in [
         "The other text: ",
         "← Forget this text",
@@ -122,6 +125,13 @@ fn a_session_is_a_timeline_of_prompts_failures_and_injected_notes() {
         list.contains("/session?id=s-1") && list.contains("why does &lt;make&gt; fail?"),
         "{list}"
     );
+    for path in ["/session?id=s-1", "/live", "/sessions"] {
+        let page = viewer.get(path).text;
+        assert!(
+            page.contains("1 prompt<") || page.contains("1 prompt,"),
+            "{path}: {page}"
+        );
+    }
     for path in ["/session?id=s-1", "/live"] {
         let page = viewer.get(path).text;
         for part in [
@@ -255,6 +265,7 @@ fn history_shows_a_change_its_difference_and_a_past_day() {
     let viewer = Viewer::new();
     viewer.post(&format!("/note/{ID}/mark"), "act=pin");
     let page = viewer.get("/history").text;
+    assert!(page.contains(">Marked 1 note<"), "{page}");
     let (_, rest) = page.split_once("/change/").unwrap();
     let commit = rest.split('"').next().unwrap();
     let change = viewer.get(&format!("/change/{commit}")).text;
