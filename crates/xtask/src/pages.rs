@@ -93,6 +93,9 @@ fn generate(home: &TestHome, count: usize) {
     }
 }
 
+/// The note that is forgotten.
+const FORGOTTEN: &str = "01ARZ3NDEKTSV4RRFFQ69G5FA7";
+
 /// Writes notes of every kind, some of them hostile, and plays a session. Returns the id of a note.
 fn fill(home: &TestHome) -> String {
     let titles = [
@@ -112,6 +115,8 @@ fn fill(home: &TestHome) -> String {
             "01ARZ3NDEKTSV4RRFFQ69G5FA4",
             "日本語のノートとрусская заметка",
         ),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FA6", "Supabase holds the accounts"),
+        (FORGOTTEN, "The wiki has the runbooks"),
     ];
     let proposal = "Take a lock before the nightly job";
     home.add(
@@ -127,6 +132,7 @@ fn fill(home: &TestHome) -> String {
     home.run("reindex").well();
     // In a large store, the background process of a hook would take too long for the first commit.
     home.run("sync").well();
+    home.run(&format!("forget {FORGOTTEN}")).well();
     home.hook(&home.start("viewed", "startup")).well();
     let mut prompt = home.payload("UserPromptSubmit", "viewed");
     prompt["prompt"] = "How do we deploy to staging? Never use deploy.sh for staging.".into();
@@ -151,7 +157,7 @@ fn visit(
     let script = shots.join("pages.mjs");
     fs::write(&script, include_str!("pages/pages.mjs")).map_err(at(&script))?;
     let plan = json!({
-        "browser": BROWSER, "modules": tools, "shots": shots, "note": note,
+        "browser": BROWSER, "modules": tools, "shots": shots, "note": note, "forgotten": FORGOTTEN,
         "searches": ["stub", "deploy staging", "the migr*", "port \"9090\""],
         "home": home.user(), "store": home.store(), "program": program, "project": home.project(),
     });

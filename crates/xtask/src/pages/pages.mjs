@@ -52,15 +52,22 @@ const program = await chromium.launchServer({
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
 });
 const browser = await chromium.connect(program.wsEndpoint());
-const page = await browser.newPage();
 let path = "the first address";
-page.on("console", (message) =>
-  ["error", "warning"].includes(message.type()) && faults.push(`${path}: ${message.text()}`));
-page.on("pageerror", (error) => faults.push(`${path}: ${error.message}`));
-page.on("request", (request) => {
-  const url = request.url();
-  check(url.startsWith(origin) || url.startsWith("data:"), `${path}: asked for ${url}`);
-});
+
+/** Opens an empty page, whose faults are noted. */
+async function watched(context) {
+  const page = await context.newPage();
+  page.on("console", (message) =>
+    ["error", "warning"].includes(message.type()) && faults.push(`${path}: ${message.text()}`));
+  page.on("pageerror", (error) => faults.push(`${path}: ${error.message}`));
+  page.on("request", (request) => {
+    const url = request.url();
+    check(url.startsWith(origin) || url.startsWith("data:"), `${path}: asked for ${url}`);
+  });
+  return page;
+}
+const desktop = await watched(browser);
+let page = desktop;
 
 /** Opens a page, and returns the milliseconds until its first byte. */
 async function open(to) {
@@ -112,31 +119,39 @@ async function many(button, field, value) {
 await page.goto(address, { waitUntil: "domcontentloaded" });
 await page.waitForURL((url) => !url.searchParams.has("token"));
 await page.waitForSelector("header nav a");
+const storageState = await page.context().storageState();
+const phone = await watched(await browser.newContext({ storageState, hasTouch: true, isMobile: true }));
 const links = await page.$$eval("header nav a", (all) => all.map((a) => a.getAttribute("href")));
 check(links.length === 12, `the navigation has ${links.length} pages`);
 if (plan.note) {
   links.push(`/note/${plan.note}`, `/note/${plan.note}/history`, `/note/${plan.note}/link`, `/map/${plan.note}`, "/notes/new");
-  for (const [to, selector] of [["/sessions", "#sessions a.title"], ["/why", "#injected a.title"],
+  for (const [to, selector] of [["/sessions", "#sessions a.title"], ["/why", "#injected li a.title"],
     ["/history", "#changes a.title"]]) {
     const link = await linkOn(to, selector);
     check(link, `${to} lists nothing`);
     if (link) links.push(link);
   }
+  links.push(`/note/${plan.forgotten}?forgotten`);
 }
 for (const link of links) {
   const times = [];
-  for (const width of [1280, 390]) {
+  for (const width of [1920, 1280, 390]) {
+    page = width === 390 ? phone : desktop;
     for (const colorScheme of ["light", "dark"]) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
       times.push(await open(link));
-      const name = link.replace(base, "").slice(1).replace(/\?.*/, "").replace(/[0-9A-Za-z]{26,}/, "one").replaceAll("/", "-");
+      const hasKeys = await page.locator("kbd:visible, .keys:visible").count() > 0;
+      check(!hasKeys || page === desktop, `${link}: hints at keys on a phone`);
+      const name = link.replace(base, "").slice(1).replace(/[0-9A-Za-z]{26,}|\d{10,}/g, "one").replace(/[^\w-]+/g, "-");
       const height = await page.evaluate(() => document.documentElement.scrollHeight);
-      const clip = { x: 0, y: 0, width, height: Math.min(height, 2400) };
-      await page.screenshot({ path: `${plan.shots}/${name}-${width}-${colorScheme}.png`, fullPage: true, clip });
-      const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      // A screenshot of more than the window would end the emulation of a phone.
+      await page.setViewportSize({ width, height: Math.min(height, 2400) });
+      await page.screenshot({ path: `${plan.shots}/${name}-${width}-${colorScheme}.png` });
+      const isWide = await page.evaluate(() => document.documentElement.scrollWidth) > width;
       check(!isWide, `${link} at ${width}: scrolls sideways`);
-      check((await page.title()).endsWith("Anamnesis"), `${link}: ${await page.title()}`);
+      check(/. · Anamnesis$/.test(await page.title()), `${link}: the title is "${await page.title()}"`);
+      check(await page.locator("h1").first().innerText(), `${link}: the heading is empty`);
       await page.evaluate(`${axe}; undefined`);
       const { violations } = await page.evaluate(() => axe.run());
       for (const { impact, id, nodes } of violations) {
@@ -145,11 +160,13 @@ for (const link of links) {
       }
     }
   }
+  page = desktop;
   await page.keyboard.press("Tab");
   const first = await page.evaluate(() => document.activeElement.textContent);
   check(first === "Skip to the content", `${link}: the first key reaches "${first}"`);
   console.log(`${link}: ${Math.min(...times).toFixed(0)} ms`);
 }
+await phone.close();
 
 if (plan.note) {
   const before = notes();
@@ -236,7 +253,14 @@ if (plan.note) {
 
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+k");
-  await page.keyboard.type("healt");
+  await page.keyboard.type("sup");
+  const palette = page.locator("#palette");
+  await palette.getByRole("link", { name: "Supabase" }).waitFor({ timeout: 5_000 })
+    .catch(() => check(false, "Ctrl-K does not find a note by the beginning of a word"));
+  await palette.getByRole("searchbox").fill("xyzzyq");
+  await palette.getByText("Nothing found").waitFor({ timeout: 5_000 })
+    .catch(() => check(false, "Ctrl-K does not say that nothing is found"));
+  await palette.getByRole("searchbox").fill("healt");
   await page.waitForFunction(() => document.querySelectorAll("#palette li").length === 1);
   await page.keyboard.press("Enter");
   await page.waitForURL((url) => url.pathname === `${base}/health`);
