@@ -5,8 +5,9 @@
 //!
 //! A token is a run of characters without white space, or one of its parts between quotation marks,
 //! brackets and other separators, with and without punctuation at its ends. So the password in
-//! `pw=…` is recognized in quotation marks, in a URL and at the end of a sentence. It is not
-//! recognized in another spelling or encoding, or when it contains white space.
+//! `pw=…` is recognized in quotation marks, in a URL and at the end of a sentence. In a script
+//! without blanks between words, a part ends where Latin letters meet letters of that script. It is
+//! not recognized in another spelling or encoding, or when it contains white space.
 //!
 //! Invariants: masking is idempotent (a mask that exposes another token is followed by another
 //! pass, up to `MAX_PASSES`), and takes linear time.
@@ -259,38 +260,63 @@ struct TokenCandidate<'a> {
     text: &'a str,
     /// Its start in the run.
     start: usize,
-    /// Whether it was split at separators that are frequent in URLs and paths.
-    is_url_piece: bool,
+    kind: CandidateKind,
+}
+
+/// Where a candidate was separated from its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CandidateKind {
+    /// At separators, or between two scripts.
+    Part,
+    /// At separators that are frequent in URLs and paths.
+    UrlPiece,
+    /// At the signs within names: `T7blue99.txt`.
+    NamePiece,
 }
 
 impl TokenCandidate<'_> {
     /// Returns whether it is unlikely to occur by chance.
     ///
     /// A piece of a URL or path needs a digit: a host name is not secret because a private URL has
-    /// it.
+    /// it. A piece of a name also needs a letter: it may be a date.
     fn is_distinctive(&self) -> bool {
         let characters = self.text.chars().take(MIN_WORD_LENGTH).count();
         let has_digit = self.text.contains(|c: char| c.is_numeric());
         let inner = self.text.trim_matches(is_punctuation);
         let has_sign = inner.contains(|c: char| !c.is_alphanumeric());
         (characters >= MIN_WORD_LENGTH || (characters >= MIN_LENGTH && (has_digit || has_sign)))
-            && (has_digit || !self.is_url_piece)
+            && match self.kind {
+                CandidateKind::Part => true,
+                CandidateKind::UrlPiece => has_digit,
+                CandidateKind::NamePiece => {
+                    has_digit && self.text.contains(|c: char| c.is_ascii_alphabetic())
+                }
+            }
             && self.text.len() <= MAX_LENGTH
             && !self.text.contains(MASK_START)
     }
 }
 
-/// Returns the candidates in a run: the whole, its parts, and the pieces of URLs and paths.
+/// Returns the candidates in a run: the whole, its parts, and the pieces of URLs, paths and names.
 fn candidates(run: &str) -> impl Iterator<Item = TokenCandidate<'_>> {
-    let whole = std::iter::once((run, false));
-    let parts = run.split(is_separator).map(|part| (part, false));
-    let url_pieces = run
-        .split(|c| is_separator(c) || is_url_separator(c))
-        .map(|part| (part, true));
+    use CandidateKind::{NamePiece, Part, UrlPiece};
+    let whole = std::iter::once((run, Part));
+    let parts = run.split(is_separator).map(|part| (part, Part));
+    let is_url_sign = |c| is_separator(c) || is_url_separator(c);
+    let url_pieces = run.split(is_url_sign).map(|part| (part, UrlPiece));
+    let foreign = Some(run).filter(|run| !run.is_ascii());
+    let scripts = foreign.into_iter().flat_map(script_pieces);
+    let named = Some(run).filter(|run| run.contains(is_name_separator));
+    let stems = named.into_iter().flat_map(move |run| {
+        let at_dots = run.split(move |c| c == '.' || is_url_sign(c));
+        at_dots.chain(run.split(move |c| is_name_separator(c) || is_url_sign(c)))
+    });
     whole
         .chain(parts)
         .chain(url_pieces)
-        .flat_map(move |(part, is_url_piece)| {
+        .chain(scripts.map(|part| (part, Part)))
+        .chain(stems.map(|part| (part, NamePiece)))
+        .flat_map(move |(part, kind)| {
             let bare = part.trim_matches(is_separator);
             // After a backslash comes the letter of an escape: `\nT7-blue-99`.
             let is_escape = run[..offset(run, bare)].ends_with('\\');
@@ -298,12 +324,33 @@ fn candidates(run: &str) -> impl Iterator<Item = TokenCandidate<'_>> {
                 Some(unescaped) if is_escape => unescaped,
                 _ => bare,
             };
-            [bare, bare.trim_matches(is_punctuation), unescaped].map(|text| TokenCandidate {
+            let plain = bare.trim_matches(is_punctuation);
+            let inner = bare.trim_matches(|c| is_punctuation(c) || is_sign(c));
+            [bare, plain, inner, unescaped].map(|text| TokenCandidate {
                 text,
                 start: offset(run, text),
-                is_url_piece,
+                kind,
             })
         })
+}
+
+/// Splits a run at separators, at all other signs outside ASCII, and where the script changes.
+fn script_pieces(run: &str) -> impl Iterator<Item = &str> {
+    let is_sign = |c: char| is_separator(c) || !c.is_ascii() && !c.is_alphanumeric();
+    run.split(is_sign).flat_map(|mut rest| {
+        std::iter::from_fn(move || {
+            let is_first_latin = is_latin(rest.chars().next()?);
+            let end = rest.find(|c| is_latin(c) != is_first_latin);
+            let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
+            rest = after;
+            Some(piece)
+        })
+    })
+}
+
+/// Returns whether a character is ASCII or a Latin letter.
+fn is_latin(character: char) -> bool {
+    character < '\u{250}' || matches!(character, '\u{1e00}'..='\u{1eff}')
 }
 
 /// Returns the start of a part in its text.
@@ -348,6 +395,16 @@ fn is_separator(character: char) -> bool {
 
 fn is_url_separator(character: char) -> bool {
     matches!(character, '/' | '@' | '&' | '?' | '#' | '%' | '+' | '~')
+}
+
+/// Returns whether a character joins the words of a name.
+fn is_name_separator(character: char) -> bool {
+    matches!(character, '.' | '-' | '_')
+}
+
+/// Returns whether a character may be a prompt, a reference or another sign beside a word.
+fn is_sign(character: char) -> bool {
+    matches!(character, '$' | '&' | '^' | '%' | '@' | '#')
 }
 
 /// Returns whether a character may end a sentence or surround a word as markup.
@@ -415,6 +472,46 @@ mod tests {
         }
         check("pw=T7-blue-99", "echo pw=T7-blue-99", "echo [private]");
         check("p@ss123!", "is p@ss123!, yes", "is [private], yes");
+    }
+
+    /// Scripts without blanks between words do not separate a password by them.
+    #[test]
+    fn a_token_is_recognized_beside_another_script() {
+        let words = [
+            "密码是walrus9heronquill",
+            "密码：walrus9heronquill。",
+            "パスワードはwalrus9heronquillです",
+            "비밀번호walrus9heronquill입니다",
+            "пароль–walrus9heronquill",
+            "pw–walrus9heronquill",
+            "•walrus9heronquill",
+            "$walrus9heronquill",
+            "pw\u{200b}walrus9heronquill",
+            "walrus9heronquill.txt",
+            "a.walrus9heronquill",
+            "x_walrus9heronquill",
+            "walrus9heronquill",
+        ];
+        for private in words {
+            let known_tokens = known_tokens(&[private]);
+            for text in words {
+                let masked = known_tokens.mask(text);
+                assert!(!masked.contains("walrus"), "{private:?} {text:?}: {masked}");
+            }
+        }
+        check(
+            "登录 walrus9heronquill",
+            "用walrus9heronquill登录",
+            "用[private]登录",
+        );
+        check("größe-8é", "mit größe-8é", "mit [private]");
+        // A word that a private name contains, or a date in it, is not secret by itself.
+        check(
+            "walrus-heron-20261112",
+            "heron 20261112 walrus",
+            "heron 20261112 walrus",
+        );
+        check("这个密码是很好的", "这个密码是", "这个密码是");
     }
 
     /// Only tokens that are unlikely to occur by chance are hashed.
@@ -488,6 +585,8 @@ mod tests {
             "1/",
             ",,,,",
             "12345678 ",
+            "码T7",
+            "x-1_",
         ] {
             let small = unit.repeat((1 << 12) / unit.len());
             let large = small.repeat(16);
@@ -513,6 +612,10 @@ mod tests {
             "@",
             "-",
             "é",
+            "码",
+            "。",
+            ".",
+            "$",
             "x1",
             "\\n",
         ]);
