@@ -343,6 +343,7 @@ fn complete(
         let end = time(extent.first_at.into_iter().chain(since).min()).unwrap_or(ALWAYS.end);
         if let Some(earlier) = read(context, path, None, start..end)? {
             digest.prepend(&SessionDigest::from(&earlier));
+            digest.mask(&earlier.private_tokens);
         }
     }
     // Reads only what follows the prompt, because earlier text may be private.

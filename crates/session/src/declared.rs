@@ -312,7 +312,7 @@ mod tests {
             response,
             ..ToolCall::default()
         };
-        intake.tool_event(&call, Outcome::Ok, None)
+        intake.tool_event(&call, Outcome::Ok, None).0
     }
 
     fn bash(command: &str, output: &str) -> ToolEvent {

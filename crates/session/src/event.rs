@@ -184,6 +184,18 @@ pub struct ToolEvent {
     pub many_tags: bool,
 }
 
+impl ToolEvent {
+    /// Returns its texts, to mask them.
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let input = self.input.iter_mut();
+        let input =
+            input.flat_map(|input| input.command.iter_mut().chain(input.others.values_mut()));
+        let response = self.response.iter_mut().map(|response| &mut response.tail);
+        let files = self.files.iter_mut().map(|file| &mut file.path);
+        input.chain(response).chain(&mut self.error).chain(files)
+    }
+}
+
 /// The arguments of a tool call, sanitised. Arguments with file contents are not kept.
 ///
 /// As JSON they are an object of texts. Any other JSON can be read, too: earlier versions stored

@@ -227,14 +227,17 @@ impl Intake<'_> {
         }
     }
 
-    /// Makes the event of a finished tool call that belongs to no prompt.
+    /// Makes the event of a finished tool call that belongs to no prompt, and returns its private
+    /// texts.
     pub(crate) fn tool_event(
         &self,
         call: &ToolCall,
         outcome: Outcome,
         agent: Option<&Agent>,
-    ) -> ToolEvent {
-        self.used(call, outcome, None, agent, &mut Marks::default())
+    ) -> (ToolEvent, Vec<PrivateTexts>) {
+        let mut marks = Marks::default();
+        let event = self.used(call, outcome, None, agent, &mut marks);
+        (event, marks.texts)
     }
 
     /// Records a finished tool call.

@@ -47,7 +47,7 @@ pub struct Key([u8; 16]);
 
 impl Key {
     /// Makes a key of random bytes.
-    pub fn new(random: [u8; 16]) -> Self {
+    pub const fn new(random: [u8; 16]) -> Self {
         Key(random)
     }
 
@@ -141,7 +141,7 @@ pub fn hashes_of(key: &Key, text: &str) -> Vec<Hash> {
 }
 
 /// The known private tokens, as hashes with their keys.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrivateTokens {
     /// Sorted per key.
     hashes: Vec<(Key, Vec<Hash>)>,

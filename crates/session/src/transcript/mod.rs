@@ -23,7 +23,7 @@ mod tools;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead};
 use std::ops::Range;
 use std::path::Path;
@@ -40,8 +40,10 @@ use crate::{
 };
 use anamnesis_text::{
     clean::one_line,
+    privacy::PrivateTexts,
+    private_tokens::{self, Hash, Key, PrivateTokens},
     prompt_text::{Prompt, PromptKind, SafeText, unmasked, words},
-    sanitize::head,
+    sanitize::{head, uncut},
     surrogates,
 };
 
@@ -59,6 +61,12 @@ const MAX_TEXT: usize = 64 << 10;
 
 /// The maximum length of a path or id, in bytes.
 const MAX_FIELD: usize = 4096;
+
+/// The maximum number of tokens of private regions.
+const MAX_PRIVATE_TOKENS: usize = 20_000;
+
+/// The key of their hashes, which are not stored.
+const PRIVATE_KEY: Key = Key::new([0; 16]);
 
 /// Tools that change the file they name.
 const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
@@ -114,6 +122,8 @@ pub struct Transcript {
     pub last_at: Option<DateTime<Utc>>,
     /// Whether a prompt or an answer had a private region.
     pub private: bool,
+    /// The tokens of its private regions. They are masked in its texts.
+    pub private_tokens: PrivateTokens,
     /// The number of lines that are not blank.
     pub lines: usize,
     /// The number of unreadable lines: too long, truncated, or not a JSON object.
@@ -197,6 +207,8 @@ struct Session<'a> {
     paths: HashMap<String, (usize, String)>,
     /// The tool calls, if they were asked for.
     tools: ToolCalls,
+    /// The hashes of the tokens of private regions.
+    private: BTreeSet<Hash>,
     log: HostLog,
     /// Whether this turn's prompt was fully private or one of our commands, or the turn entered an
     /// excluded folder.
@@ -266,6 +278,7 @@ impl Session<'_> {
     }
 
     fn take_record(&mut self, record: Record, line: &str) {
+        self.remember_private(&record);
         if let (Some(span), Some(time)) = (&self.part.span, &record.timestamp)
             && DateTime::parse_from_rfc3339(time).is_ok_and(|time| !span.contains(&time.to_utc()))
         {
@@ -294,6 +307,28 @@ impl Session<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Remembers the private text of a record. Another record may repeat it, also that of a record
+    /// that is skipped.
+    fn remember_private(&mut self, record: &Record) {
+        let contents = [&record.message.content, &record.attachment.prompt];
+        let texts = contents.into_iter().flat_map(|content| &content.blocks);
+        let texts = texts.filter_map(|block| match block {
+            Block::Text(text) => Some(text),
+            _ => None,
+        });
+        for text in texts.chain(&record.custom_title) {
+            if text.contains(['<', '＜']) {
+                self.remember(&uncut(text).1.private_texts);
+            }
+        }
+    }
+
+    fn remember(&mut self, private: &PrivateTexts) {
+        let left = MAX_PRIVATE_TOKENS.saturating_sub(self.private.len());
+        let hashes = private_tokens::hashes(&PRIVATE_KEY, private);
+        self.private.extend(hashes.into_iter().take(left));
     }
 
     fn take_name(&mut self, name: Text, by_person: bool) {
@@ -473,7 +508,9 @@ impl Session<'_> {
     fn take_tools(&mut self, line: &str) {
         if self.part.has_tools {
             let folder = self.transcript.cwd.as_deref().unwrap_or_default();
-            self.tools.take(line, Path::new(folder));
+            for private in self.tools.take(line, Path::new(folder)) {
+                self.remember(&private);
+            }
         }
     }
 
@@ -519,12 +556,39 @@ impl Session<'_> {
         files.sort_by_key(|file| Reverse(edits.get(file.as_str()).copied()));
     }
 
+    /// Masks repeated private text in all texts but the answers.
+    fn mask(&mut self, private: &PrivateTokens) {
+        if private.is_empty() {
+            return;
+        }
+        let transcript = &mut self.transcript;
+        let prompts = transcript
+            .turns
+            .iter_mut()
+            .filter_map(|turn| turn.prompt.as_mut());
+        let named = [&mut transcript.name, &mut transcript.git_branch]
+            .into_iter()
+            .flatten();
+        let texts = prompts
+            .chain(named)
+            .chain(&mut transcript.files)
+            .chain(&mut transcript.tools);
+        let events = transcript.tool_events.iter_mut();
+        for text in texts.chain(events.flat_map(ToolEvent::texts_mut)) {
+            if let Cow::Owned(masked) = private.mask(text) {
+                *text = masked;
+            }
+        }
+    }
+
     fn finish(mut self) -> Transcript {
         let held_back = self.log.finish();
         self.take_translated(&held_back);
         self.end_answer();
         self.sort_files();
         self.transcript.tool_events = std::mem::take(&mut self.tools).finish();
+        let private = std::mem::take(&mut self.private).into_iter();
+        let private: PrivateTokens = private.map(|hash| (PRIVATE_KEY, hash)).collect();
         // Masking is expensive, and most answers were replaced by a later one of their turn.
         for answer in self
             .transcript
@@ -537,8 +601,10 @@ impl Session<'_> {
                 private: false,
             };
             text.mask();
-            *answer = truncated(text.text);
+            *answer = truncated(private.mask(&text.text).into_owned());
         }
+        self.mask(&private);
+        self.transcript.private_tokens = private;
         let mut answers = self.transcript.turns.iter().rev();
         self.transcript.outcome = answers.find_map(|turn| turn.answer.clone());
         self.transcript

@@ -925,6 +925,51 @@ fn secrets_and_private_turns_do_not_come_through_tool_calls() {
     assert!(transcript(private).tool_events.is_empty());
 }
 
+/// Private text that a transcript repeats is masked as in recorded events.
+#[test]
+fn repeated_private_text_is_masked() {
+    const PRIVATE: &str = "walrus9heronquill";
+    let failed = |command: &str| {
+        (
+            "Bash",
+            json!({ "command": command }),
+            Err("Exit code 101\nerror: walrus9heronquill is wrong"),
+        )
+    };
+    let lines = [
+        user(&format!("why does {PRIVATE} fail?")),
+        calls(
+            &format!("fix the cart with <private>密码是{PRIVATE}</private> now"),
+            &[
+                failed(&format!("cargo test {PRIVATE}")),
+                edit(&format!("/w/shop/{PRIVATE}.rs")),
+            ],
+        ),
+        user("go on").replacen('{', &format!(r#"{{"gitBranch":"fix/{PRIVATE}","#), 1),
+        says(
+            "m",
+            &format!("Done with {PRIVATE} because the limit was wrong."),
+        ),
+        format!(r#"{{"type":"custom-title","customTitle":"Use {PRIVATE}"}}"#),
+    ];
+    let session = transcript(lines.join("\n"));
+    assert_eq!(session.tool_events.len(), 2);
+    let all = format!("{session:?}\n{}", all_text(&lines.join("\n")));
+    assert!(!all.contains("walrus"), "{all}");
+    assert!(all.contains("Done with [private] because"), "{all}");
+    // The private text is outside the part that is read.
+    let late = format!(
+        r#"{{"type":"user","timestamp":"2026-01-01T00:00:00Z","message":{{"content":"<private>{PRIVATE}</private>"}}}}"#
+    );
+    let part = TranscriptPart {
+        span: Some(DateTime::<Utc>::MIN_UTC..DateTime::UNIX_EPOCH),
+        ..TranscriptPart::default()
+    };
+    let text = user(&format!("use {PRIVATE}")) + "\n" + &late;
+    let (session, _) = read_part(text.as_bytes(), part);
+    assert_eq!(ask(&session), Some("use [private]"));
+}
+
 /// The logs were written by the real programs.
 #[test]
 fn logs_of_other_hosts_are_read_like_a_transcript() {

@@ -2,7 +2,10 @@
 
 use std::{collections::VecDeque, path::Path};
 
-use anamnesis_text::private_tokens::{Key, PrivateTokens};
+use anamnesis_text::{
+    privacy::PrivateTexts,
+    private_tokens::{Key, PrivateTokens},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -62,10 +65,12 @@ enum Block {
 }
 
 impl ToolCalls {
-    /// Takes the calls and results of a line. A line of an unknown form is skipped.
-    pub(super) fn take(&mut self, line: &str, folder: &Path) {
+    /// Takes the calls and results of a line, and returns the private texts in them. A line of an
+    /// unknown form is skipped.
+    pub(super) fn take(&mut self, line: &str, folder: &Path) -> Vec<PrivateTexts> {
+        let mut private = Vec::new();
         let Ok(mut line) = serde_json::from_str::<Line>(line) else {
-            return;
+            return private;
         };
         for block in line.message.content {
             match block {
@@ -106,12 +111,14 @@ impl ToolCalls {
                     if self.events.len() == MAX_EVENTS {
                         self.events.pop_front();
                     }
-                    self.events
-                        .push_back(sanitised(&call, outcome, by_subagent, folder));
+                    let (event, texts) = sanitised(&call, outcome, by_subagent, folder);
+                    self.events.push_back(event);
+                    private.extend(texts);
                 }
                 Block::Other => {}
             }
         }
+        private
     }
 
     /// Returns the finished calls.
@@ -120,11 +127,16 @@ impl ToolCalls {
     }
 }
 
-/// Sanitises a call as a hook does.
-fn sanitised(call: &ToolCall, outcome: Outcome, by_subagent: bool, folder: &Path) -> ToolEvent {
+/// Sanitises a call as a hook does. Returns its private texts, too.
+fn sanitised(
+    call: &ToolCall,
+    outcome: Outcome,
+    by_subagent: bool,
+    folder: &Path,
+) -> (ToolEvent, Vec<PrivateTexts>) {
     let intake = Intake {
         private_tokens: &PrivateTokens::default(),
-        // Hashes of private texts are not kept, so their key does not matter.
+        // The event has no hashes of private texts, so their key does not matter.
         key: Key::new([0; 16]),
         folder,
         surroundings: Surroundings::default(),
