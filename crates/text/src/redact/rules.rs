@@ -149,6 +149,7 @@ pub(super) static RULES: &[Rule] = &[
     digit("model-provider", "tgp_v1_", URL64, 30),
     mixed("model-provider", "fw_", ALNUM, 20),
     digit("model-provider", "lsv2_pt_|lsv2_sk_", WORD, 30),
+    digit("model-provider", "wandb_v1_", WORD, 40),
     digit("model-provider", "pcsk_", WORD, 40),
     run("model-provider", "sk_", HEX, 40),
     mixed("model-provider", "tvly-", URL64, 20),
@@ -183,6 +184,7 @@ pub(super) static RULES: &[Rule] = &[
     digit("monitoring", "hcaik_|hcxik_|hcxmk_", ALNUM, 30),
     mixed("monitoring", "phx_", ALNUM, 36),
     run("monitoring", "squ_|sqp_|sqa_", HEX, 40),
+    digit("monitoring", "ddapp_", ALNUM, 30),
     digit("monitoring", "rdme_", LOWER_DIGIT, 60),
     mixed("model-provider", "m0-", ALNUM, 30),
     digit("productivity", "lin_api_|lin_oauth_", ALNUM, 32),
@@ -199,6 +201,7 @@ pub(super) static RULES: &[Rule] = &[
     digit("productivity", "CFPAT-", URL64, 40),
     digit("productivity", "CCIPAT_|CCIPRJ_", WORD, 40),
     digit("productivity", "bkua_", HEX, 36),
+    run("productivity", "ATTA", HEX, 60),
     mixed("productivity", "EAA", ALNUM, 80),
     mixed("productivity", "AAAAAAAAAAAAAAAAAAAAA", ALNUM.with(b"%"), 60),
     run("productivity", "sec-c-", URL64, 40),
@@ -208,7 +211,13 @@ pub(super) static RULES: &[Rule] = &[
     scanner_any_case("basic", "basic", transports::basic),
     scanner_any_case("authorization", "authorization", transports::authorization),
     scanner_any_case("cookie", "cookie", transports::cookies),
-    scanner("command", "curl|mysql|sshpass|docker login|redis-cli|ldap| -", transports::command),
+    scanner(
+        "command",
+        "curl|mysql|sshpass|docker login|redis-cli|ldap|podman login|registry login|oc login|az login|\
+         twine upload|mongosh|mongodump|mongorestore|sqlcmd|ssh-keygen|lftp|smbclient| -",
+        transports::command,
+    ),
+    scanner("command", "password-stdin|sudo -S|chpasswd|auth login --with-token", transports::piped_password),
     scanner("pgpass", ":5432:|*:*:", transports::pgpass),
     scanner_any_case(
         "assignment",

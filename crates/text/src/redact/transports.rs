@@ -317,20 +317,32 @@ enum FlagValue {
     Password,
     /// The password directly after the flag, without a blank.
     Attached,
-    /// `user:password`; only the password is masked.
-    User,
+    /// The user, this mark and the password; only the password is masked.
+    User(u8),
 }
 
 /// Commands with flags that take a credential.
 #[rustfmt::skip]
 const COMMANDS: &[(&str, &[&str], FlagValue)] = &[
-    ("curl", &["-u", "--user", "-U", "--proxy-user"], FlagValue::User),
+    ("curl", &["-u", "--user", "-U", "--proxy-user"], FlagValue::User(b':')),
     ("mysql", &["-p"], FlagValue::Attached),
     ("sshpass", &["-p"], FlagValue::Password),
     // Docker's `-p` is a port elsewhere.
     ("docker login", &["-p"], FlagValue::Password),
     ("redis-cli", &["-a"], FlagValue::Password),
     ("ldap", &["-w"], FlagValue::Password),
+    ("podman login", &["-p"], FlagValue::Password),
+    ("registry login", &["-p"], FlagValue::Password),
+    ("oc login", &["-p"], FlagValue::Password),
+    ("az login", &["-p"], FlagValue::Password),
+    ("twine upload", &["-p"], FlagValue::Password),
+    ("mongosh", &["-p"], FlagValue::Password),
+    ("mongodump", &["-p"], FlagValue::Password),
+    ("mongorestore", &["-p"], FlagValue::Password),
+    ("sqlcmd", &["-P"], FlagValue::Password),
+    ("ssh-keygen", &["-N"], FlagValue::Password),
+    ("lftp", &["-u"], FlagValue::User(b',')),
+    ("smbclient", &["-U"], FlagValue::User(b'%')),
 ];
 
 /// Remembers a command word, or masks the value of its flag.
@@ -366,10 +378,51 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
         _ => (start, Alphabet::new(b" \t\r\n\"'`;|&\\")),
     };
     let end = ends.until(text, start, REACH);
-    if *value != FlagValue::User {
+    let start = match value {
+        FlagValue::User(mark) => match position(text, start, end, *mark) {
+            Some(mark) => mark + 1,
+            None => return,
+        },
+        _ => start,
+    };
+    mask_password(scan, start, end);
+}
+
+/// Masks a password that `echo` or `printf` writes for the command at a mark: `echo x | sudo -S`.
+pub(super) fn piped_password(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let from = scan.done.max(at.saturating_sub(REACH / 2));
+    let line = scan.slice(from, at);
+    let Some(bar) = line.iter().rposition(|byte| *byte == b'|') else {
+        return;
+    };
+    let before = line.get(..bar).unwrap_or_default();
+    let last = |word: &[u8]| {
+        let found = before.windows(word.len()).rposition(|part| part == word);
+        found.map(|found| from + found + word.len())
+    };
+    let Some(mut start) = last(b"echo ").max(last(b"printf ")) else {
+        return;
+    };
+    for skipped in [&b"-n "[..], b"-e ", b"'%s' ", b"\"%s\" "] {
+        if starts(text, start, skipped) {
+            start += skipped.len();
+        }
+    }
+    let mut end = BLANK.run_back(text, from + bar, REACH);
+    let quote = byte(text, start);
+    if matches!(quote, b'"' | b'\'') && end > start + 1 && byte(text, end - 1) == quote {
+        (start, end) = (start + 1, end - 1);
+    }
+    if scan.mark == "chpasswd" {
+        start = position(text, start, end, b':').map_or(end, |colon| colon + 1);
+    }
+    let is_word = !scan
+        .slice(start, end)
+        .iter()
+        .any(|byte| byte.is_ascii_whitespace() || *byte == b'`');
+    if is_word {
         mask_password(scan, start, end);
-    } else if let Some(colon) = position(text, start, end, b':') {
-        mask_password(scan, colon + 1, end);
     }
 }
 
