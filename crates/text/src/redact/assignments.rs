@@ -70,6 +70,9 @@ pub(super) const FOREIGN: &str = "kennwort|contraseña|contraseÑa|contrasena|cl
      lösenord|lÖsenord|lösenordet|lÖsenordet|пароль|Пароль|ПАРОЛЬ|كلمة المرور|كلمة السر|پاس ورڈ|पासवर्ड|\
      পাসওয়ার্ড|পাসও\u{9df}ার্ড|kata sandi|kata_sandi|密码|密碼|口令|パスワード|비밀번호|암호";
 
+/// Names of a token or key in Chinese, Japanese and Korean.
+pub(super) const FOREIGN_SECRETS: &str = "令牌|密钥|密鑰|トークン|토큰";
+
 /// "is" between a name and its value, in the languages of [`FOREIGN`] and in English, where the
 /// password may also be set "to" it. Russian has a dash.
 #[rustfmt::skip]
@@ -78,24 +81,36 @@ const COPULAS: &[&str] = &[
     "هي", "হল", "হলো", "adalah",
 ];
 
-/// "is" directly after a name, in languages without blanks between them.
-const PARTICLES: &[&str] = &["是", "为", "為", "は", "는"];
+/// "is" directly after a name, in languages without blanks between them, or a parenthesis.
+const PARTICLES: &[&str] = &["是", "为", "為", "は", "는", "（"];
 
 /// "is" after the value, in Hindi and Urdu.
 const LAST_WORDS: &[&str] = &["है", "ہے"];
 
 /// Masks the value of a password's name in another language.
 pub(super) fn foreign_password(scan: &mut Scan, at: usize) {
+    foreign(scan, at, NameClass::Password);
+}
+
+/// Masks the value of a token's name in another language.
+pub(super) fn foreign_secret(scan: &mut Scan, at: usize) {
+    foreign(scan, at, NameClass::Secret);
+}
+
+fn foreign(scan: &mut Scan, at: usize, class: NameClass) {
     let is_letter = |at: usize| byte(scan.text, at).is_ascii_alphabetic();
     let end = at + scan.mark.len();
-    if !is_letter(at.wrapping_sub(1)) && !is_letter(end) {
-        assigned_value(scan, at, end, NameClass::Password);
+    // Chinese, Japanese and Korean have no blank after an abbreviation: `API密钥`.
+    let is_east_asian = byte(scan.text, at) >= 0xE3;
+    if (is_east_asian || !is_letter(at.wrapping_sub(1))) && !is_letter(end) {
+        assigned_value(scan, at, end, class);
     }
 }
 
 /// Masks the value assigned to the name in a range, if it is a secret.
 fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
     let text = scan.text;
+    value_before(scan, start, class);
     let before = byte(text, start.wrapping_sub(1));
     let quote = Quote::at(text, end);
     // Distinguish a name with its own quotation marks from one at the end of a literal.
@@ -132,6 +147,15 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
             literal(scan, at, class, ValueSyntax::Quoted);
         }
         [b',', ..] if quoted => paired(scan, blank, class),
+        [b',', ..] if before == b'-' => next_argument(scan, start, next, class),
+        [b'\n' | b'\r', ..] if before == b'-' => next_item(scan, start, blank, class),
+        // A property list of Apple: `<key>password</key>`.
+        [b'<', b'/', b'k', b'e', b'y', b'>', ..] => {
+            let value = WHITE.run_within(text, blank + 6, 80);
+            if starts(text, value, b"<string>") {
+                element(scan, value + 8, class, ValueSyntax::Config);
+            }
+        }
         [b'(', ..] if tight && is_setter(scan.slice(start, end)) => {
             literal(scan, BLANK.run(text, next), class, ValueSyntax::Quoted);
         }
@@ -144,10 +168,7 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
             } else {
                 ValueSyntax::Config
             };
-            let end = Alphabet::new(b"<\n").until(text, next, JUDGED);
-            if byte(text, end) == b'<' && values::is_secret(scan.slice(next, end), class, syntax) {
-                scan.found(next, end);
-            }
+            element(scan, next, class, syntax);
         }
         [b'\n' | b'\\' | b'\r', ..] => paired(scan, blank, class),
         rest if particle(rest) > 0 => {
@@ -156,6 +177,86 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
         }
         _ if blank > at => after_blank(scan, start, end, blank, class),
         _ => {}
+    }
+}
+
+/// Masks the text of an XML element.
+fn element(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
+    let end = Alphabet::new(b"<\n").until(scan.text, at, JUDGED);
+    if byte(scan.text, end) == b'<' && values::is_secret(scan.slice(at, end), class, syntax) {
+        scan.found(at, end);
+    }
+}
+
+/// Masks the literal after a flag in a list of arguments: `["--password", "x"]`.
+fn next_argument(scan: &mut Scan, start: usize, at: usize, class: NameClass) {
+    let text = scan.text;
+    let flag = Alphabet::new(b"-").run_back(text, start, 2);
+    let open = Alphabet::new(b"\\\"'`").run_back(text, flag, 8);
+    let before = WHITE.run_back(text, open, 80).wrapping_sub(1);
+    let value = WHITE.run_within(text, at, 80);
+    let Some(quote) = Quote::at(text, value) else {
+        return;
+    };
+    let first = value + quote.length();
+    // The next literal may be another flag, or the next key of an object.
+    let closed = quote.close(text, first).map(|(_, after)| after);
+    let is_key = closed.is_some_and(|after| byte(text, BLANK.run(text, after)) == b':');
+    if open < flag
+        && matches!(byte(text, before), b'[' | b',' | b':')
+        && byte(text, first) != b'-'
+        && !is_key
+    {
+        literal(scan, value, class, ValueSyntax::Quoted);
+    }
+}
+
+/// Masks the item after a flag in a YAML list of arguments.
+fn next_item(scan: &mut Scan, start: usize, at: usize, class: NameClass) {
+    let text = scan.text;
+    let flag = Alphabet::new(b"-").run_back(text, start, 2);
+    let is_item = text.get(flag.saturating_sub(2)..flag) == Some(b"- ");
+    if let Some(next) = broken(text, at).filter(|next| is_item && starts(text, *next, b"- ")) {
+        let value = BLANK.run(text, next + 2);
+        if byte(text, value) != b'-' && is_last_on_line(text, value) {
+            any(scan, value, class, ValueSyntax::Line, Terminator::Blank);
+        }
+    }
+}
+
+/// Masks the value of a `value` key that is before the key with the name: `value: x, name: TOKEN`.
+fn value_before(scan: &mut Scan, start: usize, class: NameClass) {
+    let text = scan.text;
+    let marks = Alphabet::new(b" \t\\\"'");
+    let separator = marks.run_back(text, start, 16).wrapping_sub(1);
+    if !matches!(byte(text, separator), b':' | b'=') {
+        return;
+    }
+    let end = marks.run_back(text, separator, 8);
+    let key = Alphabet::WORD.run_back(text, end, 5);
+    if !is_one_of(scan.slice(key, end), &["name", "key"]) {
+        return;
+    }
+    let from = scan.done.max(key.saturating_sub(JUDGED));
+    let before = scan.slice(from, key);
+    let Some(found) = before.windows(5).rposition(|word| word == b"value") else {
+        return;
+    };
+    let at = marks.run(text, from + found + 5);
+    if !matches!(byte(text, at), b':' | b'=') {
+        return;
+    }
+    let at = BLANK.run(text, at + 1);
+    let (value, value_end, syntax) = match Quote::at(text, at) {
+        Some(quote) => match quote.close(text, at + quote.length()) {
+            Some((end, _)) => (at + quote.length(), end, ValueSyntax::Quoted),
+            None => return,
+        },
+        None => (at, bare_end(text, at, Terminator::Blank), ValueSyntax::Line),
+    };
+    let is_next = WHITE.with(b",\\\"'").run(text, value_end) == key;
+    if is_next && values::is_secret(scan.slice(value, value_end), class, syntax) {
+        scan.found(value, value_end);
     }
 }
 
@@ -227,7 +328,14 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
             ValueSyntax::Loose
         };
         literal(scan, at, class, syntax);
-    } else if let Some(value) = said.filter(|_| !name.eq_ignore_ascii_case(b"pass")) {
+    } else if let Some(value) = said
+        .or_else(|| {
+            (word == b"for")
+                .then(|| after_purpose(text, next))
+                .flatten()
+        })
+        .filter(|_| !name.eq_ignore_ascii_case(b"pass"))
+    {
         any(scan, value, class, ValueSyntax::Loose, Terminator::Blank);
     } else if spaced && byte(text, next) == b'=' && byte(text, next + 1) != b'=' {
         // `var password string = "x"`
@@ -246,6 +354,21 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
             bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
         }
     }
+}
+
+/// Returns the position of the value after what a password is for: `password for staging: x`.
+fn after_purpose(text: &[u8], mut at: usize) -> Option<usize> {
+    for _ in 0..3 {
+        let end = NAME.run_within(text, at, 40);
+        if byte(text, end) == b':' && BLANK.has(byte(text, end + 1)) {
+            return Some(BLANK.run(text, end + 1));
+        }
+        at = BLANK.run(text, end);
+        if let Some(value) = after_copula(text, at) {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// Words after the name of a flag in a sentence.
@@ -311,7 +434,15 @@ fn follows_login(text: &[u8], at: usize) -> bool {
 fn paired(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
     let near = text.get(..at + 80).unwrap_or(text);
-    let word = WHITE.with(b",\\\"'+>|-").run(near, at);
+    let fill = WHITE.with(b",\\\"'+>|-");
+    let mut word = fill.run(near, at);
+    // Another field may be between: `"name": "TOKEN", "slotSetting": false, "value": "x"`.
+    let key = NAME.run(near, word);
+    let field = BLANK.with(b"\\\"':").run(near, key);
+    let field_end = NAME.run(near, field);
+    if field > key && byte(near, field_end) == b',' && !starts(near, word, b"value") {
+        word = fill.run(near, field_end);
+    }
     let named = text.get(word..word + 5);
     let separator = BLANK.with(b"\\\"'").run(near, word + 5);
     if named.is_some_and(|named| named.eq_ignore_ascii_case(b"value"))
@@ -361,6 +492,11 @@ fn value(
     {
         return literal(scan, assigned, class, ValueSyntax::Quoted);
     }
+    let at = if separator == b':' {
+        after_yaml_tag(text, at)
+    } else {
+        at
+    };
     if let Some(next) = broken(text, at) {
         return next_line(scan, next, class, separator);
     }
@@ -385,6 +521,22 @@ fn value(
     let tight = tight && at == separated;
     let (syntax, terminator) = bare_syntax(text, start, separated, at, tight, separator);
     bare(scan, at, class, syntax, terminator);
+}
+
+/// Skips a standard tag or an anchor of YAML before a value: `!!str x`, `&name x`. Other tags, such as
+/// `!Ref`, mark references.
+fn after_yaml_tag(text: &[u8], at: usize) -> usize {
+    let mark = if starts(text, at, b"!!") { 2 } else { 1 };
+    let end = NAME.run_within(text, at + mark, 64);
+    let value = BLANK.run(text, end);
+    let word = text.get(at + mark..end).unwrap_or_default();
+    let is_tag = mark == 2 || byte(text, at) == b'&' && !is_one_of(word, &["mut", "dyn", "const"]);
+    let is_value = Quote::at(text, value).is_some() || is_last_on_line(text, value);
+    if is_tag && !word.is_empty() && value > end && is_value {
+        value
+    } else {
+        at
+    }
 }
 
 /// Returns the syntax of the bare value at a position and what ends it, given the start of its name

@@ -227,4 +227,5 @@ pub(super) static RULES: &[Rule] = &[
     scanner_any_case("assignment", "identified by", assignments::sql_password),
     scanner("assignment", "sig=", assignments::signature),
     scanner_any_case("assignment", assignments::FOREIGN, assignments::foreign_password),
+    scanner("assignment", assignments::FOREIGN_SECRETS, assignments::foreign_secret),
 ];
