@@ -52,6 +52,11 @@ const FILLERS: &[&str] = &[
     "heslo", "salasana", "passord", "adgangskode", "adgangstoken", "jelszó", "geslo", "lozinka",
     "parool", "şifre", "palavra-passe", "contrasenya", "kata sandi", "mật khẩu", "zaporka", "סיסמה",
     "كلمة المرور", "κωδικός", "парола", "токен", "令牌", "权杖", "토큰", "トークン",
+    "forgotten", "lost", "mandatory", "unchanged", "changed", "rejected", "vergessen", "falsch", "ungültig",
+    "pflichtfeld", "erforderlich", "abgelaufen", "geändert", "fehlt", "oublié", "incorrecte", "obligatoire",
+    "requis", "invalide", "olvidada", "incorrecta", "obligatoria", "requerida", "esquecida", "incorreta",
+    "obrigatória", "inválida", "dimenticata", "errata", "obbligatoria", "vergeten", "onjuist", "verplicht",
+    "wymagane", "nieprawidłowe", "zapomniane", "unuttum", "yanlış", "hatalı", "gerekli", "zorunlu", "glömt", "krävs",
 ];
 
 /// Words of messages about secrets, in lower case. A passphrase does not contain them.
@@ -144,6 +149,7 @@ pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> 
     if value.len() < 4
         || (is_reference(value) && !is_unbalanced(value, syntax))
         || is_filler(value)
+        || is_in_other_script(value)
         || has(value, MASK.as_bytes())
     {
         return false;
@@ -324,6 +330,23 @@ pub(super) fn is_filler(value: &[u8]) -> bool {
         (!text.is_ascii()).then(|| is_one_of(text.to_lowercase().as_bytes(), FILLERS))
     };
     is_one_of(trimmed, FILLERS) || foreign() == Some(true) || is_placeholder(value)
+}
+
+/// Returns whether a value consists of words of a script in which passwords are not typed: letters
+/// outside Latin, and no digit. In Chinese, Japanese and Korean, digits or Latin words may be between them.
+fn is_in_other_script(value: &[u8]) -> bool {
+    if value.is_ascii() {
+        return false;
+    }
+    let text = String::from_utf8_lossy(value);
+    let is_east_asian = |c: char| matches!(c, '\u{3040}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}');
+    let is_other = |c: char| c > '\u{24f}' && c.is_alphabetic();
+    let is_mark = |c: char| " .,:;!?()-/".contains(c) || !c.is_ascii() && !c.is_alphanumeric();
+    if text.starts_with(is_east_asian) {
+        return !text.contains(|c: char| c.is_ascii_digit())
+            || !text.contains(|c: char| c.is_ascii_alphabetic());
+    }
+    text.contains(is_other) && text.chars().all(|c| is_other(c) || is_mark(c))
 }
 
 /// Returns whether a value is a placeholder.
