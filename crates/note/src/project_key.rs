@@ -34,16 +34,29 @@ const SSH_HOSTS: [(&str, &str); 3] = [
 /// Reduces the URL of a git remote to a key that is the same for every way to clone it.
 ///
 /// `git@host:Owner/Repo.git`, `https://user:token@host/owner/repo` and `ssh://git@host:22/owner/repo`
-/// all become `host/owner/repo`. Credentials and the ports of ssh are removed.
+/// all become `host/owner/repo`. Credentials, queries and the ports of ssh are removed.
 pub fn of_remote(address: &str) -> Option<String> {
     let mut rest = address.trim();
     let mut is_ssh = false;
+    // `//user:password@host/path`
+    if let Some(after) = rest.strip_prefix("//")
+        && after
+            .split('/')
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    {
+        rest = after;
+    }
     if let Some((scheme, after)) = rest.split_once("://")
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_alphanumeric() || c == '_')
     {
         is_ssh = scheme.eq_ignore_ascii_case("ssh");
         rest = after;
+        // A query may hold a token.
+        if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") {
+            rest = rest.split(['?', '#']).next().unwrap_or_default();
+        }
     }
     let first_slash = rest.find('/').unwrap_or(rest.len());
     if let Some(at) = rest[..first_slash].find('@').filter(|at| *at > 0) {
@@ -143,6 +156,9 @@ mod tests {
                 "https://user:token@host.example/o/r.git",
                 "host.example/o/r",
             ),
+            ("//user:copper-meadow@host/o/r", "host/o/r"),
+            ("//server/share/r", "/server/share/r"),
+            ("https://host/o/r.git?access_token=copper#x", "host/o/r"),
             ("https://host/o/r", "host/o/r"),
             ("https://host/o/r/", "host/o/r"),
             ("https://h/o/r.git/", "h/o/r"),
