@@ -1,6 +1,10 @@
 //! Reads what tool calls declare: the approved plan, answers to questions, open tasks, commits.
 
-use anamnesis_text::{clean::one_line, truncate::line};
+use anamnesis_text::{
+    clean::one_line,
+    shell::{self, is_outside},
+    truncate::line,
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -15,6 +19,18 @@ pub const TOOLS: [&str; 5] = [
     "TaskCreate",
     "TaskUpdate",
     "TodoWrite",
+];
+
+/// Patterns of SQL for the commands that make commits and pull requests or take them back.
+pub const COMMANDS: [&str; 8] = [
+    "git %commit",
+    "git %reset ",
+    "git %revert ",
+    "git %rebase",
+    "git %merge ",
+    "git branch -D ",
+    "gh pr create",
+    "gh pr merge",
 ];
 
 /// The maximum length of a subject, in characters.
@@ -36,14 +52,32 @@ pub struct Declared {
     pub commits: Vec<String>,
 }
 
+/// The repository of a session's project.
+struct Repository<'a> {
+    /// The project's folder; empty if unknown.
+    folder: &'a str,
+    /// Whether the session merged a branch.
+    is_merged: bool,
+}
+
 impl Declared {
-    /// Reads the tool calls of a session, in order.
-    pub fn new(events: &[ToolEvent]) -> Self {
+    /// Reads the tool calls of a session in a project's folder, in order.
+    pub fn new(events: &[ToolEvent], folder: Option<&str>) -> Self {
         let mut declared = Self::default();
         let mut tasks: Vec<(&str, &str, bool)> = Vec::new();
+        let mut commands = events
+            .iter()
+            .filter_map(|event| event.input.as_ref()?.command.as_deref());
+        // What was merged is not lost with its branch.
+        let is_merged = commands
+            .any(|command| command.contains("git merge ") || command.contains("gh pr merge"));
+        let repository = Repository {
+            folder: folder.unwrap_or_default(),
+            is_merged,
+        };
         for event in events {
             let Some(input) = &event.input else { continue };
-            declared.add_commits(event, input);
+            declared.add_commits(event, input, &repository);
             // A subagent's list of tasks is not the session's.
             if event.outcome != Outcome::Ok || event.agent.is_some() {
                 continue;
@@ -98,38 +132,33 @@ impl Declared {
         self.commits.splice(0..0, earlier.commits.iter().cloned());
     }
 
-    /// Adds the commits and the pull request that a command made.
-    fn add_commits(&mut self, event: &ToolEvent, input: &ToolInput) {
+    /// Adds the commits and the pull request that a command made, and removes those that it took back.
+    fn add_commits(&mut self, event: &ToolEvent, input: &ToolInput, repository: &Repository<'_>) {
         let Some(command) = input.command.as_deref() else {
             return;
         };
-        let commits = command.contains("git ") && command.contains("commit");
-        // A new repository is an experiment, not the project.
-        if command.contains("git init") {
+        let commands = shell::commands(command);
+        let commands: Vec<Vec<&str>> = commands
+            .iter()
+            .map(|words| words.iter().map(String::as_str).collect())
+            .collect();
+        if is_elsewhere(&commands, repository.folder) {
             return;
-        }
-        if event.outcome == Outcome::Ok && takes_last_commit_back(command) {
-            self.commits.pop();
         }
         let output = event.response.as_ref().map_or("", |output| &output.tail);
         let output = event.error.as_deref().unwrap_or(output);
-        // What a pull request has is merged before its branch is deleted.
-        let is_merged = self.commits.iter().any(|commit| commit.starts_with('#'));
-        if command.contains("git branch -D ") && !is_merged {
-            let deleted: Vec<&str> = output.lines().filter_map(deleted_tip).collect();
-            self.commits.retain(|commit| {
-                let hash = commit.split(' ').next().unwrap_or_default();
-                !(is_hash(hash) && deleted.iter().any(|tip| tip.starts_with(hash)))
-            });
+        if event.outcome == Outcome::Ok {
+            self.take_back(&commands, output, repository.is_merged);
         }
         let mut made: Vec<String> = Vec::new();
-        if commits {
+        let is_one = |words: &Vec<&str>| words.contains(&"commit") || words.contains(&"revert");
+        if command.contains("git ") && (command.contains("commit") || commands.iter().any(is_one)) {
             made.extend(output.lines().filter_map(commit_of));
             if made.is_empty() && event.outcome == Outcome::Ok {
                 made.extend(quiet_commit(command));
             }
             if command.contains("--amend") && !made.is_empty() {
-                self.commits.pop();
+                self.remove_last(1);
             }
         }
         if command.contains("gh pr create") && event.outcome == Outcome::Ok {
@@ -141,21 +170,110 @@ impl Declared {
         }
         for commit in made {
             let subject = subject_of(&commit).to_owned();
-            self.commits.retain(|known| subject_of(known) != subject);
+            let reverted = subject.strip_prefix("Revert \"");
+            let reverted = reverted.and_then(|quoted| quoted.strip_suffix('"'));
+            self.commits.retain(|known| {
+                let known = subject_of(known);
+                known != subject && Some(known) != reverted
+            });
             self.commits.push(commit);
+        }
+    }
+
+    /// Removes the commits that git commands took back.
+    fn take_back(&mut self, commands: &[Vec<&str>], output: &str, is_merged: bool) {
+        let has = |wanted: &[&str]| {
+            commands.iter().any(|words| {
+                let subcommand = words.get(1).filter(|_| words.first() == Some(&"git"));
+                subcommand.is_some_and(|subcommand| wanted.contains(subcommand))
+            })
+        };
+        // A commit that is on another branch, too, is not lost.
+        if !has(&["branch", "checkout", "switch"]) {
+            for words in commands {
+                if let ["git", "reset", arguments @ ..] = words.as_slice() {
+                    self.reset(arguments);
+                }
+            }
+        }
+        // What a pull request has is merged before its branch is deleted.
+        let is_merged = is_merged || self.commits.iter().any(|commit| commit.starts_with('#'));
+        if commands
+            .iter()
+            .any(|words| words.starts_with(&["git", "branch", "-D"]))
+            && !is_merged
+        {
+            let deleted: Vec<&str> = output.lines().filter_map(deleted_tip).collect();
+            self.commits.retain(|commit| {
+                let hash = hash_of(commit);
+                hash.is_none_or(|hash| !deleted.iter().any(|tip| tip.starts_with(hash)))
+            });
+        }
+        // It makes the commits again, with other hashes.
+        if output.contains("Successfully rebased") {
+            for commit in &mut self.commits {
+                if hash_of(commit).is_some() {
+                    *commit = subject_of(commit).to_owned();
+                }
+            }
+        }
+    }
+
+    /// Removes the commits after the one that `git reset` is given: `HEAD~2`, `HEAD^`, a hash.
+    fn reset(&mut self, arguments: &[&str]) {
+        let mut named = arguments.iter().filter(|word| !word.starts_with('-'));
+        // Further arguments are files.
+        let (Some(target), None) = (named.next(), named.next()) else {
+            return;
+        };
+        if let Some(count) = steps_back(target) {
+            self.remove_last(count);
+        } else if is_hash(target) {
+            let after = self.commits.iter().rev();
+            let after = after
+                .take_while(|commit| hash_of(commit).is_none_or(|hash| !target.starts_with(hash)));
+            let count = after.filter(|commit| !commit.starts_with('#')).count();
+            self.remove_last(count);
+        }
+    }
+
+    /// Removes the last commits, and no pull request.
+    fn remove_last(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(last) = self
+                .commits
+                .iter()
+                .rposition(|commit| !commit.starts_with('#'))
+            else {
+                return;
+            };
+            self.commits.remove(last);
         }
     }
 }
 
-/// Returns whether a command takes the last commit back: `git reset --soft HEAD~1`, `git reset HEAD^`.
-fn takes_last_commit_back(command: &str) -> bool {
-    command
-        .split_once("git reset ")
-        .is_some_and(|(_, arguments)| {
-            let mut options = arguments.split_whitespace().take(3);
-            options
-                .any(|option| matches!(option, "HEAD~1" | "HEAD~" | "HEAD^" | "'HEAD^'" | "HEAD^1"))
-        })
+/// Returns whether the last folder that commands go to is not the project's. A new repository is an
+/// experiment, not the project.
+fn is_elsewhere(commands: &[Vec<&str>], project: &str) -> bool {
+    let goes_to = |words: &Vec<&str>| match words.as_slice() {
+        ["cd", folder, ..] | ["git", "-C", folder, ..] => Some(is_outside(folder, project)),
+        ["git", "init", ..] => Some(true),
+        _ => None,
+    };
+    commands.iter().rev().find_map(goes_to).unwrap_or_default()
+}
+
+/// Returns how many commits before the last one a revision is: `HEAD~2`, `HEAD^`.
+fn steps_back(revision: &str) -> Option<usize> {
+    let steps = revision
+        .strip_prefix("HEAD")
+        .or(revision.strip_prefix('@'))?;
+    match steps.strip_prefix('~') {
+        Some("") => Some(1),
+        Some(count) => count.parse().ok(),
+        None if steps == "^1" => Some(1),
+        None => steps.chars().all(|c| c == '^').then_some(steps.len()),
+    }
 }
 
 /// Reads the hash of what git prints of a deleted branch: `Deleted branch cart (was 1a2b3c4).`
@@ -164,6 +282,12 @@ fn deleted_tip(printed: &str) -> Option<&str> {
         .strip_prefix("Deleted branch ")?
         .split_once(" (was ")?;
     tip.split(')').next()
+}
+
+/// Returns the hash of a line of [`Declared::commits`].
+fn hash_of(commit: &str) -> Option<&str> {
+    let (hash, _) = commit.split_once(' ')?;
+    is_hash(hash).then_some(hash)
 }
 
 /// Returns the subject of a line of [`Declared::commits`].
@@ -329,7 +453,7 @@ mod tests {
         let answers = json!({"questions": questions, "answers": {
             "Which store?": "SQLite", "Which\nhosts?": ["a", "b"], "Why?": ""}});
         let asked = event("AskUserQuestion", json!({"questions": questions}), answers);
-        let declared = Declared::new(&[asked]);
+        let declared = Declared::new(&[asked], None);
         assert_eq!(
             declared.choices,
             ["Which store? → SQLite", "Which hosts? → a, b"]
@@ -356,7 +480,7 @@ mod tests {
                 todo("test it", "pending")
             ])),
         ];
-        let declared = Declared::new(&events);
+        let declared = Declared::new(&events, None);
         assert_eq!(declared.plan.as_deref(), Some("# Move the cart\n\n1. a"));
         assert_eq!(declared.open_tasks, ["test it"]);
     }
@@ -381,7 +505,10 @@ mod tests {
             update(json!({"taskId": "2", "status": "in_progress", "subject": "write it"})),
             update(json!({"taskId": "3", "status": "deleted"})),
         ];
-        assert_eq!(Declared::new(&events).open_tasks, ["write it", "deploy"]);
+        assert_eq!(
+            Declared::new(&events, None).open_tasks,
+            ["write it", "deploy"]
+        );
     }
 
     #[test]
@@ -392,12 +519,88 @@ mod tests {
             "gh pr create --title \"A new cart\" --body x",
             "https://git.example/o/r/pull/12",
         );
-        let commits = |events: &[ToolEvent]| Declared::new(events).commits.len();
+        let commits = |events: &[ToolEvent]| Declared::new(events, None).commits.len();
         assert_eq!(commits(&[commit.clone(), deleted.clone()]), 0);
         // It was merged as one commit.
-        assert_eq!(commits(&[commit.clone(), opened, deleted]), 2);
-        let merged = bash("git branch -d try", "Deleted branch try (was 1a2b3c4).");
-        assert_eq!(commits(&[commit, merged]), 1);
+        assert_eq!(commits(&[commit.clone(), opened, deleted.clone()]), 2);
+        let merged = bash("git merge try", "Fast-forward");
+        assert_eq!(commits(&[commit.clone(), merged, deleted]), 1);
+        let kept = bash("git branch -d try", "Deleted branch try (was 1a2b3c4).");
+        assert_eq!(commits(&[commit, kept]), 1);
+    }
+
+    #[test]
+    fn commits_that_were_taken_back_are_none() {
+        let first = bash("git commit -m x", "[main 1a2b3c4] Read the port");
+        let second = bash("git commit -m y", "[main 2b3c4d5] Cache the report");
+        let after = |command: &str, output: &str| {
+            let events = [first.clone(), second.clone(), bash(command, output)];
+            Declared::new(&events, Some("/w/shop")).commits
+        };
+        let both = ["1a2b3c4 Read the port", "2b3c4d5 Cache the report"];
+        for command in [
+            "git reset --hard HEAD~1",
+            "git reset --hard HEAD^",
+            "git reset HEAD~",
+            "cd /w/shop && git reset --soft @~1",
+            "git reset --hard 1a2b3c4d5e",
+        ] {
+            assert_eq!(after(command, ""), both[..1], "{command}");
+        }
+        for command in [
+            "git reset --hard HEAD~2",
+            "git reset --hard HEAD^^",
+            "git reset --hard 0f0f0f0",
+        ] {
+            assert!(after(command, "").is_empty(), "{command}");
+        }
+        for command in [
+            "git reset HEAD~1 src/port.rs",
+            "git reset --hard HEAD",
+            "git reset --hard origin/main",
+            "git branch cache && git reset --hard HEAD~1",
+            "cd /w/other && git reset --hard HEAD~1",
+            "git -C /w/other reset --hard HEAD~1",
+            "echo 'git reset --hard HEAD~1'",
+        ] {
+            assert_eq!(after(command, ""), both, "{command}");
+        }
+        assert_eq!(
+            after(
+                "git revert --no-edit HEAD",
+                "[main 3c4d5e6] Revert \"Cache the report\""
+            ),
+            [both[0], "3c4d5e6 Revert \"Cache the report\""]
+        );
+        assert_eq!(
+            after(
+                "git rebase main",
+                "Successfully rebased and updated refs/heads/x."
+            ),
+            ["Read the port", "Cache the report"]
+        );
+    }
+
+    #[test]
+    fn commits_of_another_repository_are_none() {
+        let made = |command: &str| {
+            let event = bash(command, "[main 1a2b3c4] Read the port");
+            Declared::new(&[event], Some("/home/ann/shop"))
+                .commits
+                .len()
+        };
+        for command in ["cd /tmp/try && git commit -m x", "git -C ~/lib commit -m x"] {
+            assert_eq!(made(command), 0, "{command}");
+        }
+        for command in [
+            "cd /home/ann/shop/web && git commit -m x",
+            "cd /home/ann/shop-fix && git commit -m x",
+            "cd ~/shop && git commit -m x",
+            "cd /tmp && ls; cd /home/ann/shop; git commit -m x",
+            "cd web && git commit -m x",
+        ] {
+            assert_eq!(made(command), 1, "{command}");
+        }
     }
 
     #[test]
@@ -434,7 +637,7 @@ mod tests {
             bash("git log", "[main 5e6f7a8] quoted"),
         ];
         assert_eq!(
-            Declared::new(&events).commits,
+            Declared::new(&events, None).commits,
             [
                 "1a2b3c4 Add the cart",
                 "3c4d5e6 Fix the cart's sum",

@@ -172,7 +172,7 @@ impl From<&Transcript> for SessionDigest {
             turns: transcript.turns.clone(),
             name: transcript.name.clone(),
             folder: transcript.cwd.clone(),
-            declared: Declared::new(&transcript.tool_events),
+            declared: Declared::new(&transcript.tool_events, transcript.cwd.as_deref()),
             git_branch: transcript.git_branch.clone(),
             files: transcript.files.iter().map(relative).collect(),
             edits_left_out: transcript.edits_left_out,

@@ -239,7 +239,7 @@ impl Journal {
             Ok(events.map(|stored| stored.event).collect())
         };
         digest.add_tool_events(&newest("1")?);
-        digest.declared = Declared::new(&newest(&declaring())?);
+        digest.declared = Declared::new(&newest(&declaring())?, session.folder.as_deref());
         digest.compacted = self.compacted(id)?;
         Ok(Some(digest))
     }
@@ -577,7 +577,8 @@ impl Journal {
 /// Returns the expression in SQL that selects the tool events which may declare something.
 fn declaring() -> String {
     let tools = declared::TOOLS.join("', '");
-    format!("tool IN ('{tools}') OR input LIKE '%git %commit%' OR input LIKE '%gh pr create%'")
+    let commands = declared::COMMANDS.map(|command| format!(" OR input LIKE '%{command}%'"));
+    format!("tool IN ('{tools}'){}", commands.concat())
 }
 
 /// A stored tool event.

@@ -346,6 +346,52 @@ fn a_session_has_each_row_once() {
     assert_eq!(digest.outcome(), Some("Limits are in. Next: the cart."));
 }
 
+/// A command that passed.
+fn ran(id: &str, command: &str, output: &str) -> ToolEvent {
+    ToolEvent {
+        input: Some(json!({ "command": command }).into()),
+        response: Some(json!({ "stdout": output }).into()),
+        files: Vec::new(),
+        ..event(id, "Bash", "")
+    }
+}
+
+#[test]
+fn commits_that_were_taken_back_are_not_told() {
+    let commits = |taken_back: &[(&str, &str)]| {
+        let (_folder, journal) = journal_with_session("s");
+        let committed = [
+            ("git commit -m x", "[main 1a2b3c4] Read the port"),
+            ("git commit -m y", "[main 2b3c4d5] Cache the report"),
+        ];
+        for (number, (command, output)) in committed.iter().chain(taken_back).enumerate() {
+            take(
+                &journal,
+                &[used("s", ran(&format!("t{number}"), command, output))],
+            );
+        }
+        take(
+            &journal,
+            &[prompted("s", "Cache the report"), ended("s", "other")],
+        );
+        let digest = journal.session_digest("s").unwrap().unwrap();
+        digest.declared.commits.len()
+    };
+    assert_eq!(commits(&[]), 2);
+    assert_eq!(
+        commits(&[("git reset --hard HEAD~1", "HEAD is now at 1a2b3c4")]),
+        1
+    );
+    let deleted = ("git branch -D x", "Deleted branch x (was 2b3c4d5).");
+    assert_eq!(commits(&[deleted]), 1);
+    assert_eq!(commits(&[("git merge x", "Fast-forward"), deleted]), 2);
+    let reverted = (
+        "git revert --no-edit HEAD~1",
+        "[main 3c4d5e6] Revert \"Read the port\"",
+    );
+    assert_eq!(commits(&[reverted, ("git reset --hard HEAD~2", "")]), 0);
+}
+
 #[test]
 fn a_session_that_removed_all_it_made_is_undone() {
     let (_folder, home) = fresh();

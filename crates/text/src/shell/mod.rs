@@ -75,6 +75,18 @@ pub fn assigned(script: &str, variable: &str) -> Option<String> {
     values.next()
 }
 
+/// Returns whether a path is certainly not in a project's folder, nor in one that is named like it, as
+/// another worktree of the project is.
+pub fn is_outside(path: &str, project: &str) -> bool {
+    let path = path.trim_matches(['"', '\'']);
+    let folder = project.trim_end_matches(['/', '\\']);
+    let name = format!("/{}", name_of(folder)).to_lowercase();
+    !folder.is_empty()
+        && path.starts_with(['/', '~'])
+        && !path.starts_with(folder)
+        && !path.to_lowercase().contains(&name)
+}
+
 /// Removes keywords and assignments before a command, and the folder of its program.
 fn without_prefix(words: Vec<String>) -> Option<Vec<String>> {
     let is_before = |word: &String| KEYWORDS.contains(&word.as_str()) || is_assignment(word);
