@@ -184,15 +184,19 @@ pub fn checks(events: &[ToolEvent]) -> Checks {
     let mut passed: Vec<(Command<'_>, String)> = Vec::new();
     let mut failed_tools: Vec<(Command<'_>, String)> = Vec::new();
     for event in events {
-        let Some((command, verdict)) = run_of(event) else {
+        let Some((mut command, verdict)) = run_of(event) else {
             continue;
         };
-        let error = event.error.as_deref().unwrap_or_else(|| output(event));
-        let error = informative_line(error).unwrap_or_default();
+        let printed = event.error.as_deref().unwrap_or_else(|| output(event));
+        let error = informative_line(printed).unwrap_or_default();
         if verdict == Verdict::Unfinished || verdict == Verdict::Failed && is_mistyped(&error) {
             continue;
         }
-        let Some(shown) = command.check() else {
+        let shown = match verdict {
+            Verdict::Failed => command.failed_check(printed),
+            _ => command.check(),
+        };
+        let Some(shown) = shown else {
             if command.is_other_tool() {
                 let failed = verdict == Verdict::Failed && !error.is_empty();
                 failed_tools.retain(|(tool, error)| {
@@ -210,8 +214,11 @@ pub fn checks(events: &[ToolEvent]) -> Checks {
         });
         match verdict {
             Verdict::Passed => {
-                passed.retain(|(narrow, _)| !narrow.is_closed_by(&command));
-                passed.push((command, shown));
+                for check in command.passed_checks() {
+                    passed.retain(|(narrow, _)| !narrow.is_closed_by(&check));
+                    let shown = check.check().unwrap_or_default();
+                    passed.push((check, shown));
+                }
             }
             // A part of tests that fail: they are told.
             Verdict::Failed

@@ -813,6 +813,20 @@ fn only_checks_of_the_project_still_fail() {
 }
 
 #[test]
+fn the_step_of_a_chain_that_failed_still_fails() {
+    let lint = "> shop@1.0.0 lint\n> eslint .\n\nerror: x is unused";
+    let chain = || fail("npm run lint && npm test", lint);
+    let expected = ["`npm run lint`: error: x is unused"];
+    assert_eq!(failing([chain()]), expected);
+    assert_eq!(failing([chain(), pass("npm test")]), expected);
+    assert_eq!(failing([chain(), pass("npm run lint")]), NONE);
+    assert_eq!(
+        passed([pass("npm run lint && npm test")]),
+        ["npm run lint", "npm test"]
+    );
+}
+
+#[test]
 fn the_last_failure_of_a_tool_that_is_no_check_is_kept_apart() {
     let tool = |events: Vec<ToolEvent>| checks(&session(events)).failed_tool;
     let add = || fail("npx some-tool add", "Error: the key API_KEY is not set");

@@ -23,6 +23,7 @@ use anamnesis_note::draft;
 use anamnesis_text::{
     clean::{one_line, without_machine_paths},
     private_tokens::PrivateTokens,
+    shell::command::Command,
     truncate::line,
 };
 use chrono::{DateTime, NaiveDate, Utc};
@@ -86,8 +87,8 @@ const MAX_STEPS: usize = 3;
 const MAX_FILES: usize = 8;
 
 /// The maximum number of passed checks, and their length together, in characters.
-const MAX_PASSED: usize = 4;
-const MAX_PASSED_LENGTH: usize = 120;
+const MAX_PASSED: usize = 8;
+const MAX_PASSED_LENGTH: usize = 300;
 
 /// The maximum length of a line of a list, in characters.
 const MAX_LINE: usize = 160;
@@ -780,15 +781,21 @@ fn files(digest: &SessionDigest) -> String {
     names.join(", ")
 }
 
-/// Lists the latest passed checks.
+/// Lists the latest passed checks, tests first, because later sessions learn from them what is over.
 fn passed(digest: &SessionDigest) -> String {
-    let mut length = 0;
-    let latest = digest.passed.iter().rev().take(MAX_PASSED);
-    let latest = latest.take_while(|check| {
-        length += check.chars().count();
-        length <= MAX_PASSED_LENGTH
+    let is_test = |check: &&String| Command::parse(check).is_some_and(|check| check.is_test());
+    let latest = digest.passed.iter().rev();
+    let (tests, others): (Vec<_>, Vec<_>) = latest.partition(is_test);
+    let mut left = MAX_PASSED_LENGTH;
+    let chosen = tests.into_iter().chain(others).filter(|check| {
+        let rest = left.checked_sub(check.chars().count());
+        left = rest.unwrap_or(left);
+        rest.is_some()
     });
-    let quoted: Vec<String> = latest.map(|check| format!("`{check}`")).collect();
+    let quoted: Vec<String> = chosen
+        .take(MAX_PASSED)
+        .map(|check| format!("`{check}`"))
+        .collect();
     quoted.join(", ")
 }
 

@@ -91,6 +91,27 @@ fn checks_are_named_with_their_errors_and_remedies() {
 }
 
 #[test]
+fn tests_that_passed_are_named_first_and_long_checks_are_skipped() {
+    let mut digest = changed(&[("make the tests pass", "I changed the parser.")]);
+    let long = format!("make {}", "x".repeat(290));
+    digest.passed = texts(&[
+        "npm test",
+        "npm run lint",
+        "npm run build",
+        "npx tsc --noEmit",
+        "npx prettier --check .",
+        &long,
+    ]);
+    let body = note(&digest).1;
+    assert!(
+        body.ends_with(
+            "**Passed:** `npm test`, `npx prettier --check .`, `npx tsc --noEmit`, `npm run build`, `npm run lint`"
+        ),
+        "{body}"
+    );
+}
+
+#[test]
 fn a_failure_that_the_answers_call_fixed_or_expected_is_not_told() {
     for (answer, is_told) in [
         ("I changed the parser.", true),

@@ -106,7 +106,7 @@ const WITH_VALUE: [&str; 7] = [
 ];
 
 /// A parsed command.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Command<'a> {
     /// The part that does the work, as typed.
     work: &'a str,
@@ -194,16 +194,25 @@ impl<'a> Command<'a> {
 
     /// Returns whether a success of `other` means that this command, which failed, would succeed.
     ///
-    /// `other` must be the same command, or the same test with fewer arguments (a wider selection).
+    /// `other` must be the same command, or the same test with fewer arguments (a wider selection), or a
+    /// chain with it.
     pub fn is_fixed_by(&self, other: &Command<'_>) -> bool {
         if self.is_same(other) {
             return true;
         }
-        match (self.steps.as_slice(), other.steps.as_slice()) {
-            ([failed], [passed]) => {
-                self.is_test() && other.is_test() && is_subsequence(passed, failed)
-            }
-            _ => false,
+        let [failed] = self.steps.as_slice() else {
+            return false;
+        };
+        let is_wider = |passed: &Vec<&str>| {
+            is_test(failed) && is_test(passed) && is_subsequence(passed, failed)
+        };
+        match other.steps.as_slice() {
+            [passed] => is_wider(passed),
+            // All steps of a chain that passes have passed.
+            _ if other.hides_exit_status || self.folder != other.folder => false,
+            steps => steps
+                .iter()
+                .any(|passed| passed == failed || is_wider(passed)),
         }
     }
 

@@ -171,10 +171,54 @@ impl<'a> Command<'a> {
     /// A script in the command itself (`python -c`, a here-document) is not the project's.
     pub fn check(&self) -> Option<String> {
         let words = self.check_words().filter(|_| !self.work.contains("<<"))?;
-        let step = words.join(" ").replace('`', "'");
-        let folder = self.relative_folder();
-        let folder = folder.map_or(String::new(), |folder| format!("cd {folder} && "));
-        Some(line(&format!("{folder}{step}"), MAX_SHOWN))
+        Some(line(&self.in_folder(&words.join(" ")), MAX_SHOWN))
+    }
+
+    /// Returns the steps that check something as commands, of which each has passed if the whole has.
+    pub fn passed_checks(&self) -> Vec<Command<'a>> {
+        let mut steps = self.checking_steps();
+        if self.hides_exit_status {
+            steps.drain(..steps.len().saturating_sub(1));
+        }
+        let steps = steps.into_iter().map(|words| Command {
+            steps: vec![words.clone()],
+            ..*self
+        });
+        steps.collect()
+    }
+
+    /// Removes the steps after the one that failed, which is the last one that the output names, and returns
+    /// the check as it is shown. If the output names none, any of them may have failed.
+    pub fn failed_check(&mut self, output: &str) -> Option<String> {
+        let check = self.check()?;
+        let steps = self.checking_steps();
+        if !self.hides_exit_status && steps.len() > 1 {
+            let typed: Vec<String> = steps.iter().map(|words| words.join(" ")).collect();
+            let is_failed = |words: &Vec<&str>| is_check(words) && is_named(words, output);
+            if let Some(failed) = self.steps.iter().rposition(is_failed) {
+                self.steps.truncate(failed + 1);
+            } else {
+                let all = self.in_folder(&typed.join(" && "));
+                return Some(all)
+                    .filter(|all| all.chars().count() <= MAX_SHOWN)
+                    .or(Some(check));
+            }
+        }
+        self.check()
+    }
+
+    /// Returns the steps that check something, without those before another one that only format.
+    fn checking_steps(&self) -> Vec<&Vec<&'a str>> {
+        let checks = self.steps.iter().filter(|words| is_check(words));
+        let mut checks: Vec<_> = checks.collect();
+        let last = checks.pop();
+        let formats = |words: &&Vec<&str>| {
+            words.iter().any(|word| matches!(*word, "fmt" | "format"))
+                && !words.contains(&"--check")
+        };
+        checks.retain(|words| !formats(words));
+        checks.extend(last);
+        checks
     }
 
     /// Returns whether it only runs a tool that is no check, such as `npx tool add`.
@@ -223,6 +267,13 @@ impl<'a> Command<'a> {
         steps.find(|words| is_check(words)).map(Vec::as_slice)
     }
 
+    /// Returns a step as it is shown, with the relative folder.
+    fn in_folder(&self, step: &str) -> String {
+        let folder = self.relative_folder();
+        let folder = folder.map_or(String::new(), |folder| format!("cd {folder} && "));
+        format!("{folder}{}", step.replace('`', "'"))
+    }
+
     fn relative_folder(&self) -> Option<&'a str> {
         let folder = self.folder.map(|folder| folder.trim_matches(['"', '\'']));
         folder.filter(|folder| {
@@ -244,6 +295,20 @@ fn of_work<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let start = arguments.iter().position(|word| work.first() == Some(word));
     arguments.drain(..start.unwrap_or_default());
     arguments
+}
+
+/// Returns whether an output names the script or task that a step runs: `> shop@1.0.0 lint`, `[lint] $ eslint`,
+/// `make: *** [Makefile:3: lint] Error 1`.
+fn is_named(words: &[&str], output: &str) -> bool {
+    let work = positional(words);
+    let mut tasks = work.iter().skip(1).filter(|task| **task != "run");
+    tasks.any(|task| {
+        output.lines().any(|line| {
+            line.starts_with("> ") && line.split(' ').skip(1).take(2).any(|word| word == *task)
+                || line.contains(&format!("[{task}]"))
+                || line.contains(&format!(": {task}]"))
+        })
+    })
 }
 
 fn is_check(words: &[&str]) -> bool {

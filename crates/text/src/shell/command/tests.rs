@@ -228,6 +228,9 @@ fn a_wider_test_fixes_a_narrower_one() {
     for (failed, passed, fixes) in [
         ("cargo test cart", "cargo test", true),
         ("pytest tests/cart.py -x", "pytest tests/cart.py", true),
+        ("npm test", "npm test && npm run build", true),
+        ("npm test", "npm test; npm run build", false),
+        ("npm test", "cd docs && npm test && npm run build", false),
         ("cargo test", "cargo test cart", false),
         ("cargo test cart", "cargo build", false),
         ("cargo build --release", "cargo build", false),
@@ -279,3 +282,67 @@ fn checks_test_build_lint_deploy_or_run_the_project() {
         assert_eq!(command(typed).check(), None, "{typed}");
     }
 }
+
+#[test]
+fn each_check_of_a_chain_that_passed_is_told() {
+    for (typed, passed) in [
+        (
+            "npm test && npm run build",
+            &["npm test", "npm run build"][..],
+        ),
+        (
+            "cd web && npm test && echo ok && npm run build",
+            &["cd web && npm test", "cd web && npm run build"],
+        ),
+        // Only the output of the last one is known.
+        ("make lint; make test", &["make test"]),
+        ("git status", &[]),
+    ] {
+        let checks = command(typed).passed_checks();
+        let shown: Vec<String> = checks.iter().filter_map(Command::check).collect();
+        assert_eq!(shown, passed, "{typed}");
+    }
+}
+
+#[test]
+fn the_step_that_failed_is_named() {
+    let chain = "npm run lint && npm test";
+    for (typed, printed, failed) in [
+        (
+            chain,
+            "> shop@1.0.0 lint\n> eslint .\n\n3:1 error",
+            "npm run lint",
+        ),
+        (
+            chain,
+            "> shop@1.0.0 lint\n> eslint .\n\n> shop@1.0.0 test\n> jest\n\n1 failed",
+            "npm test",
+        ),
+        (
+            "mise run fmt && mise run lint",
+            "[fmt] $ gofmt -w .\n[lint] $ golangci-lint run",
+            "mise run lint",
+        ),
+        (
+            "make lint && make test",
+            "make: *** [Makefile:3: lint] Error 1",
+            "make lint",
+        ),
+        ("make fmt && make lint", "3:1 error", "make lint"),
+        // Any of them may have failed.
+        (chain, "3:1 error", chain),
+        (
+            "cd web && cargo build && cargo test",
+            "error",
+            "cd web && cargo build && cargo test",
+        ),
+        ("npm ci && npm test", "3:1 error", "npm test"),
+    ] {
+        assert_eq!(
+            command(typed).failed_check(printed).as_deref(),
+            Some(failed),
+            "{printed}"
+        );
+    }
+}
+
