@@ -174,17 +174,17 @@ pub struct Checks {
     pub failed_tool: Option<String>,
 }
 
-/// Returns the checks of a session.
+/// Returns the checks of a session in a project's folder, which is empty if unknown.
 ///
 /// A check that failed is over if it passes, a wider selection of the same tests, or another command
 /// with the same purpose; and if a later result of it is unknown, nothing is said of it. A command that
-/// was mistyped is no failure.
-pub fn checks(events: &[ToolEvent]) -> Checks {
+/// was mistyped is no failure. Checks of another project are left out.
+pub fn checks(events: &[ToolEvent], folder: &str) -> Checks {
     let mut failing: Vec<(Command<'_>, String, String)> = Vec::new();
     let mut passed: Vec<(Command<'_>, String)> = Vec::new();
     let mut failed_tools: Vec<(Command<'_>, String)> = Vec::new();
     for event in events {
-        let Some((mut command, verdict)) = run_of(event) else {
+        let Some((command, verdict)) = run_of(event) else {
             continue;
         };
         let printed = event.error.as_deref().unwrap_or_else(|| output(event));
@@ -192,6 +192,9 @@ pub fn checks(events: &[ToolEvent]) -> Checks {
         if verdict == Verdict::Unfinished || verdict == Verdict::Failed && is_mistyped(&error) {
             continue;
         }
+        let Some(mut command) = command.within(folder) else {
+            continue;
+        };
         let shown = match verdict {
             Verdict::Failed => command.failed_check(printed),
             _ => command.check(),
@@ -681,6 +684,7 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
     let verdict = match event.outcome {
         Outcome::Interrupted => Verdict::Unfinished,
         Outcome::Failed if is_refused(error) => Verdict::Unfinished,
+        Outcome::Failed if is_stopped(error) && command.is_server() => Verdict::Unfinished,
         // The status of `check | grep x` is that of grep.
         Outcome::Failed if command.hides_exit_status => result(error),
         Outcome::Failed => Verdict::Failed,
@@ -693,6 +697,14 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
 fn is_refused(error: &str) -> bool {
     let error = error.trim_start_matches("Error: ");
     error.starts_with("The user doesn't want to") || error.starts_with("Permission to use ")
+}
+
+/// Returns whether an error says that a command was stopped, by a limit of time or a signal.
+fn is_stopped(error: &str) -> bool {
+    const CODES: [&str; 4] = ["124", "130", "137", "143"];
+    let code = error.strip_prefix("Exit code ");
+    let code = code.and_then(|code| code.split_whitespace().next());
+    error.contains("timed out after") || code.is_some_and(|code| CODES.contains(&code))
 }
 
 /// Returns the result of a command that the client reports as run.

@@ -36,12 +36,12 @@ fn a_refused_call_and_the_status_of_a_filter_are_no_failure() {
         },
         fail("cargo test | grep -c warning", "0"),
     ];
-    assert_eq!(checks(&events), Checks::default());
+    assert_eq!(checks(&events, ""), Checks::default());
     let found = fail(
         "cargo test | grep -c warning",
         "test result: FAILED. 1 failed",
     );
-    assert_eq!(checks(&[found]).failing.len(), 1);
+    assert_eq!(checks(&[found], "").failing.len(), 1);
 }
 
 fn pass(command: &str) -> ToolEvent {
@@ -786,11 +786,11 @@ fn a_session_note_names_the_fix_of_a_command() {
 }
 
 fn failing(events: impl IntoIterator<Item = ToolEvent>) -> Vec<String> {
-    checks(&session(events)).failing
+    checks(&session(events), "").failing
 }
 
 fn passed(events: impl IntoIterator<Item = ToolEvent>) -> Vec<String> {
-    checks(&session(events)).passed
+    checks(&session(events), "").passed
 }
 
 #[test]
@@ -828,7 +828,7 @@ fn the_step_of_a_chain_that_failed_still_fails() {
 
 #[test]
 fn the_last_failure_of_a_tool_that_is_no_check_is_kept_apart() {
-    let tool = |events: Vec<ToolEvent>| checks(&session(events)).failed_tool;
+    let tool = |events: Vec<ToolEvent>| checks(&session(events), "").failed_tool;
     let add = || fail("npx some-tool add", "Error: the key API_KEY is not set");
     let expected = "`npx some-tool add`: Error: the key API_KEY is not set";
     assert_eq!(tool(vec![add(), pass("ls")]).as_deref(), Some(expected));

@@ -5,8 +5,8 @@
 //! files name them.
 
 use super::{
-    Command, EVERYDAY, TEST_GOALS, TEST_PROGRAMS, arguments, is_subsequence, is_test, name_of,
-    positional,
+    super::is_outside, Command, EVERYDAY, TEST_GOALS, TEST_PROGRAMS, arguments, is_subsequence,
+    is_test, name_of, positional,
 };
 use crate::truncate::line;
 
@@ -164,6 +164,9 @@ const MISTYPED: [&str; 16] = [
     "unrecognized subcommand",
 ];
 
+/// Subcommands, scripts and options of programs that run until they are stopped.
+const SERVERS: &str = "dev|preview|runserver|serve|server|start|up|watch";
+
 impl<'a> Command<'a> {
     /// Returns the last step that checks, builds, deploys or runs the project, as it is shown, with its
     /// relative folder; `None` if there is none.
@@ -219,6 +222,28 @@ impl<'a> Command<'a> {
         checks.retain(|words| !formats(words));
         checks.extend(last);
         checks
+    }
+
+    /// Returns the command with its folder relative to the project's, `None` if it runs in another one.
+    pub fn within(mut self, project: &str) -> Option<Self> {
+        if let Some(folder) = self.folder.filter(|_| !project.is_empty()) {
+            if is_outside(folder, project) {
+                return None;
+            }
+            if let Some(inside) = folder.strip_prefix(project) {
+                self.folder = inside.strip_prefix('/').filter(|inside| !inside.is_empty());
+            }
+        }
+        Some(self)
+    }
+
+    /// Returns whether its check runs until it is stopped, as a server does.
+    pub fn is_server(&self) -> bool {
+        let words = self.check_words().unwrap_or_default();
+        words.iter().skip(1).any(|word| {
+            let name = word.trim_start_matches('-').split([':', '-']).next();
+            name.is_some_and(|name| is_among(SERVERS, name))
+        })
     }
 
     /// Returns whether it only runs a tool that is no check, such as `npx tool add`.
@@ -295,6 +320,10 @@ fn of_work<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let start = arguments.iter().position(|word| work.first() == Some(word));
     arguments.drain(..start.unwrap_or_default());
     arguments
+}
+
+fn is_among(names: &str, name: &str) -> bool {
+    names.split('|').any(|known| known == name)
 }
 
 /// Returns whether an output names the script or task that a step runs: `> shop@1.0.0 lint`, `[lint] $ eslint`,

@@ -346,3 +346,24 @@ fn the_step_that_failed_is_named() {
     }
 }
 
+#[test]
+fn a_check_is_within_the_project_or_in_another_one() {
+    let check = |typed| {
+        command(typed)
+            .within("/home/ann/shop")
+            .and_then(|command| command.check())
+    };
+    for (typed, shown) in [
+        ("cd /home/ann/shop && make test", Some("make test")),
+        (
+            "cd /home/ann/shop/web && make test",
+            Some("cd web && make test"),
+        ),
+        ("cd ../api && make test", Some("make test")),
+        ("cd /home/ann/shop-fix && make test", Some("make test")),
+        ("cd /tmp/upstream && make test", None),
+        ("cd ~/lib && make test", None),
+    ] {
+        assert_eq!(check(typed).as_deref(), shown, "{typed}");
+    }
+}
