@@ -278,6 +278,31 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_a_part_closes_no_failure_of_the_whole() {
+        let closed_by = |passed: &str| {
+            let fixture = Fixture::new();
+            add(&fixture, 5, "**Still failing:**\n- `npm test`: total is 0");
+            add(
+                &fixture,
+                3,
+                &format!("**Passed:** `npm run build`, `{passed}`"),
+            );
+            let index = fixture.refreshed();
+            index.open_failures(&["p"], now()).unwrap().is_empty()
+        };
+        for whole in ["npm test", "npm test -- --silent", "pnpm test", "npm t"] {
+            assert!(closed_by(whole), "{whole}");
+        }
+        for part in [
+            "cd docs && npm test",
+            "npm test -- --listTests",
+            "npm test -- --testPathPattern=user",
+        ] {
+            assert!(!closed_by(part), "{part}");
+        }
+    }
+
+    #[test]
     fn only_the_latest_failure_of_a_check_is_judged() {
         let fixture = Fixture::new();
         for (days, body) in [

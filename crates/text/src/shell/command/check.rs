@@ -164,6 +164,13 @@ const MISTYPED: [&str; 16] = [
     "unrecognized subcommand",
 ];
 
+/// Options with which a check runs nothing, or a part that they select, in lower case.
+const NARROWING: &str = "\
+    bins|changed|changedsince|co|collect-only|doc|dry-run|dskiptests|dtest|exclude|filter|grep|\
+    help|ignore|just-print|last-failed|lf|lib|list|list-tests|listtests|no-run|onlychanged|\
+    onlyfailures|package|print-config|shard|showconfig|skip|test|testnamepattern|testpathpattern|\
+    testpathpatterns|tests|version";
+
 /// Subcommands, scripts and options of programs that run until they are stopped.
 const SERVERS: &str = "dev|preview|runserver|serve|server|start|up|watch";
 
@@ -263,18 +270,26 @@ impl<'a> Command<'a> {
     pub fn is_closed_by(&self, other: &Command<'_>) -> bool {
         let same_folder = match (self.relative_folder(), other.relative_folder()) {
             (Some(folder), Some(other)) => folder == other,
+            (None, Some(_)) => self.folder.is_some(),
             _ => true,
         };
         let Some(failed) = self.check_words().filter(|_| same_folder) else {
             return false;
         };
         let failed_arguments = of_work(failed);
-        other.steps.iter().any(|passed| {
-            let arguments = of_work(passed);
-            arguments == failed_arguments
-                || is_test(failed)
-                    && is_test(passed)
-                    && is_subsequence(&arguments, &failed_arguments)
+        let mut others = other
+            .steps
+            .iter()
+            .take_while(|words| !words.starts_with(&["cd"]));
+        others.any(|passed| {
+            let mut arguments = of_work(passed);
+            let is_same = arguments == failed_arguments;
+            arguments.retain(|word| *word != "./...");
+            !is_narrower(passed, failed)
+                && (is_same
+                    || is_test(failed)
+                        && is_test(passed)
+                        && is_subsequence(&arguments, &failed_arguments))
         })
     }
 
@@ -313,17 +328,40 @@ pub fn is_mistyped(error: &str) -> bool {
     MISTYPED.iter().any(|part| error.contains(part))
 }
 
-/// Returns the arguments of a step from the program that does the work on.
+/// Returns the arguments of a step from the program that does the work on. Programs that run the scripts of
+/// a package are the same one.
 fn of_work<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = arguments(words);
     let work = positional(words);
     let start = arguments.iter().position(|word| work.first() == Some(word));
     arguments.drain(..start.unwrap_or_default());
+    if let [program @ ("npm" | "pnpm" | "yarn" | "bun"), rest @ ..] = arguments.as_mut_slice() {
+        *program = "npm";
+        if let Some(script @ &mut "t") = rest.first_mut() {
+            *script = "test";
+        }
+    }
     arguments
 }
 
 fn is_among(names: &str, name: &str) -> bool {
     names.split('|').any(|known| known == name)
+}
+
+/// Returns whether a check runs less than another one, by an option that the other lacks.
+fn is_narrower(words: &[&str], other: &[&str]) -> bool {
+    let program = words.first().map_or("", |program| name_of(program));
+    words.iter().any(|word| {
+        let Some(option) = word.strip_prefix('-') else {
+            return false;
+        };
+        let name = option.trim_start_matches('-').split('=').next();
+        let name = name.unwrap_or_default().to_lowercase();
+        let narrows = is_among(NARROWING, &name)
+            || option.starts_with("run=")
+            || option == "n" && TEST_GOALS.contains(&program);
+        narrows && !other.contains(word)
+    })
 }
 
 /// Returns whether an output names the script or task that a step runs: `> shop@1.0.0 lint`, `[lint] $ eslint`,

@@ -284,6 +284,45 @@ fn checks_test_build_lint_deploy_or_run_the_project() {
 }
 
 #[test]
+fn a_check_is_closed_by_the_same_check_in_another_form() {
+    for (failed, passed, closes) in [
+        ("npm test", "npm test -- --silent", true),
+        (
+            "npm test",
+            "npm run lint && npm test && npm run build",
+            true,
+        ),
+        ("npm test", "pnpm test", true),
+        ("npm run lint", "yarn lint", true),
+        ("pnpm test", "npm t", true),
+        ("npm test", "bun run test", true),
+        ("go test ./cart", "go test ./...", true),
+        ("go test -race ./...", "go test ./... -count=1", true),
+        ("go test ./...", "go test ./cart", false),
+        ("cd web && npm test", "npm test", true),
+        ("cd web && npm test", "cd api && npm test", false),
+        ("npm test", "cd docs && npm test", false),
+        ("npm test", "npm run build && cd docs && npm test", false),
+        ("npm test", "npm test -- --testPathPattern=user", false),
+        ("npm test -- --testPathPattern=user", "npm test", true),
+        ("npm test", "npm test user", false),
+        ("npm test", "npm test -- --listTests", false),
+        ("npm test", "npm test --version", false),
+        ("pytest", "pytest --collect-only", false),
+        ("cargo test", "cargo test --no-run", false),
+        ("cargo test", "cargo test --lib", false),
+        ("cargo test --lib", "cargo test --lib", true),
+        ("go test ./...", "go test -run=TestCart ./...", false),
+        ("npm run deploy", "npm run deploy -- --dry-run", false),
+        ("make test", "make -n test", false),
+        ("make test", "make -j4 test", true),
+    ] {
+        let is_closed = command(failed).is_closed_by(&command(passed));
+        assert_eq!(is_closed, closes, "{failed:?} {passed:?}");
+    }
+}
+
+#[test]
 fn each_check_of_a_chain_that_passed_is_told() {
     for (typed, passed) in [
         (
