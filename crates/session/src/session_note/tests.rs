@@ -112,6 +112,16 @@ fn tests_that_passed_are_named_first_and_long_checks_are_skipped() {
 }
 
 #[test]
+fn an_outcome_is_told_once() {
+    let digest = session(&[(
+        "why did the login fail?",
+        "The login failed because the key is too old.",
+    )]);
+    let body = note(&digest).1;
+    assert_eq!(body.matches("the key is too old").count(), 1, "{body}");
+}
+
+#[test]
 fn a_failure_that_the_answers_call_fixed_or_expected_is_not_told() {
     for (answer, is_told) in [
         ("I changed the parser.", true),

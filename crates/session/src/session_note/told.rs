@@ -95,7 +95,7 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
     if told.decided.is_empty() && told.found.is_empty() && told.outcome.is_empty() {
         // A short answer is better than none.
         let mut statements = answers.iter().rev().flatten();
-        let statement = statements.find(|text| !answer::is_remark(text));
+        let statement = statements.find(|text| !answer::is_remark(text) && !known.has(text));
         told.outcome
             .extend(statement.map(|text| shorten(text, TOLD.line)));
     }
