@@ -269,24 +269,31 @@ pub fn failed_check(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the line of a session note about a failure that was fixed: the command, its error, and what
-/// fixed it or, if no answer tells that, which files changed before it passed.
+/// fixed it or, if no answer tells that, which files changed before it passed. `None` if only documents did,
+/// which the error does not name.
 pub(crate) fn fix_line<'a>(
     fix: &Observation,
     statements: impl Iterator<Item = &'a String>,
-) -> String {
+) -> Option<String> {
+    const DOCUMENTS: [&str; 4] = [".adoc", ".markdown", ".md", ".rst"];
     let command = failed_check(&fix.title).map_or("", |(command, _)| command);
     let error = match fix.subtitle.as_str() {
         "" => String::new(),
         error => format!(": {}", shorten(&error.replace(ARROW, " "), MAX_ERROR)),
     };
-    let remedy = statement::remedy(fix, statements).map_or_else(
-        || {
-            let files = fix.files_modified.join(", ");
-            shorten(&format!("changed before it passed: {files}"), MAX_REMEDY)
-        },
-        |remedy| shorten(remedy, MAX_REMEDY),
-    );
-    format!("`{command}`{error}{ARROW}{remedy}")
+    let may_fix = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        !DOCUMENTS.iter().any(|end| name.ends_with(end)) || fix.subtitle.contains(name)
+    };
+    let files = fix.files_modified.iter().map(String::as_str);
+    let files: Vec<&str> = files.filter(|path| may_fix(path)).collect();
+    let remedy = match statement::remedy(fix, statements) {
+        Some(remedy) => remedy.to_owned(),
+        None if files.is_empty() => return None,
+        None => format!("changed before it passed: {}", files.join(", ")),
+    };
+    let remedy = shorten(&remedy, MAX_REMEDY);
+    Some(format!("`{command}`{error}{ARROW}{remedy}"))
 }
 
 /// Returns the files that were created and removed again.

@@ -827,6 +827,41 @@ fn the_step_of_a_chain_that_failed_still_fails() {
 }
 
 #[test]
+fn a_server_that_was_stopped_has_not_failed() {
+    let stopped = "Exit code 143\nCommand timed out after 2m 0s";
+    for command in [
+        "npm run dev",
+        "pnpm dev:web",
+        "npx vite preview",
+        "npx tsc --watch",
+    ] {
+        assert_eq!(failing([fail(command, stopped)]), NONE, "{command}");
+        assert_eq!(
+            failing([fail(command, "error: port in use")]).len(),
+            1,
+            "{command}"
+        );
+    }
+    assert_eq!(failing([fail("npm test", stopped)]).len(), 1);
+}
+
+#[test]
+fn checks_of_another_project_are_not_told() {
+    let failing = |command| {
+        checks(
+            &session([fail(command, "error: x is unused")]),
+            "/home/ann/shop",
+        )
+        .failing
+    };
+    assert_eq!(failing("cd /tmp/upstream && make build"), NONE);
+    assert_eq!(
+        failing("cd /home/ann/shop/web && make build"),
+        ["`cd web && make build`: error: x is unused"]
+    );
+}
+
+#[test]
 fn the_last_failure_of_a_tool_that_is_no_check_is_kept_apart() {
     let tool = |events: Vec<ToolEvent>| checks(&session(events), "").failed_tool;
     let add = || fail("npx some-tool add", "Error: the key API_KEY is not set");
@@ -906,7 +941,7 @@ fn a_fix_is_told_with_the_statement_that_names_what_was_changed() {
     let fix = observations(&events).observations.pop().unwrap();
     let line = |statements: &[&str]| {
         let statements: Vec<String> = statements.iter().map(|&it| it.to_owned()).collect();
-        fix_line(&fix, statements.iter())
+        fix_line(&fix, statements.iter()).unwrap()
     };
     assert_eq!(
         line(&[
@@ -919,6 +954,31 @@ fn a_fix_is_told_with_the_statement_that_names_what_was_changed() {
     assert_eq!(
         line(&["All tests pass."]),
         "`make test`: AssertionError: total is 0 → changed before it passed: src/cart.py, Makefile"
+    );
+}
+
+#[test]
+fn a_document_fixes_only_a_check_that_names_it() {
+    let line = |error: &str, changed: &[&str]| {
+        let failed = fail("npm install", error);
+        let edits = changed.iter().map(|path| edit(path));
+        let events = [failed]
+            .into_iter()
+            .chain(edits)
+            .chain([pass("npm install")]);
+        let fix = observations(&session(events)).observations.pop().unwrap();
+        fix_line(&fix, [].iter())
+    };
+    assert_eq!(line("error: network timeout", &["README.md"]), None);
+    assert_eq!(
+        line("error: network timeout", &["README.md", "package.json"]).unwrap(),
+        "`npm install`: error: network timeout → changed before it passed: package.json"
+    );
+    let named = line("error: README.md:3 has a dead link", &["README.md"]);
+    assert!(
+        named
+            .unwrap()
+            .ends_with("changed before it passed: README.md")
     );
 }
 

@@ -278,8 +278,7 @@ pub fn fix_lines(observations: &[Observation], turns: &[Turn]) -> Vec<String> {
     let answers = turns.iter().filter_map(|turn| turn.answer.as_deref());
     let statements: Vec<String> = answers.flat_map(answer::statements).collect();
     let mut lines: Vec<String> = Vec::new();
-    for fix in fixes {
-        let line = observe::fix_line(fix, statements.iter());
+    for line in fixes.filter_map(|fix| observe::fix_line(fix, statements.iter())) {
         // The last fix of the same failure.
         lines.retain(|known| failure_of(known) != failure_of(&line));
         lines.push(line);
