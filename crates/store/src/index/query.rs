@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
-    note::{Kind, NoteType, Scope, State, timestamp},
+    note::{Kind, NoteType, Scope, State, parse_timestamp, timestamp},
 };
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use rusqlite::{params_from_iter, types::Value};
 use serde::Serialize;
 
@@ -278,10 +278,19 @@ impl Index {
             )
         };
         let mut entries = self.entries(&sql(">"), values(&now))?;
+        let written = self.entries(&sql("<="), values(&now))?;
+        // A session of a day to come was written under a wrong clock. It would be the last one until then.
+        let last = written
+            .first()
+            .filter(|_| query.note_type == NoteType::Episodic);
+        let last = last.and_then(|last| parse_timestamp(&last.updated_at));
+        let before = last.map(|last| timestamp(last - TimeDelta::seconds(1)));
+        let tomorrow = timestamp(query.now + TimeDelta::days(1));
         for entry in &mut entries {
-            entry.updated_at.clone_from(&now);
+            let wrong = before.as_ref().filter(|_| entry.updated_at > tomorrow);
+            entry.updated_at.clone_from(wrong.unwrap_or(&now));
         }
-        entries.extend(self.entries(&sql("<="), values(&now))?);
+        entries.extend(written);
         entries.sort_by(|a, b| {
             (&b.updated_at, b.confidence, b.id())
                 .partial_cmp(&(&a.updated_at, a.confidence, a.id()))

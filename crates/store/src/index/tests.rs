@@ -671,6 +671,37 @@ fn the_newest_come_first_and_the_future_is_now() {
 }
 
 #[test]
+fn a_session_of_a_day_to_come_is_not_the_last_one() {
+    let fixture = Fixture::new();
+    let at = |days: i64| {
+        move |note: &mut Note| {
+            note.note_type = NoteType::Episodic;
+            note.updated_at = timestamp(now() + chrono::TimeDelta::days(days));
+        }
+    };
+    fixture.add("before", at(-3));
+    fixture.add("ten years ahead", at(3650));
+    let recent = |index: &Index| {
+        let query = Recent {
+            only_pinned: false,
+            with_reflected: true,
+            project: "global",
+            note_type: NoteType::Episodic,
+            now: now(),
+            limit: 2,
+        };
+        let recent = index.recent(query).unwrap();
+        recent
+            .into_iter()
+            .map(|entry| entry.title)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(recent(&fixture.refreshed()), ["before", "ten years ahead"]);
+    fixture.add("after", at(-1));
+    assert_eq!(recent(&fixture.refreshed()), ["after", "ten years ahead"]);
+}
+
+#[test]
 fn filters_are_bound() {
     // SQL-03
     let fixture = Fixture::new();
