@@ -632,7 +632,7 @@ fn where_the_person_approves_everything_all_is_proposed() {
 
 #[test]
 fn the_record_of_a_session_is_not_rewritten() {
-    // It quotes the person: who rewrites it speaks as the person.
+    // MCP-02: it quotes the person: who rewrites it speaks as the person.
     let session = Session::open();
     let id = session.of_session("**Rules:**\n- Always run the linter before you commit.");
     let before = session.bytes(&id);

@@ -144,6 +144,7 @@ fn a_forgotten_session_is_not_brought_back() {
 
 #[test]
 fn phrases_of_what_was_forgotten_or_is_private_now_leave_the_note() {
+    // DEL-01
     const VAULT: &str = "zebrafinch77lagoon";
     let home = home();
     let mut session = Played::new(&home, SESSION);

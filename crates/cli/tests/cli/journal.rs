@@ -428,6 +428,7 @@ fn private_regions_in_the_values_of_json() {
 
 #[test]
 fn what_was_private_is_in_no_name_of_a_branch() {
+    // CAP-03
     let home = home();
     let head = home.project().join(".git/HEAD");
     fs::write(head, format!("ref: refs/heads/fix/{MARKER}\n")).unwrap();

@@ -415,6 +415,7 @@ fn an_excluded_folder_in_mid_session() {
 #[cfg(unix)]
 #[test]
 fn the_rest_of_a_turn_that_enters_an_excluded_folder_is_not_recorded() {
+    // CAP-03
     let (home, secret) = with_excluded();
     let send = |event: &str, prompt_id: &str, cwd: &Path, fields: Value| {
         let mut payload = home.payload(event, "9c1f0a52-0000-4000-8000-000000000009");

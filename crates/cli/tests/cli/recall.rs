@@ -85,7 +85,7 @@ fn a_prompt_that_fits_brings_its_note_and_one_that_does_not_brings_nothing() {
     session 5b0c8f1e of github.com/acme/shop, 4 min ago
 
     prompt 1 · 4 min ago
-      7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+      7Q4KZ9  how-to      Integration tests need the stub server           you, 41 d
               matches the question · matched integration, tests, hang, without,
               stub, server · score 3.19, 0.55 needed
       1 more note held back · anamnesis why --all

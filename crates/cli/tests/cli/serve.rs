@@ -1547,7 +1547,7 @@ fn a_client_that_cannot_ask_leaves_a_reflection_to_the_terminal() {
     1 proposal
 
     reflection, just now, github.com/acme/shop: 1 note from 3 sessions · KEY
-      NOTE  how-to      Restart the broker                      proposal, reflection
+      NOTE  how-to      Restart the broker                    proposal, reflection
 
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
     ");

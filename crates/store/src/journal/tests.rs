@@ -915,6 +915,7 @@ fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
 
 #[test]
 fn what_a_client_scheduled_is_known_after_its_session_was_cleared() {
+    // HOOK-15
     let (_folder, journal) = journal_with_session("z");
     let start = |session: &str, source: &str, process: i64| {
         let mut start = started(session, source);
