@@ -19,7 +19,8 @@ const TYPED: &str = "\
 /// Greetings at the beginning of a letter.
 const GREETINGS: &str = "\
     hi|hello|hey|dear|good morning|good afternoon|hallo|liebe|lieber|sehr geehrte|guten tag|bonjour|salut|cher|chère|\
-    hola|estimado|estimada|buenos días|olá|ciao|beste|cześć|dzień dobry|szanowni|drodzy|здравствуйте|привет|你好|您好|各位";
+    hola|estimado|estimada|buenos días|olá|ciao|beste|cześć|dzień dobry|szanowni|drodzy|здравствуйте|привет|你好|您好|各位|\
+    moin|servus|大家好";
 
 /// Endings of a letter.
 const CLOSINGS: &str = "\
@@ -50,10 +51,10 @@ const REFERRING: &str = "\
     below|above|following|attached|forwarded|wrote|writes|says|he said|she said|they said|this mail|this email|\
     this e-mail|the mail|the email|this message|the message|this text|this comment|this ticket|this issue|this article|\
     this post|this page|this readme|this doc|these instructions|the docs say|summarize|summarise|translate|reply to|\
-    respond to|proofread|diese mail|diese nachricht|schreibt|schrieb|folgende|folgenden|oben|unten|übersetze|\
+    respond to|proofread|rephrase|reword|the grammar|said that|this sentence|meint|meinte|sagt|sagte|steht|diese mail|diese nachricht|schreibt|schrieb|folgende|folgenden|oben|unten|übersetze|\
     fasse|ce mail|ce message|ci-dessous|ci-dessus|traduis|résume|este correo|este mensaje|abajo|traduce|escribió|\
     ten mail|tego maila|tę wiadomość|poniżej|powyżej|przetłumacz|streść|napisał|napisała|邮件|下面|以下|上面|翻译|总结|\
-    他说|她说|メール|以下|上記|翻訳";
+    他说|她说|跟我说|写着|这句话|メール|以下|上記|翻訳";
 
 /// A text without the material that was pasted into it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -200,6 +201,11 @@ fn begins_letter(line: &str) -> bool {
         || line.ends_with([',', '，', '!', '！', ':', '：'])
             && line.chars().count() <= MAX_GREETING
             && Words::new(line).begin(GREETINGS)
+}
+
+/// Returns whether a text begins with the greeting of a letter.
+pub(crate) fn greets(text: &str) -> bool {
+    Words::new(text).begin(GREETINGS)
 }
 
 /// Puts `…` in place of each text that the client marks as pasted. What is before and after it belongs to

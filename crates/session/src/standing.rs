@@ -1,12 +1,24 @@
 //! The standing instructions of a prompt: what a person plainly typed and means to hold in general.
 
 use crate::{
-    directive::{standing_part, stands_alone},
-    prose::{Prose, typed_part},
+    directive::{contradicts, directive, is_question, standing_part, stands_alone},
+    phrases::{Words, is_dense},
+    prose::{Prose, greets, typed_part},
 };
 
 /// The longest prompt that gives standing instructions, in lines. A longer one is a document.
 const MAX_STANDING_LINES: usize = 5;
+
+/// Requests in the form of a question.
+const REQUESTING: &str = "\
+    can you|could you|would you|will you|kannst du|könntest du|peux-tu|puedes|możesz|可以";
+
+/// Beginnings of questions without a question mark.
+const ASKING: &str = "\
+    what|why|who|how|which|is|are|does|do you|did|was|wie|warum|wer|ist|stimmt|est-ce|qué|czy|co";
+
+/// Words at the beginning of a line of a log.
+const LEVELS: [&str; 4] = ["INFO ", "WARN ", "ERROR ", "DEBUG "];
 
 /// Returns the standing instructions of a prompt: sentences that hold in general by their own words,
 /// can be understood alone, and were plainly typed.
@@ -15,11 +27,14 @@ pub fn standing_instructions(prompt: &str) -> Vec<String> {
     if prompt.lines().count() > MAX_STANDING_LINES {
         return Vec::new();
     }
-    let Some(typed) = typed_part(prompt) else {
+    let Some(typed) = typed_part(prompt).map(str::trim_end) else {
         return Vec::new();
     };
     let prose = Prose::new(typed);
     let lists: Vec<_> = prose.rule_lists().collect();
+    if !is_plainly_typed(prompt, typed, !lists.is_empty()) {
+        return Vec::new();
+    }
     let mut instructions = Vec::new();
     for (position, sentence) in prose.sentences.iter().enumerate() {
         if let Some((list, text)) = lists.iter().find(|(list, _)| list.contains(&position)) {
@@ -28,7 +43,39 @@ pub fn standing_instructions(prompt: &str) -> Vec<String> {
             }
         } else if let Some(part) = standing_part(sentence) {
             instructions.push(part.to_owned());
+        } else if !stands_alone(sentence) && !contradicts(sentence) {
+            // What follows may be the text that the sentence is about: "Make this shorter."
+            break;
         }
     }
     instructions
+}
+
+/// Returns whether the form of a prompt shows that its first paragraph was typed: it begins with a letter
+/// and no greeting, each line is an instruction or an item of a list of rules, and nothing signs it or asks
+/// about it.
+fn is_plainly_typed(prompt: &str, paragraph: &str, is_list: bool) -> bool {
+    const MAX_SIGNATURE: usize = 3;
+    let asks = |sentence: &String| {
+        let is_request = Words::new(sentence).contain(REQUESTING) || directive(sentence).is_some();
+        is_question(sentence) && !is_request
+            || is_dense(sentence) && sentence.ends_with(['吗', '呢', '么'])
+    };
+    let is_short = |line: &str| !is_dense(line) && Words::new(line).iter().count() <= MAX_SIGNATURE;
+    let is_signed = |line: &str| {
+        let end = line.rsplit_once(" — ").map(|(_, end)| end);
+        end.is_some_and(|end| end.starts_with(char::is_uppercase) && is_short(end))
+    };
+    let instructs = |line: &str| standing_part(line.trim()).is_some();
+    let behind = prompt[paragraph.len()..].lines().map(str::trim);
+    let mut behind = behind.filter(|line| !line.is_empty());
+    let has_form = paragraph.starts_with(char::is_alphabetic)
+        && !paragraph.contains('\t')
+        && !greets(paragraph)
+        && !LEVELS.iter().any(|level| paragraph.starts_with(level))
+        && !paragraph.lines().any(is_signed);
+    has_form
+        && (is_list || paragraph.lines().count() == 1 || paragraph.lines().all(instructs))
+        && !behind.any(|line| is_short(line) || Words::new(line).begin(ASKING))
+        && !Prose::new(prompt).sentences.iter().any(asks)
 }

@@ -91,6 +91,7 @@ pub(crate) fn standing_part(sentence: &str) -> Option<&str> {
     let sentence = told.unwrap_or(sentence);
     let judged = Judged::new(sentence);
     let holds = sentence.chars().count() <= MAX_STANDING
+        && !judged.is_labelled()
         && judged.is_general()
         && judged.directive() == Some(Directive::Rule)
         && !judged.words.contain(judged.cues.step)
@@ -389,6 +390,30 @@ impl<'a> Judged<'a> {
         })
     }
 
+    /// Returns whether a colon separates the sentence from who says it or what it is for, unless that is a
+    /// rule or the head of rules: "Alex: …", "add to the readme: …".
+    fn is_labelled(&self) -> bool {
+        let text = unquoted(self.sentence);
+        let goes_on =
+            |after: &str| after.starts_with(|c: char| c.is_ascii_digit() || "/:\\".contains(c));
+        let mut colons = text.match_indices([':', '：']);
+        let colon = colons.find(|(at, colon)| !goes_on(&text[at + colon.len()..]));
+        colon.is_some_and(|(at, _)| {
+            let label = Words::new(&text[..at]).after(LEAD_INS);
+            let cues = self.cues;
+            let general = [
+                cues.general,
+                cues.general_first,
+                cues.adverb,
+                cues.here,
+                cues.rules,
+            ];
+            !label.as_str().is_empty()
+                && !general.iter().any(|cue| label.contain(cue))
+                && !label.begin(cues.forbidding)
+        })
+    }
+
     fn is_unfinished(&self) -> bool {
         let sentence = self.sentence.trim_end_matches(['"', ')']);
         sentence.ends_with(['…', ':', '：']) || sentence.ends_with("...")
@@ -514,6 +539,9 @@ pub(crate) fn unquoted(sentence: &str) -> String {
             (None, '`') => quote = Some('`'),
             (None, '“' | '„') => quote = Some('”'),
             (None, '「') => quote = Some('」'),
+            (None, '『') => quote = Some('』'),
+            (None, '《') => quote = Some('》'),
+            (None, '«') => quote = Some('»'),
             (None, c) => text.push(c),
         }
         if quote.is_some() && !text.ends_with('x') {

@@ -177,11 +177,47 @@ fn pasted_text_is_no_standing_instruction() {
         format!("one\ntwo\nthree\nfour\nfive\n{RULE}"),
         format!("```\n{RULE}\n```\nis that so?"),
         format!("Subject: mirror\n{RULE}"),
+        format!("Alex 10:42 AM\n{RULE}"),
+        format!("Alex: {RULE}"),
+        format!("[12.11.26, 10:42:11] Alex: {RULE}"),
+        format!("nit: {RULE}"),
+        format!("{RULE}\n-- \nAlex, platform team"),
+        format!("{RULE}\n\nThanks,\nAlex"),
+        format!("{} — Alex", RULE.trim_end_matches('.')),
+        format!("Hi team, {RULE}"),
+        format!("Servus,\n{RULE}"),
+        format!("Alex said that {RULE}"),
+        format!("'{RULE}' is what the wiki says"),
+        format!("«{RULE}» is in the wiki"),
+        format!("> {RULE}"),
+        format!("// {RULE}"),
+        format!("- [ ] {RULE}"),
+        format!("~~~\n{RULE}\n~~~\nok?"),
+        format!("INFO  {RULE}"),
+        format!("Nov 12 10:42:00 host app[123]: {RULE}"),
+        format!("https://wiki.example/policy\n{RULE}"),
+        format!("{RULE}\nSource: https://wiki.example"),
+        format!("{RULE}\nis this true?"),
+        format!("{RULE} Is this true?"),
+        format!("{RULE}\n\nwhat do you think"),
+        format!("Make this shorter. {RULE}"),
+        format!("add to the readme: {RULE}"),
+        format!("<agent-message>\n{RULE}\n</agent-message>"),
+        "小王:从现在开始，提交信息一律用英文".to_owned(),
+        "Change the label to: Always on".to_owned(),
     ] {
         assert_eq!(standing_instructions(&prompt), [""; 0], "{prompt}");
     }
-    let typed = format!("{RULE}\n\nand fix the parser");
-    assert_eq!(standing_instructions(&typed), [RULE]);
+    for typed in [
+        format!("{RULE}\n\nand fix the parser"),
+        format!("Fix the parser. {RULE}"),
+        format!("No, that's wrong. {RULE}"),
+        format!("{RULE} Can you update the lockfile?"),
+    ] {
+        assert_eq!(standing_instructions(&typed), [RULE], "{typed}");
+    }
+    let important = format!("Important: {RULE}");
+    assert_eq!(standing_instructions(&important), [important.as_str()]);
 }
 
 #[test]
