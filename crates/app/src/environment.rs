@@ -69,7 +69,7 @@ variables! {
     CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR", "Claude Code's folder. Default: `~/.claude`.";
     CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The folder of the session's project, set by Claude Code for hooks and the server.";
     CLAUDE_PROCESS = "CLAUDE_PID", "The process id of Claude Code, set by it for hooks.";
-    CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started. Session lines and answers to slash commands are shown only in its terminal interface.";
+    CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started. Session lines and answers to slash commands are shown only in its terminal interface. Prompts through the SDK give no standing instructions.";
     CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session id of a command or the server, set by Claude Code.";
     GEMINI_SESSION = "GEMINI_SESSION_ID", "Set by Gemini CLI for hooks. Identifies the host if the payload does not.";
     CODEX_PLUGIN = "PLUGIN_ROOT", "Like `GEMINI_SESSION_ID`, set by Codex for a plugin's hooks.";
@@ -304,6 +304,8 @@ pub struct Environment {
     pub is_interactive: bool,
     /// Whether `claude -p` runs the session.
     pub is_headless: bool,
+    /// Whether a program sends the prompts of the session, through `claude -p` or the SDK.
+    pub is_scripted: bool,
     /// The program that set variables for its hooks, if it is not Claude Code.
     pub host: Option<Host>,
     /// Claude Code's process id.
@@ -371,6 +373,10 @@ impl Environment {
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             is_headless: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "sdk-cli"),
+            is_scripted: text(CLAUDE_ENTRY).is_some_and(|entry| {
+                entry.starts_with("sdk-")
+                    || ["mcp", "claude-code-github-action"].contains(&entry.as_str())
+            }),
             client_process: text(CLAUDE_PROCESS),
             host: HOST_VARIABLES
                 .iter()

@@ -3,7 +3,8 @@
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::rank::{Mask, Query, rank};
 use anamnesis_session::{
-    prompt::SafePrompt, session_note::says_the_same, standing::standing_instructions,
+    event::PromptKind, prompt::SafePrompt, session_note::says_the_same,
+    standing::standing_instructions,
 };
 use anamnesis_store::{
     index::Index,
@@ -39,7 +40,8 @@ pub fn suggestion(
     session: &str,
     prompt: &SafePrompt,
 ) -> Result<Option<Suggestion>, Error> {
-    let Some(typed) = prompt.question().filter(|_| context.config.learn.suggest) else {
+    let is_asked = prompt.kind() == PromptKind::Person && context.config.learn.suggest;
+    let Some(typed) = prompt.question().filter(|_| is_asked) else {
         return Ok(None);
     };
     let lasting = standing_instructions(&typed);

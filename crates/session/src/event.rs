@@ -81,6 +81,8 @@ words! {
     PromptKind {
         /// Typed by a person.
         Person = "person",
+        /// Sent by a program through `claude -p` or the SDK. Nobody knows who wrote it.
+        Script = "script",
         /// A slash command.
         Command = "command",
         /// A message from a program.

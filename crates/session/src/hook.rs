@@ -343,6 +343,9 @@ fn submitted(text: Option<String>, source: &Value) -> RawPrompt {
     if !source.is_null() && !matches!(source.as_str(), Some("user" | "sdk")) {
         prompt.mark_untyped();
     }
+    if source == "sdk" {
+        prompt.mark_script();
+    }
     prompt
 }
 

@@ -23,6 +23,7 @@ use anamnesis_text::{
 pub struct RawPrompt {
     text: String,
     is_untyped: bool,
+    is_script: bool,
 }
 
 impl RawPrompt {
@@ -31,7 +32,13 @@ impl RawPrompt {
         Self {
             text: text.into(),
             is_untyped: false,
+            is_script: false,
         }
+    }
+
+    /// Marks it as sent through `claude -p` or the SDK. It gives no standing instruction then.
+    pub fn mark_script(&mut self) {
+        self.is_script = true;
     }
 
     /// Marks it as sent by a program. It is no command then, and nothing of it is a person's words.
@@ -116,7 +123,12 @@ impl SafePrompt {
             _ if raw.is_untyped => (PromptKind::Notification, ""),
             _ if is_private => (PromptKind::Person, ""),
             (prompt_text::PromptKind::Person | prompt_text::PromptKind::Private, typed) => {
-                (PromptKind::Person, typed)
+                let kind = if raw.is_script {
+                    PromptKind::Script
+                } else {
+                    PromptKind::Person
+                };
+                (kind, typed)
             }
             (prompt_text::PromptKind::Command, typed) => (PromptKind::Command, typed),
             (prompt_text::PromptKind::Notification | prompt_text::PromptKind::Local, _) => {
@@ -151,7 +163,8 @@ impl SafePrompt {
         let mut held = Self::new(raw, None);
         let (text, _) = uncut(&raw.text);
         let typed = typed_part(&text).1;
-        let is_kept = matches!(held.value.kind, PromptKind::Person | PromptKind::Command)
+        let kind = held.value.kind;
+        let is_kept = !matches!(kind, PromptKind::Notification | PromptKind::Media)
             && held.value.privacy != Privacy::Full;
         if is_kept && typed.len() <= MAX_HELD {
             held.value.unmasked = redact(typed).text.into_owned().into_bytes();
@@ -200,12 +213,13 @@ impl SafePrompt {
         self.many_tags
     }
 
-    /// Returns the stored text to search with, if a person typed it: without the mark, which would
+    /// Returns the stored text to search with, if it is a question or an order: without the mark, which would
     /// add words to the search.
     pub fn question(&self) -> Option<Cow<'_, str>> {
         let text = self
             .text()
-            .filter(|_| self.kind == PromptKind::Person && self.privacy != Privacy::Full)?;
+            .filter(|_| matches!(self.kind, PromptKind::Person | PromptKind::Script))
+            .filter(|_| self.privacy != Privacy::Full)?;
         if self.mark.is_empty() {
             return Some(Cow::Borrowed(text));
         }

@@ -369,6 +369,12 @@ pub fn is_as_captured(journal: &Journal, note: &Note) -> bool {
         })
 }
 
+/// Returns whether a program sent a prompt of a note's session. Such a note quotes no person.
+pub fn is_scripted(journal: &Journal, note: &Note) -> bool {
+    let session = note.session.as_deref();
+    session.is_some_and(|session| journal.is_scripted(session).unwrap_or(true))
+}
+
 /// Records the current text of a session's note as written by capture, after a text in it was masked.
 pub fn keep_own(journal: &Journal, session: &str, note: &Note) -> Result<(), journal::Error> {
     journal.session_body_written(session, &own_text(&note.title, &note.body))

@@ -189,6 +189,11 @@ fn answer_event(
     let hook = ManuallyDrop::new(Hook::new(context, folder, &payload, &waiting));
     let (end, journal) = (hook.transcript_end.as_deref(), hook.journal_to_read());
     typed_by::mark(&mut payload, folders, end, journal, &waiting);
+    if let Event::UserPromptSubmit { prompt } = &mut payload.event
+        && hook.context.environment.is_scripted
+    {
+        prompt.mark_script();
+    }
     let typed = typed::typed(&payload, &hook.context);
     if typed.is_some() {
         watchdog.extend(TYPED_DEADLINE);

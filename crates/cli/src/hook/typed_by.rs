@@ -42,6 +42,7 @@ pub(super) fn mark(
     waiting: &[Waiting],
 ) {
     let session = &payload.session_id;
+    let is_agents = payload.agent.is_some();
     let Event::UserPromptSubmit { prompt } = &mut payload.event else {
         return;
     };
@@ -64,7 +65,7 @@ pub(super) fn mark(
             scheduled.extend(prompts.map(str::to_owned));
         }
     }
-    if is_unknown || scheduled.iter().any(|other| prompt.repeats(other)) {
+    if is_agents || is_unknown || scheduled.iter().any(|other| prompt.repeats(other)) {
         prompt.mark_untyped();
     }
 }

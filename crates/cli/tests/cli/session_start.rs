@@ -648,3 +648,59 @@ fn standing_instructions_cannot_be_forged() {
     fs::write(path, text.replace("run the linter", "skip the linter")).unwrap();
     assert_eq!(told("clear"), 0);
 }
+
+/// Nobody knows who wrote the prompt of `claude -p`, and a subagent's is the model's.
+#[test]
+fn a_program_gives_no_standing_instruction() {
+    // HOOK-15
+    for (entry, fields, told) in [
+        ("cli", json!({}), 1),
+        ("sdk-cli", json!({}), 0),
+        ("sdk-py", json!({}), 0),
+        ("cli", json!({ "source": "sdk" }), 0),
+        (
+            "cli",
+            json!({ "agent_id": "a-1", "agent_type": "Explore" }),
+            0,
+        ),
+    ] {
+        let home = home();
+        let mut prompt = json!({ "prompt_id": "p-1", "prompt": "From now on run the linter before you commit." });
+        for (name, value) in fields.as_object().unwrap() {
+            prompt[name] = value.clone();
+        }
+        let answer = json!({ "prompt_id": "p-1", "last_assistant_message": "The parser is fixed, because the cache was stale." });
+        for (time, payload) in [
+            ("03:00:00", home.start("teller", "startup")),
+            (
+                "03:00:01",
+                event(&home, "UserPromptSubmit", "teller", prompt),
+            ),
+            ("03:00:02", event(&home, "Stop", "teller", answer)),
+            (
+                "03:00:03",
+                event(&home, "SessionEnd", "teller", json!({ "reason": "other" })),
+            ),
+        ] {
+            home.hook_with(payload.to_string())
+                .env("ANAMNESIS_NOW", format!("2026-01-02T{time}Z"))
+                .env("CLAUDE_CODE_ENTRYPOINT", entry)
+                .run()
+                .well();
+        }
+        home.settle();
+        home.run("reindex").well();
+        let (block, _) = start(&home, "startup");
+        let said = block
+            .matches("You said:\n- From now on run the linter")
+            .count();
+        assert_eq!(said, told, "{entry} {fields}: {block}");
+        // Its note still quotes the prompt.
+        let is_kept = block.contains("run the linter");
+        assert_eq!(
+            is_kept,
+            fields.get("agent_id").is_none(),
+            "{entry} {fields}: {block}"
+        );
+    }
+}

@@ -135,6 +135,8 @@ pub struct SessionDigest {
     pub files: Vec<String>,
     /// Whether all that was made was removed again.
     pub is_undone: bool,
+    /// Whether a program sent a prompt of it.
+    pub is_scripted: bool,
     /// The number of edits of files beyond the limit of `files`.
     pub edits_left_out: usize,
     /// How many tools failed.
@@ -608,9 +610,12 @@ fn grown(limits: Limits, prompts: usize) -> Limits {
 }
 
 /// Returns the person's standing instructions, the newest last. Of two that repeat each other the newer
-/// is returned.
+/// is returned. A session of a program has none.
 fn rules(parsed: &ParsedDigest) -> Vec<String> {
     let mut rules: Vec<String> = Vec::new();
+    if parsed.digest.is_scripted {
+        return rules;
+    }
     for prompt in &parsed.prompts {
         let turn = parsed.digest.turns.get(prompt.turn);
         let text = turn.and_then(|turn| turn.prompt.as_deref());

@@ -231,6 +231,7 @@ impl Journal {
         }
         digest.fixed = session_note::fix_lines(&self.observations(id)?, &turns);
         digest.turns = turns;
+        digest.is_scripted = self.is_scripted(id)?;
         // While the session is open, a prompt that is not stored yet may turn out to be private.
         let may_be_told = |stored: &StoredEvent| session.is_completed() || stored.prompt.is_some();
         let newest = |of: &str| -> Result<Vec<ToolEvent>, Error> {
@@ -242,6 +243,12 @@ impl Journal {
         digest.declared = Declared::new(&newest(&declaring())?, session.folder.as_deref());
         digest.compacted = self.compacted(id)?;
         Ok(Some(digest))
+    }
+
+    /// Returns whether a program sent a prompt of a session through `claude -p` or the SDK.
+    pub fn is_scripted(&self, id: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM prompt WHERE session = ? AND kind = ?";
+        self.exists(sql, [id, PromptKind::Script.as_str()])
     }
 
     /// Returns the client's last summary of a session.
@@ -402,7 +409,7 @@ impl Journal {
     /// Returns a person's prompts and the model's answers, in order.
     pub(super) fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
         let sql = "SELECT 0 AS is_answer, text, at, number, kind = ?3 AS is_command FROM prompt
-             WHERE session = ?1 AND kind IN (?2, ?3) AND text IS NOT NULL
+             WHERE session = ?1 AND kind IN (?2, ?3, 'script') AND text IS NOT NULL
              UNION ALL SELECT 1, text, at, number, 0 FROM turn_end
              WHERE session = ?1 AND speaker = 'main' AND text IS NOT NULL
              ORDER BY at, is_answer, number";

@@ -299,7 +299,7 @@ impl Journal {
                    prompts = 1 + max(prompts, coalesce((SELECT max(number) FROM prompt WHERE session = ?1), 0)),
                    first_prompt = CASE WHEN ?2 THEN coalesce(first_prompt, ?3) ELSE first_prompt END
                  WHERE id = ?1 RETURNING prompts",
-                params![session, kind == PromptKind::Person, text],
+                params![session, matches!(kind, PromptKind::Person | PromptKind::Script), text],
             )?;
         self.run(
             "INSERT INTO prompt (session, id, number, kind, privacy, text, many_tags, at)

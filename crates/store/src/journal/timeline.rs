@@ -12,7 +12,7 @@ const MOMENTS: &str = "
   SELECT started_at AS at, id AS session, project, 0 AS what, NULL AS text FROM session
   UNION ALL
   SELECT prompt.at, session.id, project, 1, text FROM prompt
-    JOIN session ON session.id = prompt.session WHERE kind = 'person' AND text IS NOT NULL
+    JOIN session ON session.id = prompt.session WHERE kind IN ('person', 'script') AND text IS NOT NULL
   UNION ALL
   SELECT observation.at, session.id, project, 2, body FROM observation
     JOIN session ON session.id = observation.session";

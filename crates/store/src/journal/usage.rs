@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use anamnesis_note::id::NoteId;
-use anamnesis_session::event::{Privacy, PromptKind, ToolInput};
+use anamnesis_session::event::{Privacy, ToolInput};
 use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
@@ -239,8 +239,8 @@ impl Journal {
           (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
         let projects = Json(projects);
         let (prompts, sessions) = self.tuple(
-            &format!("SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND kind = ?3"),
-            params![since, projects, PromptKind::Person.as_str()],
+            &format!("SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND kind IN ('person', 'script')"),
+            params![since, projects],
         )?;
         // `memory_get` takes ids of any length, which end like the note's.
         let pointers = self.tuple(
