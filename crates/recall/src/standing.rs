@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_session::{
-    directive::{directive, stands_alone},
+    directive::{directive, stands_alone, takes_back, withdraws},
     session_note::{rules_in, said_in, says_the_same},
 };
 use anamnesis_text::hash::text_hash;
@@ -47,7 +47,7 @@ pub fn instructions(notes: &[Note], is_captured: impl Fn(&Note) -> bool) -> Vec<
     let mut known: HashMap<NoteId, bool> = HashMap::new();
     let mut quotes = |note: &Note| *known.entry(note.id).or_insert_with(|| is_captured(note));
     let mut instructions = Vec::new();
-    for mut group in groups(notes) {
+    for mut group in groups(notes, &mut quotes) {
         let sessions = |group: &[Sentence<'_>]| {
             let sessions: BTreeSet<NoteId> = group.iter().map(|said| said.note.id).collect();
             sessions.len()
@@ -73,15 +73,28 @@ pub fn instructions(notes: &[Note], is_captured: impl Fn(&Note) -> bool) -> Vec<
     instructions
 }
 
-/// Returns the lasting sentences of notes, those with mostly the same words together, newest first.
-fn groups(notes: &[Note]) -> Vec<Vec<Sentence<'_>>> {
+/// Returns the lasting sentences of notes, those with mostly the same words together, newest first. A
+/// sentence that the person took back in a later session is none.
+fn groups<'a>(notes: &'a [Note], quotes: &mut impl FnMut(&Note) -> bool) -> Vec<Vec<Sentence<'a>>> {
     let mut groups: Vec<Vec<Sentence<'_>>> = Vec::new();
+    let mut withdrawals: Vec<Sentence<'_>> = Vec::new();
     for note in notes {
         let said = said_in(&note.body).map(|text| (text, false));
         let said = said.filter(|(text, _)| directive(text).is_some() && stands_alone(text));
         let rules = rules_in(&note.body).map(|text| (text, true));
         // The newest sentence of a list is its last.
-        let lasting: Vec<(&str, bool)> = said.chain(rules).collect();
+        let mut lasting: Vec<(&str, bool)> = said.chain(rules).collect();
+        lasting.retain(|(text, _)| {
+            let mut later = withdrawals.iter().filter(|said| withdraws(said.text, text));
+            !later.any(|said| quotes(said.note))
+        });
+        let all = said_in(&note.body).chain(rules_in(&note.body));
+        let withdrawing = all.filter(|text| takes_back(text));
+        withdrawals.extend(withdrawing.map(|text| Sentence {
+            note,
+            text,
+            is_rule: false,
+        }));
         for (text, is_rule) in lasting.into_iter().rev() {
             let sentence = Sentence {
                 note,
@@ -155,6 +168,42 @@ mod tests {
             .collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(texts(&[session("3", &many, &[])]).len(), MAX_INSTRUCTIONS);
+    }
+
+    #[test]
+    fn a_rule_that_was_taken_back_later_is_none() {
+        for (rule, back) in [
+            (
+                "Never push directly to main, always open a pull request.",
+                "Forget the pull request rule, you can push straight to main now.",
+            ),
+            (
+                "From now on never touch the legacy folder.",
+                "Ignore what I said about the legacy folder, you may edit it.",
+            ),
+            (
+                "Never use moment.js in this project.",
+                "You may use moment.js in this project again.",
+            ),
+        ] {
+            let old = session("1", &[rule], &[]);
+            let new = session("2", &[], &[back]);
+            assert_eq!(texts(std::slice::from_ref(&old)), [rule]);
+            assert!(texts(&[new.clone(), old.clone()]).is_empty(), "{back}");
+            // It was said again.
+            let again = session("3", &[rule], &[]);
+            assert_eq!(texts(&[again, new.clone(), old.clone()]), [rule]);
+            // Only the person takes it back.
+            let all = instructions(&[new.clone(), old], |note| note.id != new.id);
+            assert_eq!(all.len(), 1, "{back}");
+        }
+        let old = session(
+            "1",
+            &["In this repo we always use npm for installing packages."],
+            &[],
+        );
+        let new = "From now on use pnpm, not npm.";
+        assert_eq!(texts(&[session("2", &[new], &[]), old]), [new]);
     }
 
     #[test]

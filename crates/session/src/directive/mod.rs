@@ -5,10 +5,15 @@
 //! note costs more than a missing one.
 
 mod cues;
+mod withdrawal;
 
 use anamnesis_text::correction::gives_value_up;
 
-use self::cues::{Cues, cues};
+pub use self::withdrawal::{takes_back, withdraws};
+use self::{
+    cues::{Cues, cues},
+    withdrawal::gives_back,
+};
 use crate::phrases::{Words, is_dense, is_in, is_small_talk, length, sum_of_marks};
 
 /// The kind of a lasting sentence.
@@ -213,6 +218,9 @@ impl<'a> Judged<'a> {
         }
         let first = self.first().as_str();
         if is_in(first, CORRECTING) {
+            return Some(Directive::Correction);
+        }
+        if gives_back(self) {
             return Some(Directive::Correction);
         }
         let is_wrong = words.contain(cues.wrong);

@@ -306,3 +306,52 @@ fn what_the_person_settles_is_chosen() {
         assert!(!chooses(sentence), "{sentence}");
     }
 }
+
+#[test]
+fn a_rule_is_taken_back_in_so_many_words() {
+    const MAIN: &str = "Never push to main without a review.";
+    for (said, rule, expected) in [
+        (
+            "Actually, scrap that changelog rule, we generate it from commits.",
+            "Always add a changelog entry for every change.",
+            true,
+        ),
+        (
+            "You no longer need to run the linter before you commit",
+            "Always run the linter before you commit.",
+            true,
+        ),
+        (
+            "Du kannst ab jetzt wieder auf Englisch antworten.",
+            "Ab jetzt immer auf Deutsch antworten",
+            false,
+        ),
+        ("you can push to the feature branch", MAIN, false),
+        ("you can push now", MAIN, false),
+        ("forget the review, just merge the branch", MAIN, false),
+        ("ignore the review rule of the bot", MAIN, false),
+        (
+            "drop the changelog entry column",
+            "Always add a changelog entry for every change.",
+            false,
+        ),
+        (
+            "no need to run the linter this time",
+            "Always run the linter before you commit.",
+            false,
+        ),
+        (
+            "From now on use pnpm, not npm.",
+            "In this repo we always use npm for packages.",
+            true,
+        ),
+        (
+            "From now on use pnpm, not npm.",
+            "Never use npm in this repo.",
+            false,
+        ),
+        ("we deploy from the release branch, not main", MAIN, false),
+    ] {
+        assert_eq!(withdraws(said, rule), expected, "{said}");
+    }
+}

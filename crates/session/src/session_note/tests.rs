@@ -624,3 +624,21 @@ fn a_note_is_asked_for_by_later_requests_and_by_commands() {
         ]
     );
 }
+
+#[test]
+fn a_rule_that_is_taken_back_later_is_not_told() {
+    const RULE: &str = "Always add a changelog entry for every change.";
+    const BACK: &str = "Actually, scrap that changelog rule, we generate it from commits.";
+    let body = |turns: &[(&str, &str)]| note(&changed(turns)).1;
+    let first = (RULE, "Noted, I add one from now on.");
+    let kept = body(&[
+        first,
+        ("fix the parser of `dates.rs`", "The parser is fixed."),
+    ]);
+    assert!(kept.contains(RULE), "{kept}");
+    let taken_back = body(&[first, (BACK, "The rule is gone.")]);
+    assert!(
+        !taken_back.contains("**Rules:**") && taken_back.contains(BACK),
+        "{taken_back}"
+    );
+}

@@ -1,0 +1,108 @@
+//! Tells whether a sentence of a person takes a standing instruction back, in so many words.
+
+use std::collections::BTreeSet;
+
+use anamnesis_text::terms::terms;
+
+use super::{Judged, LEAD_INS, is_question};
+use crate::phrases::Words;
+
+/// Beginnings that take back what they name as a rule.
+const FORGETTING: &str = "\
+    forget about|forget|scrap|drop|ignore|cancel|disregard|never mind|nevermind|vergiss|ignoriere|streich|oublie|\
+    olvida|ignora|zapomnij o|ignoruj|忘掉|忽略|取消";
+const NAMED: &str = "\
+    rule|rules|instruction|instructions|convention|conventions|policy|guideline|guidelines|what i said|what i told|\
+    regel|regeln|vorgabe|was ich|règle|règles|consigne|ce que j'ai dit|regla|reglas|lo que dije|zasadę|zasadzie|规则|规定|\
+    约定|我说的";
+
+/// Beginnings that permit or no longer demand, and words that say that this lasts.
+const PERMITTING: &str = "\
+    you may|you can|feel free to|it's fine to|it is fine to|it's ok to|no need to|there is no need to|there's no need to|\
+    you don't have to|you dont have to|you do not have to|you don't need to|you dont need to|you do not need to|\
+    you no longer need to|you no longer have to|du kannst|du darfst|du musst|tu peux|puedes|możesz|nie musisz|你可以|不用再|不必再";
+const LASTING: &str = "\
+    may now|again|anymore|any more|any longer|no longer|from now on|wieder|ab jetzt|nicht mehr|à nouveau|de nouveau|de nuevo|\
+    znowu|już|再|重新|以后";
+
+/// Words that are in most rules.
+const GENERAL: &str = "\
+    always|never|don't|dont|do|not|no|please|must|should|every|each|all|any|before|after|when|whenever|without|the|a|an|\
+    in|on|of|for|to|auf|mit|zu|für|bei|von|der|die|das|den|dem|und|and|or|you|we|i|it|is|are|be|with|use|using|now|only|just|about|that|this|what|said|told";
+
+/// Returns whether a sentence of a person may take an earlier instruction back: see [`withdraws`].
+pub fn takes_back(sentence: &str) -> bool {
+    let words = Words::new(sentence).after(LEAD_INS);
+    if !words.begin(FORGETTING) && !words.begin(PERMITTING) && !words.contain("not") {
+        return false;
+    }
+    let judged = Judged::new(sentence);
+    gives_back(&judged) || replaced(&judged).is_some()
+}
+
+/// Returns whether a sentence says that some instruction does not hold any more.
+pub(super) fn gives_back(judged: &Judged<'_>) -> bool {
+    names_rule(judged) || permits(judged)
+}
+
+fn names_rule(judged: &Judged<'_>) -> bool {
+    let first = judged.first();
+    !is_question(judged.sentence) && first.begin(FORGETTING) && first.contain(NAMED)
+}
+
+fn permits(judged: &Judged<'_>) -> bool {
+    !is_question(judged.sentence)
+        && judged.first().begin(PERMITTING)
+        && judged.words.contain(LASTING)
+        && !judged.words.contain("try again|run again")
+}
+
+/// Returns whether a sentence of a person takes an earlier instruction back: it names the rule to be
+/// forgotten, permits most of what it is about, or says what is used instead.
+pub fn withdraws(sentence: &str, rule: &str) -> bool {
+    let judged = Judged::new(sentence);
+    let told = || content(rule, &judged);
+    if names_rule(&judged) {
+        let named = judged.first().without(NAMED).after(FORGETTING);
+        let named = content(named.as_str(), &judged);
+        !named.is_empty() && named.is_subset(&told())
+    } else if permits(&judged) {
+        let told = told();
+        let common = content(sentence, &judged).intersection(&told).count();
+        common >= 2 && common * 2 >= told.len()
+    } else {
+        replaces(&judged, rule)
+    }
+}
+
+/// Returns the terms of a text without those that are in most rules.
+fn content(text: &str, judged: &Judged<'_>) -> BTreeSet<String> {
+    let cues = judged.cues;
+    let words = Words::new(text).without(cues.general).without(cues.here);
+    let words = words.without(cues.adverb).without(GENERAL);
+    terms(words.as_str()).into_iter().collect()
+}
+
+/// Returns what a sentence puts out of use: "from now on use pnpm, not npm".
+fn replaced<'a>(judged: &'a Judged<'_>) -> Option<&'a str> {
+    let first = judged
+        .clauses
+        .iter()
+        .position(|clause| clause.contain("use|using|switch to"))?;
+    let clauses = judged.clauses.get(first + 1..)?;
+    clauses.iter().find_map(|clause| {
+        let old = clause.as_str().strip_prefix("not ")?;
+        // `x` is in the place of what is quoted.
+        (!old.contains(' ') && old != "x").then_some(old)
+    })
+}
+
+/// Returns whether a sentence puts something in the place of what a rule uses.
+fn replaces(judged: &Judged<'_>, rule: &str) -> bool {
+    const OPPOSED: &str = "not|never|don't|dont|avoid|no|instead of";
+    let rule = Words::new(rule);
+    replaced(judged).is_some_and(|old| {
+        let used = ["use", "uses", "using", "with"].map(|verb| format!("{verb} {old}"));
+        rule.contain(&used.join("|")) && !rule.contain(OPPOSED)
+    })
+}
