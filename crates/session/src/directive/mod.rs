@@ -65,7 +65,11 @@ const POLITE: &str =
 /// Beginnings that reject an answer.
 const REJECTING: &str = "\
     no|nope|wait|stop|wrong|incorrect|that's not|thats not|that is not|not what|undo|revert|why did you|why are you|\
-    nein|falsch|non|不对|不是|错了|いいえ|違う";
+    roll back|put it back|nein|falsch|non|mach das rückgängig|不对|不是|错了|撤销|いいえ|違う";
+
+/// Beginnings that change what an answer says.
+const CHANGING: &str = "\
+    change it to|change that to|make it|make that|set it to|switch to|ändere es auf|change-le en|cámbialo a|zmień na|改成|改为";
 
 /// A first clause that announces a correction, and what a contradiction says of a thing that ended.
 const CORRECTING: &str = "\
@@ -132,7 +136,24 @@ pub(crate) fn announces_rules(line: &str) -> bool {
 /// Returns whether a prompt that begins with this sentence rejects the answer before it.
 pub(crate) fn contradicts(sentence: &str) -> bool {
     let Judged { words, cues, .. } = Judged::new(sentence);
-    words.begin(REJECTING) || (words.contain(cues.wrong) && !is_question(sentence))
+    let rejects = words.begin(REJECTING) || words.after("actually|ok|hmm|well").begin(REJECTING);
+    // "Wait, do people still use it?"
+    let only_asks = words.begin("wait|stop") && is_question(sentence);
+    rejects && !only_asks || (words.contain(cues.wrong) && !is_question(sentence))
+}
+
+/// Returns whether a sentence gives another value for what the answer before it says: "make it 5 seconds".
+pub(crate) fn changes_value(sentence: &str) -> bool {
+    let words = Words::new(sentence).after(LEAD_INS);
+    words.begin(CHANGING)
+        && (specifics(sentence) > 0.0 || sentence.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// Returns whether a sentence says little more than "no", which may also answer a question.
+pub(crate) fn says_no(sentence: &str) -> bool {
+    const MAX_WORDS: usize = 3;
+    let words = Words::new(sentence);
+    words.begin("no|nope|nein|non|いいえ") && words.iter().count() <= MAX_WORDS
 }
 
 /// Returns whether a sentence forbids or corrects what it names.
@@ -143,6 +164,15 @@ pub(crate) fn opposes(sentence: &str) -> bool {
         || words.begin(cues.contradicting)
             && (words.contain(cues.negation) || words.contain(cues.contrast))
         || words.contain("instead|no longer|not any more|not anymore|revert|undo|roll back")
+}
+
+/// Returns the word that a sentence rejects: "I don't want Redis".
+pub(crate) fn rejected_word(sentence: &str) -> Option<String> {
+    let words = Words::new(sentence).after(LEAD_INS);
+    let rejects =
+        "i don't want|i dont want|we don't want|don't use|do not use|we don't use|we dont use";
+    let word = words.begin(rejects).then(|| words.after(rejects))?;
+    word.iter().next().map(str::to_owned)
 }
 
 /// Returns whether a person settles something: "let's use the queue".

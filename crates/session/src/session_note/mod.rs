@@ -381,22 +381,33 @@ impl<'a> ParsedDigest<'a> {
         sentence.len() >= MIN_COPIED && answers.any(|answer| answer.contains(sentence))
     }
 
+    /// Returns whether the prompt after an answer begins by contradicting it. "No" to a question does not.
+    fn is_answer_rejected(&self, turn: usize) -> bool {
+        let answer = self
+            .digest
+            .turns
+            .get(turn)
+            .and_then(|turn| turn.answer.as_deref());
+        let has_asked = answer.is_some_and(directive::is_question);
+        let next = self.prompts.iter().find(|prompt| prompt.turn > turn);
+        let begins = next.and_then(|next| next.sentences().next());
+        begins.is_some_and(|begins| {
+            directive::contradicts(begins) && !(has_asked && directive::says_no(begins))
+        })
+    }
+
     /// Returns whether a later prompt takes back what was said in a turn: the next one begins by
     /// contradicting the whole answer, or a later one corrects or forbids what the sentence names.
     fn is_contradicted(&self, turn: usize, sentence: &str) -> bool {
-        let mut later = self
-            .prompts
-            .iter()
-            .filter(|prompt| prompt.turn > turn)
-            .peekable();
-        let begins = later.peek().and_then(|next| next.sentences().next());
-        if begins.is_some_and(|begins| directive::contradicts(begins)) {
+        if self.is_answer_rejected(turn) {
             return true;
         }
+        let later = self.prompts.iter().filter(|prompt| prompt.turn > turn);
         let named = naming_words(sentence);
         later.flat_map(TypedPrompt::sentences).any(|said| {
             let common = naming_words(said).intersection(&named).count();
             common >= 2 && directive::opposes(said)
+                || directive::rejected_word(said).is_some_and(|word| named.contains(&word))
         })
     }
 

@@ -642,3 +642,56 @@ fn a_rule_that_is_taken_back_later_is_not_told() {
         "{taken_back}"
     );
 }
+
+#[test]
+fn an_answer_that_the_next_prompt_corrects_is_no_outcome() {
+    const TEN: &str = "The timeout of the http client in `src/http.ts` is 10 seconds because the gateway cuts at 15 \
+        seconds, so that we see our own error.";
+    for (said, answer, line) in [
+        (
+            "no, 5 seconds",
+            "It is 5 seconds now.",
+            "Corrected: no, 5 seconds → It is 5 seconds now.",
+        ),
+        (
+            "actually undo that",
+            "Reverted.",
+            "Corrected: actually undo that → Reverted.",
+        ),
+    ] {
+        let body = note(&changed(&[
+            ("Set the timeout of the http client", TEN),
+            (said, answer),
+        ]))
+        .1;
+        assert!(
+            body.contains(line) && !body.contains("10 seconds"),
+            "{body}"
+        );
+    }
+    let redis = "Sessions are stored in Redis because two workers share them, with a time to live of one day.";
+    let body = note(&changed(&[
+        ("Store the sessions of the shop", redis),
+        (
+            "I don't want Redis, we have no ops for it.",
+            "Sessions are in Postgres now.",
+        ),
+    ]));
+    assert!(!body.1.contains("are stored in Redis"), "{body:?}");
+    // A side question, and "no" to a question of the answer, correct nothing.
+    for (said, asked) in [
+        ("and what does `fetch.ts` do?", ""),
+        ("no, thanks", " Shall I add a test for it?"),
+    ] {
+        let first = format!("{TEN}{asked}");
+        let body = note(&changed(&[
+            ("Set the timeout of the http client", &first),
+            (said, "All right, it does."),
+        ]))
+        .1;
+        assert!(
+            body.contains("10 seconds") && !body.contains("Corrected"),
+            "{body}"
+        );
+    }
+}

@@ -9,7 +9,7 @@ use super::{
     grown, summarised,
     title::naming_words,
 };
-use crate::{observe, phrases::sum_of_marks, prose::shorten};
+use crate::{directive, observe, phrases::sum_of_marks, prose::shorten};
 
 /// The limits of what the answers tell.
 const TOLD: Limits = Limits {
@@ -64,9 +64,8 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
                     && (is_open
                         || !answer::tells_open_failure(text)
                             && (answer::decides(text) || answer::weight(text) >= FINDING))
-                    && text.chars().count() <= limits.line
-                    && !parsed.is_contradicted(turn, text));
-            if !is_usable || known.has(text) {
+                    && text.chars().count() <= limits.line);
+            if !is_usable || known.has(text) || parsed.is_contradicted(turn, text) {
                 continue;
             }
             let is_at_an_end = position < 6 || position + 3 >= count;
@@ -94,12 +93,41 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
     }
     if told.decided.is_empty() && told.found.is_empty() && told.outcome.is_empty() {
         // A short answer is better than none.
-        let mut statements = answers.iter().rev().flatten();
-        let statement = statements.find(|text| !answer::is_remark(text) && !known.has(text));
+        let turns = answers.iter().enumerate().rev();
+        let mut statements = turns.flat_map(|(turn, all)| all.iter().map(move |text| (turn, text)));
+        let statement = statements.find(|(turn, text)| {
+            !answer::is_remark(text) && !known.has(text) && !parsed.is_contradicted(*turn, text)
+        });
         told.outcome
-            .extend(statement.map(|text| shorten(text, TOLD.line)));
+            .extend(statement.map(|(_, text)| shorten(text, TOLD.line)));
+    }
+    if let Some(corrected) = corrected(parsed, last) {
+        told.outcome.insert(0, corrected);
     }
     told
+}
+
+/// Returns the correction that the last answer carried out, if that answer says too little by itself: "no, 5
+/// seconds" after an answer that says 10. `last` is the turn of the last answer that tells something.
+fn corrected(parsed: &ParsedDigest, last: Option<usize>) -> Option<String> {
+    let turns = parsed.digest.turns.iter();
+    let (turn, answer) = turns
+        .enumerate()
+        .rev()
+        .find_map(|(turn, told)| Some((turn, told.answer.as_deref()?)))?;
+    let prompt = parsed.prompts.iter().find(|prompt| prompt.turn == turn)?;
+    let said = prompt.sentences().next()?;
+    let answer = answer.lines().find(|line| !line.trim().is_empty())?;
+    let is_short = last.is_some_and(|last| last < turn);
+    let corrects = directive::changes_value(said)
+        || directive::contradicts(said) && parsed.is_answer_rejected(last?);
+    (is_short && corrects).then(|| {
+        let said = shorten(said, TOLD.line / 2);
+        format!(
+            "Corrected: {said} → {}",
+            shorten(answer.trim(), TOLD.line / 2)
+        )
+    })
 }
 
 /// Chooses the errors with their fixes, and the decisions, of the client's summary.
