@@ -149,8 +149,8 @@ const ENGLISH: Cues = Cues {
         we just|we had|we have|it worked|it works|it never|it always|it only|it still|still|same|done|i always|\
         i never|i don't see|i dont see|i can't|i cant|i cannot|i don't know|i don't understand|i don't recall|\
         i don't remember|looks like|it looks|it seems|there is|there's|there are|when i|every time i|each time i|\
-        whenever i|the error|i used|i use|i am",
-    failing: "fails|failed|crashes|crashed|breaks|broke|hangs|never works|never worked|doesn't work|does not work|\
+        whenever i|the error|i used|i use|i am|as a user|as an admin|as a customer",
+    failing: "fails|failed|crashes|crashed|breaks|broke|is broken|are broken|hangs|never works|never worked|doesn't work|does not work|\
         doesnt work|not working|throws|errors|error|it must be|must be because|must have been|must be the|\
         there must be|have you ever|ever since|never heard|never seen|works now|now works",
     opinion: "i think|i feel|i wonder|i guess|i suppose|i believe|i assume|i doubt|i hope|maybe|perhaps|not sure|\
@@ -347,7 +347,7 @@ const POLISH: Cues = Cues {
         już nie używamy|w każdym",
     general_first: "następnym razem",
     adverb: "zawsze|nigdy",
-    before_adverb: "",
+    before_adverb: "i|a|ale|oraz|też|teraz|że|żeby|aby|my|proszę|należy|trzeba|musi|muszą|używamy|używaj|pisz|uruchamiaj|nie",
     here: "w tym repo|w tym repozytorium|w tym projekcie|w naszym projekcie|w naszym repo|u nas",
     forbidding: "nie|nigdy|proszę nie|bez|unikaj|nigdy nie",
     negation: "nie|bez|nigdy|żaden|żadnych|żadnego",
@@ -416,7 +416,7 @@ const CHINESE: Cues = Cues {
     step: "暂时|现在先|还没|先别|先不|这次|等会|待会|今天先",
     order: "请帮|帮我|请|把|给我|可以帮我|麻烦|继续|提交|写|加|改|删|修复|解释|检查|运行|看一下|同时我想",
     report: "我将|我已经|我刚|我发现|我把|现在有|还有|但是他不会|我在",
-    failing: "报错|失败|出错|不行|不起作用|崩溃|没反应|打不开|错误",
+    failing: "永远不会|总是不|一直不|报错|失败|出错|不行|不起作用|崩溃|没反应|打不开|错误",
     opinion: "我觉得|我认为|可能|也许|大概|感觉|是不是",
     pronoun: "这|那|它|他们|它们|第一个|第二个|上面|前面|后者|前者|此|他|而",
     deixis: "这个|那个|这些|那些|这样|那样|它|上面|下面|刚才|前面|上述|如下|这里|那里|这份|这段|该",
@@ -443,7 +443,7 @@ const JAPANESE: Cues = Cues {
     step: "今は|まだ|とりあえず|今回|今日は|一旦",
     order: "続けて|追加して|書いて|作って|直して|削除して|見せて|説明して|確認して",
     report: "しました|ました|エラーが|見つけ",
-    failing: "動かない|動きません|エラー|失敗|落ちる|クラッシュ",
+    failing: "消えない|消えません|表示されない|表示されません|動かない|動きません|エラー|失敗|落ちる|クラッシュ",
     opinion: "と思う|と思います|かも|たぶん|おそらく",
     pronoun: "これ|それ|あれ|この|その|あの|彼|一つ目|二つ目",
     deixis: "これ|それ|あれ|この|その|あの|上の|下の|以下|上記|ここ|そこ",

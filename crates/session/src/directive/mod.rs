@@ -49,7 +49,15 @@ const TELLING: [&str; 9] = [
 /// Verbs that make "you always …" or "we never …" a complaint.
 const COMPLAINT: &str = "\
     forget|forgot|forgets|fail|failed|break|broke|get|gets|got|miss|missed|had|have|did|see|saw|know|knew|said|\
-    happened|worked|works|ignore|ignored|seem";
+    happened|worked|works|ignore|ignored|seem|listen|hear|heard";
+
+/// Beginnings with "never" that forbid nothing.
+const NEVER_MIND: &str = "never mind|nevermind";
+
+/// Beginnings with a subject. In languages whose word order does not tell an order from a report, an adverb
+/// after it reports, unless the sentence says how something has to be or how it is done here.
+const SUBJECTS: &str = "\
+    der|die|das|ein|eine|mein|meine|le|la|les|un|une|mon|ma|el|los|las|il|lo|gli|os|as|um|uma|het|een|de";
 
 /// Beginnings of orders that make a rule of what follows: "make sure to always …".
 const INSISTING: &str =
@@ -346,6 +354,9 @@ impl<'a> Judged<'a> {
         let is_ever = words.as_str().ends_with(" ever") && words.contain(cues.negation);
         let is_here = words.contain(cues.here)
             && !self.is_order()
+            && !self
+                .first()
+                .begin("we never see|we always see|we never get|we always get")
             && (words.contain(cues.habit) || words.contain(cues.wish) || self.is_forbidding());
         let is_told = self.first().begin(cues.report) || self.first().begin(cues.opinion);
         is_ever
@@ -363,13 +374,15 @@ impl<'a> Judged<'a> {
     fn has_directing_adverb(&self, clause: &Words) -> bool {
         let cues = self.cues;
         if !clause.contain(cues.adverb)
+            || clause.begin(NEVER_MIND)
             || self.words.contain(cues.failing)
                 && (cues.before_adverb.is_empty() || !clause.begin(cues.adverb))
         {
             return false;
         }
         if cues.before_adverb.is_empty() {
-            return true;
+            let is_rule = [cues.wish, cues.habit, cues.here];
+            return !clause.begin(SUBJECTS) || is_rule.iter().any(|cue| self.words.contain(cue));
         }
         let list: Vec<&str> = clause.iter().collect();
         list.iter().enumerate().any(|(at, word)| {
@@ -382,7 +395,7 @@ impl<'a> Judged<'a> {
                 .and_then(|before| list.get(before))
                 .copied()
             {
-                None => !next.is_empty(),
+                None => !next.is_empty() && !is_in(next, cues.failing),
                 Some("you" | "we") => !is_in(next, COMPLAINT),
                 Some("to" | "that") => !self.is_order() || self.first().begin(INSISTING),
                 Some(before) => is_in(before, cues.before_adverb),
@@ -394,6 +407,7 @@ impl<'a> Judged<'a> {
         let forbids = |clause: &Words| {
             let clause = clause.without(self.cues.here);
             clause.begin(self.cues.forbidding)
+                && !clause.begin(NEVER_MIND)
                 && (is_dense(clause.as_str()) || clause.iter().count() > 2)
                 && !clause.begin(self.cues.report)
         };
