@@ -29,7 +29,7 @@ pub enum Directive {
 
 /// Words before the beginning of a sentence or a clause, in all languages.
 const LEAD_INS: &str = "\
-    ok|okay|yes|yeah|yep|no|please|pls|and|also|so|but|then|well|actually|great|thanks|hmm|alright|just|again|\
+    remember that|note that|ok|okay|yes|yeah|yep|no|please|pls|and|also|so|but|then|well|actually|great|thanks|hmm|alright|just|again|\
     important|note|remember|reminder|bitte|und|aber|nein|ja|et|mais|non|oui|y|pero|sí|por favor|e|ma|mas|não|en|maar|\
     nee|a|ale|tak|и|но|нет|да|пожалуйста|请|好的|另外|还有|但是|但";
 
@@ -157,6 +157,15 @@ pub(crate) fn changes_value(sentence: &str) -> bool {
         && (specifics(sentence) > 0.0 || sentence.contains(|c: char| c.is_ascii_digit()))
 }
 
+/// Returns whether a sentence is no question, order or small talk.
+pub(crate) fn states(sentence: &str) -> bool {
+    let judged = Judged::new(sentence);
+    !is_question(sentence)
+        && !judged.is_order()
+        && !is_small_talk(sentence)
+        && !judged.is_unfinished()
+}
+
 /// Returns whether a sentence says little more than "no", which may also answer a question.
 pub(crate) fn says_no(sentence: &str) -> bool {
     const MAX_WORDS: usize = 3;
@@ -278,7 +287,9 @@ impl<'a> Judged<'a> {
                 return None;
             }
             let is_wanted = words.begin("i want|i don't want|i dont want|i do not want");
-            let is_told = self.first().begin(cues.report) || words.contain(cues.failing);
+            let is_told = self.first().begin(cues.report)
+                && !words.begin("remember that|note that")
+                || words.contain(cues.failing);
             if words.contain(cues.step) && !is_wanted
                 || self.first().begin(cues.opinion)
                 || is_told && !is_wrong && !self.first().begin(cues.habit)
@@ -296,6 +307,7 @@ impl<'a> Judged<'a> {
         if is_wrong
             || words.begin(cues.contradicting) && is_denied
             || self.rules_out()
+            || self.contrasts()
             || gives_value_up(self.sentence)
         {
             return Some(Directive::Correction);
@@ -430,6 +442,15 @@ impl<'a> Judged<'a> {
         self.clauses.iter().skip(1).any(is_quoted)
     }
 
+    /// Returns whether a statement ends with what is not so: "the bucket is acme-dr, not acme-backups".
+    fn contrasts(&self) -> bool {
+        const MAX_WORDS: usize = 4;
+        let [.., _, last] = self.clauses.as_slice() else {
+            return false;
+        };
+        last.begin("not|nicht|pas|nie|не") && (2..=MAX_WORDS).contains(&last.iter().count())
+    }
+
     /// Returns whether an order is about one line of a file: "src/cart.rs:24 should use a map".
     fn is_at_line(&self) -> bool {
         let mut words = self.sentence.split_whitespace();
@@ -481,8 +502,17 @@ impl<'a> Judged<'a> {
             && !self.words.contain("why not")
     }
 
+    /// Returns whether the sentence asks. "Could you please always use uv?" orders.
     fn is_asking(&self) -> bool {
-        is_question(self.sentence)
+        let is_order = || {
+            let words = self.words.after("ok|okay|hey|please");
+            words.begin("can you|could you|would you|will you")
+                && self
+                    .clauses
+                    .iter()
+                    .any(|clause| self.has_directing_adverb(clause))
+        };
+        is_question(self.sentence) && !is_order()
             || is_dense(self.sentence) && self.sentence.ends_with(['吗', '呢', '么'])
     }
 

@@ -47,6 +47,8 @@ fn corrections_and_preferences() {
             "dlaczego znowu używasz npm?",
             "不是的，我的意思是给脚本分组",
             "为什么还在用 npm？",
+            "the bucket is acme-dr, not acme-backups",
+            "we deploy from the release branch, not main",
         ],
     );
     check(
@@ -61,6 +63,8 @@ fn corrections_and_preferences() {
             "我希望是英文的，且意思明确",
             "我们用 pnpm 管理依赖",
             "也就是说 react 才是标准",
+            "Remember that the staging database is read-only.",
+            "Note that the staging database is read-only.",
         ],
     );
 }
@@ -124,6 +128,7 @@ fn standing_instructions_hold_in_general_and_stand_alone() {
         "这个项目不要使用 npm",
         "以后提交前先运行测试",
         "bei uns wird nie direkt auf main gepusht",
+        "Could you please always use uv instead of pip?",
     ] {
         assert_eq!(standing_instructions(prompt), [prompt]);
     }

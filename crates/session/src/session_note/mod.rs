@@ -482,6 +482,18 @@ impl TypedPrompt {
                     None => {}
                 }
             }
+            // "Why are you still using npm? We switched to pnpm."
+            let answer = self
+                .prose
+                .sentences
+                .get(position + 1)
+                .filter(|_| directive::is_question(sentence));
+            if let Some(answer) = answer.filter(|answer| directive::states(answer)) {
+                let joined = format!("{text} {answer}");
+                if joined.chars().count() <= SAID.line {
+                    text = joined;
+                }
+            }
             statements.push(Candidate {
                 weight,
                 turn: self.turn,

@@ -695,3 +695,22 @@ fn an_answer_that_the_next_prompt_corrects_is_no_outcome() {
         );
     }
 }
+
+#[test]
+fn a_correction_as_a_question_is_told_with_its_answer() {
+    let body = |said: &str| {
+        let first = (
+            "add the parser to `dates.rs`",
+            "The parser is added with npm.",
+        );
+        note(&changed(&[first, (said, "It uses pnpm now.")])).1
+    };
+    let both = "why are you still using npm? we switched to pnpm last month";
+    assert!(body(both).contains(both));
+    let other = body("why are you still using npm? fix the lockfile");
+    assert!(!other.contains("npm? fix"), "{other}");
+    assert!(
+        body("Remember that the staging database is read-only.")
+            .contains("**Said:**\n- Remember that")
+    );
+}
