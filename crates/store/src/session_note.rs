@@ -154,10 +154,7 @@ pub fn capture(
     if replace {
         keep_text()?;
     }
-    let private = journal
-        .zip(request.session)
-        .map(|(it, session)| it.echoes(session));
-    let private = private.transpose()?.unwrap_or_default();
+    let private = private_tokens(journal, request)?;
     let is_taken_over = replace && old.is_by_agent();
     let scope = match old.state {
         State::Proposed if is_taken_over => draft.scope,
@@ -190,6 +187,17 @@ pub fn capture(
     } else {
         Outcome::Written(Box::new(after))
     })
+}
+
+/// Returns the private tokens of the session.
+fn private_tokens(
+    journal: Option<&Journal>,
+    request: &Request<'_>,
+) -> Result<PrivateTokens, Error> {
+    match (journal, request.session) {
+        (Some(journal), Some(session)) => Ok(journal.echoes(session)?),
+        _ => Ok(PrivateTokens::default()),
+    }
 }
 
 /// Replaces the text of a session's note, and the branch.

@@ -50,7 +50,7 @@ use anamnesis_store::{
     project::{IdentifiedProject, Places, Project},
     spool::{Spool, Waiting},
 };
-use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
+use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens, sanitize::Sanitized};
 
 use self::{
     deadline::{TYPED_DEADLINE, UNAWAITED_DEADLINE, Watchdog, read_stdin, watched},
@@ -189,23 +189,13 @@ fn answer_event(
     let hook = ManuallyDrop::new(Hook::new(context, folder, &payload, &waiting));
     let (end, journal) = (hook.transcript_end.as_deref(), hook.journal_to_read());
     typed_by::mark(&mut payload, folders, end, journal, &waiting);
-    if let Event::UserPromptSubmit { prompt } = &mut payload.event
-        && hook.context.environment.is_scripted
-    {
-        prompt.mark_script();
-    }
+    typed_by::mark_script(&mut payload.event, &hook.context);
     let typed = typed::typed(&payload, &hook.context);
     if typed.is_some() {
         watchdog.extend(TYPED_DEADLINE);
     }
     let plan = plan(&payload);
-    let safe = match plan.action {
-        Action::Prompt(raw) => Some(match hook.all_private_tokens() {
-            Some(tokens) => SafePrompt::new(raw, Some(tokens)),
-            None => SafePrompt::held(raw),
-        }),
-        _ => None,
-    };
+    let safe = hook.safe_prompt(plan.action);
     let prompt = safe.as_ref().map(|safe| safe.value.clone());
     let record = Arc::new(hook.record_of(&payload, safe, &waiting));
     watchdog.hold(&hook.context.home, &record);
@@ -471,6 +461,17 @@ impl Hook {
     /// Returns the session's private tokens; `None` if some may be missing.
     fn all_private_tokens(&self) -> Option<&PrivateTokens> {
         self.knows_private_tokens.then_some(&self.private_tokens)
+    }
+
+    /// Makes the event's prompt safe, if it has one.
+    fn safe_prompt(&self, action: Action<'_>) -> Option<Sanitized<SafePrompt>> {
+        let Action::Prompt(raw) = action else {
+            return None;
+        };
+        Some(match self.all_private_tokens() {
+            Some(tokens) => SafePrompt::new(raw, Some(tokens)),
+            None => SafePrompt::held(raw),
+        })
     }
 
     /// Computes the answer to an event.

@@ -70,6 +70,15 @@ pub(super) fn mark(
     }
 }
 
+/// Marks the payload's prompt if it comes from `claude -p` or the SDK.
+pub(super) fn mark_script(event: &mut Event, context: &Context) {
+    if let Event::UserPromptSubmit { prompt } = event
+        && context.environment.is_scripted
+    {
+        prompt.mark_script();
+    }
+}
+
 /// Returns the prompts that the folder's file schedules; `None` if it is too large.
 fn tasks_of(folder: &Path) -> Option<Vec<String>> {
     let read = || -> io::Result<Vec<u8>> {

@@ -19,7 +19,10 @@ pub use self::signature::signature;
 pub(crate) use self::statement::says_it_is_expected;
 pub use self::statement::{names_check, says_it_passes, says_something_passes};
 
-use self::signature::informative_line;
+use self::{
+    signature::informative_line,
+    statement::{is_refused, is_stopped},
+};
 use crate::{
     event::{FileAction, Outcome, ToolEvent},
     note_parts::part_of,
@@ -698,20 +701,6 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
         Outcome::Ok => verdict(event, &command),
     };
     Some((command, verdict))
-}
-
-/// Returns whether an error says that the person or the client did not let a command run.
-fn is_refused(error: &str) -> bool {
-    let error = error.trim_start_matches("Error: ");
-    error.starts_with("The user doesn't want to") || error.starts_with("Permission to use ")
-}
-
-/// Returns whether an error says that a command was stopped, by a limit of time or a signal.
-fn is_stopped(error: &str) -> bool {
-    const CODES: [&str; 4] = ["124", "130", "137", "143"];
-    let code = error.strip_prefix("Exit code ");
-    let code = code.and_then(|code| code.split_whitespace().next());
-    error.contains("timed out after") || code.is_some_and(|code| CODES.contains(&code))
 }
 
 /// Returns the result of a command that the client reports as run.

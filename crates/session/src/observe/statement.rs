@@ -116,3 +116,17 @@ fn is_name(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     word.chars().count() >= MIN_NAME && is_specific(word)
 }
+
+/// Returns whether an error says that the person or the client did not let a command run.
+pub(super) fn is_refused(error: &str) -> bool {
+    let error = error.trim_start_matches("Error: ");
+    error.starts_with("The user doesn't want to") || error.starts_with("Permission to use ")
+}
+
+/// Returns whether an error says that a command was stopped, by a limit of time or a signal.
+pub(super) fn is_stopped(error: &str) -> bool {
+    const CODES: [&str; 4] = ["124", "130", "137", "143"];
+    let code = error.strip_prefix("Exit code ");
+    let code = code.and_then(|code| code.split_whitespace().next());
+    error.contains("timed out after") || code.is_some_and(|code| CODES.contains(&code))
+}

@@ -411,12 +411,11 @@ impl<'a> ParsedDigest<'a> {
         })
     }
 
-    /// Returns the sentences that may take an instruction back, with their turns.
-    fn withdrawals(&self) -> Vec<(usize, &String)> {
-        let prompts = self.prompts.iter();
-        let said = prompts.flat_map(|prompt| prompt.sentences().map(|said| (prompt.turn, said)));
-        said.filter(|(_, said)| directive::takes_back(said))
-            .collect()
+    /// Returns whether the person takes a rule back in a turn for which `when` holds.
+    fn is_withdrawn(&self, rule: &str, when: impl Fn(usize) -> bool) -> bool {
+        let prompts = self.prompts.iter().filter(|prompt| when(prompt.turn));
+        let mut said = prompts.flat_map(TypedPrompt::sentences);
+        said.any(|said| directive::takes_back(said) && directive::withdraws(said, rule))
     }
 
     /// Returns the sentences of all prompts.
@@ -647,14 +646,10 @@ fn rules(parsed: &ParsedDigest) -> Vec<String> {
     if parsed.digest.is_scripted {
         return rules;
     }
-    let withdrawals = parsed.withdrawals();
     for prompt in &parsed.prompts {
         let turn = parsed.digest.turns.get(prompt.turn);
         let text = turn.and_then(|turn| turn.prompt.as_deref());
-        rules.retain(|rule| {
-            let mut said = withdrawals.iter().filter(|(turn, _)| *turn == prompt.turn);
-            !said.any(|(_, said)| directive::withdraws(said, rule))
-        });
+        rules.retain(|rule| !parsed.is_withdrawn(rule, |turn| turn == prompt.turn));
         let own = standing_instructions(text.unwrap_or_default());
         for rule in own
             .into_iter()
@@ -675,11 +670,6 @@ fn said(parsed: &ParsedDigest, rules: &[String]) -> Vec<String> {
     let first = prompts.first().map_or(0, |prompt| prompt.turn);
     let asked = Known::new(&[ask(prompts, &Known::new(&[]))]);
     let rules = Known::new(rules);
-    let withdrawals = parsed.withdrawals();
-    let is_withdrawn = |turn: usize, rule: &str| {
-        let mut later = withdrawals.iter().filter(|(other, _)| *other > turn);
-        later.any(|(_, said)| directive::withdraws(said, rule))
-    };
     let mut candidates: Vec<Candidate> = Vec::new();
     for prompt in prompts {
         let later = if prompt.turn > first { 1.0 } else { 0.0 };
@@ -692,7 +682,7 @@ fn said(parsed: &ParsedDigest, rules: &[String]) -> Vec<String> {
             if !is_asked
                 && !rules.has(text)
                 && !parsed.is_copied(prompt.turn, text)
-                && !is_withdrawn(prompt.turn, text)
+                && !parsed.is_withdrawn(text, |turn| turn > prompt.turn)
             {
                 candidates.push(candidate);
             }
