@@ -189,6 +189,16 @@ impl Git {
         self
     }
 
+    /// Checks that the repository's own configuration has no untrusted setting.
+    ///
+    /// Every run on the repository starts with this check.
+    ///
+    /// # Errors
+    /// Names the first untrusted setting.
+    pub fn check_config(&self) -> Result<(), Error> {
+        self.trusted_settings().map(drop)
+    }
+
     /// Fetches the remote's `main` to [`INCOMING`], whatever its history.
     ///
     /// The address is the repository's `remote.origin.url`, which has to be `remote`.
@@ -517,8 +527,6 @@ impl Git {
         })
     }
 
-    /// Checks that the repository's own configuration has no untrusted setting, and returns it. Every
-    /// run on the repository starts with this check.
     fn trusted_settings(&self) -> Result<Vec<Setting>, Error> {
         let settings = self.settings(&self.directory)?;
         match settings::untrusted(&settings) {

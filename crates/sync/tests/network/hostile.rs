@@ -203,6 +203,7 @@ fn hostile_settings_are_refused_by_name() {
         config(&[key, value]);
         let git = machine.git();
         for error in [
+            git.check_config().unwrap_err(),
             git.fetch(&remote).unwrap_err(),
             git.push(&remote, None).unwrap_err(),
             git.gc().unwrap_err(),
@@ -214,9 +215,9 @@ fn hostile_settings_are_refused_by_name() {
             assert_eq!(named, key);
             assert_eq!(*file, git_dir.join("config"));
         }
-        let command = git.gc().unwrap_err().advice().unwrap();
+        let command = git.check_config().unwrap_err().advice().unwrap();
         crate::run(Command::new("sh").args(["-c", &command]));
-        git.gc().unwrap();
+        git.check_config().unwrap();
     }
     assert!(!marker.exists());
     assert_eq!(machine.git().push(&remote, None).unwrap(), Pushed::Done);
@@ -446,7 +447,7 @@ fn git_is_given_the_lock_and_nothing_else() {
     fs::write(&lock, "the lock\n").unwrap();
     let folder = program.parent().unwrap();
     let git = machine.git_in(vec![("PATH".into(), folder.into())], LONG);
-    git.hold(File::open(&lock).unwrap()).gc().unwrap();
+    git.hold(File::open(&lock).unwrap()).check_config().unwrap();
     // A shell adds these variables.
     let of_shell = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
     let given = fs::read_to_string(given).unwrap();
