@@ -4,9 +4,6 @@
 //! unclosed one extends to the end of the text. **Injected** elements (`<system-reminder>` and
 //! similar) are removed only if they are closed.
 //!
-//! The person's mark is also read with blanks inside its brackets and with full-width brackets, as an
-//! input method writes it: `< private >`, `＜private＞`.
-//!
 //! JSON is stripped as the list of its names and values, never as serialised text. A tag must be
 //! inside one of them, but an open region continues through the following ones.
 //!
@@ -416,34 +413,18 @@ struct Tags<'a> {
     text: &'a str,
     names: &'a [&'a str],
     position: usize,
-    /// Whether there are full-width brackets.
-    has_wide: bool,
 }
 
 impl<'a> Tags<'a> {
     fn new(text: &'a str, names: &'a [&'a str]) -> Self {
         // A tag ends with `>`, so the text after the last one is skipped.
-        let has_wide = text.contains('＜') || text.contains('＞');
         let start = text.find('<').unwrap_or(text.len());
         let end = text[start..].rfind('>').map_or(0, |last| start + last + 1);
-        let wide_end = has_wide.then(|| text.rfind('＞').map(|last| last + '＞'.len_utf8()));
         Tags {
-            text: &text[..end.max(wide_end.flatten().unwrap_or(0))],
+            text: &text[..end],
             names,
             position: 0,
-            has_wide,
         }
-    }
-
-    /// Returns the start of the next possible tag.
-    fn next_bracket(&self) -> Option<usize> {
-        let rest = &self.text[self.position..];
-        let offset = if self.has_wide {
-            rest.find(['<', '＜'])
-        } else {
-            rest.find('<')
-        };
-        offset.map(|offset| self.position + offset)
     }
 }
 
@@ -451,9 +432,9 @@ impl Iterator for Tags<'_> {
     type Item = Tag;
 
     fn next(&mut self) -> Option<Tag> {
-        while let Some(start) = self.next_bracket() {
-            let bracket = self.text[start..].chars().next().map_or(1, char::len_utf8);
-            self.position = start + bracket;
+        while let Some(offset) = self.text[self.position..].find('<') {
+            let start = self.position + offset;
+            self.position = start + 1;
             if let Some((name, kind, length)) = tag_at_start(&self.text[start..], self.names) {
                 let end = start + length;
                 self.position = end;
@@ -467,11 +448,9 @@ impl Iterator for Tags<'_> {
 
 /// Reads the tag that the text starts with. Returns its name, kind and length in bytes.
 fn tag_at_start(text: &str, names: &[&str]) -> Option<(usize, TagKind, usize)> {
-    let bracketed = text.strip_prefix(['<', '＜'])?;
-    let inner = bracketed.trim_start_matches([' ', '\t']);
-    let is_loose = inner.len() + 1 < text.len();
-    let (inner, is_close) = match inner.strip_prefix(['/', '／']) {
-        Some(inner) => (inner.trim_start_matches([' ', '\t']), true),
+    let inner = text.strip_prefix('<')?;
+    let (inner, is_close) = match inner.strip_prefix('/') {
+        Some(inner) => (inner, true),
         None => (inner, false),
     };
     // The first byte rules out most other tags of markup.
@@ -484,14 +463,8 @@ fn tag_at_start(text: &str, names: &[&str]) -> Option<(usize, TagKind, usize)> {
         head.eq_ignore_ascii_case(name).then_some((index, rest))
     })?;
     if is_close {
-        let rest = rest.trim_start().strip_prefix(['>', '＞'])?;
+        let rest = rest.trim_start().strip_prefix('>')?;
         return Some((name, TagKind::Close, text.len() - rest.len()));
-    }
-    // `a < private && b > c` is an expression, so a tag of this form has no attributes.
-    if is_loose || rest.trim_start().starts_with('＞') {
-        let rest = rest.trim_start().strip_prefix(['>', '＞'])?;
-        let is_person = names[name] == MARKED[PRIVATE];
-        return is_person.then(|| (name, TagKind::Open, text.len() - rest.len()));
     }
     if !rest.starts_with(|c: char| c.is_whitespace() || c == '/' || c == '>') {
         return None;
@@ -567,31 +540,6 @@ pub(crate) mod tests {
             assert_eq!(stripped.regions, 1);
             assert_eq!(stripped.private, *name == MARKED[PRIVATE]);
         }
-    }
-
-    /// A person may type blanks in the mark, and an input method writes full-width brackets.
-    #[test]
-    fn the_mark_is_known_in_other_spellings() {
-        for (input, expected) in [
-            ("a < private >x</ private > b", "a  b"),
-            ("a < private>x</private > b", "a  b"),
-            ("a <private>x< /private> b", "a  b"),
-            ("a ＜private＞x＜/private＞ b", "a  b"),
-            ("a ＜Private＞x＜／private＞ b", "a  b"),
-            ("a ＜ private ＞x</private> b", "a  b"),
-            ("a <private>x＜/private＞ b", "a  b"),
-            ("a <private＞x", "a"),
-            ("a < private && b > c", "a < private && b > c"),
-            ("a < private", "a < private"),
-            (
-                "a < system-reminder >x</system-reminder> b",
-                "a < system-reminder >x</system-reminder> b",
-            ),
-            ("如果 a＜b 且 c＞d", "如果 a＜b 且 c＞d"),
-        ] {
-            check(input, expected);
-        }
-        assert_eq!(*strip("＜private＞x＜/private＞").private_texts, ["x"]);
     }
 
     #[test]
@@ -791,9 +739,6 @@ pub(crate) mod tests {
             "<persisted-output a=\">",
             "<pri<private/>vate/>",
             "<<<<<<<<",
-            "＜private＞",
-            "< private ",
-            "＜＜＞",
         ] {
             let small = unit.repeat((1 << 16) / unit.len());
             let large = small.repeat(16);
@@ -1014,12 +959,6 @@ pub(crate) mod tests {
             "<private>",
             "</private>",
             "<private/>",
-            "< private >",
-            "</ private >",
-            "＜private＞",
-            "＜/private＞",
-            "＜",
-            "＞",
             "<PRIVATE a=\">\">",
             "<private a='",
             "<pri",
