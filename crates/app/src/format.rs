@@ -33,11 +33,12 @@ pub const LIST_LENGTH: usize = 20;
 
 /// Formats a count: `1 note`, `1,204 notes`.
 pub fn count(amount: usize, thing: &str) -> String {
-    format!(
-        "{} {thing}{}",
-        number(amount),
-        if amount == 1 { "" } else { "s" }
-    )
+    let ending = match amount {
+        1 => "",
+        _ if thing.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{} {thing}{ending}", number(amount))
 }
 
 /// Formats a number of rows. A negative one counts as none.
@@ -193,6 +194,7 @@ mod tests {
         assert_eq!(number(1_234_567), "1,234,567");
         let shares = [share(9, 38), share(1, 1), share(0, 0)];
         assert_eq!(shares, [" (24 %)", " (100 %)", ""]);
+        assert_eq!(count(5, "search"), "5 searches");
         assert_eq!(
             (count(1, "note"), count(0, "note")),
             ("1 note".to_owned(), "0 notes".to_owned())
