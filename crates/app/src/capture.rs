@@ -261,10 +261,14 @@ fn follow_branch(
         .git_branch
         .as_ref()
         .is_some_and(|it| it.contains(MASK));
-    if branch.is_some() && !is_masked {
+    let is_other = branch.is_some() && !is_masked && branch != digest.git_branch;
+    if is_other {
         digest.git_branch = branch;
     }
-    Ok(journal.set_branch(&session.id, digest.git_branch.as_deref())?)
+    if is_other || is_masked {
+        journal.set_branch(&session.id, digest.git_branch.as_deref())?;
+    }
+    Ok(())
 }
 
 /// Returns the project of the one repository in which a session worked that was started in a folder

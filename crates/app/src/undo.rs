@@ -8,6 +8,7 @@ use anamnesis_sync::{
     Act,
     history::{Event, Fate},
 };
+use anamnesis_text::clean::one_line;
 use serde::Serialize;
 use serde_json::Value;
 use ulid::Ulid;
@@ -99,7 +100,10 @@ pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Er
     let past = Past::open(context)?;
     let event = past.find_change(typed)?;
     if event.verb() == sync::FORGET_SESSION {
-        return Err(Error::failed("a forgotten session is not brought back"));
+        return Err(Error::failed(format!(
+            "cannot undo {}: it forgot a session, which is permanent",
+            one_line(typed)
+        )));
     }
     if context.environment.is_in_prompt && event.notes.len() > 1 {
         let count = event.notes.len();

@@ -37,7 +37,7 @@ const SSH_HOSTS: [(&str, &str); 3] = [
 /// all become `host/owner/repo`. Credentials, queries and the ports of ssh are removed.
 pub fn of_remote(address: &str) -> Option<String> {
     let mut rest = address.trim();
-    let mut is_ssh = false;
+    let (mut is_ssh, mut is_web) = (false, false);
     // `//user:password@host/path`
     if let Some(after) = rest.strip_prefix("//")
         && after
@@ -53,14 +53,15 @@ pub fn of_remote(address: &str) -> Option<String> {
     {
         is_ssh = scheme.eq_ignore_ascii_case("ssh");
         rest = after;
-        // A query may hold a token.
-        if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") {
-            rest = rest.split(['?', '#']).next().unwrap_or_default();
-        }
+        is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
     }
     let first_slash = rest.find('/').unwrap_or(rest.len());
     if let Some(at) = rest[..first_slash].find('@').filter(|at| *at > 0) {
         rest = &rest[at + 1..];
+    }
+    if is_web {
+        // A query may hold a token.
+        rest = rest.split(['?', '#']).next().unwrap_or_default();
     }
     let mut key = rest.to_owned();
     let first_slash = rest.find('/').unwrap_or(rest.len());

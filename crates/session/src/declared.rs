@@ -228,10 +228,9 @@ impl Declared {
         };
         if let Some(count) = steps_back(target) {
             self.remove_last(count);
-        } else if is_hash(target) {
+        } else if is_hash(target) && self.commits.iter().any(|it| is_named_by(it, target)) {
             let after = self.commits.iter().rev();
-            let after = after
-                .take_while(|commit| hash_of(commit).is_none_or(|hash| !target.starts_with(hash)));
+            let after = after.take_while(|commit| !is_named_by(commit, target));
             let count = after.filter(|commit| !commit.starts_with('#')).count();
             self.remove_last(count);
         }
@@ -261,6 +260,11 @@ fn is_elsewhere(commands: &[Vec<&str>], project: &str) -> bool {
         _ => None,
     };
     commands.iter().rev().find_map(goes_to).unwrap_or_default()
+}
+
+/// Returns whether a commit has a hash.
+fn is_named_by(commit: &str, target: &str) -> bool {
+    hash_of(commit).is_some_and(|hash| target.starts_with(hash) || hash.starts_with(target))
 }
 
 /// Returns how many commits before the last one a revision is: `HEAD~2`, `HEAD^`.

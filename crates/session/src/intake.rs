@@ -185,17 +185,22 @@ impl Intake<'_> {
     /// Records the task of a subagent that is about to start.
     fn delegation(&self, call: &ToolCall, marks: &mut Marks) -> RecordedEvent {
         let field = |name: &str| call.input.get(name).and_then(Value::as_str);
-        match (&call.id, field("prompt")) {
-            (Some(id), Some(prompt)) if !self.is_unsure && is_delegation(&call.tool) => {
-                RecordedEvent::Delegated {
-                    id: id.clone(),
-                    kind: field("subagent_type")
-                        .map(sanitised_line)
-                        .unwrap_or_default(),
-                    prompt: marks.add(sanitize::text(prompt, self.private_tokens, MAX_TEXT)),
-                }
-            }
-            _ => RecordedEvent::Seen,
+        let (Some(id), Some(prompt)) = (&call.id, field("prompt")) else {
+            return RecordedEvent::Seen;
+        };
+        if !is_delegation(&call.tool) {
+            return RecordedEvent::Seen;
+        }
+        let prompt = marks.add(sanitize::text(prompt, self.private_tokens, MAX_TEXT));
+        if self.is_unsure {
+            return RecordedEvent::Seen;
+        }
+        RecordedEvent::Delegated {
+            id: id.clone(),
+            kind: field("subagent_type")
+                .map(sanitised_line)
+                .unwrap_or_default(),
+            prompt,
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path, _: &Arguments) -> Result {
     let text = format!("<{}\n", lines.join("\n"));
     fs::write(
         &path,
-        screen::svg(&text, "What the next session starts with"),
+        screen::svg(&text, "The block at the start of the next session"),
     )
     .map_err(at(&path))?;
     say(&format!("wrote {}", path.display()));

@@ -293,9 +293,15 @@ fn hide_turn(context: &Context, payload: &Payload) {
     if !happens || !path.exists() {
         return;
     }
+    let begins = matches!(payload.event, Event::UserPromptSubmit { .. });
     let now = context.environment.now.timestamp_millis();
     let hidden = Journal::open(&context.home, journal_timeout(context)).and_then(|journal| {
-        journal.hide_turn(&payload.session_id, payload.prompt_id.as_deref(), now)
+        journal.hide_turn(
+            &payload.session_id,
+            payload.prompt_id.as_deref(),
+            begins,
+            now,
+        )
     });
     if let Err(error) = hidden {
         context.log(&format!("hook: {error}"));

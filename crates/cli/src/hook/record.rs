@@ -148,7 +148,8 @@ impl Hook {
             },
             at: environment.now.timestamp_millis(),
             is_unsure,
-            may_hold: is_unsure && !is_private(),
+            // A prompt that waits behind more records than are taken at once may be private.
+            may_hold: is_unsure && waiting.len() <= MAX_DRAINED && !is_private(),
         };
         let mut record = intake.record(with_answer.as_ref().unwrap_or(payload), safe);
         let is_tool = matches!(

@@ -136,7 +136,7 @@ fn a_forgotten_session_is_not_brought_back() {
     assert!(
         undone
             .stderr
-            .contains("a forgotten session is not brought back"),
+            .contains("it forgot a session, which is permanent"),
         "{undone:?}"
     );
     assert!(home.read(&home.notes()[0]).contains("state: forgotten"));

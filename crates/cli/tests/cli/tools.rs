@@ -79,15 +79,15 @@ fn a_warning_comes_once_at_the_call_it_is_about() {
     session 5b0c8f1e of github.com/acme/shop, 4 min ago
 
     before a tool, prompt 1 · 4 min ago
-      7Q4KZ9  warning     A forced push lost a day of work                   you, 10 d
+      7Q4KZ9  warning     A forced push lost a day of work                 you, 10 d
               warns of the call
 
     at its start · 4 min ago
-      7Q4KZ9  warning     A forced push lost a day of work                   you, 10 d
+      7Q4KZ9  warning     A forced push lost a day of work                 you, 10 d
               among the newest of the project
 
     before a tool, prompt 1 · 4 min ago
-      7Q4KZ9  warning     A forced push lost a day of work                   you, 10 d
+      7Q4KZ9  warning     A forced push lost a day of work                 you, 10 d
               warns of the call
 
     1 prompt or event without a matching note

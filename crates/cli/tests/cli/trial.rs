@@ -140,10 +140,10 @@ fn a_session_is_asked_with_what_it_has_seen() {
     exit 0
     on stderr:
     a prompt in github.com/acme/shop, now
-      F5XJ2P  session     Add rate limits to the login                             1 d
+      F5XJ2P  session     Add rate limits to the login                           1 d
               held back: too few words in common · matched tests · score 0.01, 0.55
               needed · has 5 % of what is asked
-      7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+      7Q4KZ9  how-to      Integration tests need the stub server           you, 41 d
               held back: injected before · matched integration, tests, hang,
               without, stub, server · score 3.19, 0.55 needed · has 100 % of what
               is asked
@@ -157,10 +157,10 @@ fn every_candidate_is_explained() {
     let home = filled();
     snapshot!(eval(&home, "03:10:00", &[FITTING, "--verbose"]).stderr, @"
     a prompt in github.com/acme/shop, now
-      7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+      7Q4KZ9  how-to      Integration tests need the stub server           you, 41 d
               matches the question · matched integration, tests, hang, without,
               stub, server · score 3.19, 0.55 needed · has 100 % of what is asked
-      F5XJ2P  session     Add rate limits to the login                             1 d
+      F5XJ2P  session     Add rate limits to the login                           1 d
               held back: too few words in common · matched tests · score 0.01, 0.55
               needed · has 5 % of what is asked
     ");
@@ -171,7 +171,7 @@ fn every_candidate_is_explained() {
     assert_eq!(why, eval(&home, "03:04:05", &[FITTING, "--verbose"]).stderr);
     snapshot!(home.command(["why", "--try", FITTING]).run().well(), @"
     a prompt in github.com/acme/shop, now
-      7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+      7Q4KZ9  how-to      Integration tests need the stub server           you, 41 d
               matches the question · matched integration, tests, hang, without,
               stub, server · score 3.19, 0.55 needed · has 100 % of what is asked
       1 more note held back · --all

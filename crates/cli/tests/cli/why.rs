@@ -22,13 +22,13 @@ fn what_a_session_began_with_and_why() {
     session 5b0c8f1e of github.com/acme/shop, just now
 
     at its start · just now
-      4T8WQX  preference  Package manager is pnpm                           you, 210 d
+      4T8WQX  preference  Package manager is pnpm                         you, 210 d
               applies to all projects
-      B2M6RD  fact        Rate limits live in middleware/limit.rs          agent, 12 d
+      B2M6RD  fact        Rate limits live in middleware/limit.rs        agent, 12 d
               among the newest of the project
-      7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+      7Q4KZ9  how-to      Integration tests need the stub server           you, 41 d
               among the newest of the project
-      F5XJ2P  session     Add rate limits to the login                             1 d
+      F5XJ2P  session     Add rate limits to the login                           1 d
               one of the last sessions
     → anamnesis edit 4T8WQX   |   anamnesis forget 4T8WQX
     ");
@@ -55,7 +55,7 @@ fn what_says_something_in_the_store_and_beside_it() {
     .unwrap();
     snapshot!(home.run("why --text stub").well(), @"
     at its start · just now
-      7Q4KZ9  how-to      Integration tests need the stub server             you, 41 d
+      7Q4KZ9  how-to      Integration tests need the stub server           you, 41 d
               among the newest of the project
     also in the session, but not injected by anamnesis:
       [ROOT]/shop/CLAUDE.md:3

@@ -42,7 +42,7 @@ pub fn takes_back(sentence: &str) -> bool {
 
 /// Returns whether a sentence says that some instruction does not hold any more.
 pub(super) fn gives_back(judged: &Judged<'_>) -> bool {
-    names_rule(judged) || permits(judged)
+    names_rule(judged)
 }
 
 fn names_rule(judged: &Judged<'_>) -> bool {

@@ -319,7 +319,7 @@ impl Session<'_> {
             _ => None,
         });
         for text in texts.chain(&record.custom_title) {
-            if text.contains(['<', '＜']) {
+            if text.contains('<') {
                 self.remember(&uncut(text).1.private_texts);
             }
         }

@@ -67,20 +67,29 @@ impl Journal {
 
     /// Forgets the turn of a known session, and keeps what follows in it out of the records: it entered an
     /// excluded folder. A prompt that is not stored gets a row without text.
-    pub fn hide_turn(&self, session: &str, prompt_id: Option<&str>, now: i64) -> Result<(), Error> {
-        let sql = "SELECT number, id FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1";
-        let newest: Option<(i64, Option<String>)> = self.first_tuple(sql, [session])?;
-        let (number, is_stored) = newest.map_or((0, false), |(number, id)| {
-            (number, prompt_id.is_none() || id.as_deref() == prompt_id)
-        });
-        if is_stored {
-            return self.forget_prompt(session, number, now).map(|_| ());
+    ///
+    /// `begins` is set for the prompt of the turn itself.
+    pub fn hide_turn(
+        &self,
+        session: &str,
+        prompt_id: Option<&str>,
+        begins: bool,
+        now: i64,
+    ) -> Result<(), Error> {
+        if self.session(session)?.is_none() {
+            return Ok(());
         }
-        self.run(
-            "INSERT OR IGNORE INTO prompt (session, id, number, kind, privacy, many_tags, at)
-             SELECT id, ?2, ?3, 'person', ?4, 0, ?5 FROM session WHERE id = ?1",
-            params![session, prompt_id, number + 1, Privacy::Full.as_str(), now],
-        )
+        let owner = self.owner(session, prompt_id)?.filter(|_| !begins);
+        match owner {
+            Some(owner) if owner.is_private => Ok(()),
+            Some(owner) => self.forget_prompt(session, owner.number, now).map(|_| ()),
+            None => self.run(
+                "INSERT OR IGNORE INTO prompt (session, id, number, kind, privacy, many_tags, at)
+                 SELECT ?1, ?2, coalesce(max(number), 0) + 1, 'person', ?3, 0, ?4
+                 FROM prompt WHERE session = ?1",
+                params![session, prompt_id, Privacy::Full.as_str(), now],
+            ),
+        }
     }
 
     fn forgettable_prompt(

@@ -51,9 +51,9 @@ impl Before {
 }
 
 /// The prompt of an event.
-struct Owner {
-    number: i64,
-    is_private: bool,
+pub(super) struct Owner {
+    pub(super) number: i64,
+    pub(super) is_private: bool,
     is_own_command: bool,
 }
 
@@ -379,7 +379,11 @@ impl Journal {
     }
 
     /// Returns the prompt of an event: the one it names, otherwise the newest one.
-    fn owner(&self, session: &str, prompt_id: Option<&str>) -> Result<Option<Owner>, Error> {
+    pub(super) fn owner(
+        &self,
+        session: &str,
+        prompt_id: Option<&str>,
+    ) -> Result<Option<Owner>, Error> {
         let found: Option<(i64, String, Option<String>)> = if let Some(id) = prompt_id {
             let sql = "SELECT number, privacy, CASE kind WHEN 'command' THEN text END FROM prompt
                  WHERE session = ? AND id = ?";

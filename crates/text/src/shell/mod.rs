@@ -75,8 +75,8 @@ pub fn assigned(script: &str, variable: &str) -> Option<String> {
     values.next()
 }
 
-/// Returns whether a path is certainly not in a project's folder, nor in one that is named like it, as
-/// another worktree of the project is.
+/// Returns whether a path is certainly not in a project's folder, nor above it, nor in one that is named
+/// like it, as another worktree of the project is.
 pub fn is_outside(path: &str, project: &str) -> bool {
     let path = path.trim_matches(['"', '\'']);
     let folder = project.trim_end_matches(['/', '\\']);
@@ -84,6 +84,7 @@ pub fn is_outside(path: &str, project: &str) -> bool {
     !folder.is_empty()
         && path.starts_with(['/', '~'])
         && !path.starts_with(folder)
+        && !folder.starts_with(path.trim_end_matches('/'))
         && !path.to_lowercase().contains(&name)
 }
 
