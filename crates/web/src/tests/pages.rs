@@ -164,8 +164,11 @@ fn a_session_is_a_timeline_of_prompts_failures_and_injected_notes() {
 #[test]
 fn a_forgotten_note_keeps_its_title_on_every_page() {
     let viewer = Viewer::new();
+    drop(viewer.second("another"));
     viewer.session("a prompt");
-    viewer.post(&format!("/note/{ID}/mark"), "act=forget");
+    for act in ["act=pin", "act=forget"] {
+        viewer.post(&format!("/note/{ID}/mark"), act);
+    }
     let at = viewer.context.environment.now.timestamp_millis();
     let paths = [
         format!("/note/{ID}"),
