@@ -228,12 +228,22 @@ impl Declared {
         };
         if let Some(count) = steps_back(target) {
             self.remove_last(count);
-        } else if is_hash(target) && self.commits.iter().any(|it| is_named_by(it, target)) {
+        } else if is_hash(target) && self.can_find(target) {
             let after = self.commits.iter().rev();
             let after = after.take_while(|commit| !is_named_by(commit, target));
             let count = after.filter(|commit| !commit.starts_with('#')).count();
             self.remove_last(count);
         }
+    }
+
+    /// Returns whether a commit of the list is the one with this hash, or certainly none is.
+    fn can_find(&self, target: &str) -> bool {
+        let mut commits = self
+            .commits
+            .iter()
+            .filter(|commit| !commit.starts_with('#'));
+        commits.clone().any(|commit| is_named_by(commit, target))
+            || commits.all(|commit| hash_of(commit).is_some())
     }
 
     /// Removes the last commits, and no pull request.

@@ -12,7 +12,7 @@ use anamnesis_text::correction::gives_value_up;
 pub use self::withdrawal::{takes_back, withdraws};
 use self::{
     cues::{Cues, cues},
-    withdrawal::gives_back,
+    withdrawal::names_rule,
 };
 use crate::phrases::{Words, is_dense, is_in, is_small_talk, length, sum_of_marks};
 
@@ -267,7 +267,7 @@ impl<'a> Judged<'a> {
         if is_in(first, CORRECTING) {
             return Some(Directive::Correction);
         }
-        if gives_back(self) {
+        if names_rule(self) {
             return Some(Directive::Correction);
         }
         let is_wrong = words.contain(cues.wrong);

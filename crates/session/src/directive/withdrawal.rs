@@ -37,15 +37,11 @@ pub fn takes_back(sentence: &str) -> bool {
         return false;
     }
     let judged = Judged::new(sentence);
-    gives_back(&judged) || replaced(&judged).is_some()
+    names_rule(&judged) || permits(&judged) || replaced(&judged).is_some()
 }
 
-/// Returns whether a sentence says that some instruction does not hold any more.
-pub(super) fn gives_back(judged: &Judged<'_>) -> bool {
-    names_rule(judged)
-}
-
-fn names_rule(judged: &Judged<'_>) -> bool {
+/// Returns whether a sentence says that an instruction is to be forgotten.
+pub(super) fn names_rule(judged: &Judged<'_>) -> bool {
     let first = judged.first();
     !is_question(judged.sentence) && first.begin(FORGETTING) && first.contain(NAMED)
 }
