@@ -156,7 +156,7 @@ pub(super) fn every_hook(stage: &Stage) -> Result<()> {
     // The subagent runs beside the main loop, which is notified at its end.
     store.expect_rows(
         "SELECT number, kind, text FROM prompt ORDER BY number",
-        &["1|person|Add a total to the cart", "2|notification|-"],
+        &["1|script|Add a total to the cart", "2|notification|-"],
     )?;
     store.expect_rows(
         "SELECT tool, outcome, is_from_batch, coalesce(agent_type, ''), prompt FROM tool_event ORDER BY 1, 2",
