@@ -90,7 +90,7 @@ pub(crate) fn done_to_restore(path: &str, word: &'static str, notes: &[NoteId]) 
     let notes: String = notes.iter().map(|id| format!("&{NOTE}={id}")).collect();
     match done(path, word, None) {
         PageResponse::See(path) => PageResponse::See(path + &notes),
-        other => other,
+        other @ PageResponse::Page(..) => other,
     }
 }
 

@@ -92,7 +92,7 @@ impl Findings {
                     .iter()
                     .map(|(line, because)| UselessLine {
                         line: line.clone(),
-                        because: *because,
+                        because,
                     })
                     .collect(),
             },
