@@ -22,7 +22,10 @@ use anamnesis_store::{
     project::{Step, branch_of},
     session_note::{self, Outcome, Request},
 };
-use anamnesis_text::{clean::one_line, private_tokens::MASK};
+use anamnesis_text::{
+    clean::one_line,
+    private_tokens::{MASK, PrivateTokens},
+};
 use chrono::{DateTime, Utc};
 
 use crate::{Error, context::Context, write};
@@ -216,7 +219,8 @@ fn write_runs(
     let Some(mut digest) = journal.session_digest(&told.id)? else {
         return Ok(None);
     };
-    let completed = complete(context, journal, told, &mut digest);
+    let tokens = journal.echoes(&told.id)?;
+    let completed = complete(context, journal, told, &tokens, &mut digest);
     digest.name = name(context, journal, told, digest.name.take())?;
     digest.runs = runs.map(|runs| {
         let last = digest.last_at.unwrap_or(context.environment.now);
@@ -224,7 +228,7 @@ fn write_runs(
     });
     let machine_id = context.machine_id();
     let worked_in = worked_in(context, journal, session, &digest);
-    follow_branch(context, journal, told, &mut digest)?;
+    follow_branch(context, journal, told, &tokens, &mut digest)?;
     let request = Request {
         session: Some(runs.map_or(&session.id, |runs| &runs.first)),
         project: worked_in.as_deref().unwrap_or(&session.project),
@@ -248,13 +252,13 @@ fn follow_branch(
     context: &Context,
     journal: &Journal,
     session: &Session,
+    tokens: &PrivateTokens,
     digest: &mut SessionDigest,
 ) -> Result<(), Error> {
     let now = context.environment.now.timestamp_millis();
     let is_there = !is_over(session.seen_at, STILL_THERE, now);
     let folder = session.folder.as_deref().filter(|_| is_there);
     let branch = folder.and_then(|folder| branch_of(Path::new(folder)));
-    let tokens = journal.echoes(&session.id)?;
     let branch = branch.map(|branch| tokens.mask(&safe_line(&branch)).into_owned());
     // Later the private tokens are not known any more, so a masked name stays.
     let is_masked = digest
@@ -319,6 +323,7 @@ fn complete(
     context: &Context,
     journal: &Journal,
     session: &Session,
+    tokens: &PrivateTokens,
     digest: &mut SessionDigest,
 ) -> Result<(), Error> {
     let path = session.transcript.as_deref().map(Path::new);
@@ -326,7 +331,6 @@ fn complete(
     let resumed = journal.resumed_at(&session.project)?;
     let since = journal.since()?;
     let unanswered = journal.unanswered_since(&session.id)?;
-    let echoes = journal.echoes(&session.id)?;
     let has_forgotten = journal.has_forgotten_prompt(&session.id)?;
     let is_unsure = journal.is_unsure(&session.id)?;
     // The private parts of this session are unknown, and the transcript may repeat them.
@@ -359,7 +363,7 @@ fn complete(
         digest.next_steps = summary::next_steps(&outcome);
         turn::add_answer(&mut digest.turns, outcome);
     }
-    digest.mask(&echoes);
+    digest.mask(tokens);
     Ok(())
 }
 

@@ -134,10 +134,9 @@ fn selected(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Worki
     let mut said = instructions(&sessions, |session| {
         let is_captured = |note: &Note| {
             text_hash(&note.body) == text_hash(&session.body)
-                && request.journal.is_some_and(|journal| {
-                    session_note::is_as_captured(journal, note)
-                        && !session_note::is_scripted(journal, note)
-                })
+                && request
+                    .journal
+                    .is_some_and(|journal| session_note::quotes_person(journal, note))
         };
         read_for(session.id, Reason::ThisSession)
             .as_ref()

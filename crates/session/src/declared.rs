@@ -21,7 +21,7 @@ pub const TOOLS: [&str; 5] = [
     "TodoWrite",
 ];
 
-/// Patterns of SQL for the commands that make commits and pull requests or take them back.
+/// SQL `LIKE` patterns of the commands that make commits and pull requests, or undo them.
 pub const COMMANDS: [&str; 8] = [
     "git %commit",
     "git %reset ",
@@ -68,7 +68,7 @@ impl Declared {
         let mut commands = events
             .iter()
             .filter_map(|event| event.input.as_ref()?.command.as_deref());
-        // What was merged is not lost with its branch.
+        // A merged branch may be deleted: its commits stay.
         let is_merged = commands
             .any(|command| command.contains("git merge ") || command.contains("gh pr merge"));
         let repository = Repository {
@@ -196,7 +196,7 @@ impl Declared {
                 }
             }
         }
-        // What a pull request has is merged before its branch is deleted.
+        // The commits of a pull request are merged before its branch is deleted.
         let is_merged = is_merged || self.commits.iter().any(|commit| commit.starts_with('#'));
         if commands
             .iter()
@@ -209,7 +209,7 @@ impl Declared {
                 hash.is_none_or(|hash| !deleted.iter().any(|tip| tip.starts_with(hash)))
             });
         }
-        // It makes the commits again, with other hashes.
+        // `git rebase` makes the commits again, with other hashes.
         if output.contains("Successfully rebased") {
             for commit in &mut self.commits {
                 if hash_of(commit).is_some() {

@@ -92,6 +92,13 @@ words! {
     }
 }
 
+impl PromptKind {
+    /// Returns whether a session is asked by it: typed by a person, or sent by a program for one.
+    pub fn is_request(self) -> bool {
+        matches!(self, Self::Person | Self::Script)
+    }
+}
+
 words! {
     /// How much of a prompt is private.
     Privacy {

@@ -218,7 +218,7 @@ impl SafePrompt {
     pub fn question(&self) -> Option<Cow<'_, str>> {
         let text = self
             .text()
-            .filter(|_| matches!(self.kind, PromptKind::Person | PromptKind::Script))
+            .filter(|_| self.kind.is_request())
             .filter(|_| self.privacy != Privacy::Full)?;
         if self.mark.is_empty() {
             return Some(Cow::Borrowed(text));

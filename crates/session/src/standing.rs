@@ -1,7 +1,9 @@
 //! The standing instructions of a prompt: what a person plainly typed and means to hold in general.
 
 use crate::{
-    directive::{contradicts, directive, is_question, standing_part, stands_alone},
+    directive::{
+        contradicts, directive, has_question_particle, is_question, standing_part, stands_alone,
+    },
     phrases::{Words, is_dense},
     prose::{Prose, greets, typed_part},
 };
@@ -58,8 +60,7 @@ fn is_plainly_typed(prompt: &str, paragraph: &str, is_list: bool) -> bool {
     const MAX_SIGNATURE: usize = 3;
     let asks = |sentence: &String| {
         let is_request = Words::new(sentence).contain(REQUESTING) || directive(sentence).is_some();
-        is_question(sentence) && !is_request
-            || is_dense(sentence) && sentence.ends_with(['吗', '呢', '么'])
+        is_question(sentence) && !is_request || has_question_particle(sentence)
     };
     let is_short = |line: &str| !is_dense(line) && Words::new(line).iter().count() <= MAX_SIGNATURE;
     let is_signed = |line: &str| {

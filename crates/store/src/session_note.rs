@@ -362,25 +362,22 @@ pub fn is_own(journal: &Journal, session: &str, note: &Note) -> bool {
         .unwrap_or(false)
 }
 
-/// Returns whether a note is a session's, word for word as rules wrote it on this machine.
+/// Returns whether a note is a session's, word for word as rules wrote it on this machine, and no program
+/// sent a prompt of that session.
 ///
 /// Only such a note quotes the person: a tool, an import, a remote or a model may write any text, and
 /// a note's front matter is only a label.
-pub fn is_as_captured(journal: &Journal, note: &Note) -> bool {
+pub fn quotes_person(journal: &Journal, note: &Note) -> bool {
     let session = note.session.as_deref();
     note.note_type == NoteType::Episodic
         && note.source == Source::SessionEnd
         && note.actor.is_none()
         && note.model.is_none()
         && session.is_some_and(|session| {
-            NoteId::of_session(session) == note.id && is_own(journal, session, note)
+            let text = own_text(&note.title, &note.body);
+            NoteId::of_session(session) == note.id
+                && journal.is_body_of_person(session, &text).unwrap_or(false)
         })
-}
-
-/// Returns whether a program sent a prompt of a note's session. Such a note quotes no person.
-pub fn is_scripted(journal: &Journal, note: &Note) -> bool {
-    let session = note.session.as_deref();
-    session.is_some_and(|session| journal.is_scripted(session).unwrap_or(true))
 }
 
 /// Records the current text of a session's note as written by capture, after a text in it was masked.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Range,
     sync::LazyLock,
 };
 
@@ -304,18 +305,34 @@ impl Segment {
     }
 }
 
-/// Calls `emit` for each word of a text in order, with whether it stands in a path but not in the name of
-/// its file: folders and extensions are the same in many paths.
+/// Calls `emit` for each word of a text in order, and says of each whether it is a folder or the extension
+/// in a path: many paths have the same ones.
 fn paths<'a>(text: &'a str, mut emit: impl FnMut(Word<'a, '_>, bool)) {
-    for run in text.split_inclusive(char::is_whitespace) {
-        let path = run.trim_end_matches(|c: char| !c.is_alphanumeric());
-        let (folders, name) = run.split_at(path.rfind('/').map_or(0, |at| at + 1));
-        let dot = path.get(folders.len()..).and_then(|name| name.rfind('.'));
-        let (stem, extension) = name.split_at(dot.filter(|at| *at > 0).unwrap_or(name.len()));
-        words(folders, |word| emit(word, true));
-        words(stem, |word| emit(word, false));
-        words(extension, |word| emit(word, true));
-    }
+    let mut end = 0;
+    let mut name = 0..0;
+    words(text, |word| {
+        let start = word.written.as_ptr().addr() - text.as_ptr().addr();
+        if start >= end {
+            (name, end) = file_name(text, start);
+        }
+        emit(word, !name.contains(&start));
+    });
+}
+
+/// Returns where the name of a file is in the run of characters at a position, without its extension, and
+/// where that run ends. A run that is no path is a name.
+fn file_name(text: &str, at: usize) -> (Range<usize>, usize) {
+    let (before, after) = text.split_at(at);
+    let start = before.rfind(char::is_whitespace).map_or(0, |blank| {
+        blank + before[blank..].chars().next().map_or(0, char::len_utf8)
+    });
+    let end = after
+        .find(char::is_whitespace)
+        .map_or(text.len(), |blank| at + blank);
+    let path = text[start..end].trim_end_matches(|c: char| !c.is_alphanumeric());
+    let name = path.rfind('/').map_or(0, |slash| slash + 1);
+    let dot = path[name..].rfind('.').filter(|dot| *dot > 0);
+    (start + name..dot.map_or(end, |dot| start + name + dot), end)
 }
 
 /// Returns whether a bigram is a part of Chinese or Japanese function words.

@@ -157,7 +157,12 @@ pub(crate) fn changes_value(sentence: &str) -> bool {
         && (specifics(sentence) > 0.0 || sentence.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns whether a sentence is no question, order or small talk.
+/// Returns whether a Chinese sentence ends as a question does.
+pub(crate) fn has_question_particle(sentence: &str) -> bool {
+    is_dense(sentence) && sentence.ends_with(['吗', '呢', '么'])
+}
+
+/// Returns whether a sentence states something: it is not a question, an order or small talk.
 pub(crate) fn states(sentence: &str) -> bool {
     let judged = Judged::new(sentence);
     !is_question(sentence)
@@ -442,7 +447,7 @@ impl<'a> Judged<'a> {
         self.clauses.iter().skip(1).any(is_quoted)
     }
 
-    /// Returns whether a statement ends with what is not so: "the bucket is acme-dr, not acme-backups".
+    /// Returns whether a statement ends by naming what it rules out: "the bucket is acme-dr, not acme-backups".
     fn contrasts(&self) -> bool {
         const MAX_WORDS: usize = 4;
         let [.., _, last] = self.clauses.as_slice() else {
@@ -512,8 +517,7 @@ impl<'a> Judged<'a> {
                     .iter()
                     .any(|clause| self.has_directing_adverb(clause))
         };
-        is_question(self.sentence) && !is_order()
-            || is_dense(self.sentence) && self.sentence.ends_with(['吗', '呢', '么'])
+        is_question(self.sentence) && !is_order() || has_question_particle(self.sentence)
     }
 
     /// Returns whether the sentence chooses an option by its number.

@@ -13,6 +13,7 @@ mod choose;
 mod compaction;
 mod expiring;
 mod plan;
+mod reply;
 mod title;
 mod told;
 mod worth;
@@ -38,7 +39,8 @@ use self::{
     choose::{Candidate, Known, Limits, choose, repeats, word_set},
     compaction::Section,
     expiring::is_expiring,
-    title::{MAX_TITLE, naming_words},
+    reply::Reply,
+    title::MAX_TITLE,
     told::{found_by_client, told},
 };
 use crate::{
@@ -356,6 +358,8 @@ struct ParsedDigest<'a> {
     digest: &'a SessionDigest,
     /// The prompts that say something.
     prompts: Vec<TypedPrompt>,
+    /// Their sentences that may take something back.
+    replies: Vec<Reply>,
     /// The statements of each turn's answer.
     answers: Vec<Vec<String>>,
 }
@@ -366,9 +370,15 @@ impl<'a> ParsedDigest<'a> {
             .turns
             .iter()
             .map(|turn| turn.answer.as_deref().map(answer::statements));
+        let prompts = prompts(digest);
+        let said = prompts.iter();
+        let said = said.flat_map(|prompt| prompt.sentences().map(|said| (prompt.turn, said)));
         Self {
             digest,
-            prompts: prompts(digest),
+            replies: said
+                .filter_map(|(turn, said)| Reply::new(turn, said))
+                .collect(),
+            prompts,
             answers: answers.map(Option::unwrap_or_default).collect(),
         }
     }
@@ -379,43 +389,6 @@ impl<'a> ParsedDigest<'a> {
         let earlier = self.digest.turns.iter().take(turn);
         let mut answers = earlier.filter_map(|turn| turn.answer.as_deref());
         sentence.len() >= MIN_COPIED && answers.any(|answer| answer.contains(sentence))
-    }
-
-    /// Returns whether the prompt after an answer begins by contradicting it. "No" to a question does not.
-    fn is_answer_rejected(&self, turn: usize) -> bool {
-        let answer = self
-            .digest
-            .turns
-            .get(turn)
-            .and_then(|turn| turn.answer.as_deref());
-        let has_asked = answer.is_some_and(directive::is_question);
-        let next = self.prompts.iter().find(|prompt| prompt.turn > turn);
-        let begins = next.and_then(|next| next.sentences().next());
-        begins.is_some_and(|begins| {
-            directive::contradicts(begins) && !(has_asked && directive::says_no(begins))
-        })
-    }
-
-    /// Returns whether a later prompt takes back what was said in a turn: the next one begins by
-    /// contradicting the whole answer, or a later one corrects or forbids what the sentence names.
-    fn is_contradicted(&self, turn: usize, sentence: &str) -> bool {
-        if self.is_answer_rejected(turn) {
-            return true;
-        }
-        let later = self.prompts.iter().filter(|prompt| prompt.turn > turn);
-        let named = naming_words(sentence);
-        later.flat_map(TypedPrompt::sentences).any(|said| {
-            let common = naming_words(said).intersection(&named).count();
-            common >= 2 && directive::opposes(said)
-                || directive::rejected_word(said).is_some_and(|word| named.contains(&word))
-        })
-    }
-
-    /// Returns whether the person takes a rule back in a turn for which `when` holds.
-    fn is_withdrawn(&self, rule: &str, when: impl Fn(usize) -> bool) -> bool {
-        let prompts = self.prompts.iter().filter(|prompt| when(prompt.turn));
-        let mut said = prompts.flat_map(TypedPrompt::sentences);
-        said.any(|said| directive::takes_back(said) && directive::withdraws(said, rule))
     }
 
     /// Returns the sentences of all prompts.

@@ -23,6 +23,7 @@ pub(super) fn is_worth_a_note(parsed: &ParsedDigest) -> bool {
         digest,
         prompts,
         answers,
+        ..
     } = parsed;
     let has_edits = !digest.files.is_empty() || digest.edits_left_out > 0;
     let has_failed = digest.failures > 0 || !digest.failing.is_empty() || !digest.fixed.is_empty();

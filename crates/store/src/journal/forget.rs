@@ -189,10 +189,10 @@ impl Journal {
         self.count_suppressed(session, number)?;
         // A later summary by the client may contain the forgotten prompt. It is not stored in a session
         // that is marked as private.
-        self.run("UPDATE session SET tool_events = max(0, tool_events - ?2), change = change + 1, is_private = 1,
-               first_prompt = (SELECT text FROM prompt WHERE prompt.session = session.id AND kind IN ('person', 'script')
+        self.run(concat!("UPDATE session SET tool_events = max(0, tool_events - ?2), change = change + 1, is_private = 1,
+               first_prompt = (SELECT text FROM prompt WHERE prompt.session = session.id AND ", is_request!(), "
                                  AND text IS NOT NULL ORDER BY number LIMIT 1)
-             WHERE id = ?1", params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)])
+             WHERE id = ?1"), params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)])
     }
 
     /// Returns whether a prompt of the session was forgotten. Its transcript still has that prompt

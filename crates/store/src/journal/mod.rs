@@ -5,6 +5,13 @@
 //! process checkpoints. A hook writes everything in one transaction, so a kill at any instruction is
 //! safe. A file of a newer version is left alone.
 
+/// [`PromptKind::is_request`] as an SQL condition on a row of `prompt`.
+macro_rules! is_request {
+    () => {
+        "kind IN ('person', 'script')"
+    };
+}
+
 mod agent;
 mod budget;
 mod damage;
@@ -69,7 +76,7 @@ use std::{
 };
 
 use anamnesis_note::id::NoteId;
-use anamnesis_session::event::Host;
+use anamnesis_session::event::{Host, PromptKind};
 use anamnesis_text::{
     hash::text_hash,
     private_tokens::{Hash, Key, PrivateTokens},
@@ -339,6 +346,14 @@ impl Journal {
     pub fn is_session_body(&self, session: &str, body: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM session_body WHERE session = ? AND hash = ?";
         self.exists(sql, params![session, text_hash(body)])
+    }
+
+    /// Like [`Self::is_session_body`], for a session of which no program sent a prompt.
+    pub fn is_body_of_person(&self, session: &str, body: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM session_body WHERE session = ?1 AND hash = ?2
+             AND NOT EXISTS (SELECT 1 FROM prompt WHERE session = ?1 AND kind = ?3)";
+        let script = PromptKind::Script.as_str();
+        self.exists(sql, params![session, text_hash(body), script])
     }
 
     /// Records injected notes.

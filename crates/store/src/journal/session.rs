@@ -246,7 +246,7 @@ impl Journal {
     }
 
     /// Returns whether a program sent a prompt of a session through `claude -p` or the SDK.
-    pub fn is_scripted(&self, id: &str) -> Result<bool, Error> {
+    fn is_scripted(&self, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM prompt WHERE session = ? AND kind = ?";
         self.exists(sql, [id, PromptKind::Script.as_str()])
     }

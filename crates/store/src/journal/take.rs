@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use anamnesis_session::{
-    event::{
-        Host, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, Surroundings, ToolEvent,
-    },
+    event::{Host, Outcome, Privacy, Record, RecordedEvent, Speaker, Surroundings, ToolEvent},
     observe,
     prompt::SafePrompt,
     transcript::scheduled,
@@ -299,7 +297,7 @@ impl Journal {
                    prompts = 1 + max(prompts, coalesce((SELECT max(number) FROM prompt WHERE session = ?1), 0)),
                    first_prompt = CASE WHEN ?2 THEN coalesce(first_prompt, ?3) ELSE first_prompt END
                  WHERE id = ?1 RETURNING prompts",
-                params![session, matches!(kind, PromptKind::Person | PromptKind::Script), text],
+                params![session, kind.is_request(), text],
             )?;
         self.run(
             "INSERT INTO prompt (session, id, number, kind, privacy, text, many_tags, at)

@@ -8,14 +8,18 @@ use crate::sqlite::{Queries, bound, read_row};
 
 /// The events of a timeline: session starts, prompts of a person and observations; in this order at
 /// the same time.
-const MOMENTS: &str = "
+const MOMENTS: &str = concat!(
+    "
   SELECT started_at AS at, id AS session, project, 0 AS what, NULL AS text FROM session
   UNION ALL
   SELECT prompt.at, session.id, project, 1, text FROM prompt
-    JOIN session ON session.id = prompt.session WHERE kind IN ('person', 'script') AND text IS NOT NULL
+    JOIN session ON session.id = prompt.session WHERE ",
+    is_request!(),
+    " AND text IS NOT NULL
   UNION ALL
   SELECT observation.at, session.id, project, 2, body FROM observation
-    JOIN session ON session.id = observation.session";
+    JOIN session ON session.id = observation.session"
+);
 
 /// The kind of a moment.
 #[derive(Debug, Clone, PartialEq)]

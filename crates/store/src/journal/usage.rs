@@ -239,7 +239,10 @@ impl Journal {
           (SELECT id FROM session WHERE project IN (SELECT value FROM json_each(?2))))";
         let projects = Json(projects);
         let (prompts, sessions) = self.tuple(
-            &format!("SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND kind IN ('person', 'script')"),
+            &format!(
+                "SELECT count(*), count(DISTINCT session) FROM prompt WHERE {is_chosen} AND {}",
+                is_request!()
+            ),
             params![since, projects],
         )?;
         // `memory_get` takes ids of any length, which end like the note's.
