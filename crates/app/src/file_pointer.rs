@@ -16,7 +16,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::hash::text_hash;
 
-use crate::{context::Context, tool_hooks::AtTool};
+use crate::{context::Context, recall, tool_hooks::AtTool};
 
 /// The tools that use a file, and the fields of their input with its path.
 const TOOLS: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];
@@ -80,7 +80,11 @@ pub fn at_file<'a>(
         return Ok(None);
     }
     citing.retain(|id| given.iter().all(|given| given.note != id.to_string()));
-    Ok(best(context, &index, &citing)?.map(|note| pointer(&index, note, path)))
+    let Some(note) = best(context, &index, &citing)? else {
+        return Ok(None);
+    };
+    let remarks = recall::known(context, &index, Some(journal)).remarks(note.id)?;
+    Ok(Some(pointer(&index, note, path, remarks)))
 }
 
 /// Returns the note to point to: one that a person or Claude wrote before those of sessions, then the newest.
@@ -101,7 +105,7 @@ fn best(context: &Context, index: &Index, citing: &[NoteId]) -> Result<Option<No
     Ok({ read }.next())
 }
 
-fn pointer(index: &Index, note: Note, path: String) -> AtTool {
+fn pointer(index: &Index, note: Note, path: String, remarks: Vec<String>) -> AtTool {
     let shown = ShownNote {
         note: note.id,
         hash: text_hash(&note.body),
@@ -116,7 +120,7 @@ fn pointer(index: &Index, note: Note, path: String) -> AtTool {
         note,
         at: 0,
         matched: vec![path],
-        remarks: Vec::new(),
+        remarks,
         closed: Vec::new(),
     };
     let block = pointer_block(&[recalled], |id| Context::short(index, id));

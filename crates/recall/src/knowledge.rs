@@ -6,10 +6,14 @@ use anamnesis_note::{
     id::NoteId,
     link::{Edge, MAX_CITING, file_edges},
 };
-use anamnesis_store::{index::Index, journal::Journal};
+use anamnesis_store::{
+    index::{Error, Index},
+    journal::Journal,
+};
 use chrono::{DateTime, Utc};
 
 use crate::{
+    correction::remarks_on,
     note_set::NoteStanding,
     stale::{is_news, looked_at, time},
 };
@@ -43,7 +47,7 @@ impl StoreKnowledge<'_> {
             .collect()
     }
 
-    /// Returns those notes that cite something that no longer exists, with a description of it.
+    /// Returns those notes that cite something that no longer exists, with the remark about it.
     pub fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
         let stale = self.journal.and_then(|journal| journal.stale(ids).ok());
         let mut stale = stale.unwrap_or_default();
@@ -52,7 +56,17 @@ impl StoreKnowledge<'_> {
             entry.is_some_and(|entry| is_news(time(stale.gone_at), looked_at(&entry, self.now)))
         });
         let stale = stale.into_iter();
-        stale.map(|(id, stale)| (id, stale.reason)).collect()
+        stale
+            .map(|(id, stale)| (id, format!("stale: {}", stale.reason)))
+            .collect()
+    }
+
+    /// Returns the remarks about a note that only a pointer leads to: what changed it since, and what it
+    /// cites and is gone.
+    pub fn remarks(&self, id: NoteId) -> Result<Vec<String>, Error> {
+        let mut remarks = remarks_on(self.index, id, self.now, NoteId::short)?;
+        remarks.extend(self.stale(&[id]).remove(&id));
+        Ok(remarks)
     }
 
     /// Returns derived links of these notes: to notes that cite the same file.

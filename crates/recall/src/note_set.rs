@@ -189,6 +189,7 @@ pub struct Outcome {
 }
 
 /// A note that passed the threshold.
+#[derive(Clone)]
 pub(crate) struct Admitted {
     pub(crate) id: NoteId,
     origin: Origin,
@@ -462,9 +463,9 @@ pub(crate) fn sort_admitted(
             Origin::Global => GLOBAL_FACTOR,
             Origin::Other => OTHER_PROJECT_FACTOR,
         };
-        if let Some(reason) = stale.remove(&note.id) {
+        if let Some(remark) = stale.remove(&note.id) {
             share *= STALE_FACTOR;
-            note.remarks.push(format!("stale: {reason}"));
+            note.remarks.push(remark);
         }
         note.score = note.score * share
             + USEFULNESS_WEIGHT * (standing.usefulness - 0.5)
@@ -577,7 +578,10 @@ impl Selection<'_> {
             if self.seen(candidate.id).is_some() {
                 continue;
             }
-            if let ReadNote::Injected(mut pointer) = self.read_note(index, candidate)? {
+            let mut candidate = candidate.clone();
+            let remarks = self.request.knowledge.remarks(candidate.id)?;
+            candidate.remarks.extend(remarks);
+            if let ReadNote::Injected(mut pointer) = self.read_note(index, &candidate)? {
                 pointer.reason = InjectionReason::MayMatch;
                 self.outcome.pointers.push(*pointer);
             }

@@ -229,7 +229,8 @@ fn mark_stale(chosen: &mut [Chosen], knowledge: &StoreKnowledge<'_>) {
     let ids: Vec<NoteId> = chosen.iter().map(|chosen| chosen.note.id).collect();
     let mut stale = knowledge.stale(&ids);
     for chosen in chosen {
-        chosen.stale = stale.remove(&chosen.note.id);
+        let remark = stale.remove(&chosen.note.id);
+        chosen.remarks.splice(0..0, remark);
     }
 }
 

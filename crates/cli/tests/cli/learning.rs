@@ -340,6 +340,38 @@ fn what_was_there_when_a_note_was_written_is_gone_at_the_next_look() {
 }
 
 #[test]
+fn a_pointer_says_what_its_note_cites_and_is_gone() {
+    let home = home_with_notes();
+    let project = home.project();
+    git(&home, &["init", "--quiet"]);
+    fs::write(project.join("Makefile"), "seed-walrus:\n\ttrue\n").unwrap();
+    fs::write(project.join("walrus.rs"), "fn walrus() {}\n").unwrap();
+    git(&home, &["add", "--all"]);
+    let write = ["write", "--title", "Seeds", "--stdin"];
+    home.command(write)
+        .env("ANAMNESIS_NOW", "2026-01-01T03:04:05Z")
+        .input("Run `make seed-walrus` before the tests of `walrus.rs`.")
+        .run()
+        .well();
+    assert_eq!(home.run("stale").well(), "no note seems outdated\n");
+    fs::write(project.join("Makefile"), "all:\n\ttrue\n").unwrap();
+    home.run("stale").well();
+    let mut prompt = home.payload("UserPromptSubmit", "5b0c8f1e-prompt");
+    prompt["prompt"] = "What do I run before the walrus tests?".into();
+    let mut read = home.payload("PostToolUse", "5b0c8f1e-file");
+    read["tool_name"] = "Read".into();
+    read["tool_input"] = json!({ "file_path": project.join("walrus.rs") });
+    for payload in [prompt, read] {
+        let shown = home.hook(&payload).stdout;
+        assert!(shown.contains("→ memory_get"), "{shown}");
+        assert!(
+            shown.contains("(stale: make seed-walrus is gone)"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
 fn what_a_note_cites_is_gone() {
     // INJ-11
     let home = home_with_notes();

@@ -60,9 +60,7 @@ pub struct Chosen {
     pub note: Note,
     /// Why it was chosen.
     pub reason: Reason,
-    /// The citation whose target is gone, in a few words.
-    pub stale: Option<String>,
-    /// Remarks on what it changes, and on what changes it.
+    /// Remarks on what it cites and is gone, what it changes, and what changes it.
     pub remarks: Vec<String>,
 }
 
@@ -71,7 +69,6 @@ impl Chosen {
         Self {
             note,
             reason,
-            stale: None,
             remarks: Vec::new(),
         }
     }
@@ -171,8 +168,6 @@ fn failing_lines(body: &str) -> Vec<String> {
 /// Returns a note's id, and what is gone or changed of what it says.
 fn marks(chosen: &Chosen, short_id: &impl Fn(NoteId) -> String) -> Vec<String> {
     let mut marks = vec![format!("#{}", short_id(chosen.note.id))];
-    let stale = chosen.stale.iter();
-    marks.extend(stale.map(|reason| inert_line(&format!("stale: {reason}"))));
     marks.extend(chosen.remarks.iter().map(|remark| inert_line(remark)));
     marks
 }
