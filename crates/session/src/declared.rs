@@ -142,7 +142,10 @@ impl Declared {
             .iter()
             .map(|words| words.iter().map(String::as_str).collect())
             .collect();
-        if is_elsewhere(&commands, repository.folder) {
+        let [commands, elsewhere] = by_folder(&commands, repository.folder);
+        let commits = |words: &Vec<&str>| words.contains(&"commit") || words.contains(&"revert");
+        // What git prints does not say in which repository.
+        if commands.is_empty() || elsewhere.iter().any(commits) {
             return;
         }
         let output = event.response.as_ref().map_or("", |output| &output.tail);
@@ -151,8 +154,8 @@ impl Declared {
             self.take_back(&commands, output, repository.is_merged);
         }
         let mut made: Vec<String> = Vec::new();
-        let is_one = |words: &Vec<&str>| words.contains(&"commit") || words.contains(&"revert");
-        if command.contains("git ") && (command.contains("commit") || commands.iter().any(is_one)) {
+        if command.contains("git ") && (command.contains("commit") || commands.iter().any(commits))
+        {
             made.extend(output.lines().filter_map(commit_of));
             if made.is_empty() && event.outcome == Outcome::Ok {
                 made.extend(quiet_commit(command));
@@ -261,15 +264,32 @@ impl Declared {
     }
 }
 
-/// Returns whether the last folder that commands go to is not the project's. A new repository is an
-/// experiment, not the project.
-fn is_elsewhere(commands: &[Vec<&str>], project: &str) -> bool {
-    let goes_to = |words: &Vec<&str>| match words.as_slice() {
-        ["cd", folder, ..] | ["git", "-C", folder, ..] => Some(is_outside(folder, project)),
-        ["git", "init", ..] => Some(true),
-        _ => None,
-    };
-    commands.iter().rev().find_map(goes_to).unwrap_or_default()
+/// Splits commands into those in the project's folder and those elsewhere, without the options of git
+/// that say where. A new repository is an experiment, not the project.
+fn by_folder<'a>(commands: &[Vec<&'a str>], project: &str) -> [Vec<Vec<&'a str>>; 2] {
+    let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
+    let mut is_away = false;
+    for words in commands {
+        let leaves = |folder: &str, is_away: bool| {
+            is_outside(folder, project) || is_away && !folder.starts_with(['/', '~'])
+        };
+        let (mut words, mut is_there) = (words.clone(), is_away);
+        while let ["git", option @ ("-C" | "-c"), value, ..] = words[..] {
+            is_there = if option == "-C" {
+                leaves(value, is_there)
+            } else {
+                is_there
+            };
+            words.drain(1..3);
+        }
+        match words[..] {
+            ["cd", folder, ..] => is_away = leaves(folder, is_away),
+            ["git", "init", ..] => is_away = true,
+            _ if is_there => elsewhere.push(words),
+            _ => own.push(words),
+        }
+    }
+    [own, elsewhere]
 }
 
 /// Returns whether a commit has a hash.
@@ -555,6 +575,7 @@ mod tests {
         for command in [
             "git reset --hard HEAD~1",
             "git reset --hard HEAD^",
+            "git -C . -c advice.x=false reset HEAD^",
             "git reset HEAD~",
             "cd /w/shop && git reset --soft @~1",
             "git reset --hard 1a2b3c4d5e",
@@ -603,7 +624,12 @@ mod tests {
                 .commits
                 .len()
         };
-        for command in ["cd /tmp/try && git commit -m x", "git -C ~/lib commit -m x"] {
+        for command in [
+            "cd /tmp/try && git commit -m x",
+            "cd /tmp && cd try && git commit -m x",
+            "git -C ~/lib -c user.name=x commit -m x",
+            "cd ~/lib && git commit -m x && cd /home/ann/shop && ls",
+        ] {
             assert_eq!(made(command), 0, "{command}");
         }
         for command in [
@@ -612,6 +638,9 @@ mod tests {
             "cd ~/shop && git commit -m x",
             "cd /tmp && ls; cd /home/ann/shop; git commit -m x",
             "cd web && git commit -m x",
+            "git commit -m x && cd /tmp",
+            "git commit -m x && git -C ~/lib pull",
+            "git -C /home/ann/shop commit -m x",
         ] {
             assert_eq!(made(command), 1, "{command}");
         }
