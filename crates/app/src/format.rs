@@ -126,31 +126,53 @@ pub fn iso(milliseconds: i64) -> String {
 
 /// Wraps a text at [`width`] and indents each line. Every line ends with a line break.
 pub fn wrapped(text: &str, indent: usize) -> String {
-    let room = width().saturating_sub(indent).max(1);
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for line in text.lines() {
-        let mut rest = line.trim_end();
-        loop {
-            let head = truncate::first_characters(rest, room);
-            let is_all = head.len() == rest.len();
-            // Breaks at a space if there is one, or else anywhere.
-            let end = match head.rfind(' ') {
-                Some(blank) if !is_all && !head[..blank].trim().is_empty() => blank,
-                _ => head.len(),
-            };
-            let (head, tail) = rest.split_at(end);
-            if !head.is_empty() {
-                out.extend(std::iter::repeat_n(' ', indent));
-                out.push_str(head.trim_end());
-            }
-            out.push('\n');
-            rest = tail.trim_start_matches(' ');
-            if rest.is_empty() {
-                break;
-            }
+        wrap(line, [indent; 2], &mut out);
+    }
+    out
+}
+
+/// Wraps the lines that are longer than [`width`], and indents what follows below them. A line with
+/// something to copy, such as a hint, stays whole.
+pub fn folded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for line in text.split_inclusive('\n') {
+        let rest = line.trim_start_matches(' ');
+        let is_to_copy = rest.starts_with(['→', '|']) || rest.starts_with("Undo: ");
+        if is_to_copy || line.trim_end().chars().nth(width()).is_none() {
+            out.push_str(line);
+        } else {
+            let indent = line.len() - rest.len();
+            wrap(rest, [indent, indent + 2], &mut out);
         }
     }
     out
+}
+
+/// Adds a line, wrapped at [`width`], with the indent of its first line and of the others.
+fn wrap(line: &str, indents: [usize; 2], out: &mut String) {
+    let (mut rest, mut indent) = (line.trim_end(), indents[0]);
+    loop {
+        let head = truncate::first_characters(rest, width().saturating_sub(indent).max(1));
+        let is_all = head.len() == rest.len();
+        // Breaks at a space if there is one, or else anywhere.
+        let end = match head.rfind(' ') {
+            Some(blank) if !is_all && !head[..blank].trim().is_empty() => blank,
+            _ => head.len(),
+        };
+        let (head, tail) = rest.split_at(end);
+        if !head.is_empty() {
+            out.extend(std::iter::repeat_n(' ', indent));
+            out.push_str(head.trim_end());
+        }
+        out.push('\n');
+        rest = tail.trim_start_matches(' ');
+        indent = indents[1];
+        if rest.is_empty() {
+            break;
+        }
+    }
 }
 
 /// Formats a path with `~` for the user's home.
@@ -258,6 +280,17 @@ mod tests {
         assert_eq!(lengths, [80, 80, 46]);
         assert_eq!(wrapped("a\n\n  b\n", 2), "  a\n\n    b\n");
         assert_eq!(wrapped("", 2), "");
+    }
+
+    #[test]
+    fn long_lines_are_folded_below_their_indent() {
+        let long = "word ".repeat(20);
+        let text = folded(&format!("short\n  {long}\n  → {long}\nno end"));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines.len(), lines[4]), ("short", 5, "no end"));
+        assert!(lines[1].starts_with("  word") && lines[1].chars().count() <= WIDTH);
+        assert!(lines[2].starts_with("    word"), "{text}");
+        assert_eq!(lines[3], format!("  → {long}"));
     }
 
     #[test]

@@ -566,8 +566,24 @@ impl Invocation<'_> {
     /// # Panics
     /// Panics if no terminal can be opened or the program cannot be started.
     #[cfg(unix)]
-    pub fn run_in_a_terminal(mut self) -> Output {
+    pub fn run_in_a_terminal(self) -> Output {
+        self.run_in_columns(80)
+    }
+
+    /// Runs the program in a terminal with this many columns.
+    ///
+    /// # Panics
+    /// Panics if the program cannot be started.
+    #[cfg(unix)]
+    pub fn run_in_columns(mut self, columns: u16) -> Output {
         let (main, terminal) = terminal();
+        let size = rustix::termios::Winsize {
+            ws_row: 40,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        rustix::termios::tcsetwinsize(&terminal, size).expect("a terminal has a size");
         let root = self.home.root.to_string_lossy().into_owned();
         let stdout = terminal.try_clone().expect("a handle can be copied");
         self.command

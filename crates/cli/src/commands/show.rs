@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "\n→ anamnesis edit {short}   |   anamnesis forget {short}\n"
         ));
     }
-    ui.page(&text, "")
+    ui.page_unfolded(&text, "")
 }
 
 /// Names the later notes that give up what a note says, and the earlier ones that it corrects.
@@ -152,7 +152,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
         text.push_str(&format!("\n{body}\n"));
     }
     text.push_str(&format!("\n→ anamnesis log --note {short}\n"));
-    ui.page(&text, "")
+    ui.page_unfolded(&text, "")
 }
 
 fn heading(entry: &Entry, note: &Note, short: &str, context: &Context) -> String {

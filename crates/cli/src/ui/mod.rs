@@ -29,8 +29,8 @@ pub(crate) use self::{progress::Progress, terminal::Colour};
 pub(crate) use anamnesis_app::found::snippet;
 
 pub(crate) use anamnesis_app::format::{
-    LIST_LENGTH, WIDTH, age_of, ago, count, counted, iso, number, set_width, shorten, size, time,
-    width, wrapped,
+    LIST_LENGTH, WIDTH, age_of, ago, count, counted, folded, iso, number, set_width, shorten, size,
+    time, width, wrapped,
 };
 
 /// The longest project that a line of a list shows.
@@ -99,7 +99,8 @@ impl Ui {
 
     /// Prints data.
     pub(crate) fn print(&self, text: &str) {
-        let text = self.terminal.data(self.encode(text), &HashSet::new());
+        let text = self.terminal.fitted(self.encode(text));
+        let text = self.terminal.data(text, &HashSet::new());
         self.write(&mut io::stdout().lock(), &text);
     }
 
@@ -112,6 +113,11 @@ impl Ui {
     /// Prints data that may be longer than the screen, in the person's pager, with which a command
     /// ends. The words of `query` are highlighted.
     pub(crate) fn page(&self, text: &str, query: &str) -> Outcome {
+        self.page_unfolded(&self.terminal.fitted(text.to_owned()), query)
+    }
+
+    /// Prints data like [`Ui::page`], with the lines of a note as they are.
+    pub(crate) fn page_unfolded(&self, text: &str, query: &str) -> Outcome {
         let found = terms(query).into_iter().collect();
         let text = self.terminal.data(self.encode(text), &found);
         if !self.terminal.page(&text) {

@@ -12,7 +12,7 @@ use std::{
 
 use anamnesis_app::{environment::Environment, found};
 
-use super::set_width;
+use super::{folded, set_width};
 
 /// When the output is coloured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -40,6 +40,8 @@ const FOUND: &str = "1;31";
 pub(crate) struct Terminal {
     colours_stdout: bool,
     colours_stderr: bool,
+    /// Whether stdout has the width of a terminal.
+    is_terminal: bool,
     /// The pager's command line, if stdout is a person's terminal.
     pager: Option<OsString>,
 }
@@ -60,7 +62,17 @@ impl Terminal {
         Self {
             colours_stdout: colours(is_terminal),
             colours_stderr: colours(io::stderr().is_terminal()),
+            is_terminal,
             pager: may_page.then_some(pager),
+        }
+    }
+
+    /// Returns a cleaned text for stdout that fits the terminal.
+    pub(crate) fn fitted(&self, text: String) -> String {
+        if self.is_terminal {
+            folded(&text)
+        } else {
+            text
         }
     }
 

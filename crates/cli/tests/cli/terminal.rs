@@ -73,6 +73,39 @@ fn a_terminal_gets_colours_and_a_pager_for_long_lists() {
     assert!(!plain.stdout.contains(ESCAPE), "{plain:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_printed_fits_a_narrow_terminal() {
+    let home = home_with_notes();
+    home.run("pin B2M6RD").well();
+    for words in [
+        "status",
+        "list",
+        "search rate limits",
+        "log",
+        "undo",
+        "stats",
+        "doctor",
+        "config",
+        "why",
+        "recall rate limits",
+        "stale",
+        "help",
+    ] {
+        let command = home.command(words.split(' ')).env("NO_COLOR", "1");
+        let printed = command.env("PAGER", "cat").run_in_columns(40).stdout;
+        assert!(!printed.is_empty(), "{words}");
+        for line in printed.lines() {
+            // What is to be copied stays whole.
+            let is_hint = line.trim_start().starts_with('→');
+            assert!(
+                is_hint || line.trim_end().chars().count() <= 40,
+                "{words}: {line}"
+            );
+        }
+    }
+}
+
 #[test]
 fn every_line_of_a_list_begins_with_an_id_that_other_commands_take() {
     // The recipe with fzf in the FAQ passes the first field of a line on.
