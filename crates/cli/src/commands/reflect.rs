@@ -24,8 +24,8 @@ use super::sync as sync_command;
 use crate::ui::{self, Outcome, ProjectFilter, Ui};
 
 /// The hint if no model is configured.
-const WITHOUT_A_MODEL: &str = "/memory-reflect in Claude Code (its own model distils them), or name \
-                               a model: anamnesis config set reflection.provider openai";
+const WITHOUT_A_MODEL: &str = "/memory-reflect in Claude Code: its own model distils them\n\
+                               → or a model of yours: anamnesis config set reflection.provider openai";
 
 /// Distil sessions into few notes (uses a model)
 ///

@@ -1,6 +1,6 @@
 //! `sync`: commits, fetches, joins and pushes.
 
-use std::{collections::BTreeSet, process::ExitCode};
+use std::collections::BTreeSet;
 
 use anamnesis_app::{
     Error,
@@ -43,8 +43,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let _progress = ui::Progress::new("syncing …");
         sync::run_now(context, answer)?
     };
+    let needs_decision = ui::attention(synced.held.is_some());
     if args.json {
-        return ui.json(SyncOutcome::new(context, &synced)?);
+        ui.json(SyncOutcome::new(context, &synced)?)?;
+        return Ok(needs_decision);
     }
     ui.print(&format!("{}\n", sentence(&synced)));
     if args.restore {
@@ -54,7 +56,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.print("→ anamnesis init --remote URL   (joins your machines)\n");
     }
     ui.note(&remarks(&synced));
-    Ok(ExitCode::SUCCESS)
+    Ok(needs_decision)
 }
 
 /// Returns the problems and decisions that a person should know.

@@ -68,7 +68,7 @@ fn a_dry_run_says_what_would_be_done_and_asks_nobody() {
     let home = with_sessions();
     let before = files(&home);
     let line = format!(
-        "exit 0\n{PROJECT}: 5 session notes would be distilled\n→ /memory-reflect in Claude Code (its own model distils them), or name a model: anamnesis config set reflection.provider openai\n"
+        "exit 0\n{PROJECT}: 5 session notes would be distilled\n→ /memory-reflect in Claude Code: its own model distils them\n→ or a model of yours: anamnesis config set reflection.provider openai\n"
     );
     assert_eq!(home.run("reflect").shown(), line);
     let named = home.command(["reflect", "--project", PROJECT]).run();
@@ -91,7 +91,8 @@ fn a_dry_run_says_what_would_be_done_and_asks_nobody() {
     exit 1
     on stderr:
     anamnesis: no model is set
-    → /memory-reflect in Claude Code (its own model distils them), or name a model: anamnesis config set reflection.provider openai
+    → /memory-reflect in Claude Code: its own model distils them
+    → or a model of yours: anamnesis config set reflection.provider openai
     ");
     assert_eq!(files(&home), before);
     let server = ModelServer::start([]);

@@ -220,6 +220,42 @@ fn a_sync_that_is_held_back_is_a_card_in_review() {
 }
 
 #[test]
+fn a_sync_that_is_held_back_ends_with_3_until_the_person_decides() {
+    let (home, remote) = purge::with_remote();
+    let run = |words: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        home.command(words.split(' ')).env("PATH", path).run()
+    };
+    for number in 10..40 {
+        home.add(&NoteText::new(&id(&format!("AAAA{number}")), "Deploys"));
+    }
+    run("sync").well();
+    let other = home.root().join("other");
+    let [from, to] = [&remote, &other].map(|path| path.to_str().unwrap());
+    purge::git(&["clone", "--quiet", from, to]);
+    for arguments in [
+        vec!["rm", "--quiet", "*.md"],
+        vec![
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "--quiet",
+            "-m",
+            "gone",
+        ],
+        vec!["push", "--quiet"],
+    ] {
+        purge::git(&[vec!["-C", to], arguments].concat());
+    }
+    for words in ["sync", "sync --json"] {
+        assert_eq!(run(words).code, Some(3), "{words}");
+    }
+    run("sync --restore").well();
+}
+
+#[test]
 fn a_note_with_a_secret_stays_on_this_machine() {
     let (home, remote) = purge::with_remote();
     let run = |words: &str| {
