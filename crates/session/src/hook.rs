@@ -337,14 +337,11 @@ impl Payload {
 }
 
 /// Returns a prompt. Clients that send `source` say whether a person typed it: `user` in the client, or
-/// `sdk` for `claude -p`.
+/// `sdk` through an editor or another front end.
 fn submitted(text: Option<String>, source: &Value) -> RawPrompt {
     let mut prompt = RawPrompt::new(text.unwrap_or_default());
     if !source.is_null() && !matches!(source.as_str(), Some("user" | "sdk")) {
         prompt.mark_untyped();
-    }
-    if source == "sdk" {
-        prompt.mark_script();
     }
     prompt
 }

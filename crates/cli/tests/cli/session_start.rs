@@ -657,7 +657,7 @@ fn a_program_gives_no_standing_instruction() {
         ("cli", json!({}), 1),
         ("sdk-cli", json!({}), 0),
         ("sdk-py", json!({}), 0),
-        ("cli", json!({ "source": "sdk" }), 0),
+        ("claude-vscode", json!({ "source": "sdk" }), 1),
         (
             "cli",
             json!({ "agent_id": "a-1", "agent_type": "Explore" }),
