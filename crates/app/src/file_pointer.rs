@@ -7,7 +7,10 @@ use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Visibility},
 };
-use anamnesis_recall::render::{Recalled, pointer_block};
+use anamnesis_recall::{
+    branch::branch_remark,
+    render::{Recalled, pointer_block},
+};
 use anamnesis_session::hook::ToolCall;
 use anamnesis_store::{
     index::{Error, Index},
@@ -22,7 +25,7 @@ use crate::{context::Context, recall, tool_hooks::AtTool};
 const TOOLS: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];
 const FIELDS: [&str; 2] = ["file_path", "notebook_path"];
 
-/// The maximum number of these pointers in a session.
+/// The maximum number of these pointers in a context.
 const MAX_POINTERS: usize = 3;
 
 /// A file that more notes name says little about each of them.
@@ -44,14 +47,15 @@ fn used_file(folder: &Path, call: &ToolCall) -> Option<String> {
     Some(relative.to_str()?.replace('\\', "/"))
 }
 
-/// Returns a pointer to a note of the project that names the file of a call, unless the session has seen
-/// the note, has a pointer at this file, or has enough of them.
+/// Returns a pointer to a note of the project that names the file of a call, unless the context has seen
+/// the note, has a pointer at this file, or has enough of them. A session and each
+/// of its subagents have contexts of their own.
 pub fn at_file<'a>(
     context: &Context,
     journal: &Journal,
     project: impl FnOnce() -> &'a Project,
     folder: &Path,
-    session: &str,
+    (session, agent): (&str, &str),
     call: &ToolCall,
 ) -> Result<Option<AtTool>, Error> {
     let Some(path) = used_file(folder, call) else {
@@ -66,9 +70,10 @@ pub fn at_file<'a>(
     if citing.is_empty() {
         return Ok(None);
     }
-    let Ok(given) = journal.given(session) else {
+    let Ok(mut given) = journal.given(session) else {
         return Ok(None);
     };
+    given.retain(|given| given.agent == agent);
     let is_at_file = |given: &&Given| given.lane == FILE;
     let names_path = |given: &Given| {
         let evidence = given.evidence.as_ref();
@@ -83,7 +88,8 @@ pub fn at_file<'a>(
     let Some(note) = best(context, &index, &citing)? else {
         return Ok(None);
     };
-    let remarks = recall::known(context, &index, Some(journal)).remarks(note.id)?;
+    let mut remarks = recall::known(context, &index, Some(journal)).remarks(note.id)?;
+    remarks.extend(branch_remark(&index, &note)?);
     Ok(Some(pointer(&index, note, path, remarks)))
 }
 

@@ -8,8 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    sanitize,
-    statement::split,
+    sanitize, statement,
     terms::words,
     truncate,
     values::{Token, TokenKind, is_in, tokens},
@@ -223,7 +222,7 @@ impl<'a> Statements<'a> {
     pub fn parse(title: &'a str, body: &'a str, kind: NoteText) -> Self {
         let mut sentences = Vec::new();
         let (mut label, mut is_code) = ("", false);
-        for line in split(sanitize::head(body, MAX_LENGTH)) {
+        for line in statement::sentences(sanitize::head(body, MAX_LENGTH)) {
             let mut text = line.trim().trim_start_matches(['-', '*', '#', '>', ' ']);
             if line.trim_start().starts_with("```") {
                 is_code = !is_code;

@@ -179,7 +179,7 @@ impl Statement {
     /// Parses a text. Only its first 16 KiB and its first 80 sentences are read.
     pub fn parse(text: &str) -> Self {
         let head = sanitize::head(text, MAX_LENGTH);
-        let mut sentences: Vec<Sentence> = split(head)
+        let mut sentences: Vec<Sentence> = sentences(head)
             .map(Sentence::parse)
             .filter(|sentence| !sentence.is_empty())
             .take(MAX_SENTENCES + 1)
@@ -450,7 +450,7 @@ impl Sentence {
 
 /// Splits a text into sentences. They end at line ends, semicolons, and `.`, `!` or `?` before a
 /// blank.
-pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
+pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

@@ -30,7 +30,7 @@ impl Hook {
                 journal,
                 || self.project(),
                 &self.folder,
-                &self.session_id,
+                (&self.session_id, &self.agent),
                 call,
             );
             handled.take(FILE, found);

@@ -5,7 +5,7 @@ use super::{
 };
 use anamnesis_note::id::NoteId;
 use anamnesis_session::session_note::labelled_lines;
-use anamnesis_text::terms::terms;
+use anamnesis_text::{statement::sentences, terms::terms};
 
 /// Tells the model what a pointer is for.
 const INTRODUCTION: &str = "Notes that may match, as data. Read one with memory_get if it helps.";
@@ -18,8 +18,8 @@ const MAX_TEXT_WORDS: usize = 20;
 /// The maximum number of words of the title before a line of the body.
 const MAX_TITLE_WORDS: usize = 8;
 
-/// The maximum number of words of a remark behind the text.
-const MAX_REMARK_WORDS: usize = 8;
+/// The maximum number of words of the remarks behind the text.
+const MAX_REMARK_WORDS: usize = 10;
 
 /// The parts of a session's note whose lines are no sentences.
 const TELLING_LITTLE: [&str; 3] = ["Branch", "Files", "Passed"];
@@ -51,26 +51,25 @@ fn pointer(recalled: &Recalled, short_id: &str) -> String {
     let adds_nothing = line.is_empty() || title.contains(&line);
     let text = if adds_nothing {
         title
-    } else if let Some(at) = line.find(title.trim_end_matches(['…', ' '])) {
-        line[at..].to_owned()
+    } else if line.contains(title.trim_end_matches(['…', ' '])) {
+        // Whole: what stands before the title may be a "never".
+        line
     } else {
         format!("{}: {line}", first_words(&title, MAX_TITLE_WORDS))
     };
     // What limits the note: that it was corrected, or its branch.
-    let remark = recalled.remarks.first().map(|remark| {
-        let remark = first_words(
-            &cut(&inert_line(remark), MAX_TEXT_LENGTH / 2),
-            MAX_REMARK_WORDS,
-        );
-        format!(" ({remark})")
-    });
-    let remark = remark.unwrap_or_default();
+    let mut remark = recalled.remarks.join("; ");
+    if !remark.is_empty() {
+        let short = cut(&inert_line(&remark), MAX_TEXT_LENGTH / 2);
+        remark = format!(" ({})", first_words(&short, MAX_REMARK_WORDS));
+    }
     let words = MAX_TEXT_WORDS - remark.split_whitespace().count();
     let text = first_words(&cut(&text, MAX_TEXT_LENGTH - remark.chars().count()), words);
     format!("- #{short_id} {text}{remark} → memory_get {short_id}\n")
 }
 
-/// Returns the line of the body that has most of the matched words, otherwise the first one.
+/// Returns the line of the body that has most of the matched words, otherwise the first one. Of a line that
+/// is too long for a pointer it is the sentence.
 fn best_line(recalled: &Recalled) -> String {
     let wanted = session_lines::wanted(&recalled.matched);
     let body = inert_body(&recalled.note);
@@ -84,9 +83,15 @@ fn best_line(recalled: &Recalled) -> String {
         wanted.iter().filter(|term| found.contains(term)).count()
     };
     // `rev`, because `max_by_key` returns the last maximum and the first is wanted.
-    let lines: Vec<&str> = lines.collect();
-    let best = lines.iter().rev().max_by_key(|line| matched(line));
-    best.map_or_else(String::new, |line| (*line).to_owned())
+    let best = |lines: Vec<&str>| {
+        let best = lines.iter().rev().max_by_key(|line| matched(line));
+        best.map_or_else(String::new, |line| (*line).to_owned())
+    };
+    let line = best(lines.collect());
+    if line.split_whitespace().nth(MAX_TEXT_WORDS).is_none() {
+        return line;
+    }
+    best(sentences(&line).map(str::trim).collect())
 }
 
 /// Returns at most so many words, with an ellipsis if there are more.
@@ -136,6 +141,34 @@ mod tests {
         </anamnesis-context>
         ");
         assert_eq!(pointer_block(&[], NoteId::short), Block::default());
+    }
+
+    #[test]
+    fn a_pointer_leaves_out_nothing_before_what_it_shows() {
+        for (title, body, matched, shown) in [
+            (
+                "push to main",
+                "Never push to main on Fridays; the deploy runs at once.",
+                "push",
+                "Never push to main on Fridays; the deploy runs at once.",
+            ),
+            (
+                "api",
+                "The rapid import is in `imp.ts`.",
+                "import",
+                "The rapid import is in `imp.ts`.",
+            ),
+            (
+                "CAN bus",
+                "The CAN bus of the vehicle runs at 500 kbit/s, with a sample point of 87.5 % as the \
+                 supplier wants it. The bench uses 250 kbit/s.",
+                "bench",
+                "CAN bus: The bench uses 250 kbit/s.",
+            ),
+        ] {
+            let text = pointer_block(&[recalled(title, body, &[matched])], NoteId::short).text;
+            assert!(text.contains(&format!(" {shown} → ")), "{text}");
+        }
     }
 
     #[test]

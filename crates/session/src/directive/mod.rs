@@ -679,8 +679,10 @@ const PAST: &str = "why|how come|since when|when did|when was|when were|when hav
     什么时候|是谁|なぜ|どうして|なんで|いつから|誰が|왜|언제부터|누가";
 
 /// The same words in sentences that ask nothing.
-const NOT_PAST: &str =
-    "that's why|thats why|that is why|this is why|which is why|the reason why i|why not";
+const NOT_PAST: &str = "that's why|thats why|that is why|this is why|which is why|the reason why i|why not|why are you|why do you|\
+     why did you|why have you|why would you|why don't you|why didn't you|warum hast du|warum machst du|\
+     warum nimmst du|warum willst du|wieso hast du|pourquoi as-tu|pourquoi tu|por qué has|por qué estás|perché hai|\
+     почему ты|зачем ты|dlaczego ty|你为什么";
 
 /// Returns whether a sentence asks why, when or by whom something became as it is.
 pub fn asks_about_the_past(sentence: &str) -> bool {

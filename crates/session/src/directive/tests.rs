@@ -294,6 +294,9 @@ fn a_question_why_when_or_who_is_told_from_an_order_in_any_language() {
         assert!(asks_about_the_past(asking), "{asking}");
     }
     for other in [
+        "why did you remove the robots.txt?",
+        "Why are you using nanoid here?",
+        "Warum hast du den Test gelöscht?",
         "Pin tokio to 1.38",
         "When the upload fails, retry it",
         "That's why I want a cache",
