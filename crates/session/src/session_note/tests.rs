@@ -445,6 +445,26 @@ fn a_request_that_names_nothing_is_no_title() {
 }
 
 #[test]
+fn small_talk_with_a_failing_check_or_a_commit_has_a_title() {
+    let mut digest = session(&[(
+        "run the tests",
+        "One test fails in `cart.test.ts`: the total ignores the discount.",
+    )]);
+    digest.failing = texts(&["`npm test`: Expected 90 received 100"]);
+    let (title, body) = note(&digest);
+    assert_eq!(
+        title,
+        "One test fails in `cart.test.ts`: the total ignores the discount."
+    );
+    assert!(body.contains("**Still failing:**\n- `npm test`"), "{body}");
+    let mut digest = session(&[("commit and push please", "Done.")]);
+    digest.declared.commits = texts(&["77aa001 Round totals"]);
+    let (title, body) = note(&digest);
+    assert_eq!(title, "Round totals");
+    assert!(body.contains("77aa001"), "{body}");
+}
+
+#[test]
 fn a_decision_says_what_and_why_and_was_not_contradicted() {
     let first = "The gateway uses the port of the settings, because two of them run on one host. \
         Found the bug. The bug is that the parser drops the last line of `a.txt`.";

@@ -4,6 +4,7 @@ use super::{ParsedDigest, answer};
 use crate::{
     directive::{directive, is_question},
     phrases::{Words, is_dense},
+    turn::Turn,
 };
 
 /// Phrases of questions about the memory or the model itself.
@@ -37,9 +38,11 @@ pub(super) fn is_worth_a_note(parsed: &ParsedDigest) -> bool {
         (prompts.is_empty() || !parsed.sentences().all(is_about_itself))
             && answers.iter().any(|told| answer::is_substantial(told))
     };
+    // A session that only ran a tool has no prompt. "Run the tests" is small talk, and yet a request.
+    let is_typed = |turn: &Turn| turn.prompt.as_ref().is_some_and(|it| !it.starts_with('/'));
+    let has_done = has_failed || !digest.declared.commits.is_empty();
     has_edits
-        // A session that only ran a tool has no prompt.
-        || has_failed && !prompts.is_empty()
+        || has_done && digest.turns.iter().any(is_typed)
         || has_error
         || parsed.sentences().any(is_lasting)
         || !digest.is_undone && (parsed.sentences().any(is_asked) || is_told())
@@ -71,7 +74,7 @@ fn is_request(sentence: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{session_note::SessionDigest, turn::Turn};
+    use crate::session_note::SessionDigest;
 
     fn is_worth(digest: &SessionDigest) -> bool {
         is_worth_a_note(&ParsedDigest::new(digest))
@@ -120,6 +123,29 @@ mod tests {
         ]);
         assert!(is_worth(&digest));
         digest.is_undone = true;
+        assert!(!is_worth(&digest));
+    }
+
+    #[test]
+    fn small_talk_with_a_failure_or_a_commit_is_enough() {
+        for prompt in [
+            "run the tests",
+            "run all tests again",
+            "push it",
+            "commit and push please",
+        ] {
+            let mut digest = talk(&[(prompt, "One test fails.")]);
+            assert!(!is_worth(&digest), "{prompt}");
+            digest.failing = vec!["`npm test`: total is 90".to_owned()];
+            assert!(is_worth(&digest), "{prompt}");
+            digest.failing.clear();
+            digest.declared.commits = vec!["77aa001 Round totals".to_owned()];
+            assert!(is_worth(&digest), "{prompt}");
+        }
+        let mut digest = talk(&[("/exit", "")]);
+        digest.failures = 1;
+        assert!(!is_worth(&digest));
+        digest.turns.clear();
         assert!(!is_worth(&digest));
     }
 
