@@ -827,6 +827,25 @@ fn the_step_of_a_chain_that_failed_still_fails() {
 }
 
 #[test]
+fn a_chain_that_ends_before_its_check_blames_the_other_tool() {
+    let resolve = "npm error code ERESOLVE\nnpm error ERESOLVE could not resolve";
+    let chain = || fail("npm ci && npm test", resolve);
+    let made = |events: Vec<ToolEvent>| checks(&session(events), "");
+    let open = made(vec![pass("npm test"), chain()]);
+    assert_eq!(open.failing, NONE);
+    assert_eq!(open.passed, ["npm test"]);
+    assert_eq!(
+        open.failed_tool.as_deref(),
+        Some("`npm ci`: ERESOLVE could not resolve")
+    );
+    let closed = made(vec![chain(), pass("npm ci")]);
+    assert_eq!((closed.failing.len(), closed.failed_tool), (0, None));
+    let pulled = "error: Your local changes to the following files would be overwritten by merge:";
+    let pull = made(vec![fail("git pull && make test", pulled)]);
+    assert_eq!(pull, Checks::default());
+}
+
+#[test]
 fn a_server_that_was_stopped_has_not_failed() {
     let stopped = "Exit code 143\nCommand timed out after 2m 0s";
     for command in [

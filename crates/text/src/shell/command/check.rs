@@ -5,8 +5,8 @@
 //! files name them.
 
 use super::{
-    super::is_outside, Command, EVERYDAY, TEST_GOALS, TEST_PROGRAMS, arguments, is_subsequence,
-    is_test, name_of, positional,
+    super::is_outside, Command, EVERYDAY, SETUP_PROGRAMS, TEST_GOALS, TEST_PROGRAMS, arguments,
+    is_subsequence, is_test, name_of, positional, program,
 };
 use crate::truncate::line;
 
@@ -144,8 +144,23 @@ const SCRIPTS: [&str; 14] = [
     "bat", "cjs", "go", "jar", "js", "mjs", "php", "pl", "ps1", "py", "rb", "sh", "ts", "tsx",
 ];
 
+/// Everyday programs that fail without a message.
+const SILENT: &str = "[|command|diff|egrep|false|grep|pgrep|rg|test";
+
+/// Parts of the output of a check that failed.
+const CHECK_FAILS: &str = "\
+    \nE   |\nTraceback | failed,| failed (| failed in | failing|): error |--- FAIL|: *** |AssertionError|\
+    BUILD FAIL|FAIL |FAIL\t|FAILED|FAILURES|Failure/Error|could not compile|error[|not ok |panicked at|●|✕|✖|✗";
+
+/// Parts of what git prints if it refuses.
+const GIT_FAILS: &str =
+    "fatal: |[rejected]|[remote rejected]|nothing to commit|no changes added to commit";
+
 /// Parts of errors that say that the command itself was wrong, in lower case.
-const MISTYPED: [&str; 16] = [
+const MISTYPED: [&str; 19] = [
+    "(eval):cd:1: ",
+    "bash: cd: ",
+    "bash: line 1: cd: ",
     "can't open file",
     "cannot find main module",
     "command not found",
@@ -198,9 +213,13 @@ impl<'a> Command<'a> {
     }
 
     /// Removes the steps after the one that failed, which is the last one that the output names, and returns
-    /// the check as it is shown. If the output names none, any of them may have failed.
+    /// the check as it is shown. If the output names none, any of them may have failed. `None` if another
+    /// step may have ended the chain.
     pub fn failed_check(&mut self, output: &str) -> Option<String> {
         let check = self.check()?;
+        if !self.hides_exit_status && self.is_ended_by_other_step(output) {
+            return None;
+        }
         let steps = self.checking_steps();
         if !self.hides_exit_status && steps.len() > 1 {
             let typed: Vec<String> = steps.iter().map(|words| words.join(" ")).collect();
@@ -215,6 +234,32 @@ impl<'a> Command<'a> {
             }
         }
         self.check()
+    }
+
+    /// Returns whether a step that is no check may have ended the chain. If that step was before all checks,
+    /// only the steps before them are left.
+    fn is_ended_by_other_step(&mut self, output: &str) -> bool {
+        if shows_failed_check(output) {
+            return false;
+        }
+        let after = self.steps.iter().rev();
+        let mut after = after.take_while(|words| !is_check(words));
+        if after.any(|words| program(words) == "git") && contains_any(output, GIT_FAILS) {
+            return true;
+        }
+        let first = self.steps.iter().position(|words| is_check(words));
+        let first = first.unwrap_or_default();
+        let (before, rest) = self.steps.split_at(first);
+        if !before.iter().any(|words| may_fail(words, output))
+            || rest.iter().any(|words| is_named(words, output))
+        {
+            return false;
+        }
+        let check = rest.first().and_then(|words| words.first());
+        let end = check.and_then(|check| self.work.find(&format!("&& {check}")));
+        self.work = end.map_or(self.work, |end| self.work[..end].trim_end());
+        self.steps.truncate(first);
+        true
     }
 
     /// Returns the steps that check something, without those before another one that only format.
@@ -376,6 +421,35 @@ fn is_named(words: &[&str], output: &str) -> bool {
                 || line.contains(&format!(": {task}]"))
         })
     })
+}
+
+/// Returns whether a step that is no check may have failed with this output.
+fn may_fail(words: &[&str], output: &str) -> bool {
+    let program = program(words);
+    let mut printed = output
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("Exit code "));
+    if EVERYDAY.contains(&program) {
+        let speaker = format!("{program}: ");
+        is_among(SILENT, program) && printed.clone().next().is_none()
+            || printed.any(|line| line.starts_with(&speaker))
+    } else {
+        !SETUP_PROGRAMS.contains(&program)
+    }
+}
+
+/// Returns whether an output has the form of a failed check: a known part, or `3:1 error`, `a.c:3:1: error`.
+fn shows_failed_check(output: &str) -> bool {
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let is_position = |word: &str| {
+        let parts = word.trim_end_matches(':').rsplit(':');
+        parts.take_while(is_number).count() == 2
+    };
+    contains_any(output, CHECK_FAILS) || output.split_whitespace().any(is_position)
+}
+
+fn contains_any(output: &str, parts: &str) -> bool {
+    parts.split('|').any(|part| output.contains(part))
 }
 
 fn is_check(words: &[&str]) -> bool {

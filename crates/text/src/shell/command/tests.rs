@@ -1,4 +1,4 @@
-use super::*;
+use super::{check::is_mistyped, *};
 
 fn command(text: &str) -> Command<'_> {
     Command::parse(text).unwrap()
@@ -383,6 +383,95 @@ fn the_step_that_failed_is_named() {
             "{printed}"
         );
     }
+}
+
+#[test]
+fn a_check_is_not_blamed_for_another_step_of_its_chain() {
+    let pulled = "error: Your local changes to the following files would be overwritten by merge:\n\tsrc/a.c";
+    for (typed, printed, failed) in [
+        (
+            "npm ci && npm test",
+            "Exit code 1\nnpm error code ERESOLVE\nnpm error ERESOLVE could not resolve",
+            None,
+        ),
+        (
+            "pip install -r requirements.txt && pytest",
+            "Exit code 1\nERROR: No matching distribution found for torch==9",
+            None,
+        ),
+        ("git pull && make test", pulled, None),
+        ("grep -rn old tests/ && pytest -k old", "Exit code 1", None),
+        ("[ -f a.lock ] && npm test", "", None),
+        (
+            "cp a.env .env && make test",
+            "cp: cannot stat 'a.env'",
+            None,
+        ),
+        (
+            "npm test && git commit -m x",
+            "> shop@1.0.0 test\n12 passed\nnothing to commit, working tree clean",
+            None,
+        ),
+        (
+            "make test && git push",
+            " ! [rejected] main -> main (fetch first)",
+            None,
+        ),
+        // The output shows that the check ran.
+        (
+            "npm ci && npm test",
+            "added 12 packages\n\n> shop@1.0.0 test\n> jest\n\nExpected 90",
+            Some("npm test"),
+        ),
+        (
+            "pip install -e . && pytest -q",
+            "Successfully installed shop\nFAILED tests/test_a.py::test_total",
+            Some("pytest -q"),
+        ),
+        (
+            "git pull && make test",
+            "Already up to date.\nmake: *** [Makefile:3: test] Error 1",
+            Some("make test"),
+        ),
+        (
+            "grep -rn old tests/ && pytest -k old",
+            "tests/test_a.py:3:def old():\nno tests ran",
+            Some("pytest -k old"),
+        ),
+        (
+            "npm test && git commit -m x",
+            "FAIL src/a.test.ts",
+            Some("npm test"),
+        ),
+        // What hardly fails, or says so, is no suspect.
+        (
+            "rm -rf dist && npm run build",
+            "error: no entry",
+            Some("npm run build"),
+        ),
+        ("export A=1 && make test", "error: x", Some("make test")),
+        (
+            "cd web && source .venv/bin/activate && pytest",
+            "error: x",
+            Some("cd web && pytest"),
+        ),
+    ] {
+        assert_eq!(
+            command(typed).failed_check(printed).as_deref(),
+            failed,
+            "{typed}: {printed}"
+        );
+    }
+    let mut chain = command("npm ci && npm test");
+    assert_eq!(chain.failed_check("npm error code ERESOLVE"), None);
+    assert!(chain.is_other_tool() && chain.is_same(&command("npm ci")));
+    assert_eq!(chain.shown(50), "npm ci");
+    assert!(is_mistyped(
+        "/bin/bash: line 1: cd: packages/web: No such file or directory"
+    ));
+    assert!(!is_mistyped(
+        "scripts/deploy.sh: line 4: cd: dist: No such file or directory"
+    ));
 }
 
 #[test]
