@@ -16,6 +16,7 @@ mod plan;
 mod reply;
 mod title;
 mod told;
+mod wanted;
 mod worth;
 
 use std::{borrow::Cow, fmt::Write as _};
@@ -673,7 +674,7 @@ fn said(parsed: &ParsedDigest, rules: &[String]) -> Vec<String> {
 }
 
 /// Returns the latest checks that fail at the end, without those that the last answer calls passing or
-/// any answer calls expected.
+/// any answer calls expected, and without those that had to fail.
 fn failing(parsed: &ParsedDigest) -> Vec<String> {
     let last = parsed.answers.iter().rfind(|answer| !answer.is_empty());
     let is_open = |line: &&String| {
@@ -684,6 +685,7 @@ fn failing(parsed: &ParsedDigest) -> Vec<String> {
         let is_expected = |text: &String| observe::says_it_is_expected(text, check, error);
         !last.into_iter().flatten().any(is_over)
             && !parsed.answers.iter().flatten().any(is_expected)
+            && !wanted::is_wanted(parsed, check, error)
     };
     let open = parsed.digest.failing.iter().rev().filter(is_open);
     let mut failing = lines(&open.cloned().collect::<Vec<_>>(), MAX_FAILING);
