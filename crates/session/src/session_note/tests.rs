@@ -593,6 +593,43 @@ fn a_request_that_names_nothing_is_no_title() {
 }
 
 #[test]
+fn a_file_is_cut_from_a_request_and_not_from_an_answer() {
+    let rounds = "`src/cart.ts` rounds totals half up now.";
+    for (prompt, answer, title) in [
+        ("fix it", rounds, rounds),
+        ("make it work", rounds, rounds),
+        ("next task", rounds, rounds),
+        (
+            "@src/cart.ts",
+            "`src/cart.ts` imported a module that was deleted; I removed the import.",
+            "`src/cart.ts` imported a module that was deleted; I removed the import.",
+        ),
+        (
+            "@src/cart.ts why are totals rounded?",
+            rounds,
+            "why are totals rounded?",
+        ),
+        (
+            "@src/cart.ts does it round totals?",
+            rounds,
+            "does it round totals?",
+        ),
+        (
+            "@src/cart.ts process refunds, too",
+            rounds,
+            "process refunds, too",
+        ),
+        (
+            "src/cart.ts rounds totals down",
+            rounds,
+            "src/cart.ts rounds totals down",
+        ),
+    ] {
+        assert_eq!(note(&changed(&[(prompt, answer)])).0, title, "{prompt}");
+    }
+}
+
+#[test]
 fn small_talk_with_a_failing_check_or_a_commit_has_a_title() {
     let mut digest = session(&[(
         "run the tests",

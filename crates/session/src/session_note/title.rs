@@ -91,6 +91,7 @@ const QUESTIONS: &[&str] = &["is there ", "are there "];
 pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
     let digest = parsed.digest;
     let line = |text: &str| without_machine_paths(text, digest.folder.as_deref()).into_owned();
+    let asked = |text: String| without_place(&line(&text)).to_owned();
     let name = digest.name.as_deref().map(line);
     let plan = || {
         plan::approved(digest)
@@ -110,26 +111,22 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
     let error = || pasted().filter(|line| names_error(line)).map(line);
     let title = name
         .or_else(plan)
-        .or_else(|| {
-            first_request()
-                .filter(|text| !is_report(text))
-                .map(|text| line(&text))
-        })
+        .or_else(|| first_request().filter(|text| !is_report(text)).map(asked))
         .or_else(commit)
         .or_else(error)
         .or_else(|| {
             let mut later = later().filter_map(request);
             later
                 .find(|text| !is_report(text) && !Words::new(text).contain("those|these"))
-                .map(|text| line(&text))
+                .map(asked)
         })
         .or_else(|| {
             let mut subjects = digest.declared.commits.iter().map(subject);
             subjects.find(|subject| names_subject(subject))
         })
         .or_else(|| told(parsed, |text| !is_claim(text)).map(|text| line(&text)))
-        .or_else(|| first_request().map(|text| line(&text)))
-        .or_else(|| first.and_then(vague).map(|text| line(&text)))
+        .or_else(|| first_request().map(asked))
+        .or_else(|| first.and_then(vague).map(asked))
         .or_else(|| pasted().map(line))
         .or_else(|| {
             let file = digest.files.first()?.rsplit('/').next()?;
@@ -137,8 +134,7 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
         })
         .or_else(|| digest.failing.last().map(|failing| line(failing)))
         .or_else(|| told(parsed, is_claim).map(|text| line(&text)))?;
-    let title = without_place(title.trim_end_matches([':', '：', ' ']));
-    let title = without_folders(title);
+    let title = without_folders(title.trim_end_matches([':', '：', ' ']));
     let title = one_line(&shorten(without_lead(&title), MAX_TITLE - 2));
     (!title.is_empty()).then_some(title)
 }
@@ -301,14 +297,21 @@ fn without_lead(sentence: &str) -> &str {
     start.map_or(sentence, rest)
 }
 
-/// Removes a file before the question: "@src/cart.ts why are totals rounded?" begins at "why".
+/// Removes a file before the question: "@src/cart.ts why are totals rounded?" begins at "why". A file
+/// before a verb is the sentence's subject: "src/cart.ts rounds totals down".
 fn without_place(title: &str) -> &str {
     let Some((place, rest)) = title.split_once(' ') else {
         return title;
     };
     let is_place = place.starts_with('@') || place.contains('/') && !place.starts_with('/');
     let is_asked = names_subject(rest) && rest.starts_with(|c: char| c.is_ascii_alphabetic());
-    if is_place && is_asked { rest } else { title }
+    let verb = rest.split(' ').next().unwrap_or_default();
+    let is_told = verb.ends_with("ed") || verb.ends_with('s') && !verb.ends_with("ss");
+    if is_place && is_asked && (!is_told || is_question(rest)) {
+        rest
+    } else {
+        title
+    }
 }
 
 /// Replaces the folders of paths by "…": of each path in a home folder, and of all paths in a title that
