@@ -22,7 +22,8 @@ pub const TOOLS: [&str; 5] = [
 ];
 
 /// SQL `LIKE` patterns of the commands that make commits and pull requests, or undo them.
-pub const COMMANDS: [&str; 8] = [
+pub const COMMANDS: [&str; 9] = [
+    "git %cherry-pick ",
     "git %commit",
     "git %reset ",
     "git %revert ",
@@ -143,7 +144,10 @@ impl Declared {
             .map(|words| words.iter().map(String::as_str).collect())
             .collect();
         let [commands, elsewhere] = by_folder(&commands, repository.folder);
-        let commits = |words: &Vec<&str>| words.contains(&"commit") || words.contains(&"revert");
+        let commits = |words: &Vec<&str>| {
+            let mut words = words.iter();
+            words.any(|word| matches!(*word, "cherry-pick" | "commit" | "revert"))
+        };
         // What git prints does not say in which repository.
         if commands.is_empty() || elsewhere.iter().any(commits) {
             return;
@@ -212,8 +216,12 @@ impl Declared {
                 hash.is_none_or(|hash| !deleted.iter().any(|tip| tip.starts_with(hash)))
             });
         }
-        // `git rebase` makes the commits again, with other hashes.
+        // `git rebase` makes the commits again, with other hashes. A fixup becomes part of another commit.
         if output.contains("Successfully rebased") {
+            self.commits.retain(|commit| {
+                let subject = subject_of(commit);
+                !subject.starts_with("fixup! ") && !subject.starts_with("squash! ")
+            });
             for commit in &mut self.commits {
                 if hash_of(commit).is_some() {
                     *commit = subject_of(commit).to_owned();
@@ -614,6 +622,43 @@ mod tests {
             ),
             ["Read the port", "Cache the report"]
         );
+    }
+
+    #[test]
+    fn corrections_of_a_commit_are_none_after_a_rebase() {
+        let fixup = bash(
+            "git commit --fixup 1a2b3c4",
+            "[x 2b3c4d5] fixup! Add coupons",
+        );
+        let squash = bash(
+            "git commit --squash 1a2b3c4",
+            "[x 3c4d5e6] squash! Add coupons",
+        );
+        let commit = bash("git commit -m x", "[x 1a2b3c4] Add coupons");
+        let rebased = "Successfully rebased and updated refs/heads/x.";
+        let rebase = bash(
+            "GIT_SEQUENCE_EDITOR=: git rebase -i --autosquash main",
+            rebased,
+        );
+        let commits = |events: &[ToolEvent]| Declared::new(events, None).commits;
+        let made = [commit, fixup, squash];
+        assert_eq!(commits(&made).len(), 3);
+        assert_eq!(commits(&[&made[..], &[rebase]].concat()), ["Add coupons"]);
+    }
+
+    #[test]
+    fn a_commit_of_another_branch_is_made_again() {
+        let printed =
+            "Switched to branch 'release/2.1'\n[release/2.1 0a1b2c3] Fix rounding\n Date: Mon";
+        for (command, count) in [
+            ("git cherry-pick 9f8e7d6", 1),
+            ("git checkout release/2.1 && git cherry-pick -x 9f8e7d6", 1),
+            ("git -C ~/lib cherry-pick 9f8e7d6", 0),
+            ("git log release/2.1", 0),
+        ] {
+            let made = Declared::new(&[bash(command, printed)], Some("/home/ann/shop")).commits;
+            assert_eq!(made.len(), count, "{command}");
+        }
     }
 
     #[test]
