@@ -21,7 +21,7 @@ pub use self::statement::{names_check, says_it_passes, says_something_passes};
 
 use self::{
     signature::informative_line,
-    statement::{is_refused, is_stopped},
+    statement::{is_difference, is_refused, is_stopped},
 };
 use crate::{
     event::{FileAction, Outcome, ToolEvent},
@@ -695,6 +695,7 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
         Outcome::Interrupted => Verdict::Unfinished,
         Outcome::Failed if is_refused(error) => Verdict::Unfinished,
         Outcome::Failed if is_stopped(error) && command.is_server() => Verdict::Unfinished,
+        Outcome::Failed if is_difference(error, &command) => Verdict::Unknown,
         // The status of `check | grep x` is that of grep.
         Outcome::Failed if command.hides_exit_status => result(error),
         Outcome::Failed => Verdict::Failed,

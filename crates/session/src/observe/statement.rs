@@ -2,7 +2,7 @@
 
 use anamnesis_text::shell::command::Command;
 
-use super::Observation;
+use super::{MAX_LINE, Observation};
 use crate::{
     directive::{is_question, is_specific},
     phrases::Words,
@@ -129,4 +129,9 @@ pub(super) fn is_stopped(error: &str) -> bool {
     let code = error.strip_prefix("Exit code ");
     let code = code.and_then(|code| code.split_whitespace().next());
     error.contains("timed out after") || code.is_some_and(|code| CODES.contains(&code))
+}
+
+/// Returns whether a command ended with the status that tells a difference, as `terraform plan` does.
+pub(super) fn is_difference(error: &str, command: &Command<'_>) -> bool {
+    error.starts_with("Exit code 2") && command.shown(MAX_LINE).contains("-detailed-exitcode")
 }

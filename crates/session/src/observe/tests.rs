@@ -865,6 +865,19 @@ fn a_server_that_was_stopped_has_not_failed() {
 }
 
 #[test]
+fn a_status_that_tells_a_difference_is_no_failure() {
+    let plan = "terraform plan -detailed-exitcode";
+    let differs = |command: &str| ToolEvent {
+        error: Some("Exit code 2\nPlan: 1 to add, 0 to change, 0 to destroy.".to_owned()),
+        ..fail(command, "")
+    };
+    assert_eq!(failing([differs(plan)]), NONE);
+    assert_eq!(passed([differs(plan)]), NONE);
+    assert_eq!(failing([differs("terraform plan")]).len(), 1);
+    assert_eq!(failing([fail(plan, "Error: no provider")]).len(), 1);
+}
+
+#[test]
 fn checks_of_another_project_are_not_told() {
     let failing = |command| {
         checks(
