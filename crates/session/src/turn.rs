@@ -11,6 +11,8 @@ pub struct Turn {
     pub prompt: Option<String>,
     /// The answer; none if the turn was interrupted.
     pub answer: Option<String>,
+    /// The files that were edited, once each. They tell whether a turn changed what an earlier one did.
+    pub edited: Vec<String>,
 }
 
 /// Starts a turn with a prompt.
@@ -20,7 +22,7 @@ pub fn add_prompt(turns: &mut Vec<Turn>, prompt: String) {
     }
     turns.push(Turn {
         prompt: Some(prompt),
-        answer: None,
+        ..Turn::default()
     });
 }
 
@@ -51,9 +53,18 @@ pub fn add_answer(turns: &mut Vec<Turn>, answer: String) {
         last.answer = Some(answer);
     } else {
         turns.push(Turn {
-            prompt: None,
             answer: Some(answer),
+            ..Turn::default()
         });
+    }
+}
+
+/// Adds an edited file to the last turn.
+pub fn add_edit(turns: &mut [Turn], file: String) {
+    if let Some(last) = turns.last_mut()
+        && !last.edited.contains(&file)
+    {
+        last.edited.push(file);
     }
 }
 

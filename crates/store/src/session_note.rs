@@ -454,6 +454,7 @@ mod tests {
             turns: vec![Turn {
                 prompt: Some(ask.to_owned()),
                 answer: Some(outcome.to_owned()),
+                ..Turn::default()
             }],
             // A reason to write a note.
             failures: 1,

@@ -621,6 +621,7 @@ fn a_whole_session() {
         turns: vec![Turn {
             prompt: Some("speed the shop up".to_owned()),
             answer: Some(outcome.clone()),
+            ..Turn::default()
         }],
         git_branch: Some("main".to_owned()),
         next_steps: next_steps(&outcome),

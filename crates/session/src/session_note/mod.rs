@@ -234,9 +234,13 @@ impl SessionDigest {
             &mut self.next_steps,
         ];
         let turns = self.turns.iter_mut();
-        let texts = turns.flat_map(|turn| [&mut turn.prompt, &mut turn.answer]);
-        let texts = texts.chain([&mut self.failed_tool, &mut self.name, &mut self.git_branch]);
-        let texts = texts.flatten().chain(self.declared.texts_mut());
+        let in_turns = turns.flat_map(|turn| {
+            let said = turn.prompt.iter_mut().chain(&mut turn.answer);
+            said.chain(&mut turn.edited)
+        });
+        let texts = [&mut self.failed_tool, &mut self.name, &mut self.git_branch];
+        let texts = texts.into_iter().flatten().chain(in_turns);
+        let texts = texts.chain(self.declared.texts_mut());
         let texts = texts.chain(self.compacted.iter_mut().map(|summary| &mut summary.text));
         for text in lists.into_iter().flatten().chain(texts) {
             if let Cow::Owned(masked) = private.mask(text) {

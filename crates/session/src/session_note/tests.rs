@@ -13,6 +13,7 @@ fn session(turns: &[(&str, &str)]) -> SessionDigest {
     let turns = turns.iter().map(|(prompt, answer)| Turn {
         prompt: text(prompt),
         answer: text(answer),
+        ..Turn::default()
     });
     SessionDigest {
         turns: turns.collect(),

@@ -84,6 +84,7 @@ mod tests {
         let turns = turns.iter().map(|&(prompt, answer)| Turn {
             prompt: Some(prompt.to_owned()),
             answer: Some(answer.to_owned()).filter(|answer| !answer.is_empty()),
+            ..Turn::default()
         });
         SessionDigest {
             turns: turns.collect(),

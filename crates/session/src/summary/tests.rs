@@ -14,6 +14,7 @@ fn a_session_with_everything() {
         turns: vec![Turn {
             prompt: Some("\nadd rate limits to the login\nand test them".to_owned()),
             answer: Some(outcome.to_owned()),
+            ..Turn::default()
         }],
         files: texts(&["src/login.rs"]),
         files_read: texts(&["src/login.rs", "src/main.rs"]),
@@ -103,6 +104,7 @@ proptest! {
             turns: vec![Turn {
                 prompt: ask,
                 answer: outcome,
+                ..Turn::default()
             }],
             files: files.clone(),
             files_read: files.clone(),

@@ -525,8 +525,9 @@ impl Session<'_> {
     }
 
     fn take_file(&mut self, path: Cow<str>) {
-        if let Some((edits, _)) = self.paths.get_mut(path.as_ref()) {
+        if let Some((edits, file)) = self.paths.get_mut(path.as_ref()) {
             *edits += 1;
+            turn::add_edit(&mut self.transcript.turns, file.clone());
             return;
         }
         if path.len() > MAX_FIELD {
@@ -543,6 +544,7 @@ impl Session<'_> {
         if !file.is_empty() && !self.transcript.files.contains(&file) {
             self.transcript.files.push(file.clone());
         }
+        turn::add_edit(&mut self.transcript.turns, file.clone());
         self.paths.insert(path.into_owned(), (1, file));
     }
 
@@ -562,14 +564,12 @@ impl Session<'_> {
             return;
         }
         let transcript = &mut self.transcript;
-        let prompts = transcript
-            .turns
-            .iter_mut()
-            .filter_map(|turn| turn.prompt.as_mut());
+        let turns = transcript.turns.iter_mut();
+        let in_turns = turns.flat_map(|turn| turn.prompt.iter_mut().chain(&mut turn.edited));
         let named = [&mut transcript.name, &mut transcript.git_branch]
             .into_iter()
             .flatten();
-        let texts = prompts
+        let texts = in_turns
             .chain(named)
             .chain(&mut transcript.files)
             .chain(&mut transcript.tools);

@@ -406,23 +406,30 @@ impl Journal {
         )
     }
 
-    /// Returns a person's prompts and the model's answers, in order.
+    /// Returns a person's prompts and the model's answers, in order, with the files edited between them.
     pub(super) fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
-        let sql = "SELECT 0 AS is_answer, text, at, number, kind = ?3 AS is_command FROM prompt
+        const EDIT: i64 = 1;
+        const ANSWER: i64 = 2;
+        let sql = "SELECT 0 AS part, text, at, number, kind = ?3 AS is_command FROM prompt
              WHERE session = ?1 AND kind IN (?2, ?3, 'script') AND text IS NOT NULL
-             UNION ALL SELECT 1, text, at, number, 0 FROM turn_end
+             UNION ALL SELECT 1, path, at, number, 0 FROM file_use JOIN tool_event ON number = event
+             WHERE file_use.session = ?1 AND action IN ('edited', 'created')
+             UNION ALL SELECT 2, text, at, number, 0 FROM turn_end
              WHERE session = ?1 AND speaker = 'main' AND text IS NOT NULL
-             ORDER BY at, is_answer, number";
+             ORDER BY at, part, number";
         let [person, command] = [PromptKind::Person, PromptKind::Command].map(PromptKind::as_str);
         let mut turns = Vec::new();
         self.each(sql, [id, person, command], |row| {
             let text: String = row.get("text")?;
-            if row.get("is_answer")? {
-                turn::add_answer(&mut turns, text);
-            } else if !row.get("is_command")? {
-                turn::add_prompt(&mut turns, text);
-            } else if let Some(arguments) = turn::command_arguments(&text) {
-                turn::add_prompt(&mut turns, arguments.to_owned());
+            match row.get("part")? {
+                EDIT => turn::add_edit(&mut turns, text),
+                ANSWER => turn::add_answer(&mut turns, text),
+                _ if !row.get("is_command")? => turn::add_prompt(&mut turns, text),
+                _ => {
+                    if let Some(arguments) = turn::command_arguments(&text) {
+                        turn::add_prompt(&mut turns, arguments.to_owned());
+                    }
+                }
             }
             Ok(())
         })?;
@@ -621,7 +628,11 @@ fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
 /// Returns a turn of the session's first prompt and an answer; none if there is neither.
 fn first_turn(session: &Session, answer: Option<String>) -> Option<Turn> {
     let prompt = session.first_prompt.clone();
-    (prompt.is_some() || answer.is_some()).then_some(Turn { prompt, answer })
+    (prompt.is_some() || answer.is_some()).then(|| Turn {
+        prompt,
+        answer,
+        ..Turn::default()
+    })
 }
 
 fn time(milliseconds: i64) -> Option<DateTime<Utc>> {
