@@ -5,10 +5,12 @@
 //! note costs more than a missing one.
 
 mod cues;
+mod rejection;
 mod withdrawal;
 
 use anamnesis_text::correction::gives_value_up;
 
+pub(crate) use self::rejection::{gives_other_number, says_no, says_wrong, undoes};
 pub use self::withdrawal::{takes_back, withdraws};
 use self::{
     cues::{Cues, cues},
@@ -74,6 +76,12 @@ const POLITE: &str =
 const REJECTING: &str = "\
     no|nope|wait|stop|wrong|incorrect|that's not|thats not|that is not|not what|undo|revert|why did you|why are you|\
     roll back|put it back|nein|falsch|non|mach das rückgängig|不对|不是|错了|撤销|いいえ|違う";
+
+/// Beginnings that reject nothing, though their first word is one of [`REJECTING`].
+const AGREEING: &str = "\
+    no need|no more|no further|no idea|no worries|no problem|no rush|no hurry|no hace falta|wait for|stop here|stop the|\
+    wrong tab|wrong window|wrong chat|wrong repo";
+const CONSENT: &str = "fine|thanks|thank you|danke|passt|gracias|merci|dziękuję|dzięki";
 
 /// Beginnings that change what an answer says.
 const CHANGING: &str = "\
@@ -144,10 +152,11 @@ pub(crate) fn announces_rules(line: &str) -> bool {
 /// Returns whether a prompt that begins with this sentence rejects the answer before it.
 pub(crate) fn contradicts(sentence: &str) -> bool {
     let Judged { words, cues, .. } = Judged::new(sentence);
-    let rejects = words.begin(REJECTING) || words.after("actually|ok|hmm|well").begin(REJECTING);
+    let begins = |cue: &str| words.begin(cue) || words.after("actually|ok|hmm|well").begin(cue);
     // "Wait, do people still use it?"
     let only_asks = words.begin("wait|stop") && is_question(sentence);
-    rejects && !only_asks || (words.contain(cues.wrong) && !is_question(sentence))
+    let rejects = begins(REJECTING) && !only_asks && !words.contain(CONSENT);
+    !begins(AGREEING) && (rejects || words.contain(cues.wrong) && !is_question(sentence))
 }
 
 /// Returns whether a sentence gives another value for what the answer before it says: "make it 5 seconds".
@@ -169,13 +178,6 @@ pub(crate) fn states(sentence: &str) -> bool {
         && !judged.is_order()
         && !is_small_talk(sentence)
         && !judged.is_unfinished()
-}
-
-/// Returns whether a sentence says little more than "no", which may also answer a question.
-pub(crate) fn says_no(sentence: &str) -> bool {
-    const MAX_WORDS: usize = 3;
-    let words = Words::new(sentence);
-    words.begin("no|nope|nein|non|いいえ") && words.iter().count() <= MAX_WORDS
 }
 
 /// Returns whether a sentence forbids or corrects what it names.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{ParsedDigest, title::naming_words};
+use super::{ParsedDigest, TypedPrompt, answer, title::naming_words};
 use crate::directive;
 
 /// A sentence of a prompt that opposes, rejects or takes back something. It is compared with many others,
@@ -34,7 +34,25 @@ impl Reply {
 }
 
 impl ParsedDigest<'_> {
-    /// Returns whether the prompt after an answer begins by contradicting it. "No" to a question does not.
+    /// Returns the prompt after an answer.
+    fn next_prompt(&self, turn: usize) -> Option<&TypedPrompt> {
+        self.prompts.iter().find(|prompt| prompt.turn > turn)
+    }
+
+    /// Returns whether a later turn edited what was edited up to a turn, or the first file at all.
+    fn is_reworked(&self, turn: usize, later: usize) -> bool {
+        let turns = &self.digest.turns;
+        let mut known = turns
+            .iter()
+            .take(turn + 1)
+            .flat_map(|turn| &turn.edited)
+            .peekable();
+        let edited = turns.get(later).map_or(&[][..], |later| &later.edited);
+        !edited.is_empty() && (known.peek().is_none() || known.any(|file| edited.contains(file)))
+    }
+
+    /// Returns whether the prompt after an answer rejects it: it begins by contradicting it, and its turn
+    /// changed something. "No" to a question does not, and "no, thanks" leaves what was done.
     pub(super) fn is_answer_rejected(&self, turn: usize) -> bool {
         let answer = self
             .digest
@@ -42,15 +60,25 @@ impl ParsedDigest<'_> {
             .get(turn)
             .and_then(|turn| turn.answer.as_deref());
         let has_asked = answer.is_some_and(directive::is_question);
-        let next = self.prompts.iter().find(|prompt| prompt.turn > turn);
-        let begins = next.and_then(|next| next.sentences().next());
-        begins.is_some_and(|begins| {
-            directive::contradicts(begins) && !(has_asked && directive::says_no(begins))
-        })
+        let Some(next) = self.next_prompt(turn) else {
+            return false;
+        };
+        let Some(begins) = next.sentences().next() else {
+            return false;
+        };
+        let is_wrong = directive::says_wrong(begins);
+        if !directive::contradicts(begins) || has_asked && directive::says_no(begins) && !is_wrong {
+            return false;
+        }
+        let mut later = self.answers.iter().skip(turn + 1);
+        directive::undoes(begins)
+            || directive::gives_other_number(begins)
+            || self.is_reworked(turn, next.turn)
+            || is_wrong && later.any(|answer| answer::is_substantial(answer))
     }
 
-    /// Returns whether a later prompt takes back what was said in a turn: the next one begins by
-    /// contradicting the whole answer, or a later one corrects or forbids what the sentence names.
+    /// Returns whether a later prompt takes back what was said in a turn: the next one rejects the whole
+    /// answer, or a later one corrects or forbids what the sentence names.
     pub(super) fn is_contradicted(&self, turn: usize, sentence: &str) -> bool {
         if self.is_answer_rejected(turn) {
             return true;
@@ -70,5 +98,101 @@ impl ParsedDigest<'_> {
     pub(super) fn is_withdrawn(&self, rule: &str, when: impl Fn(usize) -> bool) -> bool {
         let mut replies = self.replies.iter().filter(|reply| when(reply.turn));
         replies.any(|reply| reply.takes_back && directive::withdraws(&reply.text, rule))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        session_note::{NoteText, SessionDigest, note_text, part_of},
+        turn::Turn,
+    };
+
+    const LEAK: &str = "The leak came from listeners that were never removed; `src/ws.ts` removes them on close, and a \
+        test covers it.";
+
+    /// Returns the note of a session of prompts, answers and the file that was edited in the turn, if any.
+    fn note(turns: &[(&str, &str, &str)]) -> String {
+        let turn = |&(prompt, answer, file): &(&str, &str, &str)| Turn {
+            prompt: Some(prompt.to_owned()),
+            answer: Some(answer.to_owned()),
+            edited: Some(file.to_owned())
+                .filter(|file| !file.is_empty())
+                .into_iter()
+                .collect(),
+        };
+        let NoteText { body, .. } = note_text(&SessionDigest {
+            turns: turns.iter().map(turn).collect(),
+            files: vec!["src/ws.ts".to_owned()],
+            ..SessionDigest::default()
+        })
+        .unwrap();
+        body
+    }
+
+    fn outcome(body: &str) -> String {
+        part_of(body, "Outcome")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    #[test]
+    fn a_prompt_without_a_change_leaves_the_outcome() {
+        let first = ("fix the memory leak in the ws server", LEAK, "src/ws.ts");
+        for (prompt, answer) in [
+            ("no worries, that's fine", "OK."),
+            ("no problem, ship it tomorrow", "OK."),
+            ("nope, all good", "Great."),
+            ("no more changes today", "OK."),
+            ("no need for a changelog entry", "OK."),
+            ("stop here, I'll take it from there", "OK."),
+            ("stop, lunch. continue later", "Enjoy!"),
+            ("stop the dev server please", "Stopped."),
+            ("wait for the CI to finish", "CI is green."),
+            ("wait, let me check something", "Sure."),
+            ("wrong tab, sorry", "No problem."),
+            (
+                "why did you use a WeakMap?",
+                "It lets the sockets be collected.",
+            ),
+            (
+                "no idea what that means, explain",
+                "Listeners kept the sockets alive.",
+            ),
+            ("revert the version bump in package.json too", "Reverted."),
+            ("nein danke, sieht gut aus", "Gern."),
+            ("no hace falta, gracias", "De acuerdo."),
+            ("no thanks, looks good", "OK."),
+            ("hm no. let me think", "OK."),
+            ("No, leave it. Thanks!", "OK."),
+            ("nie, dziękuję", "OK."),
+        ] {
+            let body = note(&[first, (prompt, answer, "")]);
+            assert!(
+                outcome(&body).starts_with("The leak came from"),
+                "{prompt}: {body}"
+            );
+            assert!(!body.contains('→'), "{prompt}: {body}");
+        }
+        // Another file is no change of what the answer says, and an addition leaves it.
+        for (prompt, file) in [
+            (
+                "no problem, and mention it in the changelog",
+                "CHANGELOG.md",
+            ),
+            ("the version in package.json is old", "package.json"),
+            ("also add a test for the reconnect", "src/ws.ts"),
+        ] {
+            let body = note(&[first, (prompt, "Done.", file)]);
+            assert!(
+                outcome(&body).starts_with("The leak came from"),
+                "{prompt}: {body}"
+            );
+        }
+        let asked = format!("{LEAK} Should I also add a heartbeat?");
+        let first = (first.0, asked.as_str(), first.2);
+        let body = note(&[first, ("no, that's fine for now", "OK.", "")]);
+        assert!(outcome(&body).starts_with("The leak came from"), "{body}");
     }
 }
