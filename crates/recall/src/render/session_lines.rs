@@ -254,7 +254,7 @@ fn lines(title: &str, body: &str, purpose: Purpose<'_>, known: &[&Told]) -> Vec<
 fn is_remark(text: &str) -> bool {
     let names = |text: &str| tokens(text).iter().any(Token::is_value);
     let is_dense = text.chars().any(|character| character >= '\u{2e80}');
-    text.chars().count() <= MAX_REMARK && !is_dense && !text.contains('`') && !names(text)
+    text.chars().count() <= MAX_REMARK && !is_dense && !text.contains(['`', '→']) && !names(text)
 }
 
 /// Returns whether a line is code without a word about it.

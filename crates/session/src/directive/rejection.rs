@@ -13,6 +13,10 @@ const WHOLE_CHANGE: &str =
 /// Beginnings that say no.
 const NO: &str = "no|nope|nein|non|いいえ";
 
+/// Beginnings of requests for more, which leave what was done as it is.
+const ADDING: &str = "add|write|create|document|füge|ajoute|añade|agrega|dodaj|添加";
+const ALSO: &str = "also|and also|additionally|auch|aussi|además|też";
+
 /// Returns whether a sentence orders to undo the last change as a whole.
 pub(crate) fn undoes(sentence: &str) -> bool {
     let words = Words::new(sentence)
@@ -39,4 +43,10 @@ pub(crate) fn says_no(sentence: &str) -> bool {
 pub(crate) fn says_wrong(sentence: &str) -> bool {
     let Judged { words, cues, .. } = Judged::new(sentence);
     words.contain(cues.wrong)
+}
+
+/// Returns whether a sentence asks for something besides what was done.
+pub(crate) fn adds(sentence: &str) -> bool {
+    let words = Words::new(sentence);
+    words.begin(ALSO) || words.after(LEAD_INS).begin(ADDING)
 }

@@ -3,6 +3,7 @@
 use super::expiring::is_expiring;
 use crate::{
     directive::{is_question, specifics, unquoted},
+    observe::ARROW,
     phrases::{Words, is_dense, length, sum_of_marks},
     prose::{SentenceEnd, is_pasted, split, without_bold, without_marker},
 };
@@ -65,6 +66,10 @@ const NO_FAILURE: &str = "\
     error messages|now works|now pass|now passes|works now|错误处理|没有错误|sin errores|\
     sans erreur|keine fehler|behoben|no longer|without any|any failures|any errors|\
     succeeded|now handles|would|in case";
+
+/// Labels of a prompt and its answer that change an earlier answer: "Changed: 30 seconds → Set."
+pub(super) const CORRECTED: &str = "Corrected: ";
+pub(super) const CHANGED: &str = "Changed: ";
 
 /// Beginnings of remarks that tell nothing.
 const REMARKS: &str = "\
@@ -179,10 +184,14 @@ pub(super) fn is_whole(statement: &str) -> bool {
 }
 
 /// Returns whether a statement tells a result that can be understood alone: a whole sentence that offers
-/// nothing, or a command with its failure.
+/// nothing, a command with its failure, or a change of an earlier answer.
 pub fn tells_result(statement: &str) -> bool {
     is_whole(statement) && !Words::new(statement).begin(OFFERING) && !is_status(statement)
         || statement.starts_with('`') && failure_weight(statement) > 0.0
+        || [CORRECTED, CHANGED]
+            .iter()
+            .any(|label| statement.starts_with(label))
+            && statement.contains(ARROW)
 }
 
 /// Returns whether a statement announces what is done next.

@@ -40,7 +40,7 @@ impl ParsedDigest<'_> {
     }
 
     /// Returns whether a later turn edited what was edited up to a turn, or the first file at all.
-    fn is_reworked(&self, turn: usize, later: usize) -> bool {
+    pub(super) fn is_reworked(&self, turn: usize, later: usize) -> bool {
         let turns = &self.digest.turns;
         let mut known = turns
             .iter()
@@ -104,7 +104,7 @@ impl ParsedDigest<'_> {
 #[cfg(test)]
 mod tests {
     use crate::{
-        session_note::{NoteText, SessionDigest, note_text, part_of},
+        session_note::{NoteText, SessionDigest, note_text, part_of, tells_result},
         turn::Turn,
     };
 
@@ -194,5 +194,58 @@ mod tests {
         let first = (first.0, asked.as_str(), first.2);
         let body = note(&[first, ("no, that's fine for now", "OK.", "")]);
         assert!(outcome(&body).starts_with("The leak came from"), "{body}");
+    }
+
+    #[test]
+    fn a_short_answer_after_a_later_edit_is_the_outcome() {
+        const REDIS: &str = "The checkout reads the price list once and keeps it in Redis for ten minutes, because it \
+            changes rarely.";
+        let first = ("speed up the checkout", REDIS, "src/checkout.ts");
+        for (prompt, answer) in [
+            (
+                "please no redis, we have no ops for it",
+                "Removed Redis, the list is read per request again.",
+            ),
+            ("we can't use redis there", "Removed it."),
+            (
+                "ten minutes is too long, prices change every minute",
+                "Set to 30 seconds.",
+            ),
+            ("ten minutes? max 30 seconds", "Set to 30 seconds."),
+            ("30 seconds not 10 minutes", "Done."),
+            ("customers see old prices now", "Fixed."),
+            ("redis is overkill, use a map", "It is a Map now."),
+            ("can you use 30 seconds instead?", "Done."),
+            ("shorter please, 30s", "30 s."),
+            ("Redis fliegt raus, nimm eine Map", "Erledigt."),
+        ] {
+            let thanks = ("thanks!", "You're welcome!", "");
+            let body = note(&[first, (prompt, answer, "src/checkout.ts"), thanks]);
+            let outcome = outcome(&body);
+            assert!(
+                outcome.ends_with(&format!("{prompt} → {answer}")),
+                "{prompt}: {body}"
+            );
+            assert!(tells_result(&outcome), "{outcome}");
+            assert_eq!(body.matches(answer).count(), 1, "{prompt}: {body}");
+        }
+    }
+
+    #[test]
+    fn a_contradiction_with_an_edit_corrects_the_answer() {
+        let first = ("fix the memory leak in the ws server", LEAK, "src/ws.ts");
+        for (prompt, is_corrected) in [
+            ("no, close the sockets in the server", true),
+            ("why did you remove the listeners? close the sockets", true),
+            ("that's not it, the sockets stay open", true),
+            ("close the sockets in the server", false),
+            ("no, that's fine, but fix the typo", false),
+            ("no need to keep the map", false),
+        ] {
+            let body = note(&[first, (prompt, "Done.", "src/ws.ts")]);
+            let label = if is_corrected { "Corrected" } else { "Changed" };
+            assert_eq!(outcome(&body), format!("{label}: {prompt} → Done."));
+            assert_eq!(body.contains("The leak came from"), !is_corrected, "{body}");
+        }
     }
 }

@@ -9,7 +9,12 @@ use super::{
     grown, summarised,
     title::naming_words,
 };
-use crate::{directive, observe, phrases::sum_of_marks, prose::shorten};
+use crate::{
+    directive,
+    observe::{self, ARROW},
+    phrases::sum_of_marks,
+    prose::shorten,
+};
 
 /// The limits of what the answers tell.
 const TOLD: Limits = Limits {
@@ -101,33 +106,38 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
         told.outcome
             .extend(statement.map(|(_, text)| shorten(text, TOLD.line)));
     }
-    if let Some(corrected) = corrected(parsed, last) {
-        told.outcome.insert(0, corrected);
-    }
+    let changes = last.map_or_else(Vec::new, |last| changes(parsed, last));
+    let is_in_change = |line: &String| changes.iter().any(|change| change.contains(line.as_str()));
+    told.outcome.retain(|line| !is_in_change(line));
+    told.outcome.splice(0..0, changes);
     told
 }
 
-/// Returns the correction that the last answer carried out, if that answer says too little by itself: "no, 5
-/// seconds" after an answer that says 10. `last` is the turn of the last answer that tells something.
-fn corrected(parsed: &ParsedDigest, last: Option<usize>) -> Option<String> {
-    let turns = parsed.digest.turns.iter();
-    let (turn, answer) = turns
-        .enumerate()
-        .rev()
-        .find_map(|(turn, told)| Some((turn, told.answer.as_deref()?)))?;
-    let prompt = parsed.prompts.iter().find(|prompt| prompt.turn == turn)?;
-    let said = prompt.sentences().next()?;
-    let answer = answer.lines().find(|line| !line.trim().is_empty())?;
-    let is_short = last.is_some_and(|last| last < turn);
-    let corrects = directive::changes_value(said)
-        || directive::contradicts(said) && parsed.is_answer_rejected(last?);
-    (is_short && corrects).then(|| {
-        let said = shorten(said, TOLD.line / 2);
-        format!(
-            "Corrected: {said} → {}",
-            shorten(answer.trim(), TOLD.line / 2)
-        )
-    })
+/// Returns the latest prompts, newest first, whose turns changed what the last answer that tells something
+/// says, with their short answers: "30 seconds please → Set." `last` is that answer's turn.
+fn changes(parsed: &ParsedDigest, last: usize) -> Vec<String> {
+    const MAX_CHANGES: usize = 2;
+    let later = parsed.prompts.iter().rev();
+    let later = later.filter(|prompt| prompt.turn > last);
+    let changes = later.filter_map(|prompt| {
+        let answer = parsed.digest.turns.get(prompt.turn)?.answer.as_deref()?;
+        let answer = answer.lines().find(|line| !line.trim().is_empty())?;
+        let said: Vec<&str> = prompt.sentences().map(String::as_str).collect();
+        let first = said.first()?;
+        let is_reworked = parsed.is_reworked(last, prompt.turn);
+        let is_value = directive::changes_value(first);
+        let is_correction = directive::contradicts(first) && parsed.is_answer_rejected(last)
+            || is_value && is_reworked;
+        let label = match is_correction {
+            true => answer::CORRECTED,
+            false if is_value || is_reworked && !directive::adds(first) => answer::CHANGED,
+            false => return None,
+        };
+        let said = shorten(&said.join(" "), TOLD.line / 2);
+        let answer = shorten(answer.trim(), TOLD.line / 2);
+        Some(format!("{label}{said}{ARROW}{answer}"))
+    });
+    changes.take(MAX_CHANGES).collect()
 }
 
 /// Chooses the errors with their fixes, and the decisions, of the client's summary.
