@@ -10,7 +10,7 @@ mod withdrawal;
 
 use anamnesis_text::correction::gives_value_up;
 
-pub(crate) use self::rejection::{adds, gives_other_number, says_no, says_wrong, undoes};
+pub(crate) use self::rejection::{adds, gives_other_number, negates, says_no, says_wrong, undoes};
 pub use self::withdrawal::{takes_back, withdraws};
 use self::{
     cues::{Cues, cues},

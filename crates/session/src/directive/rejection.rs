@@ -13,6 +13,9 @@ const WHOLE_CHANGE: &str =
 /// Beginnings that say no.
 const NO: &str = "no|nope|nein|non|いいえ";
 
+/// Negations of the languages in which a short sentence is not recognised.
+const NEGATIONS: &str = "nein|kein|keine|keinen|nicht|ohne|bez|nie|sin|pas|sans|без|не|不要|不用";
+
 /// Beginnings of requests for more, which leave what was done as it is.
 const ADDING: &str = "add|write|create|document|füge|ajoute|añade|agrega|dodaj|添加";
 const ALSO: &str = "also|and also|additionally|auch|aussi|además|też";
@@ -43,6 +46,12 @@ pub(crate) fn says_no(sentence: &str) -> bool {
 pub(crate) fn says_wrong(sentence: &str) -> bool {
     let Judged { words, cues, .. } = Judged::new(sentence);
     words.contain(cues.wrong)
+}
+
+/// Returns whether a text has a negation.
+pub(crate) fn negates(text: &str) -> bool {
+    let Judged { words, cues, .. } = Judged::new(text);
+    words.contain(cues.negation) || words.contain(NEGATIONS)
 }
 
 /// Returns whether a sentence asks for something besides what was done.

@@ -67,6 +67,11 @@ const NO_FAILURE: &str = "\
     sans erreur|keine fehler|behoben|no longer|without any|any failures|any errors|\
     succeeded|now handles|would|in case";
 
+/// Phrases that recommend. What is recommended is no decision.
+const RECOMMENDING: &str = "\
+    should|could|would|recommend|recommended|suggest|propose|i'd|sollte|sollten|könnte|könnten|empfehle|devrait|\
+    debería|deberíamos|建议|应该";
+
 /// Labels of a prompt and its answer that change an earlier answer: "Changed: 30 seconds → Set."
 pub(super) const CORRECTED: &str = "Corrected: ";
 pub(super) const CHANGED: &str = "Changed: ";
@@ -229,6 +234,11 @@ pub(super) fn decides(statement: &str) -> bool {
         && !words.contain("i will|i'll|failed|fails|failing")
         && (words.contain(DONE)
             || words.contain("keep|kept|chose|should|must|instead of|rather than"))
+}
+
+/// Returns whether a sentence recommends something.
+pub(super) fn recommends(statement: &str) -> bool {
+    Words::new(&unquoted(statement)).contain(RECOMMENDING)
 }
 
 /// Returns how much a statement tells of something that does not work.

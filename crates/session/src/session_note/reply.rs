@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{ParsedDigest, TypedPrompt, answer, title::naming_words};
 use crate::directive;
 
-/// A sentence of a prompt that opposes, rejects or takes back something. It is compared with many others,
+/// A sentence of a prompt that opposes, denies, rejects or takes back something. It is compared with many others,
 /// so it is read once.
 pub(super) struct Reply {
     /// The turn's index.
@@ -13,6 +13,7 @@ pub(super) struct Reply {
     text: String,
     named: HashSet<String>,
     opposes: bool,
+    denies: bool,
     rejected: Option<String>,
     takes_back: bool,
 }
@@ -20,13 +21,15 @@ pub(super) struct Reply {
 impl Reply {
     pub(super) fn new(turn: usize, said: &str) -> Option<Self> {
         let opposes = directive::opposes(said);
+        let denies = directive::negates(said);
         let rejected = directive::rejected_word(said);
         let takes_back = directive::takes_back(said);
-        (opposes || rejected.is_some() || takes_back).then(|| Self {
+        (opposes || denies || rejected.is_some() || takes_back).then(|| Self {
             turn,
             text: said.to_owned(),
             named: naming_words(said),
             opposes,
+            denies,
             rejected,
             takes_back,
         })
@@ -77,10 +80,32 @@ impl ParsedDigest<'_> {
             || is_wrong && later.any(|answer| answer::is_substantial(answer))
     }
 
+    /// Returns whether the next turn did what a sentence of an answer recommends.
+    pub(super) fn is_carried_out(&self, turn: usize) -> bool {
+        let next = self.digest.turns.get(turn + 1);
+        next.is_some_and(|next| {
+            !next.edited.is_empty() && !next.prompt.as_deref().is_some_and(directive::negates)
+        })
+    }
+
+    /// Returns whether the next prompt denies what a sentence recommends, or what it tells if the turn changed
+    /// that.
+    fn is_refused(&self, turn: usize, sentence: &str) -> bool {
+        let Some(next) = self.next_prompt(turn) else {
+            return false;
+        };
+        let named = naming_words(sentence);
+        let is_named = |word: &String| named.iter().any(|other| shares_stem(word, other));
+        let replies = self.replies.iter();
+        let mut denials = replies.filter(|reply| reply.turn == next.turn && reply.denies);
+        (answer::recommends(sentence) || self.is_reworked(turn, next.turn))
+            && denials.any(|reply| reply.named.iter().any(is_named))
+    }
+
     /// Returns whether a later prompt takes back what was said in a turn: the next one rejects the whole
-    /// answer, or a later one corrects or forbids what the sentence names.
+    /// answer or refuses the sentence, or a later one corrects or forbids what the sentence names.
     pub(super) fn is_contradicted(&self, turn: usize, sentence: &str) -> bool {
-        if self.is_answer_rejected(turn) {
+        if self.is_answer_rejected(turn) || self.is_refused(turn, sentence) {
             return true;
         }
         let named = naming_words(sentence);
@@ -99,6 +124,15 @@ impl ParsedDigest<'_> {
         let mut replies = self.replies.iter().filter(|reply| when(reply.turn));
         replies.any(|reply| reply.takes_back && directive::withdraws(&reply.text, rule))
     }
+}
+
+/// Returns whether two words differ in their ends only: "cache" and "caching".
+fn shares_stem(one: &str, other: &str) -> bool {
+    const MIN_STEM: usize = 4;
+    let pairs = one.chars().zip(other.chars());
+    let stem = pairs.take_while(|(one, other)| one == other).count();
+    let shorter = one.chars().count().min(other.chars().count());
+    stem >= MIN_STEM && stem + 1 >= shorter
 }
 
 #[cfg(test)]
@@ -229,6 +263,13 @@ mod tests {
             assert!(tells_result(&outcome), "{outcome}");
             assert_eq!(body.matches(answer).count(), 1, "{prompt}: {body}");
         }
+        for prompt in [
+            "please no redis, we have no ops for it",
+            "we can't use redis there",
+        ] {
+            let body = note(&[first, (prompt, "Removed it.", "src/checkout.ts")]);
+            assert!(!body.contains("keeps it in Redis"), "{body}");
+        }
     }
 
     #[test]
@@ -247,5 +288,59 @@ mod tests {
             assert_eq!(outcome(&body), format!("{label}: {prompt} → Done."));
             assert_eq!(body.contains("The leak came from"), !is_corrected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_recommendation_is_a_decision_only_if_it_was_carried_out() {
+        const ADVICE: &str = "The price list is read from the database on every request, which takes 120 ms. We should \
+            cache it in Redis because it changes rarely.";
+        const LAST: &str = "The remaining cost is the tax call, which takes 300 ms, because it is sent for each line of \
+            the order.";
+        const DECIDED: &str = "**Decided:**\n- We should cache it in Redis";
+        let first = ("review the checkout for perf", ADVICE, "");
+        for (prompt, file, is_decided, is_told) in [
+            (
+                "don't cache it, prices change every minute",
+                "",
+                false,
+                false,
+            ),
+            (
+                "caching is not an option here, prices change every minute",
+                "",
+                false,
+                false,
+            ),
+            ("no caching please", "", false, false),
+            (
+                "Kein Cache, die Preise ändern sich jede Minute",
+                "",
+                false,
+                false,
+            ),
+            ("bez cache, ceny zmieniają się co minutę", "", false, false),
+            ("no cache, fix the tax call", "src/tax.ts", false, false),
+            (
+                "that won't work, prices change every minute",
+                "",
+                false,
+                true,
+            ),
+            ("what about the tax call?", "", false, true),
+            ("good idea, do it", "src/checkout.ts", true, true),
+            ("yes", "src/checkout.ts", true, true),
+        ] {
+            let body = note(&[first, (prompt, LAST, file)]);
+            assert_eq!(body.contains(DECIDED), is_decided, "{prompt}: {body}");
+            assert_eq!(
+                body.contains("We should cache it"),
+                is_told,
+                "{prompt}: {body}"
+            );
+        }
+        // The last long answer is the recommendation.
+        let refusal = "I don't think caching is needed, prices change all the time";
+        let body = note(&[first, (refusal, "Agreed, no cache then.", "")]);
+        assert!(!body.contains("We should cache it"), "{body}");
     }
 }

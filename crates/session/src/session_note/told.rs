@@ -54,6 +54,9 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
     let answers = &parsed.answers;
     let known = Known::new(known);
     let fixed = fixed_problems(answers);
+    let decides = |turn: usize, text: &str| {
+        answer::decides(text) && (!answer::recommends(text) || parsed.is_carried_out(turn))
+    };
     let substantial = answers
         .iter()
         .rposition(|answer| answer::is_substantial(answer));
@@ -68,7 +71,7 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
                 || (answer::is_whole(text)
                     && (is_open
                         || !answer::tells_open_failure(text)
-                            && (answer::decides(text) || answer::weight(text) >= FINDING))
+                            && (decides(turn, text) || answer::weight(text) >= FINDING))
                     && text.chars().count() <= limits.line);
             if !is_usable || known.has(text) || parsed.is_contradicted(turn, text) {
                 continue;
@@ -91,7 +94,7 @@ pub(super) fn told(parsed: &ParsedDigest, known: &[String]) -> Told {
     for (turn, text) in choose(candidates, limits) {
         let part = match Some(turn) >= last {
             true => &mut told.outcome,
-            false if answer::decides(&text) => &mut told.decided,
+            false if decides(turn, &text) => &mut told.decided,
             false => &mut told.found,
         };
         part.push(text);
