@@ -63,8 +63,8 @@ pub struct Prose {
     pub sentences: Vec<String>,
     /// The first pasted line that names an error.
     pub error: Option<String>,
-    /// The sentences of each list of rules, with its head.
-    lists: Vec<Range<usize>>,
+    /// The sentences that are a list with its head, and whether that is a list of rules.
+    lists: Vec<(String, bool)>,
 }
 
 impl Prose {
@@ -81,6 +81,7 @@ impl Prose {
         let mut is_announced = false;
         let mut announces_error = false;
         let mut is_in_list = false;
+        let mut lists: Vec<Range<usize>> = Vec::new();
         for (number, line) in lines.iter().enumerate() {
             let item = without_marker(line);
             if line.starts_with("```") {
@@ -118,21 +119,53 @@ impl Prose {
             let start = prose.sentences.len();
             split(item, SentenceEnd::AnyStop, &mut prose.sentences);
             let end = prose.sentences.len();
-            if is_in_list && let Some(list) = prose.lists.last_mut() {
+            if is_in_list && let Some(list) = lists.last_mut() {
                 list.end = end;
             }
             is_announced = line.ends_with([':', '：']);
             announces_error = is_announced && names_error(line);
-            if is_announced && end > start && directive::announces_rules(line) {
-                prose.lists.push(end - 1..end);
+            let is_head = is_announced && end > start && !is_in_list;
+            if is_head && directive::binds_items(&prose.sentences[end - 1]) {
+                lists.push(end - 1..end);
                 is_in_list = true;
             }
         }
-        prose.lists.retain(|list| list.len() > 1);
-        if prose.lists.is_empty() {
+        for list in lists.into_iter().rev().filter(|list| list.len() > 1) {
+            prose.join(list);
+        }
+        if !prose.has_rule_list() {
             prose.drop_repeated();
         }
         prose
+    }
+
+    /// Makes one sentence of a head and its items, which alone say something else: "Never: push to main".
+    fn join(&mut self, list: Range<usize>) {
+        let [head, items @ ..] = &self.sentences[list.clone()] else {
+            return;
+        };
+        let items = items
+            .iter()
+            .map(|item| item.trim_end_matches(['.', ';', '。', '；']));
+        let text = format!("{head} {}", items.collect::<Vec<_>>().join("; "));
+        let has_rules = directive::announces_rules(head);
+        self.lists.push((text.clone(), has_rules));
+        self.sentences.splice(list, [text]);
+    }
+
+    /// Returns whether a sentence is a list with its head.
+    pub(crate) fn is_list(&self, sentence: &str) -> bool {
+        self.lists.iter().any(|(text, _)| text == sentence)
+    }
+
+    /// Returns whether a sentence is a list of rules with its head.
+    pub(crate) fn is_rule_list(&self, sentence: &str) -> bool {
+        let mut lists = self.lists.iter();
+        lists.any(|(text, has_rules)| *has_rules && text == sentence)
+    }
+
+    pub(crate) fn has_rule_list(&self) -> bool {
+        self.lists.iter().any(|(_, has_rules)| *has_rules)
     }
 
     /// Drops sentences that occur twice: a program prints them, a person does not type them.
@@ -146,18 +179,6 @@ impl Prose {
         }
         let single = |sentence: &&String| counts.get(sentence.as_str()) == Some(&1);
         self.sentences = self.sentences.iter().filter(single).cloned().collect();
-    }
-
-    /// Returns the lists of rules as one text each, with the positions of their sentences.
-    pub(crate) fn rule_lists(&self) -> impl Iterator<Item = (Range<usize>, String)> {
-        self.lists.iter().filter_map(|list| {
-            let (head, items) = self.sentences.get(list.clone())?.split_first()?;
-            let items: Vec<&str> = items
-                .iter()
-                .map(|item| item.trim_end_matches(['.', ';', '。', '；']))
-                .collect();
-            Some((list.clone(), format!("{head} {}", items.join("; "))))
-        })
     }
 }
 
@@ -173,7 +194,8 @@ pub(crate) fn typed_part(prompt: &str) -> Option<&str> {
     let mut end = 0;
     for line in prompt.split_inclusive('\n') {
         let is_blank = line.trim().is_empty();
-        if is_blank && !directive::announces_rules(prompt[..end].trim_end()) {
+        let head = prompt[..end].trim_end().lines().last().unwrap_or_default();
+        if is_blank && !directive::announces_rules(head) {
             break;
         }
         end += line.len();

@@ -33,16 +33,13 @@ pub fn standing_instructions(prompt: &str) -> Vec<String> {
         return Vec::new();
     };
     let prose = Prose::new(typed);
-    let lists: Vec<_> = prose.rule_lists().collect();
-    if !is_plainly_typed(prompt, typed, !lists.is_empty()) {
+    if !is_plainly_typed(prompt, typed, prose.has_rule_list()) {
         return Vec::new();
     }
     let mut instructions = Vec::new();
-    for (position, sentence) in prose.sentences.iter().enumerate() {
-        if let Some((list, text)) = lists.iter().find(|(list, _)| list.contains(&position)) {
-            if position == list.start && stands_alone(sentence) {
-                instructions.push(text.clone());
-            }
+    for sentence in &prose.sentences {
+        if prose.is_list(sentence) {
+            instructions.extend(prose.is_rule_list(sentence).then(|| sentence.clone()));
         } else if let Some(part) = standing_part(sentence) {
             instructions.push(part.to_owned());
         } else if !stands_alone(sentence) && !contradicts(sentence) {
@@ -79,4 +76,79 @@ fn is_plainly_typed(prompt: &str, paragraph: &str, is_list: bool) -> bool {
         && (is_list || paragraph.lines().count() == 1 || paragraph.lines().all(instructs))
         && !behind.any(|line| is_short(line) || Words::new(line).begin(ASKING))
         && !Prose::new(prompt).sentences.iter().any(asks)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        session_note::{NoteText, SessionDigest, note_text},
+        turn::Turn,
+    };
+
+    /// Returns the title and the text of the note of a session that changed a file.
+    fn note(prompt: &str, answer: &str) -> (String, String) {
+        let turn = Turn {
+            prompt: Some(prompt.to_owned()),
+            answer: Some(answer.to_owned()),
+            edited: Vec::new(),
+        };
+        let NoteText { title, body } = note_text(&SessionDigest {
+            files: vec!["src/a.rs".to_owned()],
+            turns: vec![turn],
+            ..SessionDigest::default()
+        })
+        .unwrap();
+        (title, body)
+    }
+
+    #[test]
+    fn an_item_below_a_prohibition_is_never_told_alone() {
+        // HOOK-15
+        const ANSWER: &str =
+            "Understood, the importer reads the files with the standard library only.";
+        for (prompt, head, item, title) in [
+            (
+                "Never:\n- push to main\n- edit generated files in src/gen\n- run migrations on prod",
+                "Never: push to main; edit",
+                "edit generated",
+                "Never: push to main",
+            ),
+            (
+                "Never do these:\n- push to main\n- edit generated files\n- add dependencies without asking",
+                "Never do these: push to main; edit",
+                "add dependencies",
+                "Never do these: push to main",
+            ),
+            (
+                "Please don't:\n- push to main\n- edit generated files",
+                "",
+                "edit generated",
+                "Please don't: push to main",
+            ),
+            (
+                "Write the importer. Don't:\n- use pandas for the files\n- add dependencies",
+                "",
+                "use pandas",
+                "Write the importer.",
+            ),
+            (
+                "The page must not show:\n- prices without tax\n- sold out articles",
+                "",
+                "sold out",
+                "The page must not show: prices",
+            ),
+            (
+                "Rules:\n- Use pnpm, never npm\n- No default exports\n\nNow please add the invoice model.",
+                "Rules: Use pnpm, never npm; No default exports",
+                "No default",
+                "Now please add the invoice model.",
+            ),
+        ] {
+            let (told, body) = note(prompt, ANSWER);
+            assert!(told.starts_with(title), "{told}");
+            assert!(body.contains(head), "{prompt}: {body}");
+            let alone = |line: &str| line.trim_start_matches("- ").starts_with(item);
+            assert!(!body.lines().any(alone), "{prompt}: {body}");
+        }
+    }
 }

@@ -82,6 +82,13 @@ pub(super) fn cues(words: &Words) -> &'static Cues {
     best.0
 }
 
+/// Returns the cues of every language.
+pub(super) fn all_cues() -> impl Iterator<Item = &'static Cues> {
+    LATIN
+        .into_iter()
+        .chain([&RUSSIAN, &CHINESE, &JAPANESE, &KOREAN])
+}
+
 /// The frequent words of each language in Latin script.
 static FREQUENT: LazyLock<[HashSet<&str>; 8]> =
     LazyLock::new(|| LATIN.map(|language| set_of(language.frequent)));

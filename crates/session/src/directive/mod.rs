@@ -5,12 +5,16 @@
 //! note costs more than a missing one.
 
 mod cues;
+mod heads;
 mod rejection;
 mod withdrawal;
 
 use anamnesis_text::correction::gives_value_up;
 
-pub(crate) use self::rejection::{adds, gives_other_number, negates, says_no, says_wrong, undoes};
+pub(crate) use self::{
+    heads::{announces_rules, binds_items},
+    rejection::{adds, gives_other_number, negates, says_no, says_wrong, undoes},
+};
 pub use self::withdrawal::{takes_back, withdraws};
 use self::{
     cues::{Cues, cues},
@@ -141,12 +145,6 @@ pub(crate) fn needs_sentence_before(sentence: &str) -> bool {
 /// Returns whether the subject of a sentence is in the sentence.
 pub(crate) fn has_own_subject(sentence: &str) -> bool {
     Judged::new(sentence).has_own_subject()
-}
-
-/// Returns whether a line announces a list of rules: "the rules are:".
-pub(crate) fn announces_rules(line: &str) -> bool {
-    let words = Words::new(line);
-    line.ends_with([':', '：']) && words.contain(cues(&words).rules)
 }
 
 /// Returns whether a prompt that begins with this sentence rejects the answer before it.

@@ -375,3 +375,71 @@ fn a_rule_is_taken_back_in_so_many_words() {
         assert_eq!(withdraws(said, rule), expected, "{said}");
     }
 }
+
+#[test]
+fn a_list_of_rules_is_told_with_its_head() {
+    // HOOK-15
+    for (prompt, expected) in [
+        (
+            "Never:\n- push to main\n- edit src/gen",
+            "Never: push to main; edit src/gen",
+        ),
+        (
+            "Never do these:\n- push to main\n- add dependencies without asking",
+            "Never do these: push to main; add dependencies without asking",
+        ),
+        (
+            "Always:\n- use tabs\n- sign commits",
+            "Always: use tabs; sign commits",
+        ),
+        (
+            "From now on:\n- no default exports\n- use tabs",
+            "From now on: no default exports; use tabs",
+        ),
+        (
+            "Keep in mind:\n- no default exports",
+            "Keep in mind: no default exports",
+        ),
+        ("Niemals:\n- auf main pushen", "Niemals: auf main pushen"),
+        (
+            "Please follow these conventions from now on:\n- Use pnpm, never npm\n- English only",
+            "Please follow these conventions from now on: Use pnpm, never npm; English only",
+        ),
+        (
+            "Please always follow these rules:\n- Use pnpm",
+            "Please always follow these rules: Use pnpm",
+        ),
+        ("Our conventions:\n- tabs", "Our conventions: tabs"),
+        ("These are our rules:\n- tabs", "These are our rules: tabs"),
+        ("Regeln:\n- pnpm statt npm", "Regeln: pnpm statt npm"),
+        (
+            "Unsere Regeln:\n- pnpm statt npm",
+            "Unsere Regeln: pnpm statt npm",
+        ),
+        ("Reglas:\n- usa pnpm", "Reglas: usa pnpm"),
+        ("Zasady:\n- pnpm", "Zasady: pnpm"),
+        ("Règles :\n- pnpm", "Règles : pnpm"),
+        ("Regole:\n- pnpm", "Regole: pnpm"),
+        ("规则：\n- 用 pnpm", "规则： 用 pnpm"),
+        ("请遵守这些规则：\n- 用 pnpm", "请遵守这些规则： 用 pnpm"),
+    ] {
+        assert_eq!(standing_instructions(prompt), [expected], "{prompt}");
+    }
+    for prompt in [
+        // For the step, or about something else.
+        "Please don't:\n- push to main\n- edit src/gen",
+        "Stop:\n- the server\n- the watcher",
+        "Nie:\n- koszyk jest czerwony",
+        "For now never:\n- push to main",
+        "Add these rules to CLAUDE.md:\n- never push to main",
+        "Write ESLint rules for:\n- always use braces",
+        "The eslint rules fail in:\n- src/a.ts",
+        "These tests break our own rules:\n- always green",
+        "Follow these steps:\n- never mock\n- run it",
+        "The api always returns:\n- a list",
+        "From now on use it like this:\n- never alone",
+        "Alex always says:\n- never push",
+    ] {
+        assert_eq!(standing_instructions(prompt), [""; 0], "{prompt}");
+    }
+}

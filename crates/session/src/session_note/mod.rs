@@ -377,7 +377,11 @@ impl<'a> ParsedDigest<'a> {
             .map(|turn| turn.answer.as_deref().map(answer::statements));
         let prompts = prompts(digest);
         let said = prompts.iter();
-        let said = said.flat_map(|prompt| prompt.sentences().map(|said| (prompt.turn, said)));
+        // The items of a list have little in common.
+        let said = said.flat_map(|prompt| {
+            let said = prompt.sentences().filter(|it| !prompt.prose.is_list(it));
+            said.map(|said| (prompt.turn, said))
+        });
         Self {
             digest,
             replies: said
@@ -422,18 +426,16 @@ impl TypedPrompt {
     /// sentence, with the one before if its subject is there; or a list of rules.
     fn statements(&self) -> Vec<Candidate> {
         const OF_A_LIST: f32 = 6.0;
-        let lists: Vec<_> = self.prose.rule_lists().collect();
         let mut statements: Vec<Candidate> = Vec::new();
         for (position, sentence) in self.prose.sentences.iter().enumerate() {
-            if let Some((list, text)) = lists.iter().find(|(list, _)| list.contains(&position)) {
-                if position == list.start {
-                    statements.push(Candidate {
-                        weight: OF_A_LIST,
-                        turn: self.turn,
-                        position,
-                        text: text.clone(),
-                    });
-                }
+            if self.prose.is_list(sentence) {
+                // Another list is a request.
+                statements.extend(self.prose.is_rule_list(sentence).then(|| Candidate {
+                    weight: OF_A_LIST,
+                    turn: self.turn,
+                    position,
+                    text: sentence.clone(),
+                }));
                 continue;
             }
             let mut weight = directive::weight(sentence);

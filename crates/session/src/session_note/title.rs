@@ -144,7 +144,15 @@ fn request(prompt: &TypedPrompt) -> Option<String> {
     let sentences = prompt.sentences().take(MAX_SENTENCES).enumerate();
     let named =
         sentences.filter(|(_, sentence)| names_subject(sentence) && continued(sentence).is_none());
-    let weighed = named.map(|(position, sentence)| (weight(position, sentence), sentence));
+    let weighed = named.map(|(position, sentence)| {
+        // What else is asked for tells more than the rules for it.
+        let rules = if prompt.prose.is_rule_list(sentence) {
+            4.0
+        } else {
+            0.0
+        };
+        (weight(position, sentence) - rules, sentence)
+    });
     // Of equal sentences the first.
     let best = weighed.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let best = best.map(|(_, sentence)| sentence.as_str());
