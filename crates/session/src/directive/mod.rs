@@ -6,6 +6,7 @@
 
 mod cues;
 mod heads;
+mod making;
 mod rejection;
 mod withdrawal;
 
@@ -364,6 +365,9 @@ impl<'a> Judged<'a> {
         let (words, cues) = (&self.words, self.cues);
         if self.is_asking() {
             return false;
+        }
+        if making::is_order(self) {
+            return making::is_general(self);
         }
         if words.contain(cues.general) && !words.contain(cues.failing) {
             return true;

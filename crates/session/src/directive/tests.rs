@@ -443,3 +443,35 @@ fn a_list_of_rules_is_told_with_its_head() {
         assert_eq!(standing_instructions(prompt), [""; 0], "{prompt}");
     }
 }
+
+#[test]
+fn the_content_of_an_order_is_no_standing_instruction() {
+    for prompt in [
+        "add to the onboarding guide that new developers should never commit to main and always open a PR",
+        "add a note to CONTRIBUTING.md that contributors must always sign commits",
+        "add a section for people who deploy, which says to never do that on friday",
+        "Write an ESLint rule that always requires braces and never allows var",
+        "Can you write a hook that formats the code on every commit",
+        "Schreib in die Doku, dass man nie direkt auf main pushen darf",
+        "escribe en la guía que nunca se sube a main",
+        "dopisz do README, że nigdy nie wypychamy na main",
+        "replace moment with date-fns everywhere and always format as ISO",
+        "rename getUser to fetchUser everywhere, always with an options object",
+        "implement a script to run the linter before every commit",
+    ] {
+        assert_eq!(standing_instructions(prompt), [""; 0], "{prompt}");
+    }
+    for prompt in [
+        "add an entry to CHANGELOG.md for every change",
+        "update the changelog with every pull request",
+        "write a test for each new page",
+        "replace moment with date-fns, and never use moment again",
+        "add the cart page, we always use tabs in this project",
+        "Write commit messages in English, never in German",
+        "from now on add a test that covers each new route",
+        "Schreibe Commit-Nachrichten immer auf Englisch",
+        "never add a dependency that has no types",
+    ] {
+        assert_eq!(standing_instructions(prompt), [prompt]);
+    }
+}
