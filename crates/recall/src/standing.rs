@@ -185,6 +185,14 @@ mod tests {
                 "Never use moment.js in this project.",
                 "You may use moment.js in this project again.",
             ),
+            (
+                "Always write tests in Jest.",
+                "we switched from Jest to Vitest, please port cart.test.ts",
+            ),
+            (
+                "Always add an entry to CHANGELOG.md for every change.",
+                "we dropped CHANGELOG.md, release notes come from commits now.",
+            ),
         ] {
             let old = session("1", &[rule], &[]);
             let new = session("2", &[], &[back]);

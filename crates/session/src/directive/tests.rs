@@ -475,3 +475,77 @@ fn the_content_of_an_order_is_no_standing_instruction() {
         assert_eq!(standing_instructions(prompt), [prompt]);
     }
 }
+
+#[test]
+fn a_rule_ends_with_what_it_demands_or_forbids() {
+    const JEST: &str = "Always write tests in Jest.";
+    const DEVELOP: &str = "Always target the develop branch with pull requests.";
+    const CHANGELOG: &str = "Always add an entry to CHANGELOG.md for every change.";
+    const EXPORTS: &str = "Never use default exports.";
+    const NPM: &str = "In this repo we always use npm for packages.";
+    const ERROR: &str = "Always show the error to the user.";
+    for (said, rule, expected) in [
+        (
+            "From now on pull requests target main, develop is gone.",
+            DEVELOP,
+            true,
+        ),
+        (
+            "we dropped CHANGELOG.md, release notes come from commits now.",
+            CHANGELOG,
+            true,
+        ),
+        (
+            "we switched from Jest to Vitest, please port cart.test.ts",
+            JEST,
+            true,
+        ),
+        ("Jest is gone, use Vitest", JEST, true),
+        ("we no longer use npm", NPM, true),
+        (
+            "default exports are fine from now on, Next.js pages need them",
+            EXPORTS,
+            true,
+        ),
+        ("default exports are allowed again", EXPORTS, true),
+        (
+            "Default-Exports sind ab jetzt erlaubt",
+            "Nie Default-Exports verwenden",
+            true,
+        ),
+        // Another thing, a condition, a question, one step, or the opposite.
+        ("the develop branch of the fork is gone", DEVELOP, false),
+        (
+            "develop is gone on my machine, please fetch",
+            DEVELOP,
+            false,
+        ),
+        ("the error is gone, thanks", ERROR, false),
+        ("error is gone", ERROR, false),
+        ("we dropped Jest support for IE", JEST, false),
+        ("if we dropped Jest, what would break", JEST, false),
+        ("did you see that we dropped Jest?", JEST, false),
+        ("we moved from Vitest to Jest", JEST, false),
+        (
+            "we dropped CHANGELOG.md",
+            "Never edit CHANGELOG.md by hand.",
+            false,
+        ),
+        ("default exports are fine here", EXPORTS, false),
+        (
+            "default exports are not allowed from now on",
+            EXPORTS,
+            false,
+        ),
+        ("the build is fine again", "Never break the build.", false),
+        ("named exports are fine from now on", EXPORTS, false),
+        (
+            "you don't need to ask before pushing to feature branches",
+            "Always ask me before you push.",
+            false,
+        ),
+    ] {
+        assert_eq!(withdraws(said, rule), expected, "{said}");
+        assert!(!expected || takes_back(said), "{said}");
+    }
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use anamnesis_text::terms::terms;
 
-use super::{Judged, LEAD_INS, is_question};
-use crate::phrases::Words;
+use super::{Judged, LEAD_INS, is_question, is_specific};
+use crate::phrases::{Words, is_in};
 
 /// Beginnings that take back what they name as a rule.
 const FORGETTING: &str = "\
@@ -25,6 +25,20 @@ const LASTING: &str = "\
     may now|again|anymore|any more|any longer|no longer|from now on|wieder|ab jetzt|nicht mehr|à nouveau|de nouveau|de nuevo|\
     znowu|już|再|重新|以后";
 
+/// Phrases that allow for good what a rule forbids, and words with which it does.
+const ALLOWING: &str = "\
+    is allowed|are allowed|fine from now on|ok from now on|okay from now on|ist ab jetzt erlaubt|sind ab jetzt erlaubt|\
+    sind wieder erlaubt|ist wieder erlaubt";
+const OPPOSED: &str = "not|never|don't|dont|avoid|no|instead of|nie|niemals|kein|keine|keinen";
+
+/// Phrases before and after the name of what is no longer used, words behind it, and words of a condition.
+const DROPPING: &str = "\
+    we dropped|we've dropped|we have dropped|we removed|we retired|we abandoned|we got rid of|we stopped using|we no longer use|\
+    we switched from|we've switched from|we have switched from|we moved from|we migrated from";
+const GONE: &str = "is gone|was removed|was dropped|was retired|no longer exists|has been removed|ist weg|gibt es nicht mehr";
+const BEHIND: &str = "to|for|in|because|as|since|and|so|now|completely|entirely|last";
+const CONDITIONAL: &str = "if|when|unless|until|once|wenn|falls|sobald";
+
 /// Words that are in most rules.
 const GENERAL: &str = "\
     always|never|don't|dont|do|not|no|please|must|should|every|each|all|any|before|after|when|whenever|without|the|a|an|\
@@ -33,11 +47,11 @@ const GENERAL: &str = "\
 /// Returns whether a sentence of a person may take an earlier instruction back: see [`withdraws`].
 pub fn takes_back(sentence: &str) -> bool {
     let words = Words::new(sentence).after(LEAD_INS);
-    if !words.begin(FORGETTING) && !words.begin(PERMITTING) && !words.contain("not") {
-        return false;
-    }
     let judged = Judged::new(sentence);
-    names_rule(&judged) || permits(&judged) || replaced(&judged).is_some()
+    ended(&judged).is_some()
+        || permits(&judged)
+        || (words.begin(FORGETTING) || words.contain("not"))
+            && (names_rule(&judged) || replaced(&judged).is_some())
 }
 
 /// Returns whether a sentence says that an instruction is to be forgotten.
@@ -48,13 +62,13 @@ pub(super) fn names_rule(judged: &Judged<'_>) -> bool {
 
 fn permits(judged: &Judged<'_>) -> bool {
     !is_question(judged.sentence)
-        && judged.first().begin(PERMITTING)
+        && (judged.first().begin(PERMITTING) || judged.words.contain(ALLOWING))
         && judged.words.contain(LASTING)
         && !judged.words.contain("try again|run again")
 }
 
 /// Returns whether a sentence of a person takes an earlier instruction back: it names the rule to be
-/// forgotten, permits most of what it is about, or says what is used instead.
+/// forgotten, permits most of what it is about, or says what is used instead or no longer.
 pub fn withdraws(sentence: &str, rule: &str) -> bool {
     let judged = Judged::new(sentence);
     let told = || content(rule, &judged);
@@ -65,7 +79,8 @@ pub fn withdraws(sentence: &str, rule: &str) -> bool {
     } else if permits(&judged) {
         let told = told();
         let common = content(sentence, &judged).intersection(&told).count();
-        common >= 2 && common * 2 >= told.len()
+        let is_meant = judged.first().begin(PERMITTING) || Words::new(rule).contain(OPPOSED);
+        is_meant && common >= 2 && common * 2 >= told.len()
     } else {
         replaces(&judged, rule)
     }
@@ -93,12 +108,43 @@ fn replaced<'a>(judged: &'a Judged<'_>) -> Option<&'a str> {
     })
 }
 
-/// Returns whether a sentence puts something in the place of what a rule uses.
-fn replaces(judged: &Judged<'_>, rule: &str) -> bool {
-    const OPPOSED: &str = "not|never|don't|dont|avoid|no|instead of";
-    let rule = Words::new(rule);
-    replaced(judged).is_some_and(|old| {
-        let used = ["use", "uses", "using", "with"].map(|verb| format!("{verb} {old}"));
-        rule.contain(&used.join("|")) && !rule.contain(OPPOSED)
+/// Returns the name of what a sentence says is no longer used: "we switched from Jest to Vitest".
+fn ended(judged: &Judged<'_>) -> Option<String> {
+    const MAX_WORDS: usize = 2;
+    if is_question(judged.sentence) || judged.words.contain(CONDITIONAL) {
+        return None;
+    }
+    judged.clauses.iter().find_map(|clause| {
+        let text = clause.as_str();
+        let after = |phrase: &str| text.strip_prefix(phrase)?.strip_prefix(' ');
+        let before = |phrase: &str| text.strip_suffix(phrase)?.strip_suffix(' ');
+        let name = DROPPING.split('|').find_map(after);
+        let name = name.or_else(|| GONE.split('|').find_map(before))?;
+        let name = name.split(' ').take_while(|word| !is_in(word, BEHIND));
+        let name: Vec<&str> = name.collect();
+        (1..=MAX_WORDS)
+            .contains(&name.len())
+            .then(|| name.join(" "))
     })
+}
+
+/// Returns whether a rule demands something that a sentence replaces or ends. What is no longer used has to
+/// be a name or what the rule uses, because also an error may be gone.
+fn replaces(judged: &Judged<'_>, rule: &str) -> bool {
+    let told = Words::new(rule);
+    let uses = |old: &str| {
+        let used = ["use", "uses", "using", "with"].map(|verb| format!("{verb} {old}"));
+        told.contain(&used.join("|"))
+    };
+    let is_named = |old: &str| {
+        let words = [judged.sentence, rule].map(|text| text.split_whitespace().skip(1));
+        let words = words.into_iter().flatten();
+        let mut names =
+            words.filter(|word| is_specific(word) || word.starts_with(char::is_uppercase));
+        told.contain(old)
+            && (judged.is_general() || names.any(|word| Words::new(word).as_str() == old))
+    };
+    !told.contain(OPPOSED)
+        && (replaced(judged).is_some_and(uses)
+            || ended(judged).is_some_and(|old| uses(&old) || is_named(&old)))
 }
