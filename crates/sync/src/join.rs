@@ -354,6 +354,14 @@ impl Join<'_> {
             return self.two_sided(id, our, their);
         }
         if !is_gone {
+            let is_deleted = match our.new {
+                Some((_, oid)) => is_tombstone(&self.repository.read(oid)?, id),
+                None => true,
+            };
+            // A deletion brings no text back, so it holds.
+            if is_deleted {
+                return Ok(our.new);
+            }
             let before = (self.joined.clone(), self.updates.clone());
             let result = self.two_sided(id, our, their)?;
             let is_clean = self.joined == before.0;

@@ -679,6 +679,31 @@ fn histories_with_tags_stashes_and_two_purges_keep_neither_text() {
 }
 
 #[test]
+fn a_note_that_was_deleted_here_stays_deleted_where_another_machine_masked_it() {
+    let fleet = Fleet::new();
+    let [laptop, desktop, _] = fleet.three();
+    let [forgotten, removed] = ["x", "y"].map(|title| laptop.write(title, SECRET));
+    // Among so few notes, a sync that deletes two would wait for a decision.
+    for _ in 0..20 {
+        laptop.write("z", "other words");
+    }
+    laptop.sync();
+    desktop.sync();
+    let lock = desktop.notes.lock().unwrap();
+    desktop.notes.forget(&lock, forgotten, now()).unwrap();
+    desktop.notes.remove(&lock, removed).unwrap();
+    drop(lock);
+    laptop.purge(&text());
+    desktop.sync();
+    laptop.sync();
+    for machine in [&laptop, &desktop] {
+        assert_eq!(machine.note(forgotten).state, State::Forgotten);
+        assert!(machine.notes.find(removed.id).is_none());
+    }
+    fleet.assert_clean();
+}
+
+#[test]
 fn a_machine_that_was_offline_and_brings_a_purged_text_or_note_back_is_named() {
     let fleet = Fleet::new();
     let [laptop, desktop, _] = fleet.three();
