@@ -12,14 +12,14 @@ mod withdrawal;
 
 use anamnesis_text::correction::gives_value_up;
 
-pub(crate) use self::{
-    heads::{announces_rules, binds_items},
-    rejection::{adds, gives_other_number, negates, says_no, says_wrong, undoes},
-};
 pub use self::withdrawal::{takes_back, withdraws};
 use self::{
     cues::{Cues, cues},
     withdrawal::names_rule,
+};
+pub(crate) use self::{
+    heads::{announces_rules, binds_items},
+    rejection::{adds, gives_other_number, negates, says_no, says_wrong, undoes},
 };
 use crate::phrases::{Words, is_dense, is_in, is_small_talk, length, sum_of_marks};
 
