@@ -40,8 +40,8 @@ const FOUND: &str = "1;31";
 pub(crate) struct Terminal {
     colours_stdout: bool,
     colours_stderr: bool,
-    /// Whether stdout has the width of a terminal.
-    is_terminal: bool,
+    /// Whether lines are folded: stdout is a terminal, which has a width.
+    folds: bool,
     /// The pager's command line, if stdout is a person's terminal.
     pager: Option<OsString>,
 }
@@ -62,18 +62,14 @@ impl Terminal {
         Self {
             colours_stdout: colours(is_terminal),
             colours_stderr: colours(io::stderr().is_terminal()),
-            is_terminal,
+            folds: is_terminal,
             pager: may_page.then_some(pager),
         }
     }
 
     /// Returns a cleaned text for stdout that fits the terminal.
     pub(crate) fn fitted(&self, text: String) -> String {
-        if self.is_terminal {
-            folded(&text)
-        } else {
-            text
-        }
+        if self.folds { folded(&text) } else { text }
     }
 
     /// Returns a cleaned text for stdout, with the words that have one of these terms highlighted.
