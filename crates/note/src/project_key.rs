@@ -34,7 +34,8 @@ const SSH_HOSTS: [(&str, &str); 3] = [
 /// Reduces the URL of a git remote to a key that is the same for every way to clone it.
 ///
 /// `git@host:Owner/Repo.git`, `https://user:token@host/owner/repo` and `ssh://git@host:22/owner/repo`
-/// all become `host/owner/repo`. Credentials, queries and the ports of ssh are removed.
+/// all become `host/owner/repo`. Credentials, queries and the ports of ssh are removed. A relative path
+/// gives no key: it names another repository in each folder.
 pub fn of_remote(address: &str) -> Option<String> {
     let mut rest = address.trim();
     let (mut is_ssh, mut is_web) = (false, false);
@@ -54,6 +55,11 @@ pub fn of_remote(address: &str) -> Option<String> {
         is_ssh = scheme.eq_ignore_ascii_case("ssh");
         rest = after;
         is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    } else if is_relative(rest) {
+        return None;
+    }
+    if rest.starts_with(['.', '~']) {
+        return None;
     }
     let first_slash = rest.find('/').unwrap_or(rest.len());
     if let Some(at) = rest[..first_slash].find('@').filter(|at| *at > 0) {
@@ -78,6 +84,12 @@ pub fn of_remote(address: &str) -> Option<String> {
     let key = key.trim_end_matches('/').to_lowercase();
     let ssh_host = SSH_HOSTS.iter().find(|(ssh, _)| key.starts_with(ssh));
     valid(&ssh_host.map_or_else(|| key.clone(), |(ssh, host)| key.replacen(ssh, host, 1)))
+}
+
+/// Returns whether git takes an address without a scheme for a path relative to the work tree.
+fn is_relative(address: &str) -> bool {
+    let has_host = address.split(['/', '\\']).next().unwrap_or_default();
+    !address.starts_with(['/', '\\']) && !has_host.contains(':')
 }
 
 /// Returns the key in a marker file: its first non-empty line, with its letter case.
@@ -174,7 +186,6 @@ mod tests {
             ("h:o/r.git", "h/o/r"),
             ("git://h/o/r.git", "h/o/r"),
             ("file:///a/B.git", "/a/b"),
-            ("../x.git", "../x"),
             ("/srv/git/Repo.git", "/srv/git/repo"),
             ("  https://h/o/r  ", "h/o/r"),
             ("https://h/o/r.GIT", "h/o/r.git"),
@@ -184,6 +195,27 @@ mod tests {
         }
         assert_eq!(of_remote("   "), None);
         assert_eq!(of_remote("global"), None);
+    }
+
+    #[test]
+    fn a_relative_path_is_no_key() {
+        // INJ-15
+        for address in [
+            "../server.git",
+            "./r.git",
+            ".",
+            "..",
+            "r.git",
+            "origin",
+            "up/r.git",
+            "~/r.git",
+            "..\\r.git",
+            "file://../r.git",
+            "file://./r.git",
+            "../a:b/r.git",
+        ] {
+            assert_eq!(of_remote(address), None, "{address}");
+        }
     }
 
     #[test]

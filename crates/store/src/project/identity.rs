@@ -402,7 +402,10 @@ impl<'a> Identities<'a> {
             };
             let known = same.get(&format!("{SAME}{}", row.key));
             let known = known.map(|keys| read_keys(keys)).unwrap_or_default();
-            let new = row.was.iter().filter(|key| !known.contains(key));
+            // Earlier versions took a relative remote as a key, which unrelated folders share.
+            let is_relative =
+                |key: &str| [".", ".."].contains(&key.split('/').next().unwrap_or(key));
+            let new = (row.was.iter()).filter(|key| !known.contains(key) && !is_relative(key));
             learned.extend(new.filter_map(|key| Alias::new(key, &row.key)));
         }
         if learned.is_empty() {

@@ -112,6 +112,31 @@ fn a_remote_that_is_added_and_changed_makes_aliases() {
 }
 
 #[test]
+fn repositories_with_a_relative_remote_share_nothing() {
+    // INJ-15
+    let machine = Machine::new();
+    let shop = machine.cloned("work/a/shop", "../server.git");
+    let bank = machine.cloned("clients/b/bank", "../server.git");
+    let namesake = machine.cloned("clients/b/shop", "../server.git");
+    assert_eq!(machine.start(&shop).all_keys(), ["shop"]);
+    assert_eq!(machine.start(&bank).all_keys(), ["bank"]);
+    let key = machine.key(&namesake);
+    assert!(key.starts_with("shop~"), "{key}");
+    // The records of an earlier version have such a key. Its notes are still found.
+    for (name, text) in machine.journal.metas_under(PLACE).unwrap() {
+        let mut row: Row = parse(&text).unwrap();
+        row.given = "../server".to_owned();
+        row.key.clone_from(&row.given);
+        row.step = "remote".to_owned();
+        machine.journal.set_meta(&name, &stored(&row)).unwrap();
+    }
+    assert_eq!(machine.start(&shop).all_keys(), ["shop", "../server"]);
+    assert_eq!(machine.start(&bank).all_keys(), ["bank", "../server"]);
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.pairs(), []);
+}
+
+#[test]
 fn a_folder_that_is_marked_keeps_its_notes() {
     let machine = Machine::new();
     let shop = machine.repository("shop");
