@@ -132,10 +132,18 @@ impl Error {
         }
     }
 
-    /// Returns whether the file must be rebuilt.
+    /// Returns whether the file must be rebuilt. Rows that contradict each other break a constraint or
+    /// are missing, which no sound index does.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Sqlite(error) => sqlite::shows_damage(error),
+            Self::Sqlite(rusqlite::Error::QueryReturnedNoRows) => true,
+            Self::Sqlite(error) => {
+                sqlite::shows_damage(error)
+                    || matches!(
+                        error.sqlite_error_code(),
+                        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch)
+                    )
+            }
             Self::Missing | Self::Foreign(_) => true,
             Self::Io(_) | Self::Locked => false,
         }

@@ -1017,3 +1017,30 @@ fn an_index_is_at_most_a_fifth_larger_than_its_notes() {
         "{size} bytes for {text} bytes of notes"
     );
 }
+
+#[test]
+fn an_index_whose_rows_contradict_each_other_is_built_anew() {
+    // SQL-04
+    let fixture = Fixture::new();
+    for number in 0..5 {
+        fixture.add(&format!("alpha {number}"), |_| {});
+    }
+    for sql in [
+        "UPDATE note SET title = 'x' || title, modified = modified - 1",
+        "DELETE FROM note",
+        "DELETE FROM title",
+        "UPDATE title SET number = number + 1",
+    ] {
+        drop(fixture.refreshed());
+        Connection::open(fixture.home.index())
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
+        fixture.add("alpha more", |_| {});
+        let index = Index::in_step(&fixture.home, &fixture.notes, TIMEOUT);
+        let index = index.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let total = fixture.notes.list().notes.len();
+        assert_eq!(index.counts().unwrap().total, total, "{sql}");
+        assert_eq!(numbers_with(&index, "alpha").len(), total, "{sql}");
+    }
+}
