@@ -212,6 +212,14 @@ pub(super) static EXAMPLES: &[Examples] = &[
             concat!("MT", "k4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.", x32!()),
             concat!("123456789", ":AA", x32!(), "1"),
             concat!(
+                "https://api.telegram.org/bot",
+                "123456789",
+                ":AA",
+                x32!(),
+                "1/getMe"
+            ),
+            concat!("bot", "123456789", ":AA", x32!(), "1"),
+            concat!(
                 "https://discord.com/api/web",
                 "hooks/123456789012345678/",
                 x32!(),
@@ -222,6 +230,8 @@ pub(super) static EXAMPLES: &[Examples] = &[
         must_not_match: &[
             "MTU.size.value",
             "12:AAC",
+            "bot12345678:AAC",
+            "https://api.telegram.org/bot<token>/getMe",
             "SKIRMISH",
             "https://discord.com/api/webhooks/",
         ],

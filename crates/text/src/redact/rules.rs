@@ -121,6 +121,7 @@ pub(super) static RULES: &[Rule] = &[
     ),
     parts("chat", "MT|Mj|Mz|ND|NT|Nj|Nz|OD|OT", DISCORD, Run(URL64, 27)),
     run("chat", ":AA", URL64, 32).after(DIGIT, 8, 16),
+    parts("chat", "bot", &[Run(DIGIT, 8), Text(":AA")], Run(URL64, 32)),
     run("chat", "discord.com/api/webhooks/|discordapp.com/api/webhooks/", URL64.with(b"/"), 40),
     run("chat", "webhook.office.com/webhookb2/|outlook.office.com/webhook/", URL64.with(b"/@"), 60),
     parts("chat", "SK", &[], Take(HEX, 32)).demand(Digit).whole(),
