@@ -16,6 +16,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     fs::{file, home::Home, lock::Lock},
     notes::{self, NotePath, Notes},
+    sqlite,
 };
 
 /// The maximum size of a file, in bytes.
@@ -178,7 +179,6 @@ fn walk(
 fn kind_of(home: &Home, path: &Path) -> Option<Kind> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let relative = home.relative(path);
-    let top = relative.split('/').next().unwrap_or_default();
     let is_in = |folder: PathBuf| path.starts_with(folder);
     if name.starts_with('.') && Path::new(&*name).extension() == Some(OsStr::new("tmp")) {
         return Some(Kind::Leftover);
@@ -186,8 +186,7 @@ fn kind_of(home: &Home, path: &Path) -> Option<Kind> {
     if let Ok(note) = relative.parse::<NotePath>() {
         return Some(Kind::Note(note));
     }
-    // A database has log files beside it.
-    if is_in(home.derived()) || top.starts_with("journal.db") {
+    if is_database(home, path) {
         return None;
     }
     if is_in(home.trash()) {
@@ -207,6 +206,26 @@ fn kind_of(home: &Home, path: &Path) -> Option<Kind> {
     } else {
         Kind::NotOurs
     })
+}
+
+/// Returns whether a file is a database of ours, or one of SQLite's files beside it. Only exact names
+/// count: a copy that a person made is searched like any foreign file.
+fn is_database(home: &Home, path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let without = |endings: &[&str], name: &str| {
+        let name = endings.iter().find_map(|ending| name.strip_suffix(ending));
+        name.map(str::to_owned)
+    };
+    let main = without(&sqlite::BESIDE, &name).unwrap_or_else(|| name.into_owned());
+    let file = path.with_file_name(&main);
+    // A rebuild writes a new index beside the old one.
+    let index = without(&[".new", ".old"], &main).unwrap_or(main);
+    let version = index
+        .strip_prefix("index-")
+        .and_then(|rest| rest.strip_suffix(".db"));
+    let is_index = path.parent() == Some(&*home.derived())
+        && version.is_some_and(|version| version.parse::<u32>().is_ok());
+    is_index || file == home.journal() || file == home.commits()
 }
 
 /// Deletes copies of notes: the trash, the quarantine, leftovers of killed processes.
@@ -326,6 +345,42 @@ mod tests {
         let database = fs::read(home.quarantine().join("journal-1.db")).unwrap();
         assert_eq!(database.len(), text.len());
         assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
+    }
+
+    #[test]
+    fn copies_of_a_database_are_searched_and_databases_are_not() {
+        // DEL-01
+        let (_folder, home, _notes) = store();
+        let needle = PurgePattern::new(SECRET).unwrap();
+        fs::create_dir_all(home.derived()).unwrap();
+        let write = |name: &str| fs::write(home.root().join(name), SECRET).unwrap();
+        for name in [
+            "journal.db",
+            "journal.db-wal",
+            "journal.db-journal",
+            "derived/index-19.db",
+            "derived/index-18.db-wal",
+            "derived/index-19.db.new",
+            "derived/index-19.db.old-wal",
+            "derived/commits-1.db-shm",
+        ] {
+            write(name);
+        }
+        let copies = [
+            "derived/commits-1.db.bak",
+            "derived/index-19.db.bak",
+            "derived/index-x.db",
+            "derived/journal.db",
+            "derived/notes.txt",
+            "journal.db-2026",
+            "journal.db.bak",
+            "journal.db.old",
+            "journal.db~",
+        ];
+        copies.iter().copied().for_each(write);
+        let found = find(&home, &needle, MaskedFiles::All).unwrap();
+        assert_eq!(found.count(), 0);
+        assert_eq!(found.left, copies.map(str::to_owned).into());
     }
 
     #[test]
