@@ -5,7 +5,14 @@
 
 use std::path::Path;
 
-use anamnesis_store::{fs::file, journal::Journal, settings::config::Config};
+use anamnesis_store::{
+    fs::{
+        file,
+        home::{self, Home},
+    },
+    journal::Journal,
+    settings::config::Config,
+};
 use anamnesis_sync::remote::{self, InvalidRemote, Remote};
 use anamnesis_text::{clean::one_line, hash::text_hash};
 use serde_json::Value;
@@ -36,9 +43,14 @@ pub fn address(context: &Context) -> Option<&str> {
     environment.or(context.config.remote.as_deref())
 }
 
-/// Parses an address.
-pub fn parse(address: &str, config: &Config) -> Result<Remote, InvalidRemote> {
-    Remote::parse(address, config.sync.allow_http)
+/// Parses an address. A sync with the store itself would succeed, and the notes would have no copy.
+pub fn parse(address: &str, home: &Home, config: &Config) -> Result<Remote, InvalidRemote> {
+    let remote = Remote::parse(address, config.sync.allow_http)?;
+    let is_store = |folder: &Path| home.contains(folder) || home::is_below(home.root(), folder);
+    if remote.folder().is_some_and(is_store) {
+        return Err(InvalidRemote::Store);
+    }
+    Ok(remote)
 }
 
 /// Returns an address without credentials, even if it is invalid.
@@ -51,7 +63,7 @@ pub fn shown(address: &str) -> String {
 
 /// Returns why the address in effect is invalid.
 pub fn problem(context: &Context) -> Option<String> {
-    let error = parse(address(context)?, &context.config).err()?;
+    let error = parse(address(context)?, &context.home, &context.config).err()?;
     Some(error.to_string())
 }
 
@@ -110,7 +122,7 @@ pub fn adopt(
             Some(format!("the plugin's remote is not used: {reason}")),
         );
     };
-    match parse(&answer, &context.config) {
+    match parse(&answer, &context.home, &context.config) {
         Ok(_) => {
             let kept = Config::update(&context.home, |keys| {
                 keys.insert("remote".to_owned(), answer.into());
@@ -125,5 +137,47 @@ pub fn adopt(
             vec![(SEEN, seen), (REFUSED, error.to_string())],
             Some(format!("the plugin's remote is not used: {error}")),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_is_not_its_own_remote() {
+        // GIT-03
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        std::fs::create_dir(folder.path().join("a")).unwrap();
+        let parsed = |address: &str| parse(address, &home, &Config::default()).map(drop);
+        let root = folder.path().display();
+        for inside in [
+            "store",
+            "store/memory",
+            "store/memory/.git",
+            "store/x.git",
+            "a/../store",
+            ".",
+        ] {
+            for address in [
+                format!("{root}/{inside}"),
+                format!("file://{root}/{inside}"),
+            ] {
+                assert_eq!(parsed(&address), Err(InvalidRemote::Store), "{address}");
+            }
+        }
+        for beside in ["store.git", "storehouse/memory", "x.git"] {
+            assert_eq!(parsed(&format!("{root}/{beside}")), Ok(()), "{beside}");
+        }
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink(home.root(), &link).unwrap();
+            let address = link.join("memory").display().to_string();
+            assert_eq!(parsed(&address), Err(InvalidRemote::Store));
+        }
+        assert_eq!(parsed("git@h:store/memory"), Ok(()));
     }
 }

@@ -144,7 +144,7 @@ pub fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<V
         && !address.trim().is_empty()
     {
         // The error never repeats the address, because the faulty part may be a password.
-        remote::parse(address.trim(), &context.config)
+        remote::parse(address.trim(), &context.home, &context.config)
             .map_err(|error| Error::usage(error.to_string()).because(error).hint(REMOTES))?;
     }
     if setting.kind == Kind::Server

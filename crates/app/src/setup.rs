@@ -150,7 +150,7 @@ impl Plan {
             }
         };
         let parse = |address: &str| {
-            remote::parse(address, &context.config).map_err(|error| {
+            remote::parse(address, &context.home, &context.config).map_err(|error| {
                 Error::usage(error.to_string())
                     .also(NOTHING_CHANGED)
                     .hint(REMOTES)

@@ -341,7 +341,7 @@ pub fn remote(context: &Context) -> Result<Option<Remote>, Error> {
     let Some(address) = remote::address(context) else {
         return Ok(None);
     };
-    remote::parse(address, &context.config)
+    remote::parse(address, &context.home, &context.config)
         .map(Some)
         .map_err(|error| {
             Error::usage(format!("the remote cannot be used: {error}"))

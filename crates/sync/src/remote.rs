@@ -77,6 +77,11 @@ pub enum InvalidRemote {
     /// The user, host or port is invalid.
     #[error("the address names no user, host or port that could exist")]
     Host,
+    /// It is the folder of the store.
+    #[error(
+        "the address is this store itself, or a folder in or around it: nothing would be copied"
+    )]
+    Store,
     /// It names no repository.
     #[error("the address names no repository")]
     Path,
