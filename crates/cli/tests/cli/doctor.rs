@@ -564,7 +564,7 @@ fn broken_settings() {
     home.write("config.json", "{ broken");
     snapshot!(check(&home, "privacy"), @"
     ! privacy    config.json is not a JSON object: key must be a string at line 1 column 3
-    → fix config.json, or remove it
+    → fix config.json
     ");
     assert_eq!(home.run("doctor").code, Some(3));
     home.write("config.json", r#"{"session_line": "loud"}"#);

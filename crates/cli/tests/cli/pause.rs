@@ -312,6 +312,7 @@ fn what_others_wrote_into_the_settings_stays() {
 
 #[test]
 fn settings_that_may_say_that_it_is_off_and_make_no_sense_switch_it_off() {
+    // CAP-14
     let home = with_session();
     for broken in [
         r#"{"exclude": ["~/secret",]}"#,
@@ -319,6 +320,9 @@ fn settings_that_may_say_that_it_is_off_and_make_no_sense_switch_it_off() {
         r#"{"paused": "yes", "exclude": {}}"#,
         r#"{"paused": 1}"#,
         r#"{"recording": {"headless": "never"}}"#,
+        "",
+        "\0\0\0\0",
+        r#"{"recording": {"#,
     ] {
         home.write("config.json", broken);
         check_off(&home, &home.project(), |hook| hook, broken);

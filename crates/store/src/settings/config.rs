@@ -199,9 +199,9 @@ impl Config {
     pub fn load(home: &Home) -> Self {
         match read(home) {
             Ok((keys, _)) => Self::from_keys(&keys),
-            Err(unread) => Self {
-                is_unclear: unread.may_hide_settings,
-                problem: Some(unread.problem),
+            Err(problem) => Self {
+                is_unclear: true,
+                problem: Some(problem),
                 ..Self::default()
             },
         }
@@ -226,7 +226,7 @@ impl Config {
         let _lock = lock::acquire(home, Subject::Config, TIMEOUT)
             .map_err(failed)?
             .ok_or(Error::Locked)?;
-        let (before, bytes) = read(home).map_err(|unread| Error::Broken(unread.problem))?;
+        let (before, bytes) = read(home).map_err(Error::Broken)?;
         let mut keys = before.clone();
         change(&mut keys);
         if keys != before {
@@ -277,10 +277,8 @@ impl Config {
 
     /// Returns the keys of the file as written.
     pub fn keys(home: &Home) -> Result<Map<String, Value>, Error> {
-        match read(home) {
-            Ok((keys, _)) => Ok(keys),
-            Err(unread) => Err(Error::Broken(unread.problem)),
-        }
+        let (keys, _) = read(home).map_err(Error::Broken)?;
+        Ok(keys)
     }
 
     /// Interprets the keys of the file.
@@ -289,6 +287,7 @@ impl Config {
         let mut problems = Vec::new();
         for setting in SETTINGS {
             if let Some(problem) = not_an_object(setting, keys) {
+                config.is_unclear |= setting.kind.restricts_recording();
                 if !problems.contains(&problem) {
                     problems.push(problem);
                 }
@@ -340,13 +339,6 @@ fn report_misspelled(keys: &Map<String, Value>, problems: &mut Vec<String>) {
     }
 }
 
-/// The file cannot be read.
-struct Unread {
-    problem: String,
-    /// Whether the file may contain settings that restrict recording.
-    may_hide_settings: bool,
-}
-
 /// Returns the file's new text. Unchanged values keep their exact text.
 fn rewritten(
     keys: &Map<String, Value>,
@@ -369,30 +361,27 @@ fn rewritten(
 }
 
 /// Reads the file: its keys and its bytes. A missing file has no keys.
-fn read(home: &Home) -> Result<(Map<String, Value>, Vec<u8>), Unread> {
-    let hidden = |problem: String| Unread {
-        problem: format!("config.json: {problem}"),
-        may_hide_settings: true,
-    };
-    let (bytes, _, is_whole) = match file::read_head(&home.config(), MAX_LENGTH) {
+///
+/// Any other file that is not a JSON object is an error: what is left of a damaged file does not show
+/// which settings are lost.
+fn read(home: &Home) -> Result<(Map<String, Value>, Vec<u8>), String> {
+    let (mut bytes, _, is_whole) = match file::read_head(&home.config(), MAX_LENGTH) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok((Map::new(), b"{}".to_vec()));
         }
-        Err(error) => return Err(hidden(error.to_string())),
+        Err(error) => return Err(format!("config.json: {error}")),
     };
     if !is_whole {
-        return Err(hidden(format!("over {MAX_LENGTH} bytes")));
+        return Err(format!("config.json: over {MAX_LENGTH} bytes"));
+    }
+    // Editors on Windows write a byte order mark.
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
     }
     match serde_json::from_slice(&bytes) {
         Ok(keys) => Ok((keys, bytes)),
-        Err(error) => {
-            let text = String::from_utf8_lossy(&bytes);
-            Err(Unread {
-                problem: format!("config.json is not a JSON object: {error}"),
-                may_hide_settings: ["paused", "exclude"].iter().any(|key| text.contains(key)),
-            })
-        }
+        Err(error) => Err(format!("config.json is not a JSON object: {error}")),
     }
 }
 
@@ -541,9 +530,9 @@ mod tests {
                 (config.machine_id, config.session_line, config.retention),
                 (None, SessionLine::On, Retention::default())
             );
-            assert!(!config.is_unclear, "{text}");
             let found = config.problem.unwrap_or_default();
             assert!(found.contains(problem), "{text}: {found}");
+            assert_eq!(config.is_unclear, found.contains("not a JSON object"));
         }
     }
 
@@ -587,6 +576,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_keeps_things_from_being_recorded_fails_closed() {
+        // CAP-14
         for (text, problem) in [
             (
                 r#"{"paused": 1}"#,
@@ -615,6 +605,39 @@ mod tests {
             assert!(config.is_unclear, "{text}");
             let found = config.problem.unwrap_or_default();
             assert!(found.contains(problem), "{text}: {found}");
+        }
+        for setting in [
+            r#""exclude": ["~/clients"]"#,
+            r#""paused": true"#,
+            r#""recording": {"only": ["~/work"], "headless": "off"}"#,
+            r#""redact": {"patterns": ["CUST-????"]}"#,
+        ] {
+            let whole = format!("{{{setting}}}");
+            assert!(!load(&whole).is_unclear, "{setting}");
+            let marked = load(&format!("\u{feff}{whole}"));
+            assert_eq!((marked.problem, marked.is_unclear), (None, false));
+            let (head, tail) = whole.split_at(whole.len() / 2);
+            for damaged in [
+                head.to_owned(),
+                format!("{head}{}", "\0".repeat(tail.len())),
+                "\0".repeat(whole.len()),
+                format!("{{{setting},}}"),
+                format!("// mine\n{whole}"),
+                format!("[{whole}]"),
+            ] {
+                assert!(load(&damaged).is_unclear, "{damaged}");
+            }
+        }
+        for text in [
+            "",
+            "  \n",
+            "null",
+            "[]",
+            "true",
+            r#"{"recording": "off"}"#,
+            r#"{"redact": {"patterns": 3}}"#,
+        ] {
+            assert!(load(text).is_unclear, "{text:?}");
         }
         // A string is a list with one item.
         let config = load(r#"{"exclude": "~/secret"}"#);
@@ -750,7 +773,7 @@ mod tests {
                 });
             }
         });
-        let (keys, _) = read(&home).map_err(|unread| unread.problem).unwrap();
+        let (keys, _) = read(&home).unwrap();
         assert_eq!(keys.len(), 8);
     }
 }

@@ -49,7 +49,8 @@ macro_rules! settings {
                 $(#[doc = $meaning] pub $field: $type,)+
                 $($(#[$attribute])* pub $group: $Group,)*
             )+
-            /// Whether `paused` or `exclude` is invalid. Then nothing is recorded or injected anywhere.
+            /// Whether the file or a setting that restricts recording is invalid. Then nothing is recorded or
+            /// injected anywhere.
             pub is_unclear: bool,
             /// Why the file or a part of it is invalid.
             pub problem: Option<String>,

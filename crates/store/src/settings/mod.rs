@@ -120,13 +120,13 @@ impl Kind {
         matches!(self, Self::Texts | Self::Folders | Self::Patterns)
     }
 
-    /// Returns whether it restricts recording. While such a setting is invalid, nothing is
-    /// recorded.
+    /// Returns whether it keeps something out of the records. While such a setting is invalid, nothing
+    /// is recorded.
     fn restricts_recording(self) -> bool {
         // The choice is that of `recording.headless`.
         matches!(
             self,
-            Self::Folders | Self::Paused | Self::Choice(["on", "summary", "off"])
+            Self::Folders | Self::Paused | Self::Patterns | Self::Choice(["on", "summary", "off"])
         )
     }
 
