@@ -564,6 +564,7 @@ fn broken_settings() {
     home.write("config.json", "{ broken");
     snapshot!(check(&home, "privacy"), @"
     ! privacy    config.json is not a JSON object: key must be a string at line 1 column 3
+    off: config.json cannot be understood; nothing is recorded or injected
     → fix config.json
     ");
     assert_eq!(home.run("doctor").code, Some(3));

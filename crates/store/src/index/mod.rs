@@ -136,9 +136,9 @@ impl Error {
     /// are missing, which no sound index does.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Sqlite(rusqlite::Error::QueryReturnedNoRows) => true,
             Self::Sqlite(error) => {
                 sqlite::shows_damage(error)
+                    || *error == rusqlite::Error::QueryReturnedNoRows
                     || matches!(
                         error.sqlite_error_code(),
                         Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch)
