@@ -143,152 +143,107 @@ fn a_failure_that_the_answers_call_fixed_or_expected_is_not_told() {
     }
 }
 
+const DEPLOY: &str = "`node scripts/deploy.js`: Error: DEPLOY_TOKEN is not set";
+const IMPORT: &str = "`cargo run -- import empty.csv`: error: the file is empty";
+const TEST: &str = "`npm test -- a.test.ts`: FAIL a.test.ts";
+const REFUSES: (&str, &str) = (
+    "check that the script refuses to run without a token",
+    "It refuses: `DEPLOY_TOKEN is not set`, exit code 1.",
+);
+
+/// Returns whether the note of these turns says that the check still fails.
+fn is_told(failing: &str, turns: &[(&str, &str)]) -> bool {
+    let mut digest = changed(turns);
+    digest.failing = texts(&[failing]);
+    note(&digest).1.contains("**Still failing:**")
+}
+
 #[test]
 fn a_failure_that_the_prompt_asks_for_is_not_told() {
-    const DEPLOY: &str = "`node scripts/deploy.js`: Error: DEPLOY_TOKEN is not set";
-    const IMPORT: &str = "`cargo run -- import empty.csv`: error: the file is empty";
-    const TEST: &str = "`npm test -- a.test.ts`: FAIL a.test.ts";
-    let refuses = "check that the script refuses to run without a token";
-    let catches = "verify that the new test catches the bug by breaking the code";
-    let red = "Write a failing test first for the discount bug";
-    for (line, turns, is_told) in [
-        (
-            DEPLOY,
-            &[(
-                refuses,
-                "It refuses: `DEPLOY_TOKEN is not set`, exit code 1.",
-            )][..],
-            false,
-        ),
+    for (line, prompt, answer) in [
+        (DEPLOY, REFUSES.0, REFUSES.1),
         (
             IMPORT,
-            &[(
-                "does the cli reject an empty file?",
-                "Yes, it exits with 1 and says that the file is empty.",
-            )],
-            false,
+            "does the cli reject an empty file?",
+            "Yes, it exits with 1 and says that the file is empty.",
         ),
         (
             "`npm run start -- --config empty.yml`: Error: config is empty",
-            &[(
-                "verify that the config loader rejects an empty file",
-                "It does: `config is empty`, exit code 1.",
-            )],
-            false,
+            "verify that the config loader rejects an empty file",
+            "It does: `config is empty`, exit code 1.",
         ),
         (
             TEST,
-            &[(
-                catches,
-                "The test catches it: it failed with the bug put back. I restored the code.",
-            )],
-            false,
+            "verify that the new test catches the bug by breaking the code",
+            "The test catches it: it failed with the bug put back. I restored the code.",
         ),
         (
             TEST,
-            &[(red, "The test in `a.test.ts` fails: 100 instead of 90.")],
-            false,
+            "Write a failing test first for the discount bug",
+            "The test in `a.test.ts` fails: 100 instead of 90.",
         ),
         (
             "`npm test -- cart`: FAIL cart.test.ts",
-            &[(
-                "find the commit that broke the cart with git bisect",
-                "`abc123` broke the cart because totals are summed as floats.",
-            )],
-            false,
+            "find the commit that broke the cart with git bisect",
+            "`abc123` broke the cart because totals are summed as floats.",
         ),
-        // The answer names it, and a later one is about something else.
-        (
-            DEPLOY,
-            &[
-                (
-                    refuses,
-                    "It refuses: `DEPLOY_TOKEN is not set`, exit code 1.",
-                ),
-                (
-                    "add a page about the tokens to the docs",
-                    "The page is there.",
-                ),
-            ],
-            false,
-        ),
-        (
-            DEPLOY,
-            &[
-                (
-                    refuses,
-                    "It refuses: `DEPLOY_TOKEN is not set`, exit code 1.",
-                ),
-                (
-                    "deploy it with the token of ops",
-                    "`scripts/deploy.js` ends with 403.",
-                ),
-            ],
-            true,
-        ),
+    ] {
+        assert!(!is_told(line, &[(prompt, answer)]), "{prompt}");
+    }
+    // The answer names it, and a later one is about something else.
+    let docs = (
+        "add a page about the tokens to the docs",
+        "The page is there.",
+    );
+    assert!(!is_told(DEPLOY, &[REFUSES, docs]));
+}
+
+#[test]
+fn a_failure_that_nobody_asked_for_is_told() {
+    for (line, prompt, answer) in [
         (
             IMPORT,
-            &[(
-                "does the cli reject an empty file?",
-                "No, it panics in `read_header`.",
-            )],
-            true,
+            "does the cli reject an empty file?",
+            "No, it panics in `read_header`.",
         ),
         (
             TEST,
-            &[(
-                "make sure that the api rejects empty names",
-                "The api rejects empty names. One test fails.",
-            )],
-            true,
+            "make sure that the api rejects empty names",
+            "The api rejects empty names. One test fails.",
         ),
         (
             TEST,
-            &[(
-                "check whether the api rejects empty names",
-                "Yes, it rejects them.",
-            )],
-            true,
+            "check whether the api rejects empty names",
+            "Yes, it rejects them.",
         ),
         (
             "`npm run build`: error TS2304: Cannot find name 'x'",
-            &[(
-                "does the cli reject an empty file?",
-                "Yes, it rejects it. The build fails in `src/a.ts`.",
-            )],
-            true,
+            "does the cli reject an empty file?",
+            "Yes, it rejects it. The build fails in `src/a.ts`.",
         ),
         (
             TEST,
-            &[(
-                "Write a failing test first for the discount bug, then fix it",
-                "The test in `a.test.ts` fails: 100 instead of 90.",
-            )],
-            true,
+            "Write a failing test first for the discount bug, then fix it",
+            "The test in `a.test.ts` fails: 100 instead of 90.",
         ),
         (
             TEST,
-            &[(
-                "fix the failing test of the discount",
-                "The test fails: 100 instead of 90.",
-            )],
-            true,
+            "fix the failing test of the discount",
+            "The test fails: 100 instead of 90.",
         ),
         (
             TEST,
-            &[(catches, "The test catches it, and the code is broken now.")],
-            true,
+            "verify that the new test catches the bug by breaking the code",
+            "The test catches it, and the code is broken now.",
         ),
     ] {
-        let mut digest = changed(turns);
-        digest.failing = texts(&[line]);
-        let body = note(&digest).1;
-        assert_eq!(
-            body.contains("**Still failing:**"),
-            is_told,
-            "{turns:?} {body}"
-        );
+        assert!(is_told(line, &[(prompt, answer)]), "{prompt}");
     }
+    let deploy = (
+        "deploy it with the token of ops",
+        "`scripts/deploy.js` ends with 403.",
+    );
+    assert!(is_told(DEPLOY, &[REFUSES, deploy]));
 }
 
 #[test]
