@@ -189,7 +189,6 @@ pub struct Outcome {
 }
 
 /// A note that passed the threshold.
-#[derive(Clone)]
 pub(crate) struct Admitted {
     pub(crate) id: NoteId,
     origin: Origin,
@@ -312,7 +311,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         words: query.telling_terms().len(),
     };
     let moderate = chosen.take_matches(index, &ranked, gate)?;
-    chosen.take_pointers(index, &moderate)?;
+    chosen.take_pointers(index, moderate)?;
     Ok(chosen.finished(ranked.candidates.is_empty()))
 }
 
@@ -560,7 +559,7 @@ impl Selection<'_> {
 
     /// Points to notes that may match, unless a note answers in full or has answered before. A note that
     /// the context has seen needs no pointer.
-    fn take_pointers(&mut self, index: &Index, moderate: &[Admitted]) -> Result<(), Error> {
+    fn take_pointers(&mut self, index: &Index, moderate: Vec<Admitted>) -> Result<(), Error> {
         if self.has_match {
             return Ok(());
         }
@@ -571,14 +570,14 @@ impl Selection<'_> {
         } else {
             self.request.limits.pointers.min(1)
         };
-        for candidate in moderate {
+        let rest: BTreeSet<String> = moderate.iter().map(|it| it.id.to_string()).collect();
+        for mut candidate in moderate {
             if self.outcome.pointers.len() >= most {
                 break;
             }
             if self.seen(candidate.id).is_some() {
                 continue;
             }
-            let mut candidate = candidate.clone();
             let remarks = self.request.knowledge.remarks(candidate.id)?;
             candidate.remarks.extend(remarks);
             if let ReadNote::Injected(mut pointer) = self.read_note(index, &candidate)? {
@@ -587,7 +586,6 @@ impl Selection<'_> {
             }
         }
         if !self.outcome.pointers.is_empty() {
-            let rest: BTreeSet<String> = moderate.iter().map(|it| it.id.to_string()).collect();
             let rest = |held: &&mut Held| rest.contains(&held.note);
             for held in self.outcome.held.iter_mut().filter(rest) {
                 let reason = WithholdingReason::OtherPointer.as_str();

@@ -283,11 +283,9 @@ fn by_folder<'a>(commands: &[Vec<&'a str>], project: &str) -> [Vec<Vec<&'a str>>
         };
         let (mut words, mut is_there) = (words.clone(), is_away);
         while let ["git", option @ ("-C" | "-c"), value, ..] = words[..] {
-            is_there = if option == "-C" {
-                leaves(value, is_there)
-            } else {
-                is_there
-            };
+            if option == "-C" {
+                is_there = leaves(value, is_there);
+            }
             words.drain(1..3);
         }
         match words[..] {

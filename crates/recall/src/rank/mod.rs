@@ -700,15 +700,10 @@ impl<'a> Scorer<'a> {
     /// Returns the matched words that are not small talk. Among few notes nearly every text has the words
     /// of routine and the general ones. A prompt of nothing else is an order for the step at hand.
     fn telling(&self, terms: u32, searched: &Searched<'_>) -> impl Iterator<Item = &Term<'a>> {
-        let mut words = self.terms.iter().filter(|term| term.asked.is_word);
-        let is_order = words.all(|term| {
-            let asked = term.asked;
-            asked.is_small_talk || asked.is_routine || asked.is_general
-        });
-        let is_small = is_order || is_small_store(searched.count);
+        let is_small = self.segment.is_order() || is_small_store(searched.count);
         self.matched_terms(terms).filter(move |term| {
             let asked = term.asked;
-            !(asked.is_small_talk || is_small && (asked.is_routine || asked.is_general))
+            !(asked.is_small_talk || is_small && asked.tells_little())
         })
     }
 

@@ -100,6 +100,13 @@ pub(super) struct QueryTerm {
     pub(super) is_general: bool,
 }
 
+impl QueryTerm {
+    /// Returns whether it is a word of routine or a general one.
+    pub(super) fn tells_little(&self) -> bool {
+        self.is_routine || self.is_general
+    }
+}
+
 impl Query {
     /// Parses a text as one segment. If it has only stop words, they become the terms.
     pub fn parse(text: &str) -> Self {
@@ -214,6 +221,12 @@ impl Query {
 }
 
 impl Segment {
+    /// Returns whether it has small talk and words of routine only, as an order for the step at hand has.
+    pub(super) fn is_order(&self) -> bool {
+        let mut words = self.asked.iter().filter(|asked| asked.is_word);
+        words.all(|asked| asked.is_small_talk || asked.tells_little())
+    }
+
     fn parse(text: &str, with_stop_words: bool) -> Self {
         let text = head(text, MAX_TEXT);
         let mut spoken = String::from(" ");

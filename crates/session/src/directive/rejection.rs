@@ -16,7 +16,7 @@ const NO: &str = "no|nope|nein|non|いいえ";
 /// Negations of the languages in which a short sentence is not recognised.
 const NEGATIONS: &str = "nein|kein|keine|keinen|nicht|ohne|bez|nie|sin|pas|sans|без|не|不要|不用";
 
-/// Beginnings of requests for more, which leave what was done as it is.
+/// Beginnings of a request for an addition, which does not correct the earlier work.
 const ADDING: &str = "add|write|create|document|füge|ajoute|añade|agrega|dodaj|添加";
 const ALSO: &str = "also|and also|additionally|auch|aussi|además|też";
 

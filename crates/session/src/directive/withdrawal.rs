@@ -31,7 +31,7 @@ const ALLOWING: &str = "\
     sind wieder erlaubt|ist wieder erlaubt";
 const OPPOSED: &str = "not|never|don't|dont|avoid|no|instead of|nie|niemals|kein|keine|keinen";
 
-/// Phrases before and after the name of what is no longer used, words behind it, and words of a condition.
+/// Phrases before the name of a dropped tool, phrases after it, words that end the name, and conditions.
 const DROPPING: &str = "\
     we dropped|we've dropped|we have dropped|we removed|we retired|we abandoned|we got rid of|we stopped using|we no longer use|\
     we switched from|we've switched from|we have switched from|we moved from|we migrated from";
@@ -108,7 +108,7 @@ fn replaced<'a>(judged: &'a Judged<'_>) -> Option<&'a str> {
     })
 }
 
-/// Returns the name of what a sentence says is no longer used: "we switched from Jest to Vitest".
+/// Returns the name of the tool that a sentence drops: Jest in "we switched from Jest to Vitest".
 fn ended(judged: &Judged<'_>) -> Option<String> {
     const MAX_WORDS: usize = 2;
     if is_question(judged.sentence) || judged.words.contain(CONDITIONAL) {
@@ -128,8 +128,8 @@ fn ended(judged: &Judged<'_>) -> Option<String> {
     })
 }
 
-/// Returns whether a rule demands something that a sentence replaces or ends. What is no longer used has to
-/// be a name or what the rule uses, because also an error may be gone.
+/// Returns whether a sentence replaces or drops something that a rule demands. The dropped thing has to be a
+/// name or a tool that the rule uses: an error may be gone, too.
 fn replaces(judged: &Judged<'_>, rule: &str) -> bool {
     let told = Words::new(rule);
     let uses = |old: &str| {

@@ -67,7 +67,7 @@ const NO_FAILURE: &str = "\
     sans erreur|keine fehler|behoben|no longer|without any|any failures|any errors|\
     succeeded|now handles|would|in case";
 
-/// Phrases that recommend. What is recommended is no decision.
+/// Phrases of a recommendation, which is not a decision by itself.
 const RECOMMENDING: &str = "\
     should|could|would|recommend|recommended|suggest|propose|i'd|sollte|sollten|könnte|könnten|empfehle|devrait|\
     debería|deberíamos|建议|应该";
