@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use anamnesis_distill::model::{BaseUrl, Provider};
+use anamnesis_distill::model::Provider;
 use anamnesis_note::note::parse_timestamp;
 use anamnesis_session::event::Host;
 use anamnesis_store::{
@@ -118,7 +118,7 @@ pub const AGENT_VARIABLES: [&str; 22] = [
 /// A process that Claude Code starts ignores them, unless the user's own `config.json` lists them
 /// under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not listed because its value is
 /// never used, see [`crate::remote::adopt`].
-pub const GUARDED: [&str; 22] = [
+pub const GUARDED: [&str; 23] = [
     HOME_FOLDER,
     GIT_REMOTE,
     REFLECTION_PROVIDER,
@@ -135,6 +135,7 @@ pub const GUARDED: [&str; 22] = [
     "http_proxy",
     "all_proxy",
     "HTTPS_PROXY",
+    "HTTP_PROXY",
     "ALL_PROXY",
     "no_proxy",
     "NO_PROXY",
@@ -648,20 +649,17 @@ impl Environment {
         self.variables.text(name)
     }
 
-    /// Returns the variable of a proxy that must not be used for a model: it is ignored, or the model
-    /// runs on this machine. The HTTP library reads these variables itself.
-    pub fn refused_proxy(&self, url: &BaseUrl) -> Option<&'static str> {
-        let names: &[_] = if url.is_https() {
-            &["https_proxy"]
-        } else {
-            &["http_proxy", "all_proxy"]
-        };
+    /// Returns a variable that names a proxy and is ignored. The HTTP library reads it itself, and would
+    /// send the key and the notes there.
+    pub fn ignored_proxy(&self) -> Option<&'static str> {
         let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_refused = |name: &str| url.is_this_machine() || !self.variables.counts(name);
-        names
-            .iter()
-            .copied()
-            .find(|name| is_set(name) && is_refused(name))
+        let is_proxy = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with("_proxy") && !name.starts_with("no")
+        };
+        GUARDED
+            .into_iter()
+            .find(|name| is_proxy(name) && is_set(name) && !self.variables.counts(name))
     }
 
     /// Returns the environment for the user's git.

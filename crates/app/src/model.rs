@@ -98,7 +98,9 @@ pub fn find(context: &Context) -> Result<Option<Model>, Error> {
         )
         .hint("begin it with https://; a server of your own is the provider local"));
     }
-    if let Some(name) = context.environment.refused_proxy(&base_url) {
+    // A model on this machine is asked without a proxy.
+    let ignored = context.environment.ignored_proxy();
+    if let Some(name) = ignored.filter(|_| !base_url.is_this_machine()) {
         return Err(Error::failed(format!(
             "{name} is set, and its proxy must not be used for {base_url}"
         ))

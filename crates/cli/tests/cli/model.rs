@@ -280,14 +280,12 @@ fn the_users_own_claude_is_asked_only_when_it_is_named() {
 fn a_proxy_is_used_for_other_machines_and_if_no_project_may_have_set_it() {
     let home = home();
     let proxy = ModelServer::start([Play::Refuses(403, String::new())]);
-    let server = ModelServer::start([]);
+    let server = ModelServer::start([says("fine"), says("fine")]);
     let address = proxy.base_url().trim_end_matches("/v1").to_owned();
     name(&home, &server);
-    for variable in ["http_proxy", "all_proxy"] {
+    for variable in ["HTTP_PROXY", "all_proxy"] {
         let tested = home.command(["config", "test"]).env(variable, &address);
-        let shown = tested.run().shown();
-        let refused = format!("{variable} is set, and its proxy must not");
-        assert!(shown.contains(&refused), "{shown}");
+        tested.run().well();
     }
     home.run("config set reflection.base_url https://model.invalid/v1")
         .well();
@@ -297,7 +295,7 @@ fn a_proxy_is_used_for_other_machines_and_if_no_project_may_have_set_it() {
         shown.contains("https_proxy is set, and its proxy must not"),
         "{shown}"
     );
-    assert_eq!((proxy.requests(), server.requests()), (vec![], vec![]));
+    assert_eq!((proxy.requests().len(), server.requests().len()), (0, 2));
     let tested = home
         .command(["config", "test"])
         .env("https_proxy", &address);

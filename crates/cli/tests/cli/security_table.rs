@@ -213,7 +213,7 @@ fn the_program_has_no_code_for_the_network() {
     ] {
         let path = root().join("crates").join(name).join("Cargo.toml");
         let manifest = fs::read_to_string(path).unwrap();
-        assert_eq!(manifest.contains("minreq"), can_ask, "{name}");
+        assert_eq!(manifest.contains("ureq"), can_ask, "{name}");
     }
     // What else it is built from opens no connection: git2 has neither transport built in.
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();

@@ -1,18 +1,22 @@
-//! HTTP requests in the form of OpenAI's chat completions, sent with minreq.
+//! HTTP requests in the form of OpenAI's chat completions, sent with ureq.
 //!
-//! Works around limits of minreq. Its timeouts apply to parts, and a slow TLS record passes them,
-//! so the request runs in a thread that is abandoned at the deadline. It sends the key to redirect
-//! targets, so redirects are off. It reads the environment's proxy itself.
+//! Redirects are not followed, because the person named one server. ureq reads the environment's proxy;
+//! a model on this machine is asked without one.
 
-use std::{fmt, io::Read as _, sync::mpsc, thread, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use ureq::{
+    Agent, Body,
+    config::Config,
+    tls::{RootCerts, TlsConfig},
+};
 
 use super::{BaseUrl, Error, MAX_ANSWER, Provider, clipped};
 
 /// How many bytes of an error response are read for its message.
-const MAX_REFUSAL: u64 = 16 * 1024;
+const MAX_REFUSAL: usize = 16 * 1024;
 
 /// An API key. It appears in no output.
 #[derive(Clone, PartialEq, Eq)]
@@ -94,18 +98,7 @@ impl Endpoint {
     }
 
     pub(super) fn ask(&self, system: &str, user: &str) -> Result<String, Error> {
-        let (sender, receiver) = mpsc::channel();
-        let endpoint = self.clone();
-        let body = self.body(system, user).to_string();
-        thread::Builder::new()
-            .spawn(move || {
-                // The receiver is gone after a timeout.
-                let _ = sender.send(endpoint.exchange(body));
-            })
-            .map_err(|error| self.unreachable(error.to_string()))?;
-        let answer = receiver
-            .recv_timeout(self.timeout)
-            .map_err(|_| Error::Timeout(self.timeout))??;
+        let answer = self.exchange(&self.body(system, user).to_string())?;
         let answer: ChatCompletion =
             serde_json::from_slice(&answer).map_err(|_| Error::NotJson(self.host()))?;
         let first = answer.choices.into_iter().next();
@@ -116,72 +109,62 @@ impl Endpoint {
     }
 
     /// Sends a request and returns the body of the response.
-    fn exchange(&self, body: String) -> Result<Vec<u8>, Error> {
-        // minreq takes whole seconds. The waiting thread is exact.
-        let mut request = minreq::post(self.base_url.join("chat/completions"))
-            .with_header("Content-Type", "application/json")
-            .with_timeout(self.timeout.as_secs() + 1)
-            .with_follow_redirects(false)
-            .with_body(body);
+    fn exchange(&self, body: &str) -> Result<Vec<u8>, Error> {
+        let mut request = self
+            .agent()
+            .post(self.base_url.join("chat/completions"))
+            .header("Content-Type", "application/json");
         if let Some(Key(key)) = &self.key {
-            request = request.with_header("Authorization", format!("Bearer {key}"));
+            request = request.header("Authorization", format!("Bearer {key}"));
         }
-        let mut response = request
-            .send_lazy()
-            .map_err(|error| self.converted(&error))?;
-        match response.status_code {
-            200..300 => {}
-            300..400 => return Err(Error::Redirect(self.host())),
-            status => {
-                let mut body = Vec::new();
-                // The message is optional: without it the status is reported alone.
-                let _ = response.take(MAX_REFUSAL).read_to_end(&mut body);
-                let says = self.redact_key(&reason(&body));
-                return Err(Error::Status {
-                    host: self.host(),
-                    status,
-                    says,
-                });
-            }
+        let response = request.send(body).map_err(|error| self.converted(&error))?;
+        let status = response.status().as_u16();
+        let mut body = response.into_body();
+        let mut read = |most| read(&mut body, most);
+        match status {
+            200..300 => match read(MAX_ANSWER) {
+                Err(ureq::Error::BodyExceedsLimit(_)) => Err(Error::TooLarge),
+                answer => answer.map_err(|error| self.converted(&error)),
+            },
+            300..400 => Err(Error::Redirect(self.host())),
+            // The message is optional: without it the status is reported alone.
+            status => Err(Error::Status {
+                host: self.host(),
+                status,
+                says: self.redact_key(&reason(&read(MAX_REFUSAL).unwrap_or_default())),
+            }),
         }
-        let mut answer = Vec::new();
-        let most = u64::try_from(MAX_ANSWER).unwrap_or(u64::MAX);
-        response
-            .by_ref()
-            .take(most + 1)
-            .read_to_end(&mut answer)
-            .map_err(|error| self.broken(&error))?;
-        if answer.len() > MAX_ANSWER {
-            return Err(Error::TooLarge);
+    }
+
+    /// Returns the client for one request.
+    fn agent(&self) -> Agent {
+        // The system's own verifier, so that a company's authority counts.
+        let tls = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .root_certs(RootCerts::PlatformVerifier)
+            .build();
+        let mut config = Config::builder()
+            .tls_config(tls)
+            .timeout_global(Some(self.timeout))
+            .max_redirects(0)
+            .http_status_as_error(false);
+        if self.base_url.is_this_machine() {
+            config = config.proxy(None);
         }
-        Ok(answer)
+        config.build().into()
     }
 
     fn host(&self) -> String {
         self.base_url.host().to_owned()
     }
 
-    fn unreachable(&self, reason: String) -> Error {
-        Error::Unreachable {
-            host: self.host(),
-            reason,
-        }
-    }
-
-    /// Converts minreq's error.
-    fn converted(&self, error: &minreq::Error) -> Error {
+    fn converted(&self, error: &ureq::Error) -> Error {
         match error {
-            minreq::Error::IoError(error) => self.broken(error),
-            error => self.unreachable(self.redact_key(&clipped(&error.to_string()))),
-        }
-    }
-
-    fn broken(&self, error: &std::io::Error) -> Error {
-        match error.kind() {
-            std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock => {
-                Error::Timeout(self.timeout)
-            }
-            _ => self.unreachable(self.redact_key(&clipped(&error.to_string()))),
+            ureq::Error::Timeout(_) => Error::Timeout(self.timeout),
+            error => Error::Unreachable {
+                host: self.host(),
+                reason: self.redact_key(&clipped(&error.to_string())),
+            },
         }
     }
 
@@ -193,6 +176,11 @@ impl Endpoint {
             None => text.to_owned(),
         }
     }
+}
+
+fn read(body: &mut Body, most: usize) -> Result<Vec<u8>, ureq::Error> {
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
+    body.with_config().limit(most).read_to_vec()
 }
 
 /// Returns the message of an error response in the usual form.
