@@ -86,10 +86,7 @@ pub fn write_for_agent(
             session_note::keep_own(journal, session, &note)?;
         }
     }
-    // The session of the note is the agent's to choose, so it cannot be the one that is counted.
-    let day = context.environment.now.date_naive().to_string();
-    let counted_to = context.agent_session().unwrap_or(&day);
-    let stored = write::save(context, journal, &note, Some(counted_to))?;
+    let stored = write::save(context, journal, &note)?;
     Ok(Outcome::Written(Box::new(stored)))
 }
 

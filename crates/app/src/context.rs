@@ -15,7 +15,7 @@ use anamnesis_note::{
 use anamnesis_store::{
     fs::{home::Home, log},
     index::{self, ALWAYS_CHECKED, Entry, Index, Unresolvable},
-    journal::Journal,
+    journal::{self, Journal, Session},
     notes::{Notes, Problem, Stored},
     project::{IdentifiedProject, Places, Project},
     settings::{config::Config, exclude::Exclusions},
@@ -203,9 +203,8 @@ impl Context {
     /// because its shell may be in any folder.
     pub fn project_to_write(&self) -> Project {
         let of_session = || {
-            let session = self.agent_session()?;
             let journal = self.journal_to_read()?;
-            Some(journal.session(session).ok()??.project)
+            Some(self.known_session(&journal).ok()??.project)
         };
         match &self.tool {
             Some(tool) => {
@@ -230,13 +229,24 @@ impl Context {
         Ok(key)
     }
 
-    /// The session of the agent that runs this command, if both are known.
+    /// The session that the agent names which runs this command.
     pub fn agent_session(&self) -> Option<&str> {
         let environment = &self.environment;
         environment
             .session
             .as_deref()
             .filter(|_| environment.is_agent)
+    }
+
+    /// Returns the agent's session from the journal. An agent can set any id for a command, so an id that
+    /// the journal lacks is no session. One that has ended is that of a server only: a client keeps its
+    /// servers when it clears a session.
+    pub fn known_session(&self, journal: &Journal) -> Result<Option<Session>, journal::Error> {
+        let Some(session) = self.agent_session() else {
+            return Ok(None);
+        };
+        let known = journal.session(session)?;
+        Ok(known.filter(|session| self.tool.is_some() || !session.is_completed()))
     }
 
     /// Opens the index and brings it up to date with the notes. In a store that can only be read, it is

@@ -26,7 +26,7 @@ pub fn save_words(
     let note = draft.note(context.machine_id(), context.environment.now)?;
     let index = Index::open(&context.home).ok();
     let novelty = index.and_then(|index| admit(context, journal, &index, &note, &[], false).ok());
-    let stored = save(context, journal, &note, None)?;
+    let stored = save(context, journal, &note)?;
     let index = Index::open(&context.home).ok();
     let id = index
         .as_ref()

@@ -149,7 +149,7 @@ fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Error> {
 fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result<(), Error> {
     let path = waiting.entry.path;
     if waiting.reason != PendingReason::Forgotten {
-        return forget::forget_notes(context, &[path], None);
+        return forget::forget_notes(context, &[path]);
     }
     let lock = context.notes.lock()?;
     context.notes.restore(&lock, path)?;

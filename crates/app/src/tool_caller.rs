@@ -27,16 +27,17 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 pub struct ToolCaller {
     /// The session's project, if the client names one.
     pub project: Option<Project>,
-    /// The key under which a model's notes are counted against the limit per session.
-    pub counted_to: String,
+    /// The key under which notes are counted if the journal has no such session; `None` if an agent started
+    /// the server.
+    pub counted_to: Option<String>,
     /// When all notes were last checked for changes; initially never.
     last_look: Mutex<Option<Instant>>,
     encoder: QueryEncoder,
 }
 
 impl ToolCaller {
-    /// `counted_to` is the session that the model's notes count to.
-    pub fn new(project: Option<Project>, counted_to: String) -> Self {
+    /// `counted_to` is the key under which notes are counted if the journal has no such session.
+    pub fn new(project: Option<Project>, counted_to: Option<String>) -> Self {
         Self {
             project,
             counted_to,
@@ -66,12 +67,10 @@ impl Context {
     /// client names one.
     #[must_use]
     pub fn for_tools(mut self, project: Option<Project>) -> Self {
+        // A client starts one server per session. An agent can start any number in its shell.
+        let begun = NoteId::generate(self.environment.now);
+        let counted_to = (!self.environment.is_agent).then(|| format!("server {begun}"));
         self.environment.is_agent = true;
-        // A client that names no session starts one server per session.
-        let counted_to = self.environment.session.clone().unwrap_or_else(|| {
-            let begun = NoteId::generate(self.environment.now);
-            format!("server {begun}")
-        });
         self.tool = Some(Arc::new(ToolCaller::new(project, counted_to)));
         self
     }

@@ -158,8 +158,7 @@ fn named(index: &Index, id: NoteId) -> (String, String) {
     (short, note)
 }
 
-/// Writes a new note and adds it to the journal and the index. An agent's counts to `counted_to`, or
-/// else to the session that it names.
+/// Writes a new note and adds it to the journal and the index. An agent's counts to its limit.
 ///
 /// # Errors
 /// The file cannot be written, or an agent has reached the limit. Nothing of the note is on disk.
@@ -167,12 +166,10 @@ pub fn save(
     context: &Context,
     journal: Option<&Journal>,
     note: &Note,
-    counted_to: Option<&str>,
 ) -> Result<Stored, Error> {
     let counted = journal.filter(|_| note.is_by_agent());
     if let Some(journal) = counted {
-        let session = counted_to.or(note.session.as_deref());
-        take_place(context, journal, session, note.id)?;
+        take_place(context, journal, note.id)?;
     }
     let lock = context.notes.lock();
     let created = lock.and_then(|lock| context.notes.create(&lock, note));
@@ -190,21 +187,21 @@ pub fn save(
     Ok(stored)
 }
 
-/// Counts a note that an agent writes or forgets, in its session or else on this day.
-pub(crate) fn take_place(
-    context: &Context,
-    journal: &Journal,
-    session: Option<&str>,
-    note: NoteId,
-) -> Result<(), Error> {
+/// Counts a note that an agent writes or forgets: in its session, or else in its server or on this day.
+pub(crate) fn take_place(context: &Context, journal: &Journal, note: NoteId) -> Result<(), Error> {
     let now = context.environment.now;
-    let day = now.date_naive().to_string();
     let limit = agent_policy::MAX_NOTES;
-    if journal.take_place(session.unwrap_or(&day), note, limit, now)? {
+    let session = context.known_session(journal)?.map(|session| session.id);
+    let server = context.tool.as_ref().and_then(|tool| tool.counted_to.clone());
+    let (counted_to, place) = session.or(server).map_or_else(
+        || (now.date_naive().to_string(), "today outside recorded sessions"),
+        |session| (session, "in this session"),
+    );
+    if journal.take_place(&counted_to, note, limit, now)? {
         return Ok(());
     }
     Err(Error::full(format!(
-        "agents have written or forgotten {limit} notes in this session; no more are taken"
+        "agents have written or forgotten {limit} notes {place}; no more are taken"
     ))
     .hint("edit one of them, or ask the user to type /memory-remember TEXT"))
 }

@@ -47,7 +47,7 @@ pub(crate) fn caller(store: &Path) -> Context {
 /// A server's context, with the session that a model's notes count to.
 fn counted_to(context: Context, project: Option<Project>, session: &str) -> Context {
     let mut context = context.for_tools(project.clone());
-    context.tool = Some(Arc::new(ToolCaller::new(project, session.to_owned())));
+    context.tool = Some(Arc::new(ToolCaller::new(project, Some(session.to_owned()))));
     context
 }
 

@@ -81,8 +81,7 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
     sync::commit_earlier(context, ids.iter().copied());
-    let counted_to = context.tool.as_ref().map(|tool| tool.counted_to.as_str());
-    forget_notes(context, &paths, counted_to.or(context.agent_session()))?;
+    forget_notes(context, &paths)?;
     let batch = sync::commit(context, "forget", ids.iter().copied());
     // The notes are forgotten. Ids can be shown without the index.
     let index = context.index().ok();
@@ -163,16 +162,12 @@ pub fn restore(context: &Context, typed: &str) -> Result<RestoredNote, Error> {
 /// Forgets notes: moves their text to the trash and removes it from everything derived from it. The
 /// caller commits.
 ///
-/// Notes that an agent forgets without the person's request count to the limit of the session `counted_to`.
-pub fn forget_notes(
-    context: &Context,
-    notes: &[NotePath],
-    counted_to: Option<&str>,
-) -> Result<(), Error> {
+/// Notes that an agent forgets without the person's request count to its limit.
+pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> {
     let journal = context.journal();
     let mut gone = BTreeSet::new();
     let done: Result<(), Error> = notes.iter().try_for_each(|path| {
-        forget_note(context, journal.as_ref(), *path, counted_to)?;
+        forget_note(context, journal.as_ref(), *path)?;
         gone.insert(path.id);
         Ok(())
     });
@@ -185,7 +180,6 @@ fn forget_note(
     context: &Context,
     journal: Option<&Journal>,
     path: NotePath,
-    counted_to: Option<&str>,
 ) -> Result<(), Error> {
     let now = context.environment.now;
     let request = match journal {
@@ -193,7 +187,7 @@ fn forget_note(
         _ => None,
     };
     if let (Some(journal), Some(ForgetRequest::Agent)) = (journal, &request) {
-        take_place(context, journal, counted_to, path.id)?;
+        take_place(context, journal, path.id)?;
     }
     let lock = context.notes.lock()?;
     let text = context

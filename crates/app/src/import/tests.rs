@@ -721,7 +721,7 @@ fn a_forgotten_note_is_not_imported_again() {
         .notes
         .into_iter()
         .map(|(path, _)| path);
-    crate::forget::forget_notes(&bench.context, &paths.collect::<Vec<_>>(), None).unwrap();
+    crate::forget::forget_notes(&bench.context, &paths.collect::<Vec<_>>()).unwrap();
     let report = bench
         .run("server-memory", &path, Bench::request(true))
         .unwrap();

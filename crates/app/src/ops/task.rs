@@ -334,7 +334,7 @@ fn keep(
         Ok(note) => note,
         Err(error) => return Ok(not_done(&error.to_string())),
     };
-    let stored = write::save(context, journal, &note, None)?;
+    let stored = write::save(context, journal, &note)?;
     let short = Index::open(&context.home)
         .map_or_else(|_| note.id.short(), |index| Context::short(&index, note.id));
     Ok(format!(

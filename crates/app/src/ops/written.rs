@@ -219,8 +219,7 @@ fn save(
     // The open index holds the write lock, which saving needs.
     drop(index);
     let journal = context.journal_to_write()?;
-    let counted_to = context.tool.as_ref().map(|tool| tool.counted_to.as_str());
-    let stored = write::save(context, journal.as_ref(), note, counted_to)?;
+    let stored = write::save(context, journal.as_ref(), note)?;
     let batch = sync::commit(context, act, [note.id]);
     let mut written = written(context, &stored, novelty)?;
     written.batch = batch;

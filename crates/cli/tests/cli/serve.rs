@@ -1108,6 +1108,7 @@ fn nothing_private_and_no_secret_is_written() {
 fn ten_notes_are_one_sessions_in_whatever_server() {
     // MCP-06, INJ-18
     let home = home();
+    home.hook(&home.start(SESSION, "startup")).well();
     let text = |number: u32| json!({ "body": format!("word{number} stands for thing{number} and nothing else{number}.") });
     for number in 0..5 {
         let mut client = Client::open_in(&home, SESSION);
@@ -1125,6 +1126,21 @@ fn ten_notes_are_one_sessions_in_whatever_server() {
         client.leave();
     }
     assert_eq!(home.notes().len(), 12);
+    // The agent can start servers of its own, and name any session.
+    let own = |session: &str| {
+        let server = home.command(["serve"]).by_agent();
+        let mut client = Client::new(server.env("CLAUDE_CODE_SESSION_ID", session));
+        client.initialize();
+        client
+    };
+    let mut client = own("invented");
+    for number in 20..30 {
+        client.gives("memory_write", text(number));
+    }
+    client.leave();
+    let mut client = own("another");
+    assert_eq!(client.refuses("memory_write", text(30))["code"], "too_many");
+    client.leave();
 }
 
 #[test]

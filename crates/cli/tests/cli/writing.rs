@@ -699,6 +699,7 @@ fn a_session_of_an_agent_forgets_ten_notes() {
     for id in &ids {
         home.add(&NoteText::new(id, &format!("Port {id}")));
     }
+    home.hook(&home.start(crate::SESSION, "startup")).well();
     let forget = |id: &String| {
         home.command(["forget", id])
             .by_agent()
@@ -730,6 +731,7 @@ fn a_session_of_an_agent_forgets_ten_notes() {
 fn a_session_of_an_agent_writes_ten_notes() {
     // MCP-06, INJ-18
     let home = home();
+    home.hook(&home.start(crate::SESSION, "startup")).well();
     let subjects = [
         "Fonts",
         "Photos",
@@ -768,6 +770,38 @@ fn a_session_of_an_agent_writes_ten_notes() {
     assert_eq!(other.code, Some(0), "{other:?}");
     let person = home.command(["write"]).input("Maps are tiled").run();
     assert_eq!(person.code, Some(0), "{person:?}");
+}
+
+#[test]
+fn an_agent_cannot_claim_the_place_or_the_project_of_another_session() {
+    // MCP-02, MCP-06
+    let home = home();
+    let elsewhere = home.root().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let write = |session: &str, number: usize| {
+        let text = format!("word{number} stands for thing{number} and nothing else{number}.");
+        let write = home.command(["write"]).input(text).within(&elsewhere);
+        let write = write.by_agent().env("CLAUDE_CODE_SESSION_ID", session);
+        write.args(["--project", "github.com/acme/shop"]).run()
+    };
+    for number in 0..9 {
+        let said = write(&format!("invented-{number}"), number).well();
+        assert!(said.contains("proposed"), "{number}: {said}");
+    }
+    // Its end is not the end of the caller's session.
+    home.hook(&home.start("ended", "startup")).well();
+    assert!(!write("ended", 9).well().contains("proposed"));
+    home.hook(&home.payload("SessionEnd", "ended")).well();
+    assert!(write("ended", 10).well().contains("proposed"));
+    for session in ["ended", "invented"] {
+        let refused = write(session, 11).stderr;
+        assert!(
+            refused.contains("10 notes today outside recorded sessions"),
+            "{refused}"
+        );
+    }
+    home.hook(&home.start(crate::SESSION, "startup")).well();
+    assert!(!write(crate::SESSION, 12).well().contains("proposed"));
 }
 
 #[test]
