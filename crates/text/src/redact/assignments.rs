@@ -156,6 +156,13 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
                 element(scan, value + 8, class, ValueSyntax::Config);
             }
         }
+        [b'(', ..] if tight && class == NameClass::Encoded => {
+            if ["basicauth", "basic_auth"].iter().any(|name| names::ends_with(scan.slice(start, end), name)) {
+                second(scan, next, NameClass::Password, ValueSyntax::Quoted);
+            } else {
+                second(scan, next, NameClass::Secret, ValueSyntax::Loose);
+            }
+        }
         [b'(', ..] if tight && is_setter(scan.slice(start, end)) => {
             literal(scan, BLANK.run(text, next), class, ValueSyntax::Quoted);
         }
@@ -276,11 +283,12 @@ fn particle(text: &[u8]) -> usize {
     found.map_or(0, |particle| particle.len())
 }
 
-/// Returns the position of the value that a copula at a position precedes.
+/// Returns the position of the value that a copula at a position precedes: `is x`, `is: x`.
 fn after_copula(text: &[u8], at: usize) -> Option<usize> {
     COPULAS.iter().find_map(|copula| {
         let end = at + copula.len();
         let is_there = text.get(at..end)?.eq_ignore_ascii_case(copula.as_bytes());
+        let end = end + usize::from(byte(text, end) == b':');
         (is_there && BLANK.has(byte(text, end))).then(|| BLANK.run(text, end))
     })
 }
@@ -315,6 +323,13 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Name
         return bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
     }
     let next = BLANK.run(text, word_end);
+    if name == b"wpa_passphrase" {
+        // A command: the name of the network comes first.
+        let quote = Quote::at(text, at);
+        let network = quote.and_then(|quote| quote.close(text, at + quote.length()));
+        let value = BLANK.run(text, network.map_or(word_end, |(_, after)| after));
+        return any(scan, value, class, ValueSyntax::Loose, Terminator::Blank);
+    }
     let spaced = next > word_end;
     let is_set = spaced && word == b"as" && Quote::at(text, next).is_some();
     let said = after_copula(text, at).or(is_set.then_some(next));
@@ -467,12 +482,22 @@ fn arguments(scan: &mut Scan, at: usize, class: NameClass) {
     let first = BLANK.run(text, at);
     let done = scan.done;
     literal(scan, first, class, ValueSyntax::Loose);
-    let closed = Quote::at(text, first).and_then(|quote| quote.close(text, first + quote.length()));
-    if let Some((_, after)) = closed
-        && scan.done == done
-        && byte(text, after) == b','
-    {
-        literal(scan, BLANK.run(text, after + 1), class, ValueSyntax::Loose);
+    if scan.done == done && Quote::at(text, first).is_some() {
+        second(scan, first, class, ValueSyntax::Loose);
+    }
+}
+
+/// Masks the second argument of a call, where the first one is a user: `HTTPBasicAuth("me", "x")`.
+fn second(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
+    let text = scan.text;
+    let first = BLANK.run(text, at);
+    let after = match Quote::at(text, first) {
+        Some(quote) => quote.close(text, first + quote.length()).map(|(_, after)| after),
+        None => Some(NAME.run(text, first)),
+    };
+    if let Some(after) = after.filter(|after| byte(text, *after) == b',') {
+        let value = wrapped(text, BLANK.run(text, after + 1));
+        literal(scan, value, class, syntax);
     }
 }
 

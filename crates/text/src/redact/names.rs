@@ -283,6 +283,9 @@ impl<'a> Words<'a> {
             return Some(NameClass::Password);
         }
         let owned = word.get(..word.len().saturating_sub(4)).unwrap_or_default();
+        if is("psk") && at + 1 == self.count {
+            return Some(NameClass::Password);
+        }
         if is("pass") && at == 0 {
             return Some(NameClass::Likely);
         }
@@ -318,7 +321,7 @@ impl<'a> Words<'a> {
 }
 
 /// Returns whether a word ends with a suffix, ignoring case.
-fn ends_with(word: &[u8], suffix: &str) -> bool {
+pub(super) fn ends_with(word: &[u8], suffix: &str) -> bool {
     let start = word.len().checked_sub(suffix.len());
     let end = start.and_then(|start| word.get(start..));
     end.is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))

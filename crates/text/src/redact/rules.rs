@@ -215,14 +215,14 @@ pub(super) static RULES: &[Rule] = &[
     scanner(
         "command",
         "curl|mysql|sshpass|docker login|redis-cli|ldap|podman login|registry login|oc login|az login|\
-         twine upload|mongosh|mongodump|mongorestore|sqlcmd|ssh-keygen|lftp|smbclient| -",
+         twine upload|mongosh|mongodump|mongorestore|sqlcmd|ssh-keygen|lftp|smbclient|http |https |xh | -",
         transports::command,
     ),
     scanner("command", "password-stdin|sudo -S|chpasswd|auth login --with-token", transports::piped_password),
     scanner("pgpass", ":5432:|*:*:", transports::pgpass),
     scanner_any_case(
         "assignment",
-        "pass|pw|secret|token|key|cred|auth|bearer|conn|pat|securestring",
+        "pass|pw|psk|secret|token|key|cred|auth|bearer|conn|pat|securestring",
         assignments::assignment,
     ),
     scanner_any_case("assignment", "identified by", assignments::sql_password),

@@ -343,6 +343,10 @@ const COMMANDS: &[(&str, &[&str], FlagValue)] = &[
     ("ssh-keygen", &["-N"], FlagValue::Password),
     ("lftp", &["-u"], FlagValue::User(b',')),
     ("smbclient", &["-U"], FlagValue::User(b'%')),
+    // HTTPie; the blank tells it from a URL.
+    ("http ", &["-a", "--auth"], FlagValue::User(b':')),
+    ("https ", &["-a", "--auth"], FlagValue::User(b':')),
+    ("xh ", &["-a", "--auth"], FlagValue::User(b':')),
 ];
 
 /// Remembers a command word, or masks the value of its flag.
@@ -352,7 +356,9 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
         scan.command = Some((scan.mark, at)).filter(|_| begins_word(text, at));
         return;
     }
-    let command = scan.command.filter(|(_, seen)| at < seen + REACH);
+    let is_line = |seen: usize| !scan.slice(seen, at).contains(&b'\n');
+    let command = (scan.command)
+        .filter(|(word, seen)| at < seen + REACH && (!word.ends_with(' ') || is_line(*seen)));
     let command = command.and_then(|(word, _)| COMMANDS.iter().find(|(known, ..)| *known == word));
     let Some((_, flags, value)) = command else {
         return;
