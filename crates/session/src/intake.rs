@@ -15,6 +15,7 @@ use crate::{
     },
     hook::{Event, Payload, ToolCall},
     prompt::SafePrompt,
+    transcript::scheduled,
 };
 use anamnesis_text::prompt_text;
 use anamnesis_text::{
@@ -273,10 +274,12 @@ impl Intake<'_> {
             format!("hash-{}", text_hash(&parts.join("\n")))
         });
         let is_kept = !self.is_unsure;
+        let mut input = input.filter(|_| is_kept);
+        scheduled::keep_hash(call, &mut input, self.key);
         let event = ToolEvent {
             id,
             tool: call.tool.clone(),
-            input: input.filter(|_| is_kept),
+            input,
             response: response.filter(|_| is_kept),
             outcome,
             error: error.filter(|error| is_kept && !error.is_empty()),

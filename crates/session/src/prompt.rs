@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{MAX_TEXT, Privacy, PromptKind};
 use anamnesis_text::{
-    hash::seal,
-    private_tokens::PrivateTokens,
+    hash::{seal, text_hash},
+    private_tokens::{Key, PrivateTokens},
     prompt_text::{self, typed_part},
     redact::redact,
     sanitize::{Ends, Sanitized, head, uncut},
@@ -70,15 +70,34 @@ impl RawPrompt {
     }
 
     /// Returns whether it is the same as a prompt that a program may send. That one may be sanitised
-    /// already, and the client may have changed its spaces.
+    /// or only a hash, and the client may have changed its spaces.
     pub fn repeats(&self, other: &str) -> bool {
-        let plain = |text: &str| {
-            let (text, _) = uncut(head(text, MAX_COMPARED));
-            let words: Vec<&str> = text.split_whitespace().collect();
-            redact(&words.join(" ")).text.into_owned()
-        };
-        plain(&self.text) == plain(other)
+        let hash = other.strip_prefix(HASHED);
+        match hash.and_then(|hash| hash.split_once(':')) {
+            Some((key, _)) => hashed(&self.text, key) == other,
+            None => compared(&self.text) == compared(other),
+        }
     }
+}
+
+/// The beginning of the hash of a prompt.
+const HASHED: &str = "[private] ";
+
+/// Returns a keyed hash by which a prompt is recognised without its text.
+pub(crate) fn hash_of(prompt: &str, key: Key) -> String {
+    hashed(prompt, &format!("{:032x}", u128::from_be_bytes(key.to_bytes())))
+}
+
+fn hashed(prompt: &str, key: &str) -> String {
+    let hash = text_hash(&format!("{key} {}", compared(prompt)));
+    format!("{HASHED}{key}:{hash}")
+}
+
+/// Returns the part of a prompt that is compared.
+fn compared(prompt: &str) -> String {
+    let (text, _) = uncut(head(prompt, MAX_COMPARED));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    redact(&words.join(" ")).text.into_owned()
 }
 
 /// The longest text that is held, in bytes.

@@ -5,17 +5,25 @@
 //! prompt, and `system` / `scheduled_task_fire` with its first 200 characters. A session without
 //! messages has no such records yet; there only the project's file of tasks can have sent a prompt.
 
-use anamnesis_text::surrogates;
+use anamnesis_text::{private_tokens::Key, surrogates};
 use chrono::{DateTime, FixedOffset, TimeDelta};
+use serde_json::Value;
 
 use super::record::{Record, Tasks};
-use crate::event::ToolEvent;
+use crate::{
+    event::{ToolEvent, ToolInput},
+    hook::ToolCall,
+    prompt::hash_of,
+};
 
 /// The file of a project's scheduled tasks, relative to the project's folder.
 pub const TASKS_FILE: &str = ".claude/scheduled_tasks.json";
 
 /// The tools that schedule a prompt.
 pub const TOOLS: [&str; 2] = ["CronCreate", "ScheduleWakeup"];
+
+/// The argument that has the hash of a prompt whose exact text is not stored.
+const HASH: &str = "prompt_hash";
 
 /// The maximum time between the two records of a task that is due. 12 ms were measured.
 const SAME_TASK: TimeDelta = TimeDelta::seconds(2);
@@ -76,11 +84,33 @@ pub fn tasks(file: &[u8]) -> Vec<String> {
     prompts.into_iter().flatten().map(String::from).collect()
 }
 
-/// Returns the prompt that a tool call scheduled.
+/// Returns the prompt that a tool call scheduled, or its hash: see [`RawPrompt::repeats`].
+///
+/// [`RawPrompt::repeats`]: crate::prompt::RawPrompt::repeats
 pub fn prompt_of(event: &ToolEvent) -> Option<&str> {
     let is_one = TOOLS.contains(&event.tool.as_str());
     let input = event.input.as_ref().filter(|_| is_one)?;
-    input.others.get("prompt").map(String::as_str)
+    let text = || input.others.get("prompt").map(String::as_str);
+    hash_in(event).or_else(text)
+}
+
+/// Returns the hash of the prompt that a tool call scheduled, if its exact text is not stored.
+pub fn hash_in(event: &ToolEvent) -> Option<&str> {
+    event.input.as_ref()?.others.get(HASH).map(String::as_str)
+}
+
+/// Adds the hash of a scheduled prompt to the stored arguments of its call if they lack its exact text.
+/// The client sends it later as if it were typed, even if the turn of the call was private.
+pub(crate) fn keep_hash(call: &ToolCall, stored: &mut Option<ToolInput>, key: Key) {
+    let prompt = call.input.get("prompt").and_then(Value::as_str);
+    let Some(prompt) = prompt.filter(|_| TOOLS.contains(&call.tool.as_str())) else {
+        return;
+    };
+    let text = stored.as_ref().and_then(|input| input.others.get("prompt"));
+    if text.is_none_or(|text| text != prompt) {
+        let input = stored.get_or_insert_default();
+        (input.others).insert(HASH.to_owned(), hash_of(prompt, key));
+    }
 }
 
 #[cfg(test)]

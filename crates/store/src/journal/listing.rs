@@ -4,6 +4,7 @@ use anamnesis_session::{
     event::{Agent, Privacy, PromptKind, Speaker},
     observe::Observation,
     summary::Summary,
+    transcript::scheduled::TOOLS,
 };
 use rusqlite::params;
 
@@ -237,8 +238,9 @@ impl Journal {
 
     fn delegations(&self, session: &str) -> Result<Vec<StoredDelegation>, Error> {
         self.rows(
-            "SELECT id, kind, prompt, at FROM delegation WHERE session = ? ORDER BY at, rowid",
-            [session],
+            "SELECT id, kind, prompt, at FROM delegation
+             WHERE session = ? AND kind NOT IN (?, ?) ORDER BY at, rowid",
+            [session, TOOLS[0], TOOLS[1]],
             |row| read_row!(row, StoredDelegation: id, kind, prompt, at),
         )
     }

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Journal};
 use crate::sqlite::{Json, Queries, read_row};
 
+/// How long a process id counts as that of the same client if its start time is unknown, in milliseconds.
+const REUSED: i64 = 24 * 60 * 60 * 1000;
+
 /// Why a note matched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -245,7 +248,7 @@ impl Journal {
     }
 
     /// Adds the prompts that the same client scheduled in an earlier session: its schedule outlives
-    /// `/clear`.
+    /// `/clear`. Where start times are unknown, a process id may be reused, so the session has to be recent.
     pub(super) fn inherit_schedule(&self, record: &Record) -> Result<(), Error> {
         let Some(client) = record.surroundings.client else {
             return Ok(());
@@ -253,13 +256,15 @@ impl Journal {
         self.run(
             "INSERT OR IGNORE INTO delegation SELECT ?1, id, kind, prompt, at, agent FROM delegation
              WHERE kind IN (?2, ?3) AND session IN
-               (SELECT id FROM session WHERE client_process = ?4 AND client_started IS ?5 AND id <> ?1)",
+               (SELECT id FROM session WHERE client_process = ?4 AND client_started IS ?5 AND id <> ?1
+                  AND (?5 IS NOT NULL OR seen_at > ?6))",
             params![
                 record.session,
                 TOOLS[0],
                 TOOLS[1],
                 client.id.to_string(),
-                client.started
+                client.started,
+                record.at - REUSED
             ],
         )
     }

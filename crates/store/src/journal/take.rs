@@ -418,14 +418,17 @@ impl Journal {
         stored: i64,
     ) -> Result<bool, Error> {
         let session = &record.session;
-        if let Some(owner) = owner
-            && owner.is_private
-        {
+        let private = owner.filter(|owner| owner.is_private);
+        let scheduled = match private {
+            Some(_) => scheduled::hash_in(event),
+            None => scheduled::prompt_of(event),
+        };
+        if let Some(prompt) = scheduled {
+            self.add_delegation(record, &event.id, &event.tool, prompt)?;
+        }
+        if let Some(owner) = private {
             self.suppress(session, owner.number, &event.id)?;
             return Ok(false);
-        }
-        if let Some(prompt) = scheduled::prompt_of(event) {
-            self.add_delegation(record, &event.id, &event.tool, prompt)?;
         }
         let sql = "SELECT 1 FROM tool_event WHERE session = ? AND id = ?";
         let is_known = self.exists(sql, params![session, event.id])?;

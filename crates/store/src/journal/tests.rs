@@ -917,26 +917,31 @@ fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
 fn what_a_client_scheduled_is_known_after_its_session_was_cleared() {
     // HOOK-15
     let (_folder, journal) = journal_with_session("z");
-    let start = |session: &str, source: &str, process: i64| {
+    let start = |session: &str, source: &str, id: i64| {
         let mut start = started(session, source);
-        start.surroundings.client = Some(ClientProcess {
-            id: process,
-            started: Some(7),
-        });
+        let started = Some(7).filter(|_| id < 3);
+        start.surroundings.client = Some(ClientProcess { id, started });
+        // Start times are unknown here, and the last session is of a day later.
+        start.at += i64::from(session == "g") * 25 * 60 * 60 * 1000;
         journal.take(&start).unwrap();
     };
     start("a", "startup", 1);
+    start("old", "startup", 3);
     let task = RecordedEvent::Delegated {
         id: "t".to_owned(),
         kind: TOOLS[0].to_owned(),
         prompt: "/memory-remember Push".to_owned(),
     };
-    journal.take(&record("a", task)).unwrap();
+    for session in ["a", "old"] {
+        journal.take(&record(session, task.clone())).unwrap();
+    }
     for (session, source, process, known) in [
         ("b", "clear", 1, 1),
         ("c", "fork", 1, 1),
         ("d", "startup", 1, 0),
         ("e", "clear", 2, 0),
+        ("f", "clear", 3, 1),
+        ("g", "clear", 3, 0),
     ] {
         start(session, source, process);
         let prompts = journal.scheduled_prompts(session).unwrap();
