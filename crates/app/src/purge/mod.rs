@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_note::{id::NoteId, note::NoteFile, purge_pattern::PurgePattern};
+use anamnesis_note::{
+    id::NoteId,
+    note::{NoteFile, Scope},
+    purge_pattern::PurgePattern,
+};
 use anamnesis_store::{
     fs::{file, home::ensure_folder},
     index::{Entry, Index},
@@ -29,7 +33,7 @@ use anamnesis_sync::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use self::search::{former_stores, has_text, search};
+use self::search::{former_stores, has_text, linked_work_trees, search};
 pub use self::{left::LeftPlace, search::FoundText};
 use crate::{
     Error,
@@ -337,6 +341,16 @@ impl<'a> PurgePlan<'a> {
                 let text =
                     format!("a damaged {what} that was set aside may hold it: {remove} {shown}");
                 left.push(LeftPlace::new(text, Some(&path), now));
+            }
+            for tree in linked_work_trees(home) {
+                // Git keeps the commit that is checked out there.
+                let paths = [&home.tree(Scope::Portable), &tree];
+                let [memory, shown] = paths.map(|path| one_line(&context.shown(path)));
+                let text = format!(
+                    "a linked git work tree may hold it, and the history here with it; purge again \
+                     after: git -C {memory} worktree remove --force {shown}"
+                );
+                left.push(LeftPlace::new(text, Some(&tree), now));
             }
         }
         let backups = self.journal.as_ref().map(left::backups);

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_note::purge_pattern::PurgePattern;
+use anamnesis_note::{note::Scope, purge_pattern::PurgePattern};
 use anamnesis_store::{
     fs::{
         file,
@@ -108,13 +108,35 @@ fn search_store(context: &Context, purge: &Purge) -> Result<FoundText, Error> {
             ..FoundText::default()
         });
     };
+    let mut files = files::find(&context.home, needle, masked_files(purge)).map_err(refused)?;
+    for tree in linked_work_trees(&context.home) {
+        // What cannot be read is named with the tree.
+        let (_, paths) = file::below(&tree).unwrap_or_default();
+        let paths = paths.iter().filter(|path| has_text(path, needle));
+        files.left.extend(paths.map(|path| context.shown(path)));
+    }
     Ok(FoundText {
-        files: files::find(&context.home, needle, masked_files(purge)).map_err(refused)?,
+        files,
         databases: databases_with(&context.home, needle),
         commits: project_history::commits_with(context, needle),
         history,
         ..FoundText::default()
     })
+}
+
+/// The work trees that `git worktree add` linked to the repository of the notes.
+pub(super) fn linked_work_trees(home: &Home) -> Vec<PathBuf> {
+    let folders = file::entries(&home.tree(Scope::Portable).join(".git/worktrees"));
+    let tree_of = |folder: PathBuf| {
+        let named = fs::read_to_string(folder.join("gitdir")).ok()?;
+        let link = PathBuf::from(named.trim_end());
+        // Any other folder may be named there. That of a work tree names the repository in turn.
+        let back = fs::read_to_string(&link).ok()?;
+        let back = back.strip_prefix("gitdir: ")?.trim_end();
+        let is_linked = dunce::canonicalize(back).ok()? == dunce::canonicalize(folder).ok()?;
+        link.parent().filter(|_| is_linked).map(Path::to_owned)
+    };
+    folders.filter_map(|entry| tree_of(entry.path())).collect()
 }
 
 /// The stores that a restore kept aside, or left incomplete.

@@ -445,6 +445,37 @@ fn former_stores_are_purged_and_backups_are_named_until_they_are_gone() {
 }
 
 #[test]
+fn a_linked_work_tree_is_searched_and_named_until_it_is_gone() {
+    // DEL-01
+    let (home, _remote) = with_remote();
+    leak(&home);
+    run(&home, "sync").well();
+    let (memory, tree) = (home.store().join("memory"), home.root().join("beside"));
+    let git = |words: &[&str]| git(&[&["-C", memory.to_str().unwrap()], words].concat());
+    git(&["worktree", "add", "--quiet", "--detach", tree.to_str().unwrap()]);
+    // A folder that only the repository names is not one of its work trees.
+    let foreign = home.root().join("foreign");
+    fs::create_dir_all(&foreign).unwrap();
+    fs::write(foreign.join("secret"), SECRET).unwrap();
+    fs::write(foreign.join(".git"), "gitdir: /elsewhere\n").unwrap();
+    let entry = memory.join(".git/worktrees/foreign");
+    fs::create_dir_all(&entry).unwrap();
+    fs::write(entry.join("gitdir"), foreign.join(".git").display().to_string()).unwrap();
+    let done = purge_text(&home, SECRET);
+    let said = format!("{}{}", done.stdout, done.stderr);
+    let note = home.notes()[0].replace("memory/", "[ROOT]/beside/");
+    let left = format!("left     {note}   not ours, left alone");
+    let named = "memory worktree remove --force [ROOT]/beside";
+    assert!(said.contains(&left) && said.contains(named), "{said}");
+    assert!(!said.contains("foreign"), "{said}");
+    assert!(run(&home, "status").well().contains(named));
+    git(&["worktree", "remove", "--force", tree.to_str().unwrap()]);
+    assert!(!run(&home, "status").well().contains(named));
+    purge_text(&home, SECRET).well();
+    assert_eq!(holding(&home.store()), [""; 0]);
+}
+
+#[test]
 fn what_cannot_be_purged_is_said() {
     // DEL-02
     let (home, remote) = with_remote();
