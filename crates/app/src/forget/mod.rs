@@ -9,6 +9,7 @@ use anamnesis_note::{
     draft::safe_line,
     id::{IdPrefix, NoteId},
     note::State,
+    purge_pattern::PurgePattern,
 };
 use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{
@@ -81,8 +82,14 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
     sync::commit_earlier(context, ids.iter().copied());
+    let texts = paths.iter().filter_map(|path| {
+        let stored = context.notes.read(*path).ok()?;
+        PurgePattern::from_note(&stored.note())
+    });
+    let text = PurgePattern::any(texts);
     forget_notes(context, &paths)?;
     let batch = sync::commit(context, "forget", ids.iter().copied());
+    let is_recorded = text.is_some_and(|text| is_recorded(context, &text));
     // The notes are forgotten. Ids can be shown without the index.
     let index = context.index().ok();
     let short = |id: NoteId| {
@@ -100,18 +107,33 @@ pub fn forget(context: &Context, typed: &[String]) -> Result<ForgottenNotes, Err
     let all: Vec<String> = ids.iter().map(|id| short(*id)).collect();
     let all = all.join(" ");
     let undo = match batch {
-        Some(batch) => format!(
-            "Undo: anamnesis undo {} · out of history too: anamnesis purge {all}",
-            short_batch(batch)
-        ),
-        None => format!("Undo: anamnesis forget --undo {all}"),
+        Some(batch) => format!("anamnesis undo {}", short_batch(batch)),
+        None => format!("anamnesis forget --undo {all}"),
     };
+    let left = match (batch, is_recorded) {
+        (Some(_), true) => "history and the records of sessions",
+        (Some(_), false) => "history",
+        (None, true) => "the records of sessions",
+        (None, false) => "",
+    };
+    let mut undo = format!("Undo: {undo}");
+    if !left.is_empty() {
+        undo += &format!(" · out of {left} too: anamnesis purge {all}");
+    }
     Ok(ForgottenNotes {
         said: told.collect::<String>() + &undo,
         ids: ids.iter().map(NoteId::to_string).collect(),
         links,
         batch,
     })
+}
+
+/// Returns whether records, such as the prompt that had a note written, have its text. Only a person,
+/// who can purge it, is told.
+fn is_recorded(context: &Context, text: &PurgePattern) -> bool {
+    let journal = || context.records().ok().flatten();
+    let journal = (!context.environment.is_agent).then(journal).flatten();
+    journal.is_some_and(|journal| journal.mentions(text).is_ok_and(|found| found.count() > 0))
 }
 
 /// A note that a person restored.
