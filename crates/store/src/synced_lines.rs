@@ -83,15 +83,55 @@ pub fn mark_purged(
 
 /// Adds lines to a file, each once; needs the lock of the notes, because a sync writes the file, too.
 pub fn append(home: &Home, _lock: &Lock, path: &Path, lines: &str) -> Result<(), Error> {
-    let before = file::read_text(path, MAX_LENGTH);
-    let after = join_lines(before.as_bytes(), lines.as_bytes());
-    if after == before.as_bytes() {
+    let failed = |source| Error::Io {
+        path: home.relative(path),
+        source,
+    };
+    // What cannot be read is not overwritten.
+    let before = match file::read_head(path, MAX_LENGTH) {
+        Ok((bytes, _, true)) => bytes,
+        Ok(_) => return Err(failed(io::ErrorKind::FileTooLarge.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    let after = join_lines(&before, lines.as_bytes());
+    if after == before {
         return Ok(());
     }
     home::ensure_folder(path.parent().unwrap_or(path))?;
-    file::write_atomic(path, &after).map_err(|source| Error::Io {
-        path: home.relative(path),
-        source,
-    })?;
+    file::write_atomic(path, &after).map_err(failed)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Duration};
+
+    use super::*;
+    use crate::notes::Notes;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let lock = Notes::new(home.clone(), Duration::ZERO).lock().unwrap();
+        let path = home.aliases();
+        append(&home, &lock, &path, "a b\n").unwrap();
+        append(&home, &lock, &path, "c d\n").unwrap();
+        let lines = fs::read(&path).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(MAX_LENGTH as u64 + 1)
+            .unwrap();
+        let refused = append(&home, &lock, &path, "e f\n").unwrap_err();
+        let text = refused.to_string();
+        assert!(text.starts_with("cannot write memory/.aliases: "), "{text}");
+        assert_eq!(fs::read(&path).unwrap()[..lines.len()], lines);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(append(&home, &lock, &path, "e f\n").is_err());
+    }
 }
