@@ -7,7 +7,8 @@
 use std::{
     cell::Cell,
     ffi::OsStr,
-    fs, io,
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader},
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -21,7 +22,7 @@ use anamnesis_embedding::{FILE_NAME, Model, TextRole};
 use anamnesis_recall::rank::Query;
 use anamnesis_store::{
     fs::{
-        file::{sync_folder, write_atomic},
+        file::{private_options, sync_file, sync_folder, write_atomic},
         home::{Home, ensure_folder},
     },
     index::{self, EmbeddingCounts, Index},
@@ -106,7 +107,7 @@ impl InstalledModel {
 
     /// Compares the file with its hash, loads the model and makes a vector, to report a damaged file.
     pub fn check(&self) -> Result<(), anamnesis_embedding::Error> {
-        if hex(&Sha256::digest(fs::read(&self.path)?)) != self.sha256 {
+        if sha256_of(&self.path)? != self.sha256 {
             let changed = "the file has changed since it was added".to_owned();
             return Err(anamnesis_embedding::Error::Invalid(changed));
         }
@@ -132,11 +133,13 @@ fn add_copy(context: &Context, file: &Path) -> Result<InstalledModel, Error> {
     ensure_folder(&folder).map_err(Error::caused_by)?;
     let copy = folder.join(format!("{}.new", Ulid::generate()));
     let shown = context.shown(file);
-    let copied = fs::read(file).and_then(|bytes| {
-        write_atomic(&copy, &bytes)?;
-        Ok(hex(&Sha256::digest(&bytes)))
-    });
-    let copied = copied.map_err(Error::prefixed(format_args!("cannot copy {shown}")));
+    let copied = || -> io::Result<String> {
+        let mut new = private_options().create_new(true).open(&copy)?;
+        io::copy(&mut File::open(file)?, &mut new)?;
+        sync_file(&copy)?;
+        sha256_of(&copy)
+    };
+    let copied = copied().map_err(Error::prefixed(format_args!("cannot copy {shown}")));
     // The copy counts: the file may have changed meanwhile.
     let copied = copied.and_then(|sha256| check(&copy).map_err(unusable).map(|()| sha256));
     let sha256 = copied.inspect_err(|_| {
@@ -263,6 +266,21 @@ fn installed_plugins(context: &Context) -> Option<Map<String, Value>> {
 fn check(path: &Path) -> Result<(), anamnesis_embedding::Error> {
     let mut model = Model::load(path)?;
     model.embed("anamnesis", TextRole::Query).map(drop)
+}
+
+/// Returns the SHA-256 of a file, which is not read at once.
+fn sha256_of(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut hash = Sha256::new();
+    loop {
+        let part = file.fill_buf()?;
+        if part.is_empty() {
+            return Ok(hex(&hash.finalize()));
+        }
+        hash.update(part);
+        let length = part.len();
+        file.consume(length);
+    }
 }
 
 /// Removes the models of the folder, and copies that were not finished.
