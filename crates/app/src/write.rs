@@ -162,11 +162,7 @@ fn named(index: &Index, id: NoteId) -> (String, String) {
 ///
 /// # Errors
 /// The file cannot be written, or an agent has reached the limit. Nothing of the note is on disk.
-pub fn save(
-    context: &Context,
-    journal: Option<&Journal>,
-    note: &Note,
-) -> Result<Stored, Error> {
+pub fn save(context: &Context, journal: Option<&Journal>, note: &Note) -> Result<Stored, Error> {
     let counted = journal.filter(|_| note.is_by_agent());
     if let Some(journal) = counted {
         take_place(context, journal, note.id)?;
@@ -192,9 +188,17 @@ pub(crate) fn take_place(context: &Context, journal: &Journal, note: NoteId) -> 
     let now = context.environment.now;
     let limit = agent_policy::MAX_NOTES;
     let session = context.known_session(journal)?.map(|session| session.id);
-    let server = context.tool.as_ref().and_then(|tool| tool.counted_to.clone());
+    let server = context
+        .tool
+        .as_ref()
+        .and_then(|tool| tool.counted_to.clone());
     let (counted_to, place) = session.or(server).map_or_else(
-        || (now.date_naive().to_string(), "today outside recorded sessions"),
+        || {
+            (
+                now.date_naive().to_string(),
+                "today outside recorded sessions",
+            )
+        },
         |session| (session, "in this session"),
     );
     if journal.take_place(&counted_to, note, limit, now)? {

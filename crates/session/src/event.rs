@@ -464,6 +464,11 @@ pub enum RecordedEvent {
         /// The client's reason.
         reason: String,
     },
+    /// The turn goes on in an excluded folder, or `begins` there. Nothing of it is stored.
+    Hidden {
+        /// Whether it is the prompt.
+        begins: bool,
+    },
     /// An event whose content is not stored.
     Seen,
 }

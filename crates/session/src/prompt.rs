@@ -85,7 +85,10 @@ const HASHED: &str = "[private] ";
 
 /// Returns a keyed hash by which a prompt is recognised without its text.
 pub(crate) fn hash_of(prompt: &str, key: Key) -> String {
-    hashed(prompt, &format!("{:032x}", u128::from_be_bytes(key.to_bytes())))
+    hashed(
+        prompt,
+        &format!("{:032x}", u128::from_be_bytes(key.to_bytes())),
+    )
 }
 
 fn hashed(prompt: &str, key: &str) -> String {

@@ -198,11 +198,7 @@ pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Error> 
 }
 
 /// Forgets one note, and records it.
-fn forget_note(
-    context: &Context,
-    journal: Option<&Journal>,
-    path: NotePath,
-) -> Result<(), Error> {
+fn forget_note(context: &Context, journal: Option<&Journal>, path: NotePath) -> Result<(), Error> {
     let now = context.environment.now;
     let request = match journal {
         Some(journal) if context.environment.is_agent => Some(request(context, journal, path.id)?),

@@ -37,7 +37,7 @@ use anamnesis_app::{
 use anamnesis_note::note::GLOBAL;
 use anamnesis_recall::render::{Block, Chosen};
 use anamnesis_session::{
-    event::{Host, Record},
+    event::{Host, Record, RecordedEvent, Surroundings},
     hook::{Event, HookOutput, Payload},
     prompt::SafePrompt,
     session_note::INSTRUCTIONS,
@@ -280,7 +280,7 @@ fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply
 }
 
 /// Keeps the rest of a turn out of the records of a session that enters an excluded folder. A session that
-/// was never elsewhere has no records.
+/// was never elsewhere has no records, and gets none in the spool either.
 fn hide_turn(context: &Context, payload: &Payload) {
     let happens = matches!(
         payload.event,
@@ -294,17 +294,31 @@ fn hide_turn(context: &Context, payload: &Payload) {
         return;
     }
     let begins = matches!(payload.event, Event::UserPromptSubmit { .. });
-    let now = context.environment.now.timestamp_millis();
-    let hidden = Journal::open(&context.home, journal_timeout(context)).and_then(|journal| {
-        journal.hide_turn(
-            &payload.session_id,
-            payload.prompt_id.as_deref(),
-            begins,
-            now,
-        )
-    });
-    if let Err(error) = hidden {
-        context.log(&format!("hook: {error}"));
+    let record = Record {
+        session: payload.session_id.clone(),
+        at: context.environment.now.timestamp_millis(),
+        prompt_id: payload.prompt_id.clone(),
+        agent: None,
+        surroundings: Surroundings::default(),
+        private: false,
+        echoes: Vec::new(),
+        what: RecordedEvent::Hidden { begins },
+        unmasked: Vec::new(),
+    };
+    let hidden = Journal::open(&context.home, journal_timeout(context));
+    let hidden = hidden.and_then(|journal| journal.in_transaction(|it| it.take(&record)));
+    let Err(error) = hidden else { return };
+    context.log(&format!("hook: {error}"));
+    let spool = Spool::new(&context.home);
+    let journal = Journal::open_to_read(&context.home, Duration::ZERO);
+    let stored = journal.map(|it| it.map(|it| it.session(&record.session)));
+    let is_known = matches!(stored, Ok(Some(Ok(Some(_)))));
+    let is_of_session = |waiting: &Waiting| {
+        let waiting = waiting.record.as_ref();
+        waiting.is_some_and(|waiting| waiting.session == record.session)
+    };
+    if is_known || spool.waiting(MAX_READ).iter().any(is_of_session) {
+        context.log_error("spool", spool.keep(&record));
     }
 }
 

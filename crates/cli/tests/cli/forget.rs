@@ -253,14 +253,20 @@ fn records_that_still_have_the_text_of_a_forgotten_note_are_named() {
     let write = |text: &str| home.command(["write"]).input(text).run().new_id();
     let forget = |id: &str| home.command(["forget", id]).run().well();
     let local = home.command(["write", "--scope", "machine-local"]);
-    let local = local.input(format!("{rule}, says the person")).run().new_id();
+    let local = local
+        .input(format!("{rule}, says the person"))
+        .run()
+        .new_id();
     let other = write("Photos are squares of two hundred pixels");
     let remembered = home.run("search deploys --json").json();
     let ids = remembered["notes"].as_array().unwrap().iter();
     let ids: Vec<&str> = ids.filter_map(|note| note["id"].as_str()).collect();
     let remembered = ids.into_iter().find(|id| *id != local).unwrap();
     for (id, part) in [
-        (remembered, " · out of history and the records of sessions too: anamnesis purge "),
+        (
+            remembered,
+            " · out of history and the records of sessions too: anamnesis purge ",
+        ),
         (&other, " · out of history too: anamnesis purge "),
     ] {
         let said = forget(id);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anamnesis_testkit::home::{Invocation, TestHome, answered, asked, edited, files_below};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::{NO_OP, SESSION, home, home_with_notes, journal::Played, snapshot};
@@ -429,7 +430,6 @@ fn the_rest_of_a_turn_that_enters_an_excluded_folder_is_not_recorded() {
             payload[key] = value.clone();
         }
         home.hook(&payload).well();
-        home.settle();
     };
     let call = |id: &str, command: &str| {
         json!({
@@ -439,21 +439,33 @@ fn the_rest_of_a_turn_that_enters_an_excluded_folder_is_not_recorded() {
     };
     let project = home.project();
     send("SessionStart", "", &project, json!({ "source": "startup" }));
-    for (prompt_id, typed_in) in [("p-1", &project), ("p-2", &secret)] {
+    for (prompt_id, typed_in, is_locked) in [
+        ("p-1", &project, false),
+        ("p-2", &secret, false),
+        ("p-3", &project, true),
+    ] {
         let prompt = json!({ "prompt": "Look at what the client has" });
         send("UserPromptSubmit", prompt_id, typed_in, prompt);
+        home.settle();
         let inside = call(&format!("{prompt_id}-a"), "ls");
+        let lock = Connection::open(home.store().join("journal.db")).unwrap();
+        if is_locked {
+            lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        }
         send("PostToolUse", prompt_id, &secret, inside);
+        drop(lock);
         let outside = call(&format!("{prompt_id}-b"), &format!("grep {MARKER} a"));
         send("PostToolUse", prompt_id, &project, outside);
         let answer = json!({ "last_assistant_message": format!("I found the {MARKER}.") });
         send("Stop", prompt_id, &project, answer);
+        home.settle();
     }
     let prompt = json!({ "prompt": "Add limits to the login of the shop" });
-    send("UserPromptSubmit", "p-3", &project, prompt);
-    let edit = call("p-3-a", "cargo test");
-    send("PostToolUse", "p-3", &project, edit);
-    send("SessionEnd", "p-3", &project, json!({ "reason": "other" }));
+    send("UserPromptSubmit", "p-4", &project, prompt);
+    let edit = call("p-4-a", "cargo test");
+    send("PostToolUse", "p-4", &project, edit);
+    send("SessionEnd", "p-4", &project, json!({ "reason": "other" }));
+    home.settle();
     let notes = home.notes();
     let mut texts = notes.iter().map(|path| home.read(path));
     assert!(texts.any(|text| text.contains("Add limits to the login")));

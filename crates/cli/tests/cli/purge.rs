@@ -452,7 +452,13 @@ fn a_linked_work_tree_is_searched_and_named_until_it_is_gone() {
     run(&home, "sync").well();
     let (memory, tree) = (home.store().join("memory"), home.root().join("beside"));
     let git = |words: &[&str]| git(&[&["-C", memory.to_str().unwrap()], words].concat());
-    git(&["worktree", "add", "--quiet", "--detach", tree.to_str().unwrap()]);
+    git(&[
+        "worktree",
+        "add",
+        "--quiet",
+        "--detach",
+        tree.to_str().unwrap(),
+    ]);
     // A folder that only the repository names is not one of its work trees.
     let foreign = home.root().join("foreign");
     fs::create_dir_all(&foreign).unwrap();
@@ -460,7 +466,11 @@ fn a_linked_work_tree_is_searched_and_named_until_it_is_gone() {
     fs::write(foreign.join(".git"), "gitdir: /elsewhere\n").unwrap();
     let entry = memory.join(".git/worktrees/foreign");
     fs::create_dir_all(&entry).unwrap();
-    fs::write(entry.join("gitdir"), foreign.join(".git").display().to_string()).unwrap();
+    fs::write(
+        entry.join("gitdir"),
+        foreign.join(".git").display().to_string(),
+    )
+    .unwrap();
     let done = purge_text(&home, SECRET);
     let said = format!("{}{}", done.stdout, done.stderr);
     let note = home.notes()[0].replace("memory/", "[ROOT]/beside/");

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use anamnesis_session::{event::Privacy, observe::Observation};
+use anamnesis_session::{
+    event::{Privacy, Record},
+    observe::Observation,
+};
 use rusqlite::{named_params, params};
 
 use super::{Error, Journal};
@@ -45,44 +48,50 @@ impl Journal {
         number: i64,
         now: i64,
     ) -> Result<Option<ForgottenPrompt>, Error> {
-        self.in_transaction(|journal| {
-            let Some(prompt) = journal.forgettable_prompt(session, number)? else {
-                return Ok(None);
-            };
-            let forgotten = journal.delete_prompt_records(session, number, &prompt)?;
-            journal.reset_event_positions(session)?;
-            journal.make_prompt_private(session, number, forgotten.tool_events)?;
-            journal.set_meta(&key_of(session), &now.to_string())?;
-            journal.settle(session, now)?;
-            // An existing note must lose the forgotten text even if this process ends here.
-            let is_noted = journal
-                .session(session)?
-                .is_some_and(|session| session.noted > 0);
-            if is_noted {
-                journal.queue_note(session, now)?;
-            }
-            Ok(Some(forgotten))
-        })
+        self.in_transaction(|journal| journal.forget_prompt_within(session, number, now))
+    }
+
+    /// Does so within a transaction.
+    fn forget_prompt_within(
+        &self,
+        session: &str,
+        number: i64,
+        now: i64,
+    ) -> Result<Option<ForgottenPrompt>, Error> {
+        let Some(prompt) = self.forgettable_prompt(session, number)? else {
+            return Ok(None);
+        };
+        let forgotten = self.delete_prompt_records(session, number, &prompt)?;
+        self.reset_event_positions(session)?;
+        self.make_prompt_private(session, number, forgotten.tool_events)?;
+        self.set_meta(&key_of(session), &now.to_string())?;
+        self.settle(session, now)?;
+        // An existing note must lose the forgotten text even if this process ends here.
+        let is_noted = self
+            .session(session)?
+            .is_some_and(|session| session.noted > 0);
+        if is_noted {
+            self.queue_note(session, now)?;
+        }
+        Ok(Some(forgotten))
     }
 
     /// Forgets the turn of a known session, and keeps what follows in it out of the records: it entered an
     /// excluded folder. A prompt that is not stored gets a row without text.
     ///
     /// `begins` is set for the prompt of the turn itself.
-    pub fn hide_turn(
-        &self,
-        session: &str,
-        prompt_id: Option<&str>,
-        begins: bool,
-        now: i64,
-    ) -> Result<(), Error> {
+    pub(super) fn hide_turn(&self, record: &Record, begins: bool) -> Result<(), Error> {
+        let (session, now) = (&record.session, record.at);
+        let prompt_id = record.prompt_id.as_deref();
         if self.session(session)?.is_none() {
             return Ok(());
         }
         let owner = self.owner(session, prompt_id)?.filter(|_| !begins);
         match owner {
             Some(owner) if owner.is_private => Ok(()),
-            Some(owner) => self.forget_prompt(session, owner.number, now).map(|_| ()),
+            Some(owner) => self
+                .forget_prompt_within(session, owner.number, now)
+                .map(|_| ()),
             None => self.run(
                 "INSERT OR IGNORE INTO prompt (session, id, number, kind, privacy, many_tags, at)
                  SELECT ?1, ?2, coalesce(max(number), 0) + 1, 'person', ?3, 0, ?4

@@ -68,6 +68,10 @@ impl Journal {
     /// Stores an event and returns whether a note is queued; a duplicate changes nothing. Call it in
     /// [`Journal::in_transaction`].
     pub fn take(&self, record: &Record) -> Result<bool, Error> {
+        if let RecordedEvent::Hidden { begins } = record.what {
+            self.hide_turn(record, begins)?;
+            return Ok(false);
+        }
         let before = self.take_session(record)?;
         self.take_echoes(record)?;
         let session = &record.session;
@@ -124,7 +128,7 @@ impl Journal {
                 self.run(sql, [session])?;
                 self.settle(session, record.at)?;
             }
-            RecordedEvent::Seen => {}
+            RecordedEvent::Hidden { .. } | RecordedEvent::Seen => {}
         }
         let is_action = matches!(what, RecordedEvent::Used(_) | RecordedEvent::Spoke { .. });
         if before.was_lost && is_action {

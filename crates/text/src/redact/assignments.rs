@@ -157,7 +157,10 @@ fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
             }
         }
         [b'(', ..] if tight && class == NameClass::Encoded => {
-            if ["basicauth", "basic_auth"].iter().any(|name| names::ends_with(scan.slice(start, end), name)) {
+            if ["basicauth", "basic_auth"]
+                .iter()
+                .any(|name| names::ends_with(scan.slice(start, end), name))
+            {
                 second(scan, next, NameClass::Password, ValueSyntax::Quoted);
             } else {
                 second(scan, next, NameClass::Secret, ValueSyntax::Loose);
@@ -492,7 +495,9 @@ fn second(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     let text = scan.text;
     let first = BLANK.run(text, at);
     let after = match Quote::at(text, first) {
-        Some(quote) => quote.close(text, first + quote.length()).map(|(_, after)| after),
+        Some(quote) => quote
+            .close(text, first + quote.length())
+            .map(|(_, after)| after),
         None => Some(NAME.run(text, first)),
     };
     if let Some(after) = after.filter(|after| byte(text, *after) == b',') {
