@@ -10,11 +10,14 @@
 //! growing list of events gives the same observations and then more. All texts are short, and the
 //! work is linear in the number of events.
 
+mod checks;
+mod failed_tests;
 mod signature;
 mod statement;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::checks::{Checks, checks, failed_check};
 pub use self::signature::signature;
 pub(crate) use self::statement::says_it_is_expected;
 pub use self::statement::{names_check, says_it_passes, says_something_passes};
@@ -26,12 +29,11 @@ use self::{
 use crate::{
     event::{FileAction, Outcome, ToolEvent},
     note_parts::part_of,
-    phrases::Words,
     prose::shorten,
     words,
 };
 use anamnesis_text::hash::text_hash;
-use anamnesis_text::shell::command::{Command, check::is_mistyped};
+use anamnesis_text::shell::command::Command;
 use anamnesis_text::truncate::{last_characters, line};
 
 /// For how many events a failure, or an edit without a test, is remembered.
@@ -58,12 +60,6 @@ const MAX_OUTPUT: usize = 4_000;
 /// The maximum lengths of an error and of a remedy in a line of a session note, in characters.
 const MAX_ERROR: usize = 70;
 const MAX_REMEDY: usize = 120;
-
-/// Phrases of errors that name what is missing outside of the project.
-const SURROUNDINGS: &str = "\
-    api key|access token|is not set|are not set|not set in|not logged in|log in|login required|unauthorized|\
-    authentication|authenticate|permission denied|access denied|not installed|requires sudo|sudo access|\
-    administrator|license|quota|rate limit";
 
 /// The separator between a failure and its remedy.
 pub(crate) const ARROW: &str = " → ";
@@ -163,112 +159,6 @@ pub fn observations(events: &[ToolEvent]) -> Observed {
 pub fn passed_command(event: &ToolEvent) -> Option<String> {
     let (command, verdict) = run_of(event)?;
     (verdict == Verdict::Passed && command.is_significant()).then(|| command.shown(MAX_LINE))
-}
-
-/// The checks of a session (see [`Command::check`]) by their last run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Checks {
-    /// Those that failed, one line each: see [`failed_check`].
-    pub failing: Vec<String>,
-    /// Those that passed, as they are shown.
-    pub passed: Vec<String>,
-    /// The last command of another tool if it failed, and its error; or an earlier one that failed for
-    /// want of something outside of the project, unless it passed since.
-    pub failed_tool: Option<String>,
-}
-
-/// Returns the checks of a session in a project's folder, which is empty if unknown.
-///
-/// A check that failed is over if it passes, a wider selection of the same tests, or another command
-/// with the same purpose; and if a later result of it is unknown, nothing is said of it. A command that
-/// was mistyped is no failure. Checks of another project are left out.
-pub fn checks(events: &[ToolEvent], folder: &str) -> Checks {
-    let mut failing: Vec<(Command<'_>, String, String)> = Vec::new();
-    let mut passed: Vec<(Command<'_>, String)> = Vec::new();
-    let mut failed_tools: Vec<(Command<'_>, String)> = Vec::new();
-    for event in events {
-        let Some((command, verdict)) = run_of(event) else {
-            continue;
-        };
-        let printed = event.error.as_deref().unwrap_or_else(|| output(event));
-        let error = informative_line(printed).unwrap_or_default();
-        if verdict == Verdict::Unfinished || verdict == Verdict::Failed && is_mistyped(&error) {
-            continue;
-        }
-        let Some(mut command) = command.within(folder) else {
-            continue;
-        };
-        let shown = match verdict {
-            Verdict::Failed => command.failed_check(printed),
-            _ => command.check(),
-        };
-        let Some(shown) = shown else {
-            if command.is_other_tool() {
-                let failed = verdict == Verdict::Failed && !error.is_empty();
-                failed_tools.retain(|(tool, error)| {
-                    is_about_surroundings(error) && !tool.is_fixed_by(&command)
-                });
-                if failed {
-                    failed_tools.push((command, error));
-                }
-            }
-            continue;
-        };
-        failing.retain(|(failed, _, _)| {
-            let is_over = verdict == Verdict::Passed && failed.has_workaround(&command);
-            !is_over && !failed.is_closed_by(&command)
-        });
-        match verdict {
-            Verdict::Passed => {
-                for check in command.passed_checks() {
-                    passed.retain(|(narrow, _)| !narrow.is_closed_by(&check));
-                    let shown = check.check().unwrap_or_default();
-                    passed.push((check, shown));
-                }
-            }
-            // A part of tests that fail: they are told.
-            Verdict::Failed
-                if failing
-                    .iter()
-                    .any(|(wide, _, _)| command.is_closed_by(wide)) => {}
-            Verdict::Failed => {
-                failing.retain(|(_, _, same)| error.is_empty() || *same != error);
-                passed.retain(|(passed, _)| {
-                    !passed.is_closed_by(&command) && !command.is_closed_by(passed)
-                });
-                failing.push((command, shown, error));
-            }
-            Verdict::Unknown | Verdict::Unfinished => {}
-        }
-    }
-    let failing = failing.into_iter();
-    let failing = failing.map(|(_, check, error)| failed_line(&check, &error));
-    Checks {
-        failing: failing.collect(),
-        passed: passed.into_iter().map(|(_, check)| check).collect(),
-        failed_tool: failed_tools
-            .pop()
-            .map(|(command, error)| failed_line(&command.shown(MAX_COMMAND), &error)),
-    }
-}
-
-/// Returns whether an error says that something outside of the project is missing, which no later
-/// step of the session changes: a key, a permission, a login.
-fn is_about_surroundings(error: &str) -> bool {
-    Words::new(error).contain(SURROUNDINGS)
-}
-
-fn failed_line(command: &str, error: &str) -> String {
-    match error {
-        "" => format!("`{command}` fails"),
-        error => line(&format!("`{command}`: {error}"), MAX_LINE),
-    }
-}
-
-/// Splits a line about a failed command: the command, and what follows it.
-pub fn failed_check(line: &str) -> Option<(&str, &str)> {
-    let (command, rest) = line.strip_prefix('`')?.split_once('`')?;
-    Some((command, rest.trim_start_matches(':').trim()))
 }
 
 /// Returns the line of a session note about a failure that was fixed: the command, its error, and what

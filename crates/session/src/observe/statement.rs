@@ -2,7 +2,7 @@
 
 use anamnesis_text::shell::command::Command;
 
-use super::{MAX_LINE, Observation};
+use super::{MAX_LINE, Observation, failed_tests::names_several};
 use crate::{
     directive::{is_question, is_specific},
     phrases::Words,
@@ -104,6 +104,8 @@ pub fn names_check(sentence: &str, check: &str, error: &str) -> bool {
     let subject = command.iter().flat_map(Command::subject);
     let subject: Vec<Words> = subject.map(Words::new).collect();
     let is_named = !subject.is_empty() && subject.iter().all(|part| part.iter().all(has_word));
+    // Of several tests that failed only one is named.
+    let error = if names_several(error) { "" } else { error };
     let mut of_error = error.split(is_separator).filter(|name| is_name(name));
     is_named || of_error.any(|name| lower.contains(&name.to_lowercase()))
 }

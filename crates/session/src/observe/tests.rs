@@ -964,6 +964,63 @@ fn a_failure_is_told_once_and_not_if_its_last_result_is_unknown() {
 }
 
 #[test]
+fn of_several_failed_tests_the_first_of_the_last_run_is_named() {
+    let pytest = "tests/a.py::t\nE   assert 1 == 2\n\
+        FAILED tests/test_cart.py::test_sum - assert 1 == 2\nFAILED tests/test_till.py::test_open - KeyError: 'x'\n\
+        FAILED tests/test_till.py::test_shut\n3 failed, 9 passed in 0.2s";
+    let cargo = "test cart::sum ... FAILED\ntest cart::empty ... ok\ntest till::open ... FAILED\n\nfailures:\n    cart::sum\n\
+        test result: FAILED. 1 passed; 2 failed; 0 ignored";
+    let go = "--- FAIL: TestCart (0.00s)\n    --- FAIL: TestCart/sum (0.00s)\n        cart_test.go:9: got 1\n\
+        --- FAIL: TestTill (0.00s)\nFAIL\tshop\t0.1s";
+    let jest = "  ● Cart › sums\n\n    expected 1, got 2\n\n  ● Till › opens\n\n  ✕ sums (3 ms)\nTests: 4 failed, 9 total";
+    let one = "FAILED tests/test_till.py::test_open - KeyError: 'x'\n1 failed in 0.1s";
+    let some = fail("pytest", pytest);
+    for (events, expected) in [
+        (
+            vec![some.clone()],
+            "`pytest`: tests/test_cart.py::test_sum and 2 more: assert 1 == 2",
+        ),
+        (
+            vec![fail("cargo test", cargo)],
+            "`cargo test`: cart::sum and 1 more",
+        ),
+        (
+            vec![fail("go test ./...", go)],
+            "`go test ./...`: TestCart/sum and 1 more",
+        ),
+        (
+            vec![fail("npm test", jest)],
+            "`npm test`: Cart › sums and 3 more: expected 1, got 2",
+        ),
+        // Of the last run. A test that may be over is not named.
+        (
+            vec![some.clone(), fail("pytest -q", one)],
+            "`pytest -q`: FAILED tests/test_till.py::test_open - KeyError: 'x'",
+        ),
+        (
+            vec![some.clone(), pass("pytest tests/test_cart.py")],
+            "`pytest` fails",
+        ),
+        (
+            vec![some.clone(), fail("pytest tests/test_till.py", one)],
+            "`pytest`: tests/test_cart.py::test_sum and 2 more: assert 1 == 2",
+        ),
+        (
+            vec![some.clone(), pass("pytest -k test_login")],
+            "`pytest`: tests/test_cart.py::test_sum and 2 more: assert 1 == 2",
+        ),
+    ] {
+        assert_eq!(failing(events), [expected]);
+    }
+    let error = "cart::sum and 1 more: x is 0";
+    assert!(!names_check(
+        "`cart::sum` passes now",
+        "cargo nextest run",
+        error
+    ));
+}
+
+#[test]
 fn a_fix_is_told_with_the_statement_that_names_what_was_changed() {
     let events = session([
         fail("make test", "AssertionError: total is 0"),
