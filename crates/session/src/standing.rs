@@ -90,7 +90,7 @@ mod tests {
         let turn = Turn {
             prompt: Some(prompt.to_owned()),
             answer: Some(answer.to_owned()),
-            edited: Vec::new(),
+            ..Turn::default()
         };
         let NoteText { title, body } = note_text(&SessionDigest {
             files: vec!["src/a.rs".to_owned()],

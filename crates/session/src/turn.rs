@@ -13,15 +13,19 @@ pub struct Turn {
     pub answer: Option<String>,
     /// The files that were edited, once each. They tell whether a turn changed what an earlier one did.
     pub edited: Vec<String>,
+    /// The id of the last tool call, or at least command, before the prompt. It tells which failures the prompt
+    /// may be about.
+    pub after: Option<String>,
 }
 
-/// Starts a turn with a prompt.
-pub fn add_prompt(turns: &mut Vec<Turn>, prompt: String) {
+/// Starts a turn with a prompt, which was sent after the tool call with this id.
+pub fn add_prompt(turns: &mut Vec<Turn>, prompt: String, after: Option<String>) {
     if turns.len() == MAX_TURNS {
         turns.remove(MAX_FIRST);
     }
     turns.push(Turn {
         prompt: Some(prompt),
+        after,
         ..Turn::default()
     });
 }
@@ -96,7 +100,7 @@ mod tests {
         let mut turns = Vec::new();
         add_answer(&mut turns, "early".to_owned());
         for number in 0..200 {
-            add_prompt(&mut turns, format!("prompt {number}"));
+            add_prompt(&mut turns, format!("prompt {number}"), None);
             add_answer(&mut turns, "draft".to_owned());
             add_answer(&mut turns, format!("answer {number}"));
         }

@@ -6,10 +6,13 @@ use anamnesis_text::{
 };
 
 use super::{
-    MAX_COMMAND, MAX_LINE, Verdict, count, failed_tests::with_failed_tests, output, run_of,
+    MAX_COMMAND, MAX_LINE, Verdict, count,
+    failed_tests::with_failed_tests,
+    output, run_of,
     signature::informative_line,
+    statement::{ClosedFailures, closed_by},
 };
-use crate::{event::ToolEvent, phrases::Words};
+use crate::{event::ToolEvent, phrases::Words, prose::Prose, turn::Turn};
 
 /// Phrases of errors that name what is missing outside of the project.
 const SURROUNDINGS: &str = "\
@@ -32,12 +35,19 @@ pub struct Checks {
 /// Returns the checks of a session in a project's folder, which is empty if unknown.
 ///
 /// A check that failed is over if it passes, a wider selection of the same tests, or another command
-/// with the same purpose; and if a later result of it is unknown, nothing is
+/// with the same purpose, or if a prompt after it says so; and if a later result of it is unknown, nothing is
 /// said of it. A command that was mistyped is no failure. Checks of another project are left out.
-pub fn checks(events: &[ToolEvent], folder: &str) -> Checks {
+pub fn checks(events: &[ToolEvent], turns: &[Turn], folder: &str) -> Checks {
     let mut runs = CheckRuns::default();
     for event in events {
         runs.take(event, folder);
+        let said = turns
+            .iter()
+            .filter(|turn| turn.after.as_deref() == Some(&event.id));
+        let said = said.filter_map(|turn| turn.prompt.as_deref());
+        for sentence in said.flat_map(|prompt| Prose::new(prompt).sentences) {
+            runs.hear(&sentence);
+        }
     }
     let failing = runs.failing.iter();
     let passed = runs.passed.into_iter();
@@ -57,6 +67,8 @@ struct CheckRuns<'a> {
     failing: Vec<(Command<'a>, String, String)>,
     passed: Vec<(Command<'a>, String)>,
     failed_tools: Vec<(Command<'a>, String)>,
+    /// Whether the last failure is that of a tool that is no check.
+    is_tool_last: bool,
 }
 
 impl<'a> CheckRuns<'a> {
@@ -84,6 +96,7 @@ impl<'a> CheckRuns<'a> {
                 });
                 if failed {
                     self.failed_tools.push((command, error));
+                    self.is_tool_last = true;
                 }
             }
             return;
@@ -126,8 +139,22 @@ impl<'a> CheckRuns<'a> {
                     !passed.is_closed_by(&command) && !command.is_closed_by(passed)
                 });
                 self.failing.push((command, shown, error));
+                self.is_tool_last = false;
             }
             Verdict::Unknown | Verdict::Unfinished => {}
+        }
+    }
+
+    /// Removes the failures that a sentence of the person says are over.
+    fn hear(&mut self, sentence: &str) {
+        match closed_by(sentence) {
+            Some(ClosedFailures::Tests) => self.failing.retain(|(failed, ..)| !failed.is_test()),
+            Some(ClosedFailures::Checks) => self.failing.clear(),
+            Some(ClosedFailures::Last) if self.is_tool_last => self.failed_tools.clear(),
+            Some(ClosedFailures::Last) => {
+                self.failing.truncate(self.failing.len().saturating_sub(1))
+            }
+            None => {}
         }
     }
 }

@@ -43,6 +43,57 @@ const CHANGED: &str = "\
 /// The minimum length of a name in an error that identifies it, in characters.
 const MIN_NAME: usize = 5;
 
+/// Reports of a person, without [`BESIDE`]: that tests pass, that all checks do, that what failed last works.
+const TESTS_PASS: &str = "\
+    tests pass|tests passed|tests passing|tests green|tests work|test suite passes|test suite passed|test suite green|\
+    suite passes|suite green|tests grün|tests laufen durch|tests passent|tests pasan|testy przechodzą|测试 通过";
+const CHECKS_PASS: &str = "\
+    ci green|ci passes|ci passed|ci works|pipeline green|pipeline passes|everything passes|everything green|\
+    everything works|checks pass|checks passed|checks green|ci grün|pipeline grün";
+const LAST_WORKS: &str = "\
+    it works|works|it's working|it working|it passes|it's fixed|it fixed|that fixed it|this fixed it|that solved it|\
+    geht es|es geht|funktioniert es|es funktioniert|ça marche|funciona|działa|好|可以|修好";
+
+/// Words that say that something became so, without which a report may be a demand; and others beside them.
+const BECAME: &str = "now|again|finally|passed|that fixed|this fixed|that solved|jetzt|wieder|maintenant|ahora|ya|teraz|现在|了";
+const BESIDE: &str = "\
+    now|again|finally|all|of|the|our|are|is|here|locally|too|for me|on my machine|thanks|thank you|great|nice|perfect|ok|\
+    okay|yes|alle|die|sind|ist|jetzt|wieder|tous|les|sont|maintenant|todos|los|ahora|ya|wszystkie|teraz|现在|所有|都|了";
+
+/// The open failures that a person says are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClosedFailures {
+    /// Those of tests.
+    Tests,
+    /// Those of all checks.
+    Checks,
+    /// The last one.
+    Last,
+}
+
+/// Returns which open failures a sentence of a person says are over: its first clause that does more than agree
+/// reports it.
+pub(super) fn closed_by(sentence: &str) -> Option<ClosedFailures> {
+    let words = Words::new(sentence);
+    if is_question(sentence) || words.contain(NOT_YET) || !words.contain(BECAME) {
+        return None;
+    }
+    let clauses = sentence.split([',', ';', '.', '!', '—', '–', '，', '。', '！']);
+    let mut clauses = clauses.map(|clause| Words::new(clause).without(BESIDE));
+    let report = clauses.find(|report| !report.as_str().is_empty())?;
+    let says = |reports: &str| {
+        let rest = report.after(reports);
+        report.begin(reports) && (rest.as_str().is_empty() || rest.begin("and|so|please|und|et|y"))
+    };
+    let all = [
+        (TESTS_PASS, ClosedFailures::Tests),
+        (CHECKS_PASS, ClosedFailures::Checks),
+        (LAST_WORKS, ClosedFailures::Last),
+    ];
+    let mut told = all.into_iter().filter(|(reports, _)| says(reports));
+    told.next().map(|(_, closed)| closed)
+}
+
 /// Returns whether a sentence says that a check passes. `error` is the line that it failed with.
 pub fn says_it_passes(sentence: &str, check: &str, error: &str) -> bool {
     says_something_passes(sentence) && names_check(sentence, check, error)

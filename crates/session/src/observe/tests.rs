@@ -36,12 +36,12 @@ fn a_refused_call_and_the_status_of_a_filter_are_no_failure() {
         },
         fail("cargo test | grep -c warning", "0"),
     ];
-    assert_eq!(checks(&events, ""), Checks::default());
+    assert_eq!(checks(&events, &[], ""), Checks::default());
     let found = fail(
         "cargo test | grep -c warning",
         "test result: FAILED. 1 failed",
     );
-    assert_eq!(checks(&[found], "").failing.len(), 1);
+    assert_eq!(checks(&[found], &[], "").failing.len(), 1);
 }
 
 fn pass(command: &str) -> ToolEvent {
@@ -787,11 +787,11 @@ fn a_session_note_names_the_fix_of_a_command() {
 }
 
 fn failing(events: impl IntoIterator<Item = ToolEvent>) -> Vec<String> {
-    checks(&session(events), "").failing
+    checks(&session(events), &[], "").failing
 }
 
 fn passed(events: impl IntoIterator<Item = ToolEvent>) -> Vec<String> {
-    checks(&session(events), "").passed
+    checks(&session(events), &[], "").passed
 }
 
 #[test]
@@ -831,7 +831,7 @@ fn the_step_of_a_chain_that_failed_still_fails() {
 fn a_chain_that_ends_before_its_check_blames_the_other_tool() {
     let resolve = "npm error code ERESOLVE\nnpm error ERESOLVE could not resolve";
     let chain = || fail("npm ci && npm test", resolve);
-    let made = |events: Vec<ToolEvent>| checks(&session(events), "");
+    let made = |events: Vec<ToolEvent>| checks(&session(events), &[], "");
     let open = made(vec![pass("npm test"), chain()]);
     assert_eq!(open.failing, NONE);
     assert_eq!(open.passed, ["npm test"]);
@@ -883,6 +883,7 @@ fn checks_of_another_project_are_not_told() {
     let failing = |command| {
         checks(
             &session([fail(command, "error: x is unused")]),
+            &[],
             "/home/ann/shop",
         )
         .failing
@@ -896,7 +897,7 @@ fn checks_of_another_project_are_not_told() {
 
 #[test]
 fn the_last_failure_of_a_tool_that_is_no_check_is_kept_apart() {
-    let tool = |events: Vec<ToolEvent>| checks(&session(events), "").failed_tool;
+    let tool = |events: Vec<ToolEvent>| checks(&session(events), &[], "").failed_tool;
     let add = || fail("npx some-tool add", "Error: the key API_KEY is not set");
     let expected = "`npx some-tool add`: Error: the key API_KEY is not set";
     assert_eq!(tool(vec![add(), pass("ls")]).as_deref(), Some(expected));
@@ -1018,6 +1019,63 @@ fn of_several_failed_tests_the_first_of_the_last_run_is_named() {
         "cargo nextest run",
         error
     ));
+}
+
+#[test]
+fn a_person_says_what_is_over() {
+    let events = session([
+        fail("make lint", "error: x is unused"),
+        fail("npm test", "error: total is 0"),
+        fail("npx some-tool add", "Error: 'x' is no kind"),
+    ]);
+    let left = |prompt: &str, after: &str| {
+        let turn = Turn {
+            prompt: Some(prompt.to_owned()),
+            after: Some(after.to_owned()),
+            ..Turn::default()
+        };
+        let checks = checks(&events, &[turn], "");
+        checks.failing.len() + usize::from(checks.failed_tool.is_some())
+    };
+    for (prompt, count) in [
+        ("all tests pass now", 2),
+        ("Great, the tests are green again! Now commit.", 2),
+        ("All tests passed, thanks", 2),
+        ("now all the tests pass on my machine", 2),
+        ("alle Tests sind jetzt grün", 2),
+        ("tous les tests passent maintenant", 2),
+        ("现在所有测试都通过了", 2),
+        ("CI is green again", 1),
+        ("everything passes now and I pushed it", 1),
+        ("it works now", 2),
+        ("ok, that fixed it. now write the docs", 2),
+        ("thanks, it's working again", 2),
+        ("jetzt funktioniert es", 2),
+        // Something else, a condition, a demand, a question, a denial.
+        ("all cart tests pass now", 3),
+        ("all tests pass now except the one of the cart", 3),
+        ("once all tests pass, commit", 3),
+        ("make sure all tests pass again", 3),
+        ("fix the parser, all tests are green again then", 3),
+        ("Done means: all tests pass", 3),
+        ("- all tests pass\n- the docs are updated", 3),
+        ("do all tests pass now?", 3),
+        ("all tests pass now, but the build fails", 3),
+        ("all tests should pass now", 3),
+        ("I think all tests pass now", 3),
+        ("explain how it works now", 3),
+        ("it works now in Firefox", 3),
+        ("it still works", 3),
+        ("it does not work now", 3),
+        ("CI is green again if you revert", 3),
+        ("get CI green again", 3),
+    ] {
+        assert_eq!(left(prompt, "t2"), count, "{prompt}");
+    }
+    // What fails later is not meant.
+    assert_eq!(left("it works now", "t1"), 2);
+    assert_eq!(left("all tests pass now", "t0"), 3);
+    assert_eq!(left("all tests pass now", "unknown"), 3);
 }
 
 #[test]

@@ -218,7 +218,11 @@ impl SessionDigest {
             failing: self.failing,
             passed: self.passed,
             failed_tool: self.failed_tool,
-        } = observe::checks(events, self.folder.as_deref().unwrap_or_default());
+        } = observe::checks(
+            events,
+            &self.turns,
+            self.folder.as_deref().unwrap_or_default(),
+        );
         let removed = observe::removed_files(events);
         self.files.retain(|file| !removed.contains(&file.as_str()));
         self.is_undone = self.files.is_empty() && !removed.is_empty();

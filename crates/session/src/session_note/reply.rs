@@ -154,6 +154,7 @@ mod tests {
                 .filter(|file| !file.is_empty())
                 .into_iter()
                 .collect(),
+            after: None,
         };
         let NoteText { body, .. } = note_text(&SessionDigest {
             turns: turns.iter().map(turn).collect(),

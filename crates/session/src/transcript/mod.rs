@@ -429,7 +429,8 @@ impl Session<'_> {
             || prompt.kind == PromptKind::Command && turn::is_own_command(command_name(&text));
         if prompt.kind == PromptKind::Person {
             self.end_answer();
-            turn::add_prompt(&mut self.transcript.turns, truncated(prompt.text));
+            let after = self.tools.last_id().map(str::to_owned);
+            turn::add_prompt(&mut self.transcript.turns, truncated(prompt.text), after);
         }
     }
 

@@ -114,7 +114,7 @@ fn a_session_that_edits_files_outside_git() {
     insta::assert_snapshot!(all_text(fixture!("tools")), @r#"
     session Some("689c4091-5aca-4c0c-8501-7cf4f6db90d1") in Some("/home/dev/project") on None
     from Some("2026-11-21T20:26:55.852+00:00") to Some("2026-11-21T20:27:00.885+00:00")
-    turns [Turn { prompt: Some("please do it"), answer: Some("All done."), edited: ["/home/dev/project/hello2.txt"] }], outcome Some("All done.")
+    turns [Turn { prompt: Some("please do it"), answer: Some("All done."), edited: ["/home/dev/project/hello2.txt"], after: None }], outcome Some("All done.")
     files ["/home/dev/project/hello2.txt"] and 0 edits, failures 2, prompts 1, private false
     lines 32, skipped 0
 
@@ -128,7 +128,7 @@ fn a_session_that_is_resumed_and_compacted() {
     insta::assert_snapshot!(all_text(fixture!("resumed-then-compacted")), @r#"
     session Some("4a10069e-75e4-41a3-985b-773e7d0bb7a8") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:42:34.299+00:00") to Some("2026-11-21T20:42:57.810+00:00")
-    turns [Turn { prompt: Some("one"), answer: Some("R-first"), edited: ["/home/dev/project/w.txt"] }, Turn { prompt: Some("two"), answer: Some("R-resume"), edited: [] }, Turn { prompt: Some("three"), answer: Some("R-continue"), edited: [] }, Turn { prompt: Some("five"), answer: Some("R-aftercompact"), edited: [] }], outcome Some("R-aftercompact")
+    turns [Turn { prompt: Some("one"), answer: Some("R-first"), edited: ["/home/dev/project/w.txt"], after: None }, Turn { prompt: Some("two"), answer: Some("R-resume"), edited: [], after: Some("toolu_5790ba88091443b2911cbda3") }, Turn { prompt: Some("three"), answer: Some("R-continue"), edited: [], after: Some("toolu_5790ba88091443b2911cbda3") }, Turn { prompt: Some("five"), answer: Some("R-aftercompact"), edited: [], after: Some("toolu_5790ba88091443b2911cbda3") }], outcome Some("R-aftercompact")
     files ["/home/dev/project/w.txt"] and 0 edits, failures 0, prompts 4, private false
     lines 21, skipped 0
 
@@ -146,7 +146,7 @@ fn an_interactive_session_with_a_command() {
     insta::assert_snapshot!(all_text(fixture!("interactive-compacted")), @r#"
     session Some("ac683900-8d0b-4d01-acaa-3d582848310f") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:36:13.894+00:00") to Some("2026-11-21T20:36:24.393+00:00")
-    turns [Turn { prompt: Some("hello tui"), answer: Some("Second answer after command."), edited: ["/home/dev/project/a.txt"] }, Turn { prompt: Some("go on"), answer: Some("Third after compact."), edited: [] }], outcome Some("Third after compact.")
+    turns [Turn { prompt: Some("hello tui"), answer: Some("Second answer after command."), edited: ["/home/dev/project/a.txt"], after: None }, Turn { prompt: Some("go on"), answer: Some("Third after compact."), edited: [], after: Some("toolu_f16f09c85a7b4c849f9d3c7e") }], outcome Some("Third after compact.")
     files ["/home/dev/project/a.txt"] and 0 edits, failures 0, prompts 3, private false
     lines 22, skipped 0
 
@@ -162,7 +162,7 @@ fn a_session_compacted_in_mid_turn() {
     insta::assert_snapshot!(all_text(fixture!("auto-compacted")), @r#"
     session Some("dd3365aa-c451-4c94-bb80-ca7c6634b056") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:00.579+00:00") to Some("2026-11-21T20:43:03.572+00:00")
-    turns [Turn { prompt: Some("six"), answer: Some("R-auto"), edited: [] }], outcome Some("R-auto")
+    turns [Turn { prompt: Some("six"), answer: Some("R-auto"), edited: [], after: None }], outcome Some("R-auto")
     files [] and 0 edits, failures 0, prompts 1, private false
     lines 13, skipped 0
 
@@ -175,7 +175,7 @@ fn an_interrupted_session() {
     insta::assert_snapshot!(all_text(fixture!("interrupted")), @r#"
     session Some("e2ade0f0-a79a-4e19-bb67-49d8c98888c5") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:38:37.291+00:00") to Some("2026-11-21T20:38:41.238+00:00")
-    turns [Turn { prompt: Some("long"), answer: None, edited: [] }], outcome None
+    turns [Turn { prompt: Some("long"), answer: None, edited: [], after: None }], outcome None
     files [] and 0 edits, failures 0, prompts 1, private false
     lines 8, skipped 0
 
@@ -201,7 +201,7 @@ fn a_session_with_a_subagent() {
     insta::assert_snapshot!(all_text(fixture!("with-subagent")), @r#"
     session Some("a2024d26-7f5d-42c9-8b49-fcd9ad42eff8") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:25.539+00:00") to Some("2026-11-21T20:43:29.465+00:00")
-    turns [Turn { prompt: Some("ten"), answer: Some("R-sub"), edited: [] }], outcome Some("R-sub")
+    turns [Turn { prompt: Some("ten"), answer: Some("R-sub"), edited: [], after: None }], outcome Some("R-sub")
     files [] and 0 edits, failures 0, prompts 1, private false
     lines 10, skipped 0
 

@@ -121,6 +121,11 @@ impl ToolCalls {
         private
     }
 
+    /// Returns the id of the last finished call.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.events.back().map(|event| event.id.as_str())
+    }
+
     /// Returns the finished calls.
     pub(super) fn finish(self) -> Vec<ToolEvent> {
         self.events.into()

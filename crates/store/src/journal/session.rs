@@ -410,24 +410,29 @@ impl Journal {
     pub(super) fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
         const EDIT: i64 = 1;
         const ANSWER: i64 = 2;
+        const COMMAND: i64 = 3;
         let sql = "SELECT 0 AS part, text, at, number, kind = ?3 AS is_command FROM prompt
              WHERE session = ?1 AND kind IN (?2, ?3, 'script') AND text IS NOT NULL
              UNION ALL SELECT 1, path, at, number, 0 FROM file_use JOIN tool_event ON number = event
              WHERE file_use.session = ?1 AND action IN ('edited', 'created')
              UNION ALL SELECT 2, text, at, number, 0 FROM turn_end
              WHERE session = ?1 AND speaker = 'main' AND text IS NOT NULL
+             UNION ALL SELECT 3, id, at, number, 0 FROM tool_event
+             WHERE session = ?1 AND tool IN ('Bash', 'PowerShell')
              ORDER BY at, part, number";
         let [person, command] = [PromptKind::Person, PromptKind::Command].map(PromptKind::as_str);
         let mut turns = Vec::new();
+        let mut after = None;
         self.each(sql, [id, person, command], |row| {
             let text: String = row.get("text")?;
             match row.get("part")? {
                 EDIT => turn::add_edit(&mut turns, text),
                 ANSWER => turn::add_answer(&mut turns, text),
-                _ if !row.get("is_command")? => turn::add_prompt(&mut turns, text),
+                COMMAND => after = Some(text),
+                _ if !row.get("is_command")? => turn::add_prompt(&mut turns, text, after.clone()),
                 _ => {
                     if let Some(arguments) = turn::command_arguments(&text) {
-                        turn::add_prompt(&mut turns, arguments.to_owned());
+                        turn::add_prompt(&mut turns, arguments.to_owned(), after.clone());
                     }
                 }
             }

@@ -393,6 +393,37 @@ fn commits_that_were_taken_back_are_not_told() {
 }
 
 #[test]
+fn a_prompt_after_a_failure_says_that_it_is_over() {
+    let failing = |first: &str, second: &str| {
+        let (_folder, journal) = journal_with_session("s");
+        let fails = ToolEvent {
+            outcome: Outcome::Failed,
+            error: Some("Exit code 1\nerror: total is 0".to_owned()),
+            ..ran("t1", "npm test", "")
+        };
+        let records = [
+            prompted("s", first),
+            used("s", fails),
+            prompted("s", second),
+        ];
+        for (record, seconds) in records.into_iter().zip(0..) {
+            let at = record.at + seconds * 1000;
+            let prompt_id = Some(format!("p-{}", seconds / 2));
+            let record = Record {
+                at,
+                prompt_id,
+                ..record
+            };
+            take(&journal, &[record]);
+        }
+        take(&journal, &[ended("s", "other")]);
+        journal.session_digest("s").unwrap().unwrap().failing.len()
+    };
+    assert_eq!(failing("fix the cart", "all tests pass now"), 0);
+    assert_eq!(failing("all tests pass now", "fix the cart"), 1);
+}
+
+#[test]
 fn a_session_that_removed_all_it_made_is_undone() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, TIMEOUT).unwrap();
