@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use crate::{
     event::{Outcome, ToolEvent, ToolInput},
     hook::ToolCall,
+    observe::ARROW,
+    phrases::is_small_talk,
 };
 
 /// The tools whose arguments declare something.
@@ -37,6 +39,9 @@ pub const COMMANDS: [&str; 9] = [
 /// The maximum length of a subject, in characters.
 const MAX_SUBJECT: usize = 100;
 
+/// The separator of what a question offered.
+const OFFERED: &str = " | ";
+
 /// The shortest and the longest abbreviated hash of a commit.
 const HASH_LENGTHS: std::ops::RangeInclusive<usize> = 7..=40;
 
@@ -53,6 +58,28 @@ pub struct Declared {
     pub commits: Vec<String>,
 }
 
+/// Returns whether a later question asks the same as an earlier one: in the same words, or under the same header
+/// with one of its options. Each is a line of [`Declared::choices`] and what the question offered.
+fn is_asked_again((choice, offered): &(String, &str), (later, offers): &(String, &str)) -> bool {
+    let own = || offered.split(OFFERED);
+    let mut options = offers.split(OFFERED).skip(1);
+    question_of(choice) == question_of(later)
+        || own().next() == offers.split(OFFERED).next()
+            && options.any(|it| !is_small_talk(it) && own().skip(1).any(|own| own == it))
+}
+
+/// Returns the question of a line of [`Declared::choices`].
+fn question_of(choice: &str) -> &str {
+    choice
+        .rsplit_once(ARROW)
+        .map_or(choice, |(question, _)| question)
+}
+
+/// Returns whether nothing is left to do of a task with this status.
+fn is_done(status: &str) -> bool {
+    matches!(status, "completed" | "deleted" | "cancelled")
+}
+
 /// The repository of a session's project.
 struct Repository<'a> {
     /// The project's folder; empty if unknown.
@@ -66,6 +93,7 @@ impl Declared {
     pub fn new(events: &[ToolEvent], folder: Option<&str>) -> Self {
         let mut declared = Self::default();
         let mut tasks: Vec<(&str, &str, bool)> = Vec::new();
+        let mut choices: Vec<(String, &str)> = Vec::new();
         let mut commands = events
             .iter()
             .filter_map(|event| event.input.as_ref()?.command.as_deref());
@@ -86,13 +114,26 @@ impl Declared {
             let text = |name: &str| input.others.get(name).map(String::as_str);
             match event.tool.as_str() {
                 "ExitPlanMode" => {
+                    if declared.plan.is_some() {
+                        // The open tasks are steps of the plan that this one replaces.
+                        declared.open_tasks.clear();
+                        for (.., is_open) in &mut tasks {
+                            *is_open = false;
+                        }
+                    }
                     declared.plan = text("plan").map(str::to_owned).or(declared.plan);
                 }
-                "AskUserQuestion" => declared.choices.extend(lines(text("choices"))),
+                "AskUserQuestion" => {
+                    let offered = text("offered").unwrap_or_default().lines();
+                    let offered = offered.chain(std::iter::repeat(""));
+                    let asked: Vec<_> = lines(text("choices")).zip(offered).collect();
+                    choices.retain(|known| !asked.iter().any(|later| is_asked_again(known, later)));
+                    choices.extend(asked);
+                }
                 "TodoWrite" => declared.open_tasks = lines(text("open")).collect(),
                 "TaskCreate" | "TaskUpdate" => {
                     let id = text("taskId").unwrap_or_default();
-                    let is_open = !matches!(text("status"), Some("completed" | "deleted"));
+                    let is_open = !text("status").is_some_and(is_done);
                     match (
                         tasks.iter_mut().find(|(known, ..)| *known == id),
                         text("subject"),
@@ -109,6 +150,7 @@ impl Declared {
             }
         }
         let open = tasks.iter().filter(|(.., is_open)| *is_open);
+        declared.choices = choices.into_iter().map(|(choice, _)| choice).collect();
         declared
             .open_tasks
             .extend(open.map(|(_, subject, _)| one_line(subject)));
@@ -129,7 +171,12 @@ impl Declared {
         if self.open_tasks.is_empty() {
             self.open_tasks.clone_from(&earlier.open_tasks);
         }
-        self.choices.splice(0..0, earlier.choices.iter().cloned());
+        let choices = earlier.choices.iter().filter(|choice| {
+            let mut later = self.choices.iter();
+            !later.any(|later| question_of(later) == question_of(choice))
+        });
+        let choices: Vec<String> = choices.cloned().collect();
+        self.choices.splice(0..0, choices);
         self.commits.splice(0..0, earlier.commits.iter().cloned());
     }
 
@@ -426,9 +473,12 @@ pub(crate) fn arguments(call: &ToolCall) -> Option<Value> {
                     }
                     _ => return None,
                 };
-                (!answer.is_empty()).then(|| format!("{} → {answer}", one_line(question)))
+                let choice = || format!("{}{ARROW}{answer}", one_line(question));
+                (!answer.is_empty()).then(|| (choice(), offered(&call.input, question)))
             });
-            add("choices", answers.collect::<Vec<_>>().join("\n"));
+            let (choices, offered): (Vec<_>, Vec<_>) = answers.unzip();
+            add("choices", choices.join("\n"));
+            add("offered", offered.join("\n"));
         }
         "ExitPlanMode" => {
             let plan = call.input.get("plan").or(call.response.get("plan"))?;
@@ -436,7 +486,7 @@ pub(crate) fn arguments(call: &ToolCall) -> Option<Value> {
         }
         "TodoWrite" => {
             let todos = call.input.get("todos")?.as_array()?.iter();
-            let open = todos.filter(|todo| field(todo, "status").as_deref() != Some("completed"));
+            let open = todos.filter(|todo| !field(todo, "status").is_some_and(|it| is_done(&it)));
             let open = open.filter_map(|todo| field(todo, "content"));
             add("open", open.collect::<Vec<_>>().join("\n"));
         }
@@ -448,6 +498,19 @@ pub(crate) fn arguments(call: &ToolCall) -> Option<Value> {
         _ => return None,
     }
     Some(arguments.into())
+}
+
+/// Returns the header of a question and its options, on one line; empty if unknown.
+fn offered(input: &Value, question: &str) -> String {
+    let questions = input["questions"].as_array().into_iter().flatten();
+    let asked = questions.filter(|asked| asked["question"] == *question);
+    let texts = asked.flat_map(|asked| {
+        let options = asked["options"].as_array().into_iter().flatten();
+        std::iter::once(&asked["header"]).chain(options.map(|option| &option["label"]))
+    });
+    let texts = texts.map(|text| one_line(text.as_str().unwrap_or_default()));
+    let texts = texts.collect::<Vec<_>>().join(OFFERED);
+    texts.replace(" (Recommended)", "")
 }
 
 #[cfg(test)]
@@ -498,6 +561,108 @@ mod tests {
             declared.choices,
             ["Which store? → SQLite", "Which hosts? → a, b"]
         );
+    }
+
+    #[test]
+    fn a_later_answer_to_the_same_question_replaces_the_earlier() {
+        let ask = |question: &str, header: &str, options: &[&str], answer: &str| {
+            let options: Vec<Value> = options
+                .iter()
+                .map(|label| json!({"label": label}))
+                .collect();
+            let input = json!({"questions": [{"question": question, "header": header, "options": options}]});
+            event(
+                "AskUserQuestion",
+                input,
+                json!({"answers": {question: answer}}),
+            )
+        };
+        let first = || {
+            ask(
+                "Which store?",
+                "Storage",
+                &["SQLite (Recommended)", "Redis"],
+                "SQLite",
+            )
+        };
+        for (question, header, options, answer, is_replaced) in [
+            ("Which store?", "Store", &["Redis"][..], "Redis", true),
+            (
+                "Ops vetoed that. What instead?",
+                "Storage",
+                &["SQLite", "Postgres"],
+                "Postgres",
+                true,
+            ),
+            (
+                "Ops vetoed that. What instead?",
+                "Plan",
+                &["SQLite", "Postgres"],
+                "Postgres",
+                false,
+            ),
+            (
+                "Where do uploads go?",
+                "Storage",
+                &["S3", "Disk"],
+                "S3",
+                false,
+            ),
+        ] {
+            let events = [first(), ask(question, header, options, answer)];
+            let later = format!("{question} → {answer}");
+            let mut expected = vec!["Which store? → SQLite", &later];
+            expected.drain(..usize::from(is_replaced));
+            assert_eq!(Declared::new(&events, None).choices, expected);
+        }
+        let skip = |question: &str| ask(question, "Extras", &["Yes", "No"], "Yes");
+        let events = [skip("Add tests?"), skip("Add docs?")];
+        assert_eq!(Declared::new(&events, None).choices.len(), 2);
+        let mut later = Declared::new(&[ask("Which store?", "Store", &[], "Redis")], None);
+        later.prepend(&Declared::new(&[first()], None));
+        assert_eq!(later.choices, ["Which store? → Redis"]);
+    }
+
+    #[test]
+    fn what_a_later_plan_or_list_drops_is_no_open_task() {
+        let plan = |text: &str| event("ExitPlanMode", json!({"plan": text}), Value::Null);
+        let todo = |content: &str, status: &str| {
+            let todos = json!([{"content": content, "status": status}]);
+            event("TodoWrite", json!({ "todos": todos }), Value::Null)
+        };
+        let task = |id: &str, subject: &str| {
+            let response = json!({"task": {"id": id, "subject": subject}});
+            event("TaskCreate", json!({"subject": subject}), response)
+        };
+        let update = |status: &str| {
+            let input = json!({"taskId": "1", "status": status});
+            event("TaskUpdate", input, json!({"success": true}))
+        };
+        let old = || {
+            [
+                plan("# Old"),
+                todo("old todo", "pending"),
+                task("1", "old task"),
+            ]
+        };
+        for (later, expected) in [
+            (vec![], &["old todo", "old task"][..]),
+            (vec![plan("# New")], &[]),
+            (vec![plan("# New"), todo("new", "pending")], &["new"]),
+            (vec![plan("# New"), update("in_progress")], &["old task"]),
+            (vec![update("cancelled")], &["old todo"]),
+            (vec![todo("old todo", "cancelled"), update("deleted")], &[]),
+            (
+                vec![todo("another", "in_progress")],
+                &["another", "old task"],
+            ),
+        ] {
+            let events: Vec<ToolEvent> = old().into_iter().chain(later).collect();
+            assert_eq!(Declared::new(&events, None).open_tasks, expected);
+        }
+        // A plan for tasks that were open before it.
+        let events = [todo("todo", "pending"), plan("# First")];
+        assert_eq!(Declared::new(&events, None).open_tasks, ["todo"]);
     }
 
     #[test]

@@ -147,6 +147,20 @@ pub fn gives_value_up(sentence: &str) -> bool {
     given_up.any(|(place, _)| sentence.tokens[place].is_value())
 }
 
+/// Returns whether a sentence gives up something that is a word of a name.
+pub fn gives_up(sentence: &str, name: &str) -> bool {
+    let name = Sentence::parse(name, true);
+    let sentence = Sentence::parse(sentence, true);
+    sentence.given_up().into_iter().any(|(place, _)| {
+        // "The error of X is gone" gives up the error.
+        let is_part = place > 1
+            && sentence.is(place - 1, "of|in|on|with")
+            && !sentence.is(place - 2, "instead|place|rid");
+        let key = sentence.tokens[place].key.as_str();
+        !is_part && name.content().any(|word| word == key)
+    })
+}
+
 /// Returns whether a text in lower case has a word without which nothing is given up.
 fn may_give_up(lower: &str) -> bool {
     TRIGGERS.split('|').any(|word| lower.contains(word))

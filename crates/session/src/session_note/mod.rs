@@ -743,7 +743,7 @@ fn chosen(parsed: &ParsedDigest, title: &str, said: &[String]) -> Vec<String> {
     let choices = declared
         .choices
         .iter()
-        .filter(|choice| !is_about_the_next_step(choice));
+        .filter(|choice| !is_about_the_next_step(choice) && !parsed.is_given_up(choice));
     let latest = choices.clone().count().saturating_sub(MAX_CHOICES);
     let mut decided: Vec<String> = lines(
         &choices.skip(latest).cloned().collect::<Vec<_>>(),

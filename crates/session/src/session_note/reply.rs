@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::{ParsedDigest, TypedPrompt, answer, title::naming_words};
-use crate::directive;
+use crate::{directive, observe::ARROW, phrases::Words};
+use anamnesis_text::correction;
 
 /// A sentence of a prompt that opposes, denies, rejects or takes back something. It is compared with many others,
 /// so it is read once.
@@ -24,7 +25,8 @@ impl Reply {
         let denies = directive::negates(said);
         let rejected = directive::rejected_word(said);
         let takes_back = directive::takes_back(said);
-        (opposes || denies || rejected.is_some() || takes_back).then(|| Self {
+        let is_any = opposes || denies || rejected.is_some() || takes_back;
+        (is_any || correction::gives_value_up(said)).then(|| Self {
             turn,
             text: said.to_owned(),
             named: naming_words(said),
@@ -116,6 +118,19 @@ impl ParsedDigest<'_> {
                     .rejected
                     .as_ref()
                     .is_some_and(|word| named.contains(word))
+        })
+    }
+
+    /// Returns whether a prompt after the first gives up the answer to a question: `question → answer`.
+    pub(super) fn is_given_up(&self, choice: &str) -> bool {
+        let first = self.prompts.first().map_or(0, |prompt| prompt.turn);
+        let answer = choice.rsplit_once(ARROW).map_or("", |(_, answer)| answer);
+        let answer = answer.replace("(Recommended)", "");
+        let mut later = self.replies.iter().filter(|reply| reply.turn > first);
+        later.any(|reply| {
+            let is_rejected = |word: &String| Words::new(&answer).as_str() == word;
+            reply.rejected.as_ref().is_some_and(is_rejected)
+                || correction::gives_up(&reply.text, &answer)
         })
     }
 
@@ -270,6 +285,41 @@ mod tests {
         ] {
             let body = note(&[first, (prompt, "Removed it.", "src/checkout.ts")]);
             assert!(!body.contains("keeps it in Redis"), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_choice_that_a_later_prompt_gives_up_is_not_decided() {
+        for (prompt, is_decided) in [
+            ("ops vetoed it, use Postgres instead of SQLite", false),
+            ("we moved from SQLite to Postgres, adapt the tests", false),
+            ("SQLite is gone, the store is Postgres now", false),
+            ("don't use SQLite, we have Postgres anyway", false),
+            ("actually it is Postgres, not SQLite", false),
+            ("statt SQLite nehmen wir Postgres", false),
+            ("use Postgres for the sessions, too", true),
+            ("no, the file of SQLite belongs into var/", true),
+            ("don't use a pool for SQLite", true),
+            ("why SQLite and not Postgres?", true),
+            ("the lock error of SQLite is gone, thanks", true),
+        ] {
+            let turn = |prompt: &str| Turn {
+                prompt: Some(prompt.to_owned()),
+                answer: Some("The store is in `src/store.rs` and has tests.".to_owned()),
+                ..Turn::default()
+            };
+            let mut digest = SessionDigest {
+                turns: vec![
+                    turn("write the store, we no longer use SQLite here"),
+                    turn(prompt),
+                ],
+                files: vec!["src/store.rs".to_owned()],
+                ..SessionDigest::default()
+            };
+            let choice = "Which store? → SQLite (Recommended)";
+            digest.declared.choices = vec![choice.to_owned()];
+            let NoteText { body, .. } = note_text(&digest).unwrap();
+            assert_eq!(body.contains(choice), is_decided, "{prompt}: {body}");
         }
     }
 
