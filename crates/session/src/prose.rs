@@ -65,6 +65,8 @@ pub struct Prose {
     pub error: Option<String>,
     /// The sentences that are a list with its head, and whether that is a list of rules.
     lists: Vec<(String, bool)>,
+    /// The request that a person typed behind a text of somebody else.
+    pub(crate) typed_behind: Vec<String>,
 }
 
 impl Prose {
@@ -73,7 +75,7 @@ impl Prose {
         let mut prose = Self::default();
         let head = without_pasted_blocks(anamnesis_text::sanitize::head(text, MAX_READ));
         let lines = unwrapped(head.lines().map(|line| without_placeholders(line.trim())));
-        let typed_again = typed_again(&lines);
+        let typed_again = typed_again(&lines, |line| Words::new(line).begin(TYPED));
         let mut is_code = false;
         // What follows a colon, a greeting or an open quotation mark was pasted. A list was typed.
         let mut is_quoted = false;
@@ -82,6 +84,7 @@ impl Prose {
         let mut announces_error = false;
         let mut is_in_list = false;
         let mut lists: Vec<Range<usize>> = Vec::new();
+        let behind = request_behind(&lines);
         for (number, line) in lines.iter().enumerate() {
             let item = without_marker(line);
             if line.starts_with("```") {
@@ -99,6 +102,9 @@ impl Prose {
                 || number > 0 && begins_letter(line);
             is_announced = false;
             is_in_list &= is_item;
+            if behind == Some(number) && !is_code {
+                split(item, SentenceEnd::AnyStop, &mut prose.typed_behind);
+            }
             let marks = line.matches(['"', '“', '”']).count();
             let begins_quote = line.starts_with(['"', '“']) && marks == 1;
             let is_in_quote = is_open || begins_quote;
@@ -203,16 +209,28 @@ pub(crate) fn typed_part(prompt: &str) -> Option<&str> {
     Some(&prompt[..end])
 }
 
-/// Returns the line at which a person types again behind pasted lines: the last paragraph or line, if it
-/// begins like a request.
-fn typed_again(lines: &[Cow<'_, str>]) -> Option<usize> {
-    let is_typed = |line: &usize| Words::new(&lines[*line]).begin(TYPED);
+/// Returns the line at which a person types again behind other lines: the last paragraph or line, if it asks.
+fn typed_again(lines: &[Cow<'_, str>], asks: impl Fn(&str) -> bool) -> Option<usize> {
+    let is_typed = |line: &usize| asks(&lines[*line]);
     let last = lines.iter().rposition(|line| !line.is_empty())?;
     let before = lines[..last].iter().rposition(|line| line.is_empty());
     before
         .map(|blank| blank + 1)
         .filter(is_typed)
         .or(Some(last).filter(is_typed))
+}
+
+/// Returns the line of a request behind a text of somebody else: such a request begins like it ("translate"), or
+/// the first line was pasted or begins a letter.
+fn request_behind(lines: &[Cow<'_, str>]) -> Option<usize> {
+    let refers = |line: &str| Words::new(line).begin(REFERRING);
+    let typed = typed_again(lines, |line| {
+        let is_order = refers(line) || directive::orders(line) || directive::is_question(line);
+        is_order || Words::new(line).begin(TYPED)
+    })?;
+    let first = lines.iter().position(|line| !line.is_empty())?;
+    let is_foreign = |line: &str| line.starts_with("```") || is_pasted(line) || begins_letter(line);
+    (typed > first && (is_foreign(&lines[first]) || refers(&lines[typed]))).then_some(typed)
 }
 
 /// Returns whether a line is at the head of a mail or a letter.

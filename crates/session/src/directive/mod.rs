@@ -179,6 +179,11 @@ pub(crate) fn states(sentence: &str) -> bool {
         && !judged.is_unfinished()
 }
 
+/// Returns whether a sentence orders a step.
+pub(crate) fn orders(sentence: &str) -> bool {
+    Judged::new(sentence).is_order()
+}
+
 /// Returns whether a sentence forbids or corrects what it names.
 pub(crate) fn opposes(sentence: &str) -> bool {
     let Judged { words, cues, .. } = Judged::new(sentence);

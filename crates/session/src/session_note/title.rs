@@ -141,7 +141,13 @@ pub(super) fn title(parsed: &ParsedDigest) -> Option<String> {
 
 /// Returns the sentence of a prompt that asks, if it names what it is about.
 fn request(prompt: &TypedPrompt) -> Option<String> {
-    let sentences = prompt.sentences().take(MAX_SENTENCES).enumerate();
+    let behind = &prompt.prose.typed_behind;
+    let sentences: Vec<&String> = if behind.iter().any(|sentence| names_subject(sentence)) {
+        behind.iter().collect()
+    } else {
+        prompt.sentences().collect()
+    };
+    let sentences = sentences.into_iter().take(MAX_SENTENCES).enumerate();
     let named =
         sentences.filter(|(_, sentence)| names_subject(sentence) && continued(sentence).is_none());
     let weighed = named.map(|(position, sentence)| {
@@ -343,4 +349,57 @@ fn without_folders(title: &str) -> String {
         }
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        session_note::{SessionDigest, note_text},
+        turn::Turn,
+    };
+
+    fn title_of(prompt: &str) -> String {
+        let turn = Turn {
+            prompt: Some(prompt.to_owned()),
+            answer: Some("The change is in `src/cart.rs` and has tests.".to_owned()),
+            ..Turn::default()
+        };
+        let digest = SessionDigest {
+            turns: vec![turn],
+            files: vec!["src/cart.rs".to_owned()],
+            ..SessionDigest::default()
+        };
+        note_text(&digest).unwrap().title
+    }
+
+    #[test]
+    fn the_title_is_what_was_typed_behind_a_pasted_text() {
+        const PASTED: [&str; 6] = [
+            "error[E0308]: mismatched types\n  --> src/cart.rs:9:5\nexpected `u32`, found `i64`",
+            "Hi team,\nthe totals of the March invoices are rounded twice.\nCould you look at them?\nRegards\nAnn",
+            "From: Ann <ann@example.org>\nSubject: Invoices\nThe totals of the March invoices are rounded twice.",
+            "> The export button should be disabled while a report runs.\n> Otherwise people start it twice.",
+            "```\nThe importer finished with 3 retries\n```\nThe importer needs a longer timeout",
+            "2026-03-01 10:00:01 INFO importer started\nImporter finished with 3 retries",
+        ];
+        const TYPED: [&str; 4] = [
+            "write a migration that repairs the totals",
+            "please make the import of invoices faster",
+            "why are invoices imported twice?",
+            "Translate the labels of the invoice page",
+        ];
+        for pasted in PASTED {
+            for typed in TYPED {
+                assert_eq!(title_of(&format!("{pasted}\n\n{typed}")), typed, "{pasted}");
+            }
+        }
+        let plain = "The quick guide covers Linux and macOS.\nWindows is in another chapter.";
+        let translate = "Translate the text above to German";
+        assert_eq!(title_of(&format!("{plain}\n\n{translate}")), translate);
+        // What comes first was typed, too.
+        let first = "Make the import of invoices faster.";
+        let prompt =
+            format!("{first}\n\nImporter finished with 3 retries\n\nplease explain each step");
+        assert_eq!(title_of(&prompt), first);
+    }
 }
