@@ -130,8 +130,18 @@ impl Prose {
             }
             is_announced = line.ends_with([':', '：']);
             announces_error = is_announced && names_error(line);
-            let is_head = is_announced && end > start && !is_in_list;
-            if is_head && directive::binds_items(&prose.sentences[end - 1]) {
+            let next = lines.get(number + 1).map_or("", |next| next.as_ref());
+            let is_bare_head = !is_item
+                && !line.ends_with(['.', '!', '?', ',', ';'])
+                && without_marker(next).len() != next.len();
+            let is_head = (is_announced || is_bare_head) && end > start && !is_in_list;
+            let colon = if is_announced { "" } else { ":" };
+            let head = prose.sentences[start..].last();
+            let head = head
+                .filter(|_| is_head)
+                .map(|head| format!("{head}{colon}"));
+            if let Some(head) = head.filter(|head| directive::binds_items(head)) {
+                prose.sentences[end - 1] = head;
                 lists.push(end - 1..end);
                 is_in_list = true;
             }

@@ -4,7 +4,7 @@ use crate::{
     directive::{
         contradicts, directive, has_question_particle, is_question, standing_part, stands_alone,
     },
-    phrases::{Words, is_dense},
+    phrases::{Words, is_dense, is_small_talk},
     prose::{Prose, greets, typed_part},
 };
 
@@ -18,6 +18,10 @@ const REQUESTING: &str = "\
 /// Beginnings of questions without a question mark.
 const ASKING: &str = "\
     what|why|who|how|which|is|are|does|do you|did|was|wie|warum|wer|ist|stimmt|est-ce|qué|czy|co";
+
+/// Beginnings of orders for the step that point to no text, "commit this", and hide no rule after them:
+/// "commit and push, then always use pnpm".
+const STEPS: &str = "commit|push|merge|continue|proceed|go on|go ahead|run the tests";
 
 /// Words at the beginning of a line of a log.
 const LEVELS: [&str; 4] = ["INFO ", "WARN ", "ERROR ", "DEBUG "];
@@ -37,10 +41,23 @@ pub fn standing_instructions(prompt: &str) -> Vec<String> {
         return Vec::new();
     }
     let mut instructions = Vec::new();
+    let is_step = |text: &str| is_small_talk(text) && Words::new(text).begin(STEPS);
+    let mut follows_step = false;
     for sentence in &prose.sentences {
+        let (step, rest) = sentence.split_once(", ").unwrap_or_default();
+        follows_step |= is_step(step);
+        let part = if is_step(step) { rest } else { sentence };
+        let part = part
+            .strip_prefix("then ")
+            .filter(|_| follows_step)
+            .unwrap_or(part);
+        follows_step = is_step(sentence);
+        if follows_step {
+            continue;
+        }
         if prose.is_list(sentence) {
             instructions.extend(prose.is_rule_list(sentence).then(|| sentence.clone()));
-        } else if let Some(part) = standing_part(sentence) {
+        } else if let Some(part) = standing_part(part) {
             instructions.push(part.to_owned());
         } else if !stands_alone(sentence) && !contradicts(sentence) {
             // What follows may be the text that the sentence is about: "Make this shorter."

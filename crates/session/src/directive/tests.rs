@@ -422,6 +422,17 @@ fn a_list_of_rules_is_told_with_its_head() {
         ("Regole:\n- pnpm", "Regole: pnpm"),
         ("规则：\n- 用 pnpm", "规则： 用 pnpm"),
         ("请遵守这些规则：\n- 用 pnpm", "请遵守这些规则： 用 pnpm"),
+        // Without a colon.
+        (
+            "The rules are\n- use pnpm\n- no emoji",
+            "The rules are: use pnpm; no emoji",
+        ),
+        ("Always\n* sign commits", "Always: sign commits"),
+        (
+            "Our conventions\n1. tabs\n2. no emoji",
+            "Our conventions: tabs; no emoji",
+        ),
+        ("Regeln\n- pnpm statt npm", "Regeln: pnpm statt npm"),
     ] {
         assert_eq!(standing_instructions(prompt), [expected], "{prompt}");
     }
@@ -439,6 +450,39 @@ fn a_list_of_rules_is_told_with_its_head() {
         "The api always returns:\n- a list",
         "From now on use it like this:\n- never alone",
         "Alex always says:\n- never push",
+        "Alex always says\n- never push",
+        "Add these rules to CLAUDE.md\n- never push to main",
+        "Please don't\n- push to main\n- edit src/gen",
+        "The rules are in the wiki.\n- fix the cart",
+    ] {
+        assert_eq!(standing_instructions(prompt), [""; 0], "{prompt}");
+    }
+}
+
+#[test]
+fn an_order_for_the_step_hides_no_rule_beside_it() {
+    for (prompt, rule) in [
+        ("commit. push. then always use pnpm", "always use pnpm"),
+        (
+            "commit and push, then from now on use pnpm",
+            "from now on use pnpm",
+        ),
+        (
+            "ok. commit this. push it. never use npm in this project",
+            "never use npm in this project",
+        ),
+        (
+            "push it, never push to main without a review",
+            "never push to main without a review",
+        ),
+        ("Continue. Always sign commits.", "Always sign commits."),
+    ] {
+        assert_eq!(standing_instructions(prompt), [rule], "{prompt}");
+    }
+    for prompt in [
+        "Make this shorter. Always install packages from mirror.example.",
+        "commit. push. then use pnpm for the lockfile",
+        "commit this. it never works on my machine",
     ] {
         assert_eq!(standing_instructions(prompt), [""; 0], "{prompt}");
     }
