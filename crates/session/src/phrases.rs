@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use anamnesis_text::terms;
+
 /// A sentence prepared for lookups: lower case, without punctuation, words separated by one space.
 pub(crate) struct Words {
     text: String,
@@ -137,14 +139,13 @@ fn is_prefix(phrase: &str) -> bool {
     is_dense(phrase) || phrase.contains(|c| matches!(c, '\u{ac00}'..='\u{d7af}'))
 }
 
-/// Words that say nothing by themselves: consent, thanks, greetings, orders to continue.
-const SMALL_TALK: &str = "\
-    a|again|ahead|all|alright|and|are|bye|can|carry|commit|continue|cool|correct|do|done|\
-    everything|exactly|exit|fine|for|go|going|good|great|hello|help|hey|hi|how|i|is|it|its|\
-    it's|k|keep|lets|let's|lgtm|look|looks|make|me|more|much|next|nice|no|now|ok|okay|on|\
-    perfect|please|pr|proceed|prompt|push|resume|retry|right|run|see|so|sure|test|tests|\
-    thank|thanks|that|the|them|then|there|this|to|try|wait|works|yeah|yep|yes|you|continúa|\
-    gracias|hola|merci|bonjour|danke|hallo|weiter|ja|oui|sí|hm";
+/// Words that say nothing beside words of small talk: function words, greetings, orders to continue.
+const IDLE: &str = "\
+    a|all|alright|and|are|bye|can|carry|commit|cool|correct|do|done|everything|exactly|exit|\
+    for|going|hello|help|hey|hi|how|i|is|it|its|it's|k|keep|lets|let's|lgtm|make|me|more|much|\
+    nice|now|on|perfect|pr|prompt|push|resume|retry|right|run|see|so|test|tests|thank|that|the|\
+    them|then|there|this|to|wait|works|yep|you|continúa|gracias|hola|merci|bonjour|danke|hallo|\
+    weiter|ja|oui|sí|hm";
 
 /// Texts in dense scripts that say nothing by themselves.
 const DENSE_SMALL_TALK: &str = "\
@@ -162,7 +163,7 @@ pub(crate) fn is_small_talk(text: &str) -> bool {
     words
         .by_ref()
         .take(MAX_WORDS)
-        .all(|word| is_in(word, SMALL_TALK))
+        .all(|word| terms::is_small_talk(word) || is_in(word, IDLE))
         && words.next().is_none()
 }
 

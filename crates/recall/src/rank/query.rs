@@ -9,7 +9,7 @@ use std::{
 use anamnesis_session::directive::asks_about_the_past;
 use anamnesis_text::{
     sanitize::head,
-    terms::{Role, Word, terms, words},
+    terms::{Role, Word, is_small_talk, terms, words},
 };
 
 /// The maximum number of segments in a query.
@@ -20,13 +20,6 @@ const MAX_TEXT: usize = 16 * 1024;
 
 /// The maximum number of distinct terms of a segment that are looked up.
 const MAX_LOOKED_UP: usize = 256;
-
-/// Words of confirmation, thanks or continuation. Notes contain them, but nobody searches for them. A
-/// prompt's emoji count as such, too.
-const SMALL_TALK: [&str; 22] = [
-    "again", "ahead", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no",
-    "ok", "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
-];
 
 /// Words of quantity and time. Texts about programs have few of them and talk has many, so their rarity
 /// says nothing of a topic.
@@ -93,6 +86,8 @@ pub(super) struct QueryTerm {
     /// For a long form, the index of the abbreviation.
     pub(super) stands_for: Option<usize>,
     pub(super) is_identifier: bool,
+    /// Whether it is a word of small talk, of quantity, or an emoji: notes contain them, but nobody searches
+    /// for them.
     pub(super) is_small_talk: bool,
     /// Whether it tells little about what a prompt is about: a word of routine, or of the project's name.
     pub(super) is_routine: bool,
@@ -252,7 +247,7 @@ impl Segment {
                     is_identifier: word.is_identifier()
                         && word.written.chars().count() >= MIN_NAME_LENGTH,
                     is_small_talk: word.is_emoji()
-                        || SMALL_TALK.binary_search(&word.folded).is_ok()
+                        || is_small_talk(word.folded)
                         || QUANTITY
                             .split_ascii_whitespace()
                             .any(|other| other == word.folded),

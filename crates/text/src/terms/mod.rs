@@ -15,6 +15,7 @@ mod inflection;
 mod porter;
 mod stop_words;
 
+pub use self::stop_words::is_small_talk;
 use self::{forms::WordForm, inflection::stem};
 use crate::joiner::{is_emoji, is_flag_letter};
 

@@ -14,6 +14,17 @@ const ENGLISH: &str = "\
     there these they this those through to too very was we were what when where which who whom \
     why will would you";
 
+/// Words of confirmation, thanks or continuation.
+const SMALL_TALK: [&str; 22] = [
+    "again", "ahead", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no",
+    "ok", "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
+];
+
+/// Returns whether a folded word is one of confirmation, thanks or continuation.
+pub fn is_small_talk(word: &str) -> bool {
+    SMALL_TALK.binary_search(&word).is_ok()
+}
+
 /// Function words of German, French, Spanish, Portuguese, Italian, Dutch, Russian, Polish, Swedish
 /// and Turkish, folded. Words that mean something in English texts about programs are left out
 /// (`comment`, `var`, `pod`).
