@@ -348,7 +348,8 @@ pub fn note_text(digest: &SessionDigest) -> Option<NoteText> {
 pub fn asked(digest: &SessionDigest) -> Vec<String> {
     let prompts = prompts(digest);
     let requests = prompts.iter().skip(1).filter_map(|prompt| {
-        let request = prompt.sentences().find(|sentence| asks(sentence))?;
+        let mut sentences = prompt.sentences();
+        let request = sentences.find(|it| asks(it) && title::names_subject(it))?;
         Some(shorten(request, MAX_TITLE))
     });
     // Commands of Anamnesis itself say nothing about the session's work.

@@ -773,6 +773,8 @@ fn a_note_is_asked_for_by_later_requests_and_by_commands() {
     let mut digest = changed(&[
         ("deploy the app to staging", "Deployed."),
         ("thanks", "You're welcome!"),
+        ("Write the test first, please", "It fails."),
+        ("commit and push", "Pushed."),
         ("Now tag a release. The notes are in CHANGES.md.", "Tagged."),
     ]);
     digest.commands_passed = texts(&["make deploy-staging", "git tag v1.2.0"]);
