@@ -322,3 +322,39 @@ fn a_branch_that_was_deleted_without_a_merge_is_gone() {
     let found = home.run("search rate limits login").well();
     snapshot!(found.lines().find(|line| line.contains("branch")).unwrap(), @"  on branch spike, which is gone");
 }
+
+#[test]
+fn a_branch_is_merged_only_with_commits_of_its_own() {
+    let said = |home: &TestHome| {
+        home.run("internal work").well();
+        let found = home.run("search rate limits login").well();
+        let line = found.lines().find(|line| line.contains("on branch"));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    // Nothing was committed on it, and main went on.
+    let home = with_commits();
+    git(&home, "07", &["switch", "--quiet", "-c", "spike"]);
+    work(&home);
+    assert_eq!(said(&home), "on branch spike");
+    git(&home, "08", &["switch", "--quiet", "main"]);
+    commit(&home, "08", "main.py", "Log failed uploads");
+    assert_eq!(said(&home), "on branch spike");
+    git(&home, "08", &["branch", "--quiet", "-D", "spike"]);
+    assert_eq!(said(&home), "on branch spike, which is gone");
+
+    // It was deleted and made again. With its commits back, a merge without a merge commit counts.
+    let home = with_commits();
+    git(&home, "07", &["switch", "--quiet", "-c", "spike"]);
+    let tip = commit(&home, "07", "spike.py", "Try a bloom filter");
+    work(&home);
+    assert_eq!(said(&home), "on branch spike, not merged");
+    git(&home, "08", &["switch", "--quiet", "main"]);
+    git(&home, "08", &["branch", "--quiet", "-f", "spike", "main"]);
+    assert_eq!(said(&home), "on branch spike");
+    assert_eq!(said(&home), "on branch spike");
+    git(&home, "08", &["branch", "--quiet", "-f", "spike", &tip]);
+    assert_eq!(said(&home), "on branch spike, not merged");
+    git(&home, "08", &["merge", "--quiet", "--ff-only", "spike"]);
+    assert_eq!(said(&home), "");
+    assert_eq!(said(&home), "");
+}

@@ -30,7 +30,7 @@ pub enum BranchState {
     /// Nothing is known of it here.
     #[default]
     Unknown,
-    /// The default branch has its tip.
+    /// The default branch has its tip, and that is a commit of its own.
     Merged,
     /// The default branch lacks its tip.
     Unmerged,
@@ -61,6 +61,8 @@ pub struct NotesBranch {
     pub state: BranchState,
     /// Whether a session of this machine worked on it.
     pub is_of_machine: bool,
+    /// When the latest session on it began.
+    pub begun: String,
 }
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
@@ -85,14 +87,14 @@ impl Index {
     /// Returns the branches that notes of a project name.
     pub fn branches(&self, project: &str, machine: &str) -> Result<Vec<NotesBranch>, Error> {
         let sql = "SELECT note_branch.name, coalesce(branch.tip, '') AS tip, branch.state,
-               max(machine_id = ?2) AS is_of_machine
+               max(machine_id = ?2) AS is_of_machine, max(note.created_at) AS begun
              FROM note_branch JOIN note USING (number)
              LEFT JOIN branch ON branch.project = note_branch.project AND branch.name = note_branch.name
              WHERE note_branch.project = ?1 GROUP BY note_branch.name";
         self.rows(
             sql,
             [project, machine],
-            |row| read_row!(row, NotesBranch: name, tip, state, is_of_machine),
+            |row| read_row!(row, NotesBranch: name, tip, state, is_of_machine, begun),
         )
     }
 

@@ -2,6 +2,7 @@
 
 use std::{cell::LazyCell, path::Path, time::Instant};
 
+use anamnesis_note::note::parse_timestamp;
 use git2::{BranchType, Oid, Repository, Sort};
 
 use super::{ProjectCommit, message};
@@ -120,43 +121,59 @@ impl ProjectRepository {
     /// Finds out what became of branches.
     pub fn states_of(&self, branches: &[NotesBranch]) -> Vec<NotesBranch> {
         let defaults = self.default_tips();
-        // Only a branch that is nowhere any more needs the walk.
-        let merges = LazyCell::new(|| self.merge_subjects(&defaults));
-        let names_merge = |name: &str| {
-            let marks = [format!("'{name}'"), format!("/{name}")];
-            let mut words = merges.iter().flat_map(|subject| subject.split_whitespace());
-            words.any(|word| marks.iter().any(|mark| word.ends_with(mark)))
-        };
+        // Few branches need the walk.
+        let merges = LazyCell::new(|| self.merges(&defaults));
         let states = branches.iter();
         states
-            .map(|branch| self.state_of(branch, &defaults, names_merge))
+            .map(|branch| self.state_of(branch, &defaults, || merges.as_slice()))
             .collect()
     }
 
-    fn state_of(
+    fn state_of<'a>(
         &self,
         branch: &NotesBranch,
         defaults: &[Oid],
-        names_merge: impl Fn(&str) -> bool,
+        merges: impl Fn() -> &'a [(String, Oid)],
     ) -> NotesBranch {
         let name = &branch.name;
-        let is_merged = |tip: Oid| {
-            let has = |default: &Oid| {
-                *default == tip || self.0.graph_descendant_of(*default, tip).unwrap_or(false)
-            };
-            defaults.iter().any(has)
+        let known = Oid::from_str(&branch.tip).ok();
+        let has = |tip: Oid, old: Oid| {
+            tip == old || self.0.graph_descendant_of(tip, old).unwrap_or(false)
         };
-        let (tip, state) = match (self.tip_of(name), Oid::from_str(&branch.tip)) {
+        let is_merged = |tip: Oid| defaults.iter().any(|default| has(*default, tip));
+        // A branch without a commit of its own has the default's, and so has one that was made again.
+        let is_own = |tip: Oid| {
+            let is_new = match known {
+                Some(known) if branch.state != BranchState::Unknown || !is_merged(known) => {
+                    has(tip, known)
+                }
+                _ => {
+                    let made = self.0.find_commit(tip).map(|it| it.time().seconds()).ok();
+                    made >= parse_timestamp(&branch.begun).map(|begun| begun.timestamp())
+                }
+            };
+            is_new || merges().iter().any(|(_, merged)| *merged == tip)
+        };
+        let names_merge = || {
+            let marks = [format!("'{name}'"), format!("/{name}")];
+            let subjects = merges().iter().map(|(subject, _)| subject);
+            let mut words = subjects.flat_map(|subject| subject.split_whitespace());
+            words.any(|word| marks.iter().any(|mark| word.ends_with(mark)))
+        };
+        let (tip, state) = match (self.tip_of(name), known) {
             _ if defaults.is_empty() => (None, BranchState::Unknown),
-            (Some(tip), _) | (None, Ok(tip)) if is_merged(tip) => (Some(tip), BranchState::Merged),
+            (Some(tip), _) | (None, Some(tip)) if is_merged(tip) && is_own(tip) => {
+                (Some(tip), BranchState::Merged)
+            }
+            (Some(tip), known) if is_merged(tip) => (known.or(Some(tip)), BranchState::Unknown),
             (Some(tip), _) => (Some(tip), BranchState::Unmerged),
-            (None, Ok(tip)) => (Some(tip), BranchState::Gone),
+            (None, Some(tip)) => (Some(tip), BranchState::Gone),
             // Another index may have known that it was merged.
-            (None, Err(_)) if branch.state == BranchState::Gone => (None, BranchState::Gone),
-            (None, Err(_)) if names_merge(name) => (None, BranchState::Merged),
-            (None, Err(_)) if branch.is_of_machine => (None, BranchState::Gone),
+            (None, None) if branch.state == BranchState::Gone => (None, BranchState::Gone),
+            (None, None) if names_merge() => (None, BranchState::Merged),
+            (None, None) if branch.is_of_machine => (None, BranchState::Gone),
             // It may be on the machine of its session only.
-            (None, Err(_)) => (None, BranchState::Unknown),
+            (None, None) => (None, BranchState::Unknown),
         };
         NotesBranch {
             tip: tip.map_or_else(String::new, |tip| tip.to_string()),
@@ -172,12 +189,12 @@ impl ProjectRepository {
         found.ok()?.get().target()
     }
 
-    /// Returns the subjects of the newest merge commits of the default branch.
-    fn merge_subjects(&self, defaults: &[Oid]) -> Vec<String> {
-        let subject = |id: Oid| {
+    /// Returns the newest merges into the default branch: the subject, and the tip that was merged.
+    fn merges(&self, defaults: &[Oid]) -> Vec<(String, Oid)> {
+        let merge = |id: Oid| {
             let commit = self.0.find_commit(id).ok()?;
             let subject = commit.summary().ok()??.to_owned();
-            (commit.parent_count() > 1).then_some(subject)
+            Some((subject, commit.parent_id(1).ok()?))
         };
         let Ok(mut walk) = self.0.revwalk() else {
             return Vec::new();
@@ -185,7 +202,6 @@ impl ProjectRepository {
         if defaults.iter().any(|tip| walk.push(*tip).is_err()) {
             return Vec::new();
         }
-        let newest = walk.take(MAX_COMMITS).flatten();
-        newest.filter_map(subject).collect()
+        walk.take(MAX_COMMITS).flatten().filter_map(merge).collect()
     }
 }
