@@ -182,6 +182,10 @@ fn a_revert_marks_what_it_reverts_until_it_is_reverted() {
     start(&home, "03:01:00");
     let found = home.run("search cache totals cart").well();
     assert!(found.contains("Cache the totals of a cart\n"), "{found}");
+    git(&home, "09", &["revert", "--no-edit", "HEAD"]);
+    start(&home, "03:02:00");
+    let found = home.run("search cache totals cart").well();
+    assert!(found.contains(&mark), "{found}");
 }
 
 #[test]

@@ -38,6 +38,9 @@ CREATE TABLE posting (
 /// The length of a stored posting: four bytes of the number, one of the count, one of the length.
 const POSTING_LENGTH: usize = 6;
 
+/// How many reverts of reverts are followed.
+const MAX_REVERTS: usize = 8;
+
 /// How often a word of the subject counts.
 const SUBJECT_WEIGHT: u8 = 2;
 
@@ -275,21 +278,25 @@ impl Commits {
         let Some((project, id, at, Compressed(text))) = found else {
             return Ok(None);
         };
-        let reverter = |id: &str| -> rusqlite::Result<Option<String>> {
-            let sql = "SELECT id FROM entry WHERE project = ?1 AND reverts IS NOT NULL
-                 AND ?2 GLOB reverts || '*' ORDER BY at DESC";
-            self.0.first(sql, params![project, id])
-        };
-        let reverted_by = match reverter(&id)? {
-            Some(by) if reverter(&by)?.is_none() => Some(by),
-            _ => None,
-        };
         Ok(Some(IndexedCommit {
+            reverted_by: self.reverter(project, &id, MAX_REVERTS)?,
             id,
             at,
             subject: text.lines().next().unwrap_or_default().to_owned(),
-            reverted_by,
         }))
+    }
+
+    /// Returns the newest commit that reverts another one and is not reverted itself.
+    fn reverter(&self, project: i64, id: &str, depth: usize) -> rusqlite::Result<Option<String>> {
+        let sql = "SELECT id FROM entry WHERE project = ?1 AND reverts IS NOT NULL
+             AND ?2 GLOB reverts || '*' ORDER BY at DESC";
+        let reverts: Vec<String> = self.0.column(sql, params![project, id])?;
+        for by in reverts {
+            if depth == 0 || self.reverter(project, &by, depth - 1)?.is_none() {
+                return Ok(Some(by));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the ids of the commits whose text is found.
