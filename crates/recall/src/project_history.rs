@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use anamnesis_store::project_history::{Commits, Error, IndexedCommit};
+use anamnesis_text::terms::terms;
 use chrono::DateTime;
 
 use crate::{
@@ -37,6 +38,16 @@ const FLOOR: f32 = 0.34;
 
 /// The maximum length of a subject in a line, in characters.
 const MAX_SUBJECT: usize = 120;
+
+/// The maximum number of commits that are looked through for one that did what a question asks about.
+const MAX_DONE: usize = 20;
+
+/// Verbs of questions what became of a thing. A commit may have another one of the same line.
+const VERBS: [&str; 3] = [
+    "remove removed delete deleted drop dropped",
+    "rename renamed",
+    "deprecate deprecated",
+];
 
 /// A commit that answers a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +100,18 @@ pub fn at_prompt(
     shown: &[String],
 ) -> Result<Vec<FoundCommit>, Error> {
     let query = prompt.in_project(projects.iter().map(String::as_str));
-    let mut found = ranked(commits, projects, &query.telling_terms())?;
+    let terms = query.telling_terms();
+    if let Some(verbs) = asked_verbs(&prompt.text()) {
+        let mut things = terms.clone();
+        things.retain(|term, _| !verbs.iter().any(|verb| verb == term));
+        let mut done = ranked(commits, projects, &things, MAX_DONE)?;
+        done.retain(|found| does(&found.commit.subject, &verbs, &things));
+        if !things.is_empty() && (1..=MAX_EQUAL).contains(&done.len()) {
+            done.retain(|found| !shown.contains(&found.commit.id));
+            return Ok(done);
+        }
+    }
+    let mut found = ranked(commits, projects, &terms, MAX_FOUND)?;
     let best = found.first().map_or(0.0, |found| found.fit);
     found.retain(|found| found.fit >= EQUAL_SHARE * best);
     if found.len() > MAX_EQUAL {
@@ -105,9 +127,35 @@ pub fn search(
     projects: &[String],
     text: &str,
 ) -> Result<Vec<FoundCommit>, Error> {
-    let mut found = ranked(commits, projects, &Query::parse(text).telling_terms())?;
+    let query = Query::parse(text);
+    let mut found = ranked(commits, projects, &query.telling_terms(), MAX_FOUND)?;
     found.retain(|found| found.coverage >= FLOOR);
     Ok(found)
+}
+
+/// Returns the terms of the verb by which a question asks what became of a thing, and of those that mean the
+/// same: "why did we drop it", "when was it removed".
+fn asked_verbs(question: &str) -> Option<Vec<String>> {
+    let question = question.to_lowercase();
+    let is_asked = |verb: &str| {
+        let mut words = question.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| word == verb) && (verb.ends_with("ed") || question.contains(" did "))
+    };
+    let line = VERBS.iter().find(|line| line.split(' ').any(is_asked))?;
+    Some(terms(line))
+}
+
+/// Returns whether a commit did that to all these things: its subject begins with the verb and names them.
+fn does(subject: &str, verbs: &[String], things: &BTreeMap<&str, &str>) -> bool {
+    let area = subject
+        .split_once(": ")
+        .filter(|(area, _)| !area.contains(' '));
+    let named = terms(area.map_or(subject, |(_, text)| text));
+    let begins = named.first().is_some_and(|first| verbs.contains(first));
+    begins
+        && things
+            .keys()
+            .all(|thing| named.iter().any(|it| it == thing))
 }
 
 /// A commit under consideration: the sums of its terms, and which they are.
@@ -118,11 +166,12 @@ struct Score {
     matched: Vec<usize>,
 }
 
-/// Ranks the commits of projects by BM25. `terms` are terms with their spellings.
+/// Ranks the commits of projects by BM25, and returns the best. `terms` are terms with their spellings.
 fn ranked(
     commits: &Commits,
     projects: &[String],
     terms: &BTreeMap<&str, &str>,
+    limit: usize,
 ) -> Result<Vec<FoundCommit>, Error> {
     let mut found = Vec::new();
     for project in projects {
@@ -164,12 +213,72 @@ fn ranked(
                 rarity: score.weight / idf(count, 0),
             });
             added += 1;
-            if added == MAX_FOUND {
+            if added == limit {
                 break;
             }
         }
     }
     found.sort_by(|a, b| b.fit.total_cmp(&a.fit).then(b.commit.at.cmp(&a.commit.at)));
-    found.truncate(MAX_FOUND);
+    found.truncate(limit);
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use anamnesis_store::{fs::home::Home, project_history::ProjectCommit};
+
+    use super::*;
+
+    #[test]
+    fn a_question_what_became_of_a_thing_finds_the_commit_that_did_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let mut commits = Commits::open_to_write(&home, Duration::from_secs(5)).unwrap();
+        let subjects = [
+            "Add the retry queue",
+            "queue: drop the retry queue",
+            "Retry queue: log each retry of the queue",
+            "Keep the retry queue small",
+            "Show the settings page",
+            "Rename the settings page to preferences",
+            "Remove the page of the settings menu from the docs",
+            "Delete export of invoices",
+        ];
+        let new = subjects.iter().zip(1..).map(|(subject, at)| ProjectCommit {
+            id: format!("{at:040}"),
+            at,
+            subject: (*subject).to_owned(),
+            ..ProjectCommit::default()
+        });
+        let new: Vec<ProjectCommit> = new.collect();
+        commits.update("p", &[], &[], &new).unwrap();
+        let found = |question: &str| {
+            let query = Query::from_segments(&[question.to_owned()]);
+            let found = at_prompt(&commits, &["p".to_owned()], &query, &[]).unwrap();
+            let found = found.into_iter().map(|found| found.commit.subject);
+            found.collect::<Vec<_>>()
+        };
+        for (question, expected) in [
+            ("why did we remove the retry queue?", subjects[1]),
+            ("when was the retry queue deleted?", subjects[1]),
+            ("when was the settings page renamed?", subjects[5]),
+            (
+                "why were the invoices dropped from the export?",
+                subjects[7],
+            ),
+        ] {
+            assert_eq!(found(question), [expected], "{question}");
+        }
+        // Nobody did that, or the word is no verb.
+        for question in [
+            "when was the retry queue renamed?",
+            "why does the delete button of the settings page hang?",
+            "why did we remove it?",
+        ] {
+            assert_eq!(found(question), [""; 0], "{question}");
+        }
+    }
 }
