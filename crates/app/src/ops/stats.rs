@@ -87,6 +87,8 @@ pub struct Stats {
     pub sessions: usize,
     /// The injected pointers.
     pub pointers: Pointers,
+    /// The injected commits of the project's history.
+    pub commits: usize,
     /// The number of injected texts, and about how many tokens they have.
     pub texts: usize,
     /// See `texts`.
@@ -172,6 +174,7 @@ pub fn stats(
         matched,
         sessions: report.sessions,
         pointers: Pointers { given, opened },
+        commits: report.commits,
         texts,
         tokens: characters.div_ceil(4),
         muted,

@@ -49,6 +49,7 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
          notes injected:       {}, {} of them at prompts; {} repeats held back\n\
          notes used:           {} of {}{}, counting each note once per session\n\
          notes pointed at:     {}, {} of them opened with memory_get\n\
+         commits injected:     {}, of the project's history\n\
          texts injected:       {}, about {} tokens\n\
          notes muted:          {}\n\
          ratings:              {} good, {} bad\n",
@@ -66,6 +67,7 @@ fn text(stats: &Stats, project: Option<&str>, index: &Index) -> String {
         share(counts.used, counts.shown),
         ui::number(stats.pointers.given),
         ui::number(stats.pointers.opened),
+        ui::number(stats.commits),
         ui::number(stats.texts),
         ui::number(stats.tokens),
         ui::number(stats.muted),

@@ -158,6 +158,7 @@ fn stats() {
     notes injected:       0, 0 of them at prompts; 0 repeats held back
     notes used:           0 of 0, counting each note once per session
     notes pointed at:     0, 0 of them opened with memory_get
+    commits injected:     0, of the project's history
     texts injected:       0, about 0 tokens
     notes muted:          0
     ratings:              0 good, 0 bad
@@ -182,6 +183,7 @@ fn stats() {
     notes injected:       4, 0 of them at prompts; 0 repeats held back
     notes used:           1 of 4 (25 %), counting each note once per session
     notes pointed at:     1, 0 of them opened with memory_get
+    commits injected:     0, of the project's history
     texts injected:       2, about 199 tokens
     notes muted:          0
     ratings:              1 good, 0 bad

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{COMMIT, Error, Held, Journal, POINTER, WITHOUT_MEANING};
+use super::{COMMIT, Error, Held, INHERITED, Journal, POINTER, SUGGESTION, WITHOUT_MEANING};
 use crate::sqlite::{Compressed, Json, Queries, bound, read_row};
 
 /// The number of tool events of a turn that are examined, the last ones.
@@ -95,6 +95,8 @@ pub struct Report {
     pub blocks: (usize, usize),
     /// The number of notes that were only pointed at, and how many of them the session then opened.
     pub pointers: (usize, usize),
+    /// The number of commits of the project's history that were injected.
+    pub commits: usize,
     /// The number of prompts of a person.
     pub prompts: usize,
     /// The number of prompts with a search for notes.
@@ -246,14 +248,16 @@ impl Journal {
             params![since, projects],
         )?;
         // `memory_get` takes ids of any length, which end like the note's.
-        let pointers = self.tuple(
+        let (pointers, opened, commits) = self.tuple(
             &format!(
-                "SELECT count(*), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM tool_event AS call
+                "SELECT count(*) FILTER (WHERE level = ?3), count(*) FILTER (WHERE level = ?3
+                   AND EXISTS (SELECT 1 FROM tool_event AS call
                    WHERE call.session = shown.session AND call.at >= shown.at AND call.tool GLOB '*memory_get'
-                     AND instr(upper(call.input), substr(shown.note, -6))))
-                 FROM shown WHERE {is_chosen} AND level = ?3"
+                     AND instr(upper(call.input), substr(shown.note, -6)))),
+                   count(*) FILTER (WHERE level = ?4)
+                 FROM shown WHERE {is_chosen} AND level IN (?3, ?4)"
             ),
-            params![since, projects, POINTER],
+            params![since, projects, POINTER, COMMIT],
         )?;
         let sql = format!("SELECT text FROM block WHERE {is_chosen}");
         let count = |row: &Row<'_>| Ok(row.get::<_, Compressed<String>>(0)?.0.chars().count());
@@ -270,7 +274,8 @@ impl Journal {
         let mut report = Report {
             sessions,
             blocks,
-            pointers,
+            pointers: (pointers, opened),
+            commits,
             prompts,
             asked,
             silent,
@@ -285,10 +290,10 @@ impl Journal {
         }
         let sql = format!(
             "SELECT note, EXISTS (SELECT 1 FROM use WHERE use.session = shown.session
-               AND use.note = shown.note), count(*) FROM shown WHERE {is_chosen} AND level NOT IN (?3, ?4)
-             GROUP BY note, session"
+               AND use.note = shown.note), count(*) FROM shown
+             WHERE {is_chosen} AND level <> ?3 AND lane NOT IN (?4, ?5, ?6) GROUP BY note, session"
         );
-        let values = params![since, projects, POINTER, COMMIT];
+        let values = params![since, projects, POINTER, COMMIT, SUGGESTION, INHERITED];
         let notes: Vec<(String, bool, usize)> = self.tuples(&sql, values)?;
         for (note, is_used, injections) in notes {
             let Ok(note) = note.parse() else { continue };
@@ -421,6 +426,26 @@ mod tests {
         }
         let report = journal.usage_report(begun, &[]).unwrap();
         assert_eq!((report.asked, report.without_meaning), (4, 2));
+    }
+
+    #[test]
+    fn a_report_counts_commits_apart_and_no_suggestions_or_inherited_notes() {
+        let (_folder, journal) = journal_with_session("s");
+        for (lane, level) in [
+            (COMMIT, COMMIT),
+            (SUGGESTION, SUGGESTION),
+            (INHERITED, "body"),
+        ] {
+            let shown = ShownNote::new(note(1), text_hash(""), level, "");
+            let to = Audience {
+                session: "s",
+                agent: "",
+                lane,
+            };
+            journal.was_shown(to, &[shown], now()).unwrap();
+        }
+        let report = journal.usage_report(now().timestamp_millis(), &[]).unwrap();
+        assert_eq!((report.commits, report.notes.len()), (1, 0));
     }
 
     #[test]
