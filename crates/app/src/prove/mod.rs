@@ -398,7 +398,7 @@ impl Player {
         let (searches, files) = if words.is_empty() {
             (0, 0)
         } else {
-            cost(events, &words)
+            cost(events, &words, prompt)
         };
         Example {
             session: past.session.id.clone(),
@@ -432,8 +432,9 @@ fn add_to(before: &mut Terms, said: &Transcript) {
 }
 
 /// Counts the searches and the read files up to the first call that has the words; of the whole turn if
-/// only the answer has them.
-fn cost(events: &[ToolEvent], words: &[String]) -> (usize, usize) {
+/// only the answer has them. Files that the prompt names do not count: no note would have saved them.
+fn cost(events: &[ToolEvent], words: &[String], prompt: &str) -> (usize, usize) {
+    let asked: Vec<&str> = prompt.split_whitespace().map(path_of).collect();
     let (mut searches, mut files) = (0, 0);
     for event in events {
         let mut terms = Terms::default();
@@ -448,6 +449,13 @@ fn cost(events: &[ToolEvent], words: &[String]) -> (usize, usize) {
             .as_ref()
             .and_then(|input| input.command.as_deref());
         let scripts = command.map(commands).unwrap_or_default();
+        let arguments = scripts.iter().flatten().map(String::as_str);
+        if asked
+            .iter()
+            .any(|path| uses(event, path, arguments.clone()))
+        {
+            continue;
+        }
         let runs = |programs: &[&str]| {
             let mut names = scripts.iter().filter_map(|words| words.first());
             names.any(|name| programs.contains(&name_of(name)))
@@ -464,6 +472,28 @@ fn cost(events: &[ToolEvent], words: &[String]) -> (usize, usize) {
         }
     }
     (searches, files)
+}
+
+/// Returns the path in a word of a prompt: "`src/a.rs:12`," is about `src/a.rs`.
+fn path_of(word: &str) -> &str {
+    let is_sign = |c: char| !c.is_alphanumeric() && c != '_';
+    let word = word.trim_start_matches(|c| is_sign(c) && c != '.');
+    let word = word.strip_prefix("./").unwrap_or(word);
+    let path = word.split_once(':').map_or(word, |(path, _)| path);
+    path.trim_end_matches(is_sign)
+}
+
+/// Returns whether a call uses the file that a prompt names. A word without an extension names only a file
+/// that a tool was given: `Makefile`.
+fn uses<'a>(event: &'a ToolEvent, path: &str, arguments: impl Iterator<Item = &'a str>) -> bool {
+    let is_it = |used: &str| {
+        let above = used.strip_suffix(path);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('/'))
+    };
+    let mut files = event.files.iter().map(|file| file.path.as_str());
+    let inputs = event.input.iter().flat_map(|input| input.others.values());
+    let mut texts = inputs.map(String::as_str).chain(arguments);
+    !path.is_empty() && (files.any(is_it) || path.contains('.') && texts.any(is_it))
 }
 
 #[cfg(test)]
@@ -494,10 +524,36 @@ mod tests {
             event("Grep", serde_json::json!({ "pattern": "later" })),
         ];
         let words = ["stub", "9090"].map(str::to_owned);
-        assert_eq!(cost(&events, &words), (2, 1));
-        assert_eq!(
-            cost(&events, &["other".to_owned(), "word".to_owned()]),
-            (3, 1)
-        );
+        assert_eq!(cost(&events, &words, "Why?"), (2, 1));
+        let other = ["other", "word"].map(str::to_owned);
+        assert_eq!(cost(&events, &other, "Why?"), (3, 1));
+        // The prompt asks for a file; words that it shares with a search are no file.
+        for (prompt, expected) in [
+            ("Read `src/limit.rs:12`, then fix it.", (3, 0)),
+            ("what does limit.rs do with the limit?", (3, 0)),
+            ("look through ./src/ first", (3, 1)),
+            ("what is in other/limit.rs", (3, 1)),
+            ("and/or e.g. the gateway", (3, 1)),
+        ] {
+            assert_eq!(cost(&events, &other, prompt), expected, "{prompt}");
+        }
+        let read: ToolEvent = serde_json::from_value(serde_json::json!({
+            "id": "t", "tool": "Read", "input": { "file_path": "/work/shop/docs/Makefile" },
+            "files": [{ "path": "docs/Makefile", "action": "read" }],
+            "outcome": "ok", "is_from_batch": false, "many_tags": false,
+        }))
+        .unwrap();
+        for (prompt, files) in [
+            ("see the Makefile", 0),
+            ("see @docs/Makefile.", 0),
+            ("look through docs/", 1),
+            ("make it so", 1),
+        ] {
+            assert_eq!(
+                cost(std::slice::from_ref(&read), &other, prompt),
+                (0, files),
+                "{prompt}"
+            );
+        }
     }
 }
