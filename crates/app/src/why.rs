@@ -6,7 +6,7 @@ use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     fs::file,
     index::{Entry, Index},
-    journal::{COMMIT, Evidence, Given, Held, InjectedText, Journal, Run, Session},
+    journal::{COMMIT, Evidence, Given, Held, InjectedText, Journal, POINTER, Run, Session},
 };
 use anamnesis_text::{clean::one_line, hash::text_hash};
 use serde::Serialize;
@@ -352,6 +352,17 @@ fn moment_at<'a, 'b>(
         moments.len() - 1
     });
     &mut moments[place]
+}
+
+/// Returns the score of a note that was injected at a level, and the threshold, which a pointer does not
+/// reach.
+pub fn score(evidence: &Evidence, floor: f64, level: &str) -> String {
+    let of_text = if level == POINTER {
+        " for its text"
+    } else {
+        ""
+    };
+    format!("score {:.2}, {floor:.2} needed{of_text}", evidence.score)
 }
 
 /// The index entry of a note, from its full id; `None` if it is gone.

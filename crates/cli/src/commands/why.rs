@@ -128,30 +128,25 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
     );
     if let Ok(answer) = &tried.outcome {
         let index = Index::open(&context.home)?;
-        let fits = |evidence: &Evidence, needed: &str| {
+        let fits = |evidence: &Evidence, level: &str| {
             format!(
-                "{} · score {:.2}, {:.2} {needed} · has {:.0} % of what is asked",
+                "{} · {} · has {:.0} % of what is asked",
                 matched(evidence),
-                evidence.score,
-                answer.run.floor,
+                why::score(evidence, answer.run.floor, level),
                 100.0 * evidence.coverage
             )
         };
         for shown in &answer.shown {
             text.push_str(&note_line(context, &index, &shown.note.to_string()));
-            let needed = if shown.level == POINTER {
-                "needed for its text"
-            } else {
-                "needed"
-            };
             let evidence = shown.evidence.as_ref();
-            let evidence = evidence.map_or_else(String::new, |evidence| fits(evidence, needed));
+            let evidence =
+                evidence.map_or_else(String::new, |evidence| fits(evidence, shown.level));
             text.push_str(&indented(&format!("{}{evidence}", shown.reason)));
         }
         let held = &answer.outcome.held;
         for held in held.iter().filter(|_| with_held) {
             text.push_str(&note_line(context, &index, &held.note));
-            let evidence = fits(&held.evidence, "needed");
+            let evidence = fits(&held.evidence, "");
             text.push_str(&indented(&format!("held back: {}{evidence}", held.reason)));
         }
         if !with_held && !held.is_empty() {
@@ -312,10 +307,8 @@ impl Page<'_> {
             // A file is found by its path, without a score.
             if given.lane != FILE {
                 let floor = run.map_or(0.0, |run| run.floor);
-                reason.push_str(&format!(
-                    " · score {:.2}, {floor:.2} needed",
-                    evidence.score
-                ));
+                let score = why::score(evidence, floor, &given.level);
+                reason.push_str(&format!(" · {score}"));
             }
         }
         if given.level == POINTER {

@@ -371,6 +371,10 @@ fn a_pointer_says_what_its_note_cites_and_is_gone() {
             "{shown}"
         );
     }
+    // The score does not reach the threshold, which is that of a text.
+    let why = home.run("why").well();
+    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.contains(" needed for its text · a pointer"), "{why}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use anamnesis_app::{
     context::Context,
     format::{count, shorten},
-    why::{InjectionMoment, ReceivedNotes},
+    why::{InjectionMoment, ReceivedNotes, score},
 };
 use anamnesis_session::event::PromptKind;
 use anamnesis_store::journal::{
@@ -80,7 +80,7 @@ pub(crate) fn moment_of(received: &ReceivedNotes<'_>, moment: &InjectionMoment<'
                                 (title_of(received, &held.note))
                                 div.facts {
                                     span { (clean(&held.reason)) }
-                                    (evidence(Some(&held.evidence), moment))
+                                    (evidence(Some(&held.evidence), moment, ""))
                                 }
                             }
                         }
@@ -119,7 +119,7 @@ pub(crate) fn given_item(
             @if given.level == COMMIT { span.title { (one_line(&received.commit(given))) } }
             div.facts {
                 span { (clean(&given.reason)) }
-                (evidence(given.evidence.as_ref(), moment))
+                (evidence(given.evidence.as_ref(), moment, &given.level))
                 @if given.level == POINTER { span.chip { "pointer" } }
                 @if given.level == "name" { span.chip { "title only" } }
                 @if received.has_changed(given) { span.chip.warn { "changed since" } }
@@ -138,7 +138,7 @@ pub(crate) fn title_of(received: &ReceivedNotes<'_>, note: &str) -> Markup {
     }
 }
 
-pub(crate) fn evidence(evidence: Option<&Evidence>, moment: &InjectionMoment<'_>) -> Markup {
+fn evidence(evidence: Option<&Evidence>, moment: &InjectionMoment<'_>, level: &str) -> Markup {
     let floor = moment.run.map_or(0.0, |run| run.floor);
     html! {
         @if let Some(evidence) = evidence {
@@ -147,7 +147,7 @@ pub(crate) fn evidence(evidence: Option<&Evidence>, moment: &InjectionMoment<'_>
             }
             // A file is found by its path, and a commit by its words, without a score.
             @if ![COMMIT, FILE].contains(&moment.lane) {
-                span { (format!("score {:.2}, needed {floor:.2}", evidence.score)) }
+                span { (score(evidence, floor, level)) }
             }
         }
     }
