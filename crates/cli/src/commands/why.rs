@@ -318,6 +318,7 @@ impl Page<'_> {
             let why = match &*given.reason {
                 standing::REASON => "only that sentence",
                 of if of == Reason::OpenTask.as_str() => "only its title",
+                _ if given.lane == INHERITED => "without its text",
                 _ => "named only, for want of room",
             };
             reason.push_str(&format!(" · {why}"));

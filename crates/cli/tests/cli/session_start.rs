@@ -100,15 +100,57 @@ fn the_block_is_the_same_at_every_source_and_time_of_day() {
     );
 }
 
+/// The context that a hook injects.
+fn context_at(home: &TestHome, time: &str, payload: &Value) -> String {
+    let answer = hook_at(home, time, payload).well();
+    // The end of a session prints nothing.
+    let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+    let context = &answer["hookSpecificOutput"]["additionalContext"];
+    context.as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_title_in_the_history_of_a_fork_was_not_left_out_for_want_of_room() {
+    let home = home();
+    home.run("task add Remove the flag").well();
+    let prompt = json!({ "prompt_id": "p", "prompt": "We keep prices in whole cents from now on" });
+    let stop = json!({ "prompt_id": "p", "last_assistant_message": "Prices are in cents." });
+    for (time, name, session, fields) in [
+        (
+            "03:00:00",
+            "SessionStart",
+            SESSION,
+            json!({ "source": "startup" }),
+        ),
+        ("03:00:01", "UserPromptSubmit", SESSION, prompt),
+        ("03:00:05", "Stop", SESSION, stop),
+        (
+            "03:00:06",
+            "SessionEnd",
+            SESSION,
+            json!({ "reason": "other" }),
+        ),
+        (
+            "03:01:06",
+            "SessionStart",
+            "forked",
+            json!({ "source": "fork", "seconds_since_last_response": 60 }),
+        ),
+    ] {
+        context_at(&home, time, &event(&home, name, session, fields));
+        home.settle();
+    }
+    let why = home.run("why forked").well();
+    let words: Vec<&str> = why.split_whitespace().collect();
+    let reason = "was forked from · without its text";
+    assert!(words.join(" ").contains(reason), "{why}");
+}
+
 #[test]
 fn a_forked_session_is_not_told_what_its_history_has() {
     let home = indexed();
     let at = |time: &str, name: &str, session: &str, fields: Value| {
-        let answer = hook_at(&home, time, &event(&home, name, session, fields)).well();
-        // The end of a session prints nothing.
-        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
-        let context = &answer["hookSpecificOutput"]["additionalContext"];
-        context.as_str().unwrap_or_default().to_owned()
+        context_at(&home, time, &event(&home, name, session, fields))
     };
     let begun = at(
         "03:00:00",
