@@ -59,7 +59,10 @@ fn purge_as_asked(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     if args.find {
         let text = read_text(ui)?;
-        let needle = PurgePattern::new(&text).map_err(|error| Error::usage(error.to_string()))?;
+        let needle = PurgePattern::new(&text).map_err(|error| {
+            let hint = "anamnesis purge --find   (type another part of the text)";
+            Error::usage(error.to_string()).hint(hint)
+        })?;
         return purge_text(&purge::find_text(context, &needle)?, args.yes, context, ui);
     }
     let found = purge::find_notes(context, &args.ids)?;

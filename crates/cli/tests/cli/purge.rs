@@ -496,6 +496,7 @@ fn what_cannot_be_purged_is_said() {
     exit 2
     on stderr:
     anamnesis: the text is shorter than 4 characters
+    → anamnesis purge --find   (type another part of the text)
     ");
     snapshot!(purge_text(&home, "updated_at").shown(), @"
     exit 1
