@@ -121,7 +121,7 @@ fn as_json(path: NotePath, note: &Note, bytes: &[u8]) -> Value {
     json!({
         "path": path.to_string(), "kind": note.kind().shown(), "project": note.project,
         "title": note.title, "created_at": note.created_at, "updated_at": note.updated_at,
-        "tags": note.tags, "text": note.body, "file": String::from_utf8_lossy(bytes),
+        "tags": note.kind().other_tags(&note.tags), "text": note.body, "file": String::from_utf8_lossy(bytes),
     })
 }
 

@@ -555,6 +555,27 @@ fn every_action_is_one_change_with_an_undo() {
 }
 
 #[test]
+fn the_kind_is_no_tag_in_the_form_and_stays_one_in_the_file() {
+    let viewer = Viewer::new();
+    let tags_after = |form: &str| {
+        let page = viewer.get(&format!("/note/{ID}")).text;
+        let field = |name: &str| {
+            let (_, rest) = page.split_once(&format!("name=\"{name}\"")).unwrap();
+            let (_, value) = rest.split_once("value=\"").unwrap();
+            value.split('"').next().unwrap().to_owned()
+        };
+        let form = format!("before={}&{form}", field("before"));
+        viewer.post(&format!("/note/{ID}/edit"), &form);
+        (field("tags"), viewer.note())
+    };
+    let (_, file) = tags_after("kind=insight");
+    assert!(file.contains("- insight\n"), "{file}");
+    let (shown, file) = tags_after("tags=a");
+    assert!(!shown.contains("insight"), "{shown}");
+    assert!(file.contains("- insight\n- a\n"), "{file}");
+}
+
+#[test]
 fn an_edit_of_an_older_text_is_not_saved() {
     let viewer = Viewer::new();
     let before = viewer.note();

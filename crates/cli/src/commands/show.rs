@@ -164,9 +164,7 @@ fn heading(entry: &Entry, note: &Note, short: &str, context: &Context) -> String
         one_line(&entry.machine_id),
         entry.path
     ));
-    // The kind of a note is also a tag, in the word that files have.
-    let mut tags = entry.tags.clone();
-    tags.retain(|tag| tag != entry.kind.as_str());
+    let tags = entry.kind.other_tags(&entry.tags);
     if let Some(severity) = note.severity {
         text.push_str(&format!("\nseverity: {severity}"));
     }

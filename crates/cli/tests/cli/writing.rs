@@ -168,9 +168,7 @@ fn a_task_as_json() {
       "scope": "portable",
       "user_id": "self",
       "workspace_id": "personal",
-      "tags": [
-        "task"
-      ],
+      "tags": [],
       "created_at": "2026-01-02T03:04:05+00:00",
       "updated_at": "2026-01-02T03:04:05+00:00",
       "kind": "task",

@@ -152,6 +152,12 @@ impl Kind {
         }
     }
 
+    /// Returns the tags without the kind's own, which has the stored word and is for other tools.
+    pub fn other_tags(self, tags: &[String]) -> Vec<String> {
+        let other = tags.iter().filter(|tag| *tag != self.as_str());
+        other.cloned().collect()
+    }
+
     /// Parses a kind from the shown or the stored word.
     pub fn from_word(word: &str) -> Result<Self, UnknownWord> {
         let shown = Self::ALL.iter().find(|kind| kind.shown() == word);

@@ -129,9 +129,7 @@ fn actions(visit: &Visit, entry: &Entry) -> Markup {
 
 fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
     let now = visit.context.environment.now;
-    // The kind of a note is also a tag, in the word that files have.
-    let tags = entry.tags.iter().filter(|tag| *tag != entry.kind.as_str());
-    let tags: Vec<&String> = tags.collect();
+    let tags = entry.kind.other_tags(&entry.tags);
     html! {
         dl {
             dt { "Author" } dd {
@@ -156,7 +154,7 @@ fn origin(visit: &Visit, entry: &Entry, note: &Note) -> Markup {
                 dt { "When" } dd { @for when in &note.when { code { (line(when)) } " " } }
             }
             @if !tags.is_empty() {
-                dt { "Tags" } dd { @for tag in tags { span.chip { (line(tag)) } " " } }
+                dt { "Tags" } dd { @for tag in tags { span.chip { (line(&tag)) } " " } }
             }
             @if entry.confidence < 1.0 {
                 dt { "How sure" } dd { (format!("{:.0} %", 100.0 * entry.confidence)) }
