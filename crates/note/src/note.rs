@@ -199,6 +199,7 @@ impl Note {
             session: self.session.take(),
             host: self.host.take(),
             created_at: std::mem::take(&mut self.created_at),
+            kind: self.kind,
             state: State::Forgotten,
             ..blank
         };
@@ -652,7 +653,7 @@ mod tests {
     #[test]
     fn a_tombstone_keeps_nothing_of_the_text() {
         let mut note = parse(&format!(
-            "---\nid: {ID}\ntype: semantic\ntitle: needle\nproject: p\nprov_session: s\ntags: [needle]\nlinks: [needle]\n---\nneedle\n"
+            "---\nid: {ID}\ntype: semantic\nkind: insight\ntitle: needle\nproject: p\nprov_session: s\ntags: [needle]\nlinks: [needle]\n---\nneedle\n"
         ))
         .unwrap();
         note.forget(now());
@@ -663,7 +664,9 @@ mod tests {
                 && text.contains("prov_session: s")
                 && text.contains("project: p")
         );
-        assert_eq!(parse(&text).unwrap().state, State::Forgotten);
+        let tombstone = parse(&text).unwrap();
+        let kept = (tombstone.state, tombstone.kind());
+        assert_eq!(kept, (State::Forgotten, Kind::Insight));
     }
 
     #[test]

@@ -144,6 +144,11 @@ fn from_a_file_with_everything() {
     }
     let json = home.run(&format!("show {id} --json")).json();
     assert_eq!(json["severity"], "high");
+    // The kind is also a tag in the file, in the stored word.
+    assert_eq!(json["tags"], serde_json::json!(["git"]));
+    home.run(&format!("forget {id}")).well();
+    let list = home.run("list --everywhere --forgotten").well();
+    assert!(list.contains(&format!("{}  warning ", &id[20..])), "{list}");
     assert_eq!(json["when"][0], "cmd: git push --force");
 }
 
