@@ -362,6 +362,17 @@ pub fn check_known(context: &Context, index: &Index, key: &str) -> Result<(), Er
     .hint("add --force if it is a new project; all: anamnesis project list"))
 }
 
+/// Returns the remark about a named project that a person's note makes known. A note of an agent for another
+/// project is a proposal.
+pub fn remark_on_new(context: &Context, named: Option<&str>) -> Option<String> {
+    let key = named.filter(|key| *key != "." && !context.environment.is_agent)?;
+    let key = context.key_to_write(Some(key)).ok()?;
+    let known = check_known(context, &context.index().ok()?, &key);
+    known
+        .is_err()
+        .then(|| format!("{key} is a new project: no other note and no session here is of it\n"))
+}
+
 /// Refuses a key for a note that is most likely a mistake: no note has it, it is not this folder's,
 /// and it has characters that only the name of a folder may bring into a key, or is that of a group
 /// without projects.

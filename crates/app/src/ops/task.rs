@@ -62,7 +62,7 @@ pub struct AddTask {
     about: Vec<String>,
     /// Project key; "." = yours. Default: yours; list: every project
     #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    pub project: Option<String>,
     /// Its status. Default: pending; list: open tasks
     #[arg(long, value_parser = str::parse::<Status>)]
     status: Option<Status>,

@@ -33,7 +33,7 @@ pub struct WriteNote {
     r#type: Option<NoteType>,
     /// Project key; "." = yours, "global" = all projects. Default: yours
     #[arg(long, value_name = "KEY")]
-    project: Option<String>,
+    pub project: Option<String>,
     /// A tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     #[serde(default)]

@@ -3,6 +3,7 @@
 use anamnesis_app::{
     context::Context,
     ops::task::{self, AddTask, ChangeTask, ListTasks, Task},
+    project,
 };
 use anamnesis_note::note::{State, Status};
 use anamnesis_text::clean::one_line;
@@ -96,11 +97,13 @@ fn add(mut args: AddArgs, context: &Context, ui: &Ui) -> Outcome {
         [] => None,
         _ => Some(args.text.join(" ")),
     };
+    let remark = project::remark_on_new(context, args.request.project.as_deref());
     let added = task::add(context, args.request);
     let added = added.map_err(|error| match error.next_step() {
         None => error.hint("anamnesis task add TEXT"),
         Some(_) => error,
     })?;
+    ui.note(&remark.unwrap_or_default());
     ui.done(args.json, &added, added.said.as_deref().unwrap_or_default())
 }
 

@@ -9,6 +9,7 @@ use anamnesis_app::{
         write::{self, WriteNote},
         written::WrittenNote,
     },
+    project,
 };
 use anamnesis_note::{draft::InvalidDraft, id::NoteId};
 use anamnesis_store::fs::file;
@@ -41,11 +42,14 @@ pub(crate) struct Args {
 pub(crate) fn run(mut args: Args, context: &Context, ui: &Ui) -> Outcome {
     let typed = text_of(&args, context)?;
     args.request.body.clone_from(&typed.text);
+    let remark = project::remark_on_new(context, args.request.project.as_deref());
     let saved = write::write(context, args.request).map_err(|error| match error.cause() {
         Some(InvalidDraft::NoText) => error.hint("--title, --file, stdin, or set EDITOR"),
         _ => error,
     });
-    print(ui, &typed.settle(context, saved)?, args.json)
+    let written = typed.settle(context, saved)?;
+    ui.note(&remark.unwrap_or_default());
+    print(ui, &written, args.json)
 }
 
 /// Prints what happened to a note.

@@ -153,6 +153,24 @@ fn from_a_file_with_everything() {
 }
 
 #[test]
+fn a_note_of_an_unknown_project_says_so() {
+    let home = home();
+    let said = |words: &str| {
+        let output = home.run(words);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        output.stderr
+    };
+    let remark = "nosuch is a new project: no other note and no session here is of it\n";
+    let write = "write --title Words --project";
+    assert_eq!(said(&format!("{write} nosuch")), remark);
+    for known in ["nosuch", ".", "global", "github.com/acme/shop"] {
+        assert_eq!(said(&format!("{write} {known} --force")), "", "{known}");
+    }
+    let task = said("task add --project another Remove the flag");
+    assert_eq!(task, remark.replace("nosuch", "another"));
+}
+
+#[test]
 fn a_task_as_json() {
     let json = home()
         .command(["write", "--json", "--kind", "task"])
