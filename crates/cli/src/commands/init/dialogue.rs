@@ -133,12 +133,14 @@ pub(super) fn meet(context: &Context, talk: &Talk<'_>) -> Result<Option<HeldDeci
     }))
 }
 
-/// Syncs and prints the result. A failure loses nothing, because a later sync continues.
-pub(super) fn sync(context: &Context, answer: HeldDecision, talk: &Talk<'_>) {
-    match sync::run_now(context, answer) {
+/// Syncs, prints the result and returns whether it was done. A failure loses nothing, because a later sync
+/// continues.
+pub(super) fn sync(context: &Context, answer: HeldDecision, talk: &Talk<'_>) -> bool {
+    let synced = sync::run_now(context, answer);
+    match &synced {
         Ok(synced) => {
-            talk.say(&format!("✓ {}\n", sentence(&synced)));
-            talk.ui.note(&remarks(&synced));
+            talk.say(&format!("✓ {}\n", sentence(synced)));
+            talk.ui.note(&remarks(synced));
         }
         Err(failure) => talk.say(&format!(
             "✗ not synced: {}\n  Your notes are safe; they go with the next sync.\n→ {}\n",
@@ -146,4 +148,5 @@ pub(super) fn sync(context: &Context, answer: HeldDecision, talk: &Talk<'_>) {
             failure.next_step().unwrap_or("anamnesis sync")
         )),
     }
+    synced.is_ok()
 }

@@ -12,6 +12,7 @@ use anamnesis_app::{
     context::Context,
     doctor,
     environment::Environment,
+    error::NEEDS_ATTENTION,
     host_setup, remote,
     setup::{Options, Plan, TIMEOUT, Wanted, save},
     terminal_command::{self, LinkTarget},
@@ -85,8 +86,13 @@ fn set_up(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         (false, true) => Answers::Person,
         (false, false) => Answers::Nobody,
     };
-    carry_out(plan, args, &Talk { ui, answers })?;
-    ui.answer("init: done\n")
+    let undone = carry_out(plan, args, &Talk { ui, answers })?;
+    let Some(code) = undone.iter().map(|(_, code)| *code).min() else {
+        return ui.answer("init: done\n");
+    };
+    let names: Vec<&str> = undone.iter().map(|(name, _)| *name).collect();
+    ui.print(&format!("init: done, except for {}\n", names.join(", ")));
+    Ok(ExitCode::from(code))
 }
 
 /// Returns whether a person can be asked: not with `--json`, which prints at the end.
@@ -209,18 +215,32 @@ fn warnings(plan: &Plan) -> String {
     text
 }
 
-/// Carries out the plan.
-fn carry_out(mut plan: Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> {
+/// Carries out the plan. Returns the steps that were refused or failed, each with an exit code.
+fn carry_out(
+    mut plan: Plan,
+    args: &Args,
+    talk: &Talk<'_>,
+) -> Result<Vec<(&'static str, u8)>, Error> {
     plan.context.home.create()?;
     talk.say(&head(&plan));
     talk.say(&warnings(&plan));
-    settle_remote(&mut plan, args, talk)?;
-    remove_python(&plan, talk)?;
-    if args.link { link(&plan, talk) } else { Ok(()) }
+    let mut undone: Vec<_> = settle_remote(&mut plan, args, talk)?.into_iter().collect();
+    if !remove_python(&plan, talk)? {
+        undone.push(("the Python release, which is still set up", NEEDS_ATTENTION));
+    }
+    if args.link && !link(&plan, talk)? {
+        undone.push(("the command", 1));
+    }
+    Ok(undone)
 }
 
-/// Joins, leaves or syncs, and saves the settings.
-fn settle_remote(plan: &mut Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Error> {
+/// Joins, leaves or syncs, and saves the settings. Returns what was not done, with an exit code.
+fn settle_remote(
+    plan: &mut Plan,
+    args: &Args,
+    talk: &Talk<'_>,
+) -> Result<Option<(&'static str, u8)>, Error> {
+    let mut is_synced = true;
     let machine = plan.machine.is_new.then(|| plan.machine.name.clone());
     if args.options.machine_id.is_some() {
         // The option overrides the configured name.
@@ -241,9 +261,7 @@ fn settle_remote(plan: &mut Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Er
         Wanted::Set(remote) => {
             talk.say(&format!("remote   {}\n", remote.shown()));
             save(&plan.context, machine, None)?;
-            if !args.no_sync {
-                dialogue::sync(&plan.context, HeldDecision::None, talk);
-            }
+            is_synced = args.no_sync || dialogue::sync(&plan.context, HeldDecision::None, talk);
         }
         Wanted::New(remote) => {
             talk.say(&format!("remote   {}\n", remote.shown()));
@@ -264,11 +282,9 @@ fn settle_remote(plan: &mut Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Er
                         .hint("anamnesis init --remote URL --yes"));
                 }
                 talk.say(&format!("  Not joined: {not}.\n"));
-                return Ok(());
+                return Ok(Some(("the remote", 1)));
             };
-            if !args.no_sync {
-                dialogue::sync(&plan.context, answer, talk);
-            }
+            is_synced = args.no_sync || dialogue::sync(&plan.context, answer, talk);
             talk.say(ONE_PERSON);
             talk.say(if plan.context.config.sync.auto {
                 "  Syncs automatically after sessions and at start. Stop: anamnesis init --local-only\n"
@@ -283,13 +299,13 @@ fn settle_remote(plan: &mut Plan, args: &Args, talk: &Talk<'_>) -> Result<(), Er
             }
         }
     }
-    Ok(())
+    Ok((!is_synced).then_some(("the sync", 1)))
 }
 
-/// Offers to remove the Python version from Claude Code's files.
-fn remove_python(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
+/// Offers to remove the Python version from Claude Code's files. Returns whether nothing of it is left.
+fn remove_python(plan: &Plan, talk: &Talk<'_>) -> Result<bool, Error> {
     if !plan.python.is_some() {
-        return Ok(());
+        return Ok(true);
     }
     let user_home = plan.context.environment.user_home.as_deref();
     let mut text = "The Python release is set up, too: sessions are recorded twice.\n".to_owned();
@@ -305,10 +321,10 @@ fn remove_python(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
             "! not removed: only they name the store {store}, and the plugin uses {of_hooks}\n\
              → move {of_hooks} away, make it a link to {store}, then: anamnesis init\n"
         ));
-        return Ok(());
+        return Ok(false);
     }
     if !talk.asks("Remove these? A backup is made.", Unsaid::YesWhenAsked) {
-        return Ok(());
+        return Ok(false);
     }
     let backups = plan.python.remove(user_home)?;
     let mut text = "✓ removed; sessions that run keep theirs until they end\n".to_owned();
@@ -316,19 +332,19 @@ fn remove_python(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
         text.push_str(&format!("  backup: {}\n", plan.context.shown(&backup)));
     }
     talk.say(&text);
-    Ok(())
+    Ok(true)
 }
 
-/// Links the command into PATH.
-fn link(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
+/// Links the command into PATH. Returns whether it is there.
+fn link(plan: &Plan, talk: &Talk<'_>) -> Result<bool, Error> {
     let context = &plan.context;
     let Some(link) = terminal_command::link(&context.environment) else {
-        return Ok(());
+        return Ok(false);
     };
     let shown = context.shown(&link);
     if matches!(terminal_command::place(context), LinkTarget::Taken) {
         talk.say(&format!("! {shown} is something else, and is left alone\n"));
-        return Ok(());
+        return Ok(false);
     }
     let installed = terminal_command::install(context, context.journal().as_ref());
     installed.map_err(|error: io::Error| {
@@ -339,7 +355,7 @@ fn link(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
     if cfg!(not(unix)) {
         let folder = context.home.as_named(&context.home.bin());
         talk.say(&format!("→ add {} to your PATH\n", folder.display()));
-        return Ok(());
+        return Ok(true);
     }
     talk.say(&format!("command  {shown}, kept at the newest version\n"));
     if let Some(folder) = link.parent()
@@ -348,7 +364,7 @@ fn link(plan: &Plan, talk: &Talk<'_>) -> Result<(), Error> {
         let folder = context.shown(folder);
         talk.say(&format!("→ add {folder} to your PATH\n"));
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The line for a store without a remote.
