@@ -188,12 +188,10 @@ impl Citation {
 }
 
 /// Returns the citations in a text in order, without duplicates. A path below `root`, the project's
-/// folder, is returned relative to it.
+/// folder, is returned relative to it. Below `/`, that is the absolute path of a file, without the slash.
 pub fn citations(text: &str, root: Option<&str>) -> Vec<Citation> {
     let mut finder = Finder {
-        root: root
-            .map(|root| root.trim_end_matches('/'))
-            .filter(|root| !root.is_empty()),
+        root: root.map(|root| root.trim_end_matches('/')),
         is_past: false,
         seen: BTreeSet::new(),
         citations: Vec::new(),
@@ -275,11 +273,24 @@ impl Finder<'_> {
     }
 
     fn words(&mut self, text: &str, is_code: bool) {
-        let ends_word = |sign: char| sign.is_whitespace() || "()<>\"'|,;=`".contains(sign);
-        for word in text.split(ends_word) {
+        let ends_word = |sign: char| sign.is_whitespace() || "<>\"'|,;=`".contains(sign);
+        let root = self.root;
+        let path = |word: &str| {
             let word = word.trim_start_matches(['*', '_', ':', '!']);
-            let word = word.trim_end_matches(['.', ':', '!', '?', '*']);
-            if let Some(path) = path(word, is_code, self.root) {
+            path(
+                word.trim_end_matches(['.', ':', '!', '?', '*']),
+                is_code,
+                root,
+            )
+        };
+        for word in text.split(ends_word) {
+            // A folder of routes is a part of its path: `app/(auth)/login.tsx`.
+            let whole = word.contains(")/").then(|| path(word)).flatten();
+            if let Some(whole) = whole {
+                self.add(CitationKind::Path, whole);
+                continue;
+            }
+            for path in word.split(['(', ')']).filter_map(path) {
                 self.add(CitationKind::Path, path);
             }
         }
@@ -329,15 +340,12 @@ fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<String> {
     }
     let is_folder = relative.ends_with('/');
     let relative = relative.strip_suffix('/').unwrap_or(relative);
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && !name.chars().all(|sign| sign == '.')
-            && name.chars().enumerate().all(|(at, sign)| {
-                sign.is_alphanumeric() || "_-.+".contains(sign) || (sign == '@' && at == 0)
-            })
-    };
     let mut names = relative.split('/');
-    if !names.clone().all(is_name) || !relative.chars().any(char::is_alphabetic) {
+    let is_only_file = root.is_some_and(str::is_empty) && below_root.is_some();
+    if !names.clone().all(is_name)
+        || !relative.chars().any(char::is_alphabetic)
+        || is_only_file && !relative.contains('/')
+    {
         return None;
     }
     let (first, last) = (names.next()?, names.next_back());
@@ -347,10 +355,10 @@ fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<String> {
         Some(_) if first.rfind('.').is_some_and(|at| at > 0) => false,
         Some(last) => {
             has_extension(last)
-                || is_folder
-                || FOLDERS.contains(&first)
-                || below_root.is_some()
+                || FILES.contains(&last)
+                || !is_only_file && (is_folder || FOLDERS.contains(&first) || below_root.is_some())
                 || (is_code
+                    && !is_only_file
                     && !NOT_FOLDERS.contains(&first)
                     && relative.split('/').all(|name| name.len() > 1))
         }
@@ -358,9 +366,27 @@ fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<String> {
     is_path.then(|| relative.to_owned())
 }
 
+/// Returns whether a part of a path is a name. Routers have folders in brackets: `[slug]`, `(auth)`.
+fn is_name(name: &str) -> bool {
+    let count = |bracket: char| name.matches(bracket).count();
+    let is_route =
+        name.starts_with(['[', '(']) && count('[') == count(']') && count('(') == count(')');
+    !name.is_empty()
+        && !name.chars().all(|sign| ".[]()".contains(sign))
+        && name.chars().enumerate().all(|(at, sign)| {
+            sign.is_alphanumeric()
+                || "_-.+".contains(sign)
+                || (sign == '@' && at == 0)
+                || is_route && "[]()".contains(sign)
+        })
+}
+
 /// Returns whether a name without a folder is a file or folder.
 fn is_lone_name(name: &str, is_code: bool, is_folder: bool) -> bool {
     let hidden = name.strip_prefix('.');
+    if hidden.is_some_and(|hidden| hidden.starts_with("env.")) {
+        return true;
+    }
     if is_folder || hidden.is_some_and(|hidden| !hidden.contains('.')) {
         return is_code && name.len() > 2;
     }

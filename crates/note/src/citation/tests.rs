@@ -35,6 +35,15 @@ fn paths_are_found() {
         ("`src\\main.rs`", "src/main.rs"),
         ("/home/dev/shop/web/index.html", "web/index.html"),
         ("/home/dev/shop/middleware", ""),
+        ("in app/[slug]/page.tsx.", "app/[slug]/page.tsx"),
+        ("`pages/[[...id]].tsx`", "pages/[[...id]].tsx"),
+        ("(see `(auth)/login.tsx`)", "(auth)/login.tsx"),
+        ("see app/(auth)/login.tsx, once", "app/(auth)/login.tsx"),
+        ("the page (src/a.rs)/its test", "src/a.rs"),
+        (
+            "copy .env.example and docker/Dockerfile",
+            ".env.example docker/Dockerfile",
+        ),
         ("`node_modules/@types/node`", "node_modules/@types/node"),
         ("`ordner/größe.rs`", "ordner/größe.rs"),
     ] {
@@ -56,7 +65,7 @@ fn other_text_is_not_a_citation() {
         "this and/or that, `and/or`, `read/write`, 24/7, 2026/11/22",
         "https://github.com/acme/shop/blob/main/src/a.rs",
         "`https://example.com/a.js` and github.com/acme/shop.git",
-        "`src/*.rs`, `src/**/a.rs`, `{a,b}/c.rs`, `$HOME/x.sh`, `src/[id]/a.ts`",
+        "`src/*.rs`, `src/**/a.rs`, `{a,b}/c.rs`, `$HOME/x.sh`",
         "version 1.2.3, `v0.21`, `0.8.9`, 10.0.0.1",
         "/etc/hosts, `/tmp/x.log`, `~/.ssh/config`, `../other/a.rs`, C:\\x\\a.rs",
         "`/home/dev/shopping/src/a.rs`",
@@ -144,6 +153,18 @@ fn commands_are_found() {
     ] {
         assert_eq!(cited(text).join(", "), expected, "{text}");
     }
+}
+
+#[test]
+fn absolute_paths_of_files_are_found_without_their_slash() {
+    let text =
+        "/home/me/shop/src/a.rs, `/srv/Dockerfile`, /usr/bin/, `/api/users`, `/a.rs`, src/b.rs";
+    let found = citations(text, Some("/"));
+    let found: Vec<&str> = found.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(
+        found,
+        ["home/me/shop/src/a.rs", "srv/Dockerfile", "src/b.rs"]
+    );
 }
 
 #[test]
